@@ -1,0 +1,103 @@
+"""The doors to the world: disk and clock. The event loop is asyncio's own; randomness is `random.Random`.
+
+Production puts files and the system's clocks behind these, the simulator a memory disk that loses what was not synced
+and clocks that drift. Whatever is above this file never imports `os`, `time` or `random` to act on the world.
+
+Always true: `append` and `truncate` happen before they return and are visible to `read` at once, but they survive a power
+loss only once `sync` returned; a name that was created, renamed or removed survives only once `sync_dir` returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
+
+T = TypeVar("T")
+Buffer = bytes | bytearray | memoryview
+
+
+class File(Protocol):
+    """One open file, written only at its end. Positions and sizes are in bytes."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def size(self) -> int: ...
+
+    def append(self, data: Buffer) -> None:
+        """Write all of `data` at the end, or raise OSError and leave the file as it was. `data` may be reused afterwards."""
+
+    def read(self, position: int, size: int) -> bytes | None:
+        """Up to `size` bytes (fewer only at the end), or None if they are not in memory and reading them would block."""
+
+    def read_blocking(self, position: int, size: int) -> bytes:
+        """The same, waiting for the device: at start-up, in offloaded work, or where a few bytes are surely cached."""
+
+    def truncate(self, size: int) -> None:
+        """Cut the file to `size` bytes, which is at most its size."""
+
+    async def sync(self) -> None:
+        """On return, every byte appended before the call is on the device. A failure is final: never try again."""
+
+    def sync_blocking(self) -> None: ...
+
+    def close(self) -> None:
+        """Give the handle back; the object must not be used again."""
+
+
+class Disk(Protocol):
+    """A tree of files. Paths are strings with '/'. Everything raises OSError as the system does."""
+
+    def open(self, path: str, *, create: bool = False) -> File:
+        """Open for reading and appending. Handles beneath may be closed and reopened as needed; the File stays usable."""
+
+    def exists(self, path: str) -> bool: ...
+
+    def is_dir(self, path: str) -> bool: ...
+
+    def is_link(self, path: str) -> bool: ...
+
+    def listdir(self, path: str) -> Sequence[str]:
+        """The names in a directory, sorted."""
+
+    def size(self, path: str) -> int: ...
+
+    def mkdir(self, path: str) -> None:
+        """Make a directory, and the ones above it."""
+
+    def rename(self, old: str, new: str) -> None:
+        """Move a file or directory, replacing a file that is there. Open Files move along."""
+
+    def remove(self, path: str) -> None:
+        """Remove a file; it is no error if it is gone."""
+
+    def remove_tree(self, path: str) -> None:
+        """Remove a directory and all below it; it is no error if it is gone."""
+
+    def read_file(self, path: str) -> bytes: ...
+
+    def write_file(self, path: str, data: bytes) -> None:
+        """Replace a small file as a whole: after a crash it holds the old bytes or the new ones. Blocks until it is synced."""
+
+    def sync_dir(self, path: str) -> None:
+        """On return, the names in this directory are on the device. Blocks."""
+
+    def usage(self, path: str) -> tuple[int, int]:
+        """Total and usable bytes of the volume."""
+
+    def lock(self, path: str) -> None:
+        """Take the lock file for this process's life; BlockingIOError if another process holds it."""
+
+    def mtime_ms(self, path: str) -> int: ...
+
+    async def offload(self, work: Callable[[], T]) -> T:
+        """Run blocking work beside the event loop. A sync inside covers only what was written before the call."""
+
+
+class Clock(Protocol):
+    def monotonic(self) -> float:
+        """Seconds that only move forward: timers, sessions, lag."""
+
+    def wall_ms(self) -> int:
+        """Milliseconds since 1970: record timestamps and retention, never a decision about who leads."""
