@@ -1,0 +1,181 @@
+"""A cluster of real Apache Kafka on this machine, to measure and compare with.
+
+Every node is broker and controller in one, on ports of 127.0.0.1 that were free. Always true: when `kafka_cluster` is left, in
+whatever way, its processes are gone; where `setpriv` exists they even die with a parent that was killed.
+
+    python bench/kafka_cluster.py 3      # prints the bootstrap servers, runs until interrupted
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.judges.java import Kafka, Run, find_kafka
+
+CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
+START_TIMEOUT_S = 120.0
+STOP_TIMEOUT_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaCluster:
+    """Running brokers. `pids` and `addresses` are in the order of node ids, which begin with 1; logs are in `directory`."""
+
+    bootstrap: str
+    addresses: tuple[str, ...]
+    pids: tuple[int, ...]
+    directory: Path
+
+
+@contextlib.contextmanager
+def kafka_cluster(
+    nodes: int = 1,
+    *,
+    properties: Mapping[str, str] | None = None,
+    directory: Path | None = None,
+    heap: str = "1G",
+    log_level: str = "warn",
+) -> Iterator[KafkaCluster]:
+    """`nodes` combined nodes with these extra properties. A directory that is given is kept, otherwise all data goes at the end."""
+    kafka = find_kafka()
+    with contextlib.ExitStack() as stack:
+        if directory is None:
+            directory = Path(
+                stack.enter_context(tempfile.TemporaryDirectory(prefix="kafka-cluster-", ignore_cleanup_errors=True))
+            )
+        directory.mkdir(parents=True, exist_ok=True)
+        ports = free_ports(2 * nodes)
+        client_ports, controller_ports = ports[:nodes], ports[nodes:]
+        files = [
+            _write_properties(directory, node, client_ports, controller_ports, properties or {})
+            for node in range(1, nodes + 1)
+        ]
+        _format(kafka, files)
+        processes: list[subprocess.Popen[bytes]] = []
+        stack.callback(_stop, processes)
+        for node, file in enumerate(files, start=1):
+            log = stack.enter_context((directory / f"{node}.log").open("wb"))
+            processes.append(
+                subprocess.Popen(
+                    _command(kafka, file, heap, log_level), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                )
+            )
+        addresses = tuple(f"127.0.0.1:{port}" for port in client_ports)
+        _await_brokers(",".join(addresses), processes, directory)
+        yield KafkaCluster(",".join(addresses), addresses, tuple(process.pid for process in processes), directory)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports nobody listens on now. They are held together while drawn, so that none comes twice."""
+    with contextlib.ExitStack() as stack:
+        ports = []
+        for _ in range(count):
+            drawn = stack.enter_context(socket.socket())
+            drawn.bind(("127.0.0.1", 0))
+            ports.append(drawn.getsockname()[1])
+        return ports
+
+
+def _write_properties(
+    directory: Path, node: int, client_ports: list[int], controller_ports: list[int], extra: Mapping[str, str]
+) -> Path:
+    replicas = min(len(client_ports), 3)
+    in_sync = min(replicas, 2)
+    values = {
+        "process.roles": "broker,controller",
+        "node.id": str(node),
+        "controller.quorum.voters": ",".join(
+            f"{n}@127.0.0.1:{port}" for n, port in enumerate(controller_ports, start=1)
+        ),
+        "controller.listener.names": "CONTROLLER",
+        "listeners": f"PLAINTEXT://127.0.0.1:{client_ports[node - 1]},CONTROLLER://127.0.0.1:{controller_ports[node - 1]}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "log.dirs": str(directory / f"data-{node}"),
+        "default.replication.factor": str(replicas),
+        "min.insync.replicas": str(in_sync),
+        "offsets.topic.replication.factor": str(replicas),
+        "transaction.state.log.replication.factor": str(replicas),
+        "transaction.state.log.min.isr": str(in_sync),
+        "share.coordinator.state.topic.replication.factor": str(replicas),
+        "share.coordinator.state.topic.min.isr": str(in_sync),
+        "group.initial.rebalance.delay.ms": "0",
+    } | dict(extra)
+    file = directory / f"{node}.properties"
+    file.write_text("".join(f"{name}={value}\n" for name, value in values.items()))
+    return file
+
+
+def _format(kafka: Kafka, files: list[Path]) -> None:
+    arguments = [("format", "-t", CLUSTER_ID, "-c", str(file), "--ignore-formatted") for file in files]
+    for result in kafka.run_all([Run("kafka.tools.StorageTool", each) for each in arguments]):
+        result.check()
+
+
+def _command(kafka: Kafka, file: Path, heap: str, log_level: str) -> list[str]:
+    # The options of Kafka's own start script, so that a comparison is fair.
+    jvm = [f"-Xmx{heap}", f"-Xms{heap}", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"]
+    jvm += ["-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent", "-Djava.awt.headless=true"]
+    command = kafka.command("kafka.Kafka", str(file), jvm=jvm, log_level=log_level)
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "KILL", *command] if setpriv else command
+
+
+def _await_brokers(bootstrap: str, processes: list[subprocess.Popen[bytes]], directory: Path) -> None:
+    """Until every broker is in the metadata that a client gets."""
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0, "reconnect.backoff.max.ms": 500})
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while True:
+        for node, process in enumerate(processes, start=1):
+            if process.poll() is not None:
+                raise RuntimeError(
+                    f"Kafka node {node} ended with {process.returncode}:\n{_tail(directory / f'{node}.log')}"
+                )
+        with contextlib.suppress(KafkaException):
+            if len(admin.list_topics(timeout=2).brokers) == len(processes):
+                return
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"Kafka did not start within {START_TIMEOUT_S:.0f} s:\n{_tail(directory / '1.log')}")
+        time.sleep(0.2)
+
+
+def _tail(log: Path) -> str:
+    return log.read_text(errors="replace")[-3000:]
+
+
+def _stop(processes: list[subprocess.Popen[bytes]]) -> None:
+    """All together, because a stopping broker may wait for a controller that still lives."""
+    for process in processes:
+        process.terminate()
+    deadline = time.monotonic() + STOP_TIMEOUT_S
+    for process in processes:
+        try:
+            process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def main() -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    with contextlib.suppress(KeyboardInterrupt), kafka_cluster(int(sys.argv[1]) if len(sys.argv) > 1 else 1) as cluster:
+        print(cluster.bootstrap, *cluster.pids, flush=True)
+        signal.pause()
+
+
+if __name__ == "__main__":
+    main()

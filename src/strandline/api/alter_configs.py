@@ -1,0 +1,28 @@
+"""AlterConfigs (33), versions 0-2: these are the only overrides of a topic or a broker from now on.
+
+v2 is flexible. What the request does not name is set back to its default: IncrementalAlterConfigs is the way to change one key.
+Left out: alter.config.policy.class.name, log levels (8), client metrics (16) and groups (32).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any
+
+from strandline.api.config_changes import alter_resources
+from strandline.api.context import RequestContext
+from strandline.api.resources import layers
+from strandline.controller.configs import replace
+from strandline.metadata.image import MetadataImage
+from strandline.metadata.records import MetadataRecord
+from strandline.wire import messages
+
+KEY, VERSIONS = 33, range(0, 3)
+
+
+def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
+    def change(image: MetadataImage, resource: Any) -> list[MetadataRecord]:
+        values = {config.name: config.value for config in resource.configs}
+        return replace(image, resource.resource_type, resource.resource_name, values, layers(ctx.broker, image))
+
+    return alter_resources(request, messages.response(KEY), ctx, change, may_be_null=lambda config: False)

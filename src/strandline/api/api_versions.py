@@ -1,0 +1,80 @@
+"""ApiVersions (18), versions 0-4: which APIs and features does this broker speak?
+
+v1 adds the throttle time; v3 is flexible (but for its response header), names the client's software and tells of features;
+v4 may tell of features whose lowest level is 0 (KAFKA-17492).
+A version that is newer than ours is answered in version 0 with UNSUPPORTED_VERSION and our own range, so that the client can
+ask again. Produce is advertised from version 0, or older librdkafka would not compress (KAFKA-18659); 0-2 are then refused.
+Left out: the check that a client reached the node it meant (KIP-1242, version 5).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from strandline.api.context import RequestContext
+from strandline.errors import ErrorCode
+from strandline.metadata.image import MetadataImage
+from strandline.metadata.records import METADATA_VERSION_4_3, METADATA_VERSION_MIN
+from strandline.wire import messages
+
+if TYPE_CHECKING:
+    from strandline.api.table import Api
+
+KEY, VERSIONS = 18, range(0, 5)
+
+PRODUCE = 0
+PRODUCE_MIN_ADVERTISED = 0
+
+SUPPORTED_FEATURES = (("kraft.version", 0, 1), ("metadata.version", METADATA_VERSION_MIN, METADATA_VERSION_4_3))
+"""Features by name, with the lowest and the highest level that this node can work with."""
+
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+"""What a client's software may be called (KIP-511)."""
+
+
+def handle(request: Any, ctx: RequestContext) -> Any:
+    # The table lists this file too, so it can only be looked at once it is complete.
+    from strandline.api.table import APIS
+
+    if ctx.version >= 3 and not (
+        _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
+    ):
+        return messages.response(KEY)(error_code=ErrorCode.INVALID_REQUEST)
+    return _answer(APIS.values(), ctx.broker.image(), ctx.version)
+
+
+def refusal(apis: Iterable[Api]) -> Any:
+    """The answer to a version that is newer than we are: in version 0, and only our own range."""
+    own = [api for api in apis if api.key == KEY]
+    return messages.response(KEY)(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_ranges(own))
+
+
+def _answer(apis: Iterable[Api], image: MetadataImage, version: int) -> Any:
+    response = messages.response(KEY)
+    return response(
+        api_keys=_ranges(apis),
+        supported_features=[
+            response.SupportedFeatureKey(name=name, min_version=low, max_version=high)
+            for name, low, high in SUPPORTED_FEATURES
+            if low or version >= 4
+        ],
+        finalized_features_epoch=image.end_offset - 1,
+        finalized_features=[
+            response.FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+            for name, level in sorted(image.features.items())
+        ],
+    )
+
+
+def _ranges(apis: Iterable[Api]) -> list[Any]:
+    ApiVersion = messages.response(KEY).ApiVersion
+    return [
+        ApiVersion(
+            api_key=api.key,
+            min_version=PRODUCE_MIN_ADVERTISED if api.key == PRODUCE else api.versions[0],
+            max_version=api.versions[-1],
+        )
+        for api in sorted(apis, key=lambda api: api.key)
+    ]

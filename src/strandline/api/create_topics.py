@@ -1,0 +1,100 @@
+"""CreateTopics (19), versions 2-7: new topics, with their partitions, replicas and configuration.
+
+v2 says whether it is only to be validated (since v1); v4 takes -1 for the broker's defaults; v5 is flexible and tells what the
+topic became: partitions, replication factor, configuration; v7 tells the topic id.
+A topic that can't be created is answered with the reason and does not stop the others of its request.
+Left out: create.topic.policy.class.name, controller mutation quotas, the timeout (an answer comes once the topic is committed).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable
+from typing import Any
+
+from strandline.api.context import RequestContext
+from strandline.api.decisions import Outcome, decide_each
+from strandline.api.resources import layers, topic_defaults
+from strandline.config.describe import describe_topic
+from strandline.controller.topics import PARTITIONS_PER_REQUEST_MAX, NewTopic, create
+from strandline.errors import ErrorCode, KafkaError
+from strandline.log.names import CLUSTER_METADATA_TOPIC
+from strandline.metadata import records as r
+from strandline.metadata.image import MetadataImage
+from strandline.wire import messages
+
+KEY, VERSIONS = 19, range(2, 8)
+
+
+def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
+    return _create(request, ctx)
+
+
+async def _create(request: Any, ctx: RequestContext) -> Any:
+    broker, response = ctx.broker, messages.response(KEY)
+    named = Counter(topic.name for topic in request.topics)
+    refused: dict[str, KafkaError] = {}
+    for name, count in named.items():
+        if count > 1:
+            refused[name] = KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+        elif name == CLUSTER_METADATA_TOPIC:
+            refused[name] = KafkaError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
+    wanted = [topic for topic in request.topics if topic.name not in refused]
+    if sum(_partition_count(topic, ctx) for topic in wanted) > PARTITIONS_PER_REQUEST_MAX:
+        too_many = KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+        return response(topics=[_refusal(name, refused.get(name, too_many)) for name in named])
+
+    def decide(image: MetadataImage, topic: Any) -> list[r.MetadataRecord]:
+        return create(image, _new_topic(topic), topic_defaults(broker, image), broker.randomness)
+
+    outcomes = await decide_each(broker, wanted, decide, validate_only=request.validate_only)
+    answers = [_answer(topic, outcome, ctx) for topic, outcome in zip(wanted, outcomes, strict=True)]
+    return response(topics=[*answers, *(_refusal(name, error) for name, error in refused.items())])
+
+
+def _partition_count(topic: Any, ctx: RequestContext) -> int:
+    if topic.assignments:
+        return len(topic.assignments)
+    return ctx.broker.config.num_partitions if topic.num_partitions == -1 else max(0, topic.num_partitions)
+
+
+def _new_topic(topic: Any) -> NewTopic:
+    assignments = {assigned.partition_index: assigned.broker_ids for assigned in topic.assignments}
+    if len(assignments) != len(topic.assignments):
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Found multiple manual partition assignments for one partition."
+        )
+    configs = {config.name: config.value for config in topic.configs}
+    return NewTopic(topic.name, topic.num_partitions, topic.replication_factor, assignments, configs)
+
+
+def _refusal(name: str, error: KafkaError) -> Any:
+    # A null list of configs is for a reader who may not see them; one of a topic that is not there is empty.
+    return messages.response(KEY).CreatableTopicResult(name=name, error_code=error.code, error_message=error.message)
+
+
+def _answer(topic: Any, outcome: Outcome, ctx: RequestContext) -> Any:
+    if isinstance(outcome, KafkaError):
+        return _refusal(topic.name, outcome)
+    response = messages.response(KEY)
+    partitions = [record for record in outcome if isinstance(record, r.PartitionRecord)]
+    overrides = {record.name: record.value for record in outcome if isinstance(record, r.ConfigRecord) and record.value}
+    answer = response.CreatableTopicResult(
+        name=topic.name,
+        topic_id=partitions[0].topic_id,
+        error_message=None,
+        num_partitions=len(partitions),
+        replication_factor=len(partitions[0].replicas),
+    )
+    if ctx.version >= 5:
+        answer.configs = [
+            response.CreatableTopicConfigs(
+                name=row.name,
+                value=row.value,
+                read_only=row.read_only,
+                config_source=row.source,
+                is_sensitive=row.sensitive,
+            )
+            for row in describe_topic(layers(ctx.broker, ctx.broker.image()), overrides)
+        ]
+    return answer

@@ -1,0 +1,95 @@
+"""DeleteTopics (20), versions 1-6: topics that are to be gone, with all their records.
+
+v3 knows TOPIC_DELETION_DISABLED; v4 is flexible; v5 says why in words; v6 names topics by name or by id, not both.
+The answer comes once the deletion is committed; files follow later.
+Left out: controller mutation quotas, the timeout (an answer comes once the deletion is committed).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable
+from typing import Any, NamedTuple
+
+from strandline.api.context import RequestContext
+from strandline.api.decisions import decide_each
+from strandline.controller.topics import delete
+from strandline.errors import ErrorCode, KafkaError
+from strandline.ids import ZERO_UUID, Uuid
+from strandline.metadata.image import MetadataImage, TopicImage
+from strandline.metadata.records import MetadataRecord
+from strandline.wire import messages
+
+KEY, VERSIONS = 20, range(1, 7)
+
+
+class _Named(NamedTuple):
+    """A topic as the request names it."""
+
+    name: str | None
+    topic_id: Uuid
+
+    def find(self, image: MetadataImage) -> TopicImage | None:
+        return image.topics_by_id.get(self.topic_id) if self.name is None else image.topics.get(self.name)
+
+
+def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
+    return _delete(request, ctx)
+
+
+async def _delete(request: Any, ctx: RequestContext) -> Any:
+    if ctx.version >= 6:
+        named = [_Named(topic.name, Uuid(topic.topic_id)) for topic in request.topics]
+    else:
+        named = [_Named(name, ZERO_UUID) for name in request.topic_names]
+    counts = Counter(named)
+    image = ctx.broker.image()
+    # What they were called can't be looked up any more once they are gone.
+    found = {topic: topic.find(image) for topic in counts}
+    ids = Counter(topic.topic_id for topic in found.values() if topic is not None)
+
+    def decide(image: MetadataImage, topic: _Named) -> list[MetadataRecord]:
+        _check(topic, counts[topic])
+        present = topic.find(image)
+        if present is None:
+            before = found[topic]
+            if before is not None and ids[before.topic_id] > 1:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "The topic is named twice, by its name and by its id.")
+            if topic.name is None:
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+        return delete(image, present, enabled=True)
+
+    if not ctx.broker.config.delete_topic_enable:
+        disabled = ErrorCode.TOPIC_DELETION_DISABLED if ctx.version >= 3 else ErrorCode.INVALID_REQUEST
+        return _reply([_result(topic, None, KafkaError(disabled, "Topic deletion is disabled.")) for topic in counts])
+    outcomes = await decide_each(ctx.broker, list(counts), decide)
+    return _reply(
+        [
+            _result(topic, found[topic], outcome if isinstance(outcome, KafkaError) else None)
+            for topic, outcome in zip(counts, outcomes, strict=True)
+        ]
+    )
+
+
+def _check(topic: _Named, count: int) -> None:
+    if topic.name is None and topic.topic_id == ZERO_UUID:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
+    if topic.name is not None and topic.topic_id != ZERO_UUID:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
+    if count > 1:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, "Duplicate topic id." if topic.name is None else "Duplicate topic name."
+        )
+
+
+def _reply(results: list[Any]) -> Any:
+    return messages.response(KEY)(responses=results)
+
+
+def _result(topic: _Named, found: TopicImage | None, error: KafkaError | None) -> Any:
+    result = messages.response(KEY).DeletableTopicResult(name=topic.name, topic_id=topic.topic_id)
+    if error is not None:
+        result.error_code, result.error_message = error.code, error.message
+    elif found is not None:
+        result.name, result.topic_id = found.name, found.topic_id
+    return result

@@ -1,0 +1,79 @@
+"""DescribeConfigs (32), versions 1-4: what topics and this broker are set to, and where each value comes from.
+
+v1 tells sources and synonyms; v3 types and documentation; v4 is flexible. Resources are topics (2), this broker by its id (4),
+the defaults of all brokers (4, with an empty name), and this broker's loggers (8), of which there are none to set.
+Keys whose meaning we refuse are not listed; the value of a sensitive key is never told.
+Left out: client metrics (16) and groups (32), which have no configuration here: their list is empty.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from strandline.api import resources
+from strandline.api.context import RequestContext
+from strandline.config.describe import ConfigRow, describe_broker, describe_broker_default, describe_topic
+from strandline.errors import ErrorCode, KafkaError
+from strandline.log.names import topic_name_problem
+from strandline.wire import messages
+
+KEY, VERSIONS = 32, range(1, 5)
+
+
+def handle(request: Any, ctx: RequestContext) -> Any:
+    return messages.response(KEY)(results=[_describe(resource, request, ctx) for resource in request.resources])
+
+
+def _describe(resource: Any, request: Any, ctx: RequestContext) -> Any:
+    result = messages.response(KEY).DescribeConfigsResult(
+        resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=None
+    )
+    try:
+        rows = _rows(resource.resource_type, resource.resource_name, resource.configuration_keys, ctx)
+    except KafkaError as error:
+        result.error_code, result.error_message = error.code, error.message
+        return result
+    result.configs = [_entry(row, request) for row in rows]
+    return result
+
+
+def _rows(resource_type: int, name: str, keys: list[str] | None, ctx: RequestContext) -> list[ConfigRow]:
+    """All settings of a resource, or those that are named in `keys`."""
+    broker, image = ctx.broker, ctx.broker.image()
+    layers = resources.layers(broker, image)
+    names = None if keys is None else frozenset(keys)
+    if resource_type == resources.TOPIC:
+        if problem := topic_name_problem(name):
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {problem}")
+        if name not in image.topics:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+        return describe_topic(layers, image.config(resources.TOPIC, name), names)
+    if resource_type == resources.BROKER:
+        if not name:
+            return describe_broker_default(layers, names)
+        resources.check_own_id(broker, name)
+        return describe_broker(layers, names)
+    if resource_type in (resources.BROKER_LOGGER, resources.CLIENT_METRICS, resources.GROUP):
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "The name of the resource must not be empty")
+        if resource_type == resources.BROKER_LOGGER:
+            resources.check_own_id(broker, name)
+        return []
+    raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {resource_type}")
+
+
+def _entry(row: ConfigRow, request: Any) -> Any:
+    response = messages.response(KEY)
+    return response.DescribeConfigsResourceResult(
+        name=row.name,
+        value=row.value,
+        read_only=row.read_only,
+        config_source=row.source,
+        is_sensitive=row.sensitive,
+        synonyms=[
+            response.DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
+            for synonym in (row.synonyms if request.include_synonyms else ())
+        ],
+        config_type=row.type,
+        documentation=row.documentation if request.include_documentation else None,
+    )

@@ -1,0 +1,124 @@
+"""Fetch sessions (KIP-227): a reader names its partitions once, then only what changed.
+
+Always true: a session's epoch rises by one with each request (wrapping from 2^31-1 to 1), so a reply that was lost is
+noticed; the number of sessions is bounded, and a session that is in use is not thrown out for a newer one.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from strandline.errors import ErrorCode, KafkaError
+from strandline.wire.fetch import FetchedPartition, FetchPartition
+
+INITIAL_EPOCH, FINAL_EPOCH = 0, -1
+EPOCH_MAX = 2**31 - 1
+EVICTION_IDLE_S = 120.0
+"""A session that was idle for so long may make room for a new one."""
+
+TopicKey = str | bytes
+Place = tuple[TopicKey, int]
+
+
+@dataclass(slots=True)
+class Cached:
+    """One partition of a session: what its reader wants, and what it was last told."""
+
+    wanted: FetchPartition
+    high_watermark: int = -2
+    log_start_offset: int = -2
+
+    def update(self, answer: FetchedPartition) -> bool:
+        """Whether the reader must hear of this answer; what it will know afterwards is kept."""
+        told = bool(answer.records) or bool(answer.error_code) or answer.preferred_read_replica >= 0
+        told = told or answer.diverging_epoch is not None or answer.snapshot_id is not None
+        if answer.high_watermark != self.high_watermark or answer.log_start_offset != self.log_start_offset:
+            told = True
+        # After an error the reader hears of this partition again, whatever its watermark is.
+        self.high_watermark = -2 if answer.error_code else answer.high_watermark
+        self.log_start_offset = answer.log_start_offset
+        return told
+
+
+@dataclass(slots=True)
+class Session:
+    session_id: int
+    by_id: bool
+    """Topics are named by id (Fetch version 13 on)."""
+    last_used: float
+    epoch: int = 1
+    partitions: dict[Place, Cached] = field(default_factory=dict)
+
+    def update(
+        self, wanted: Iterable[tuple[TopicKey, list[FetchPartition]]], forgotten: Iterable[tuple[TopicKey, list[int]]]
+    ) -> None:
+        for topic, partitions in wanted:
+            for partition in partitions:
+                place = (topic, partition.partition)
+                if (cached := self.partitions.get(place)) is not None:
+                    cached.wanted = partition
+                else:
+                    self.partitions[place] = Cached(partition)
+        for topic, indexes in forgotten:
+            for index in indexes:
+                self.partitions.pop((topic, index), None)
+
+    def rotate(self, served: Iterable[Place]) -> None:
+        """Partitions that just gave records go to the back of the line, so that the others get their turn."""
+        for place in served:
+            if (cached := self.partitions.pop(place, None)) is not None:
+                self.partitions[place] = cached
+
+
+class FetchSessions:
+    """The sessions of one broker."""
+
+    def __init__(self, slots: int, randomness: random.Random) -> None:
+        self._slots = slots
+        self._randomness = randomness
+        self._sessions: dict[int, Session] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def begin(self, *, by_id: bool, now: float) -> Session | None:
+        """A new session, or None if there is no room for one: the reader then goes on without."""
+        if len(self._sessions) >= self._slots and not self._evict(now):
+            return None
+        session_id = 0
+        while session_id == 0 or session_id in self._sessions:
+            session_id = self._randomness.randrange(1, EPOCH_MAX)
+        session = self._sessions[session_id] = Session(session_id, by_id, now)
+        return session
+
+    def _evict(self, now: float) -> bool:
+        if not self._slots:
+            return False
+        oldest = min(self._sessions.values(), key=lambda session: session.last_used)
+        if now - oldest.last_used <= EVICTION_IDLE_S:
+            return False
+        del self._sessions[oldest.session_id]
+        return True
+
+    def resume(self, session_id: int, epoch: int, *, by_id: bool, now: float) -> Session:
+        """The session that a reader goes on with; KafkaError if it is gone, or if a request was missed in between."""
+        session = self._sessions.get(session_id)
+        if session is None:
+            raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"there is no fetch session {session_id}")
+        if session.by_id != by_id:
+            raise KafkaError(
+                ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, f"fetch session {session_id} names topics the other way"
+            )
+        if epoch != session.epoch:
+            raise KafkaError(
+                ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+                f"fetch session {session_id} is at epoch {session.epoch}, not {epoch}",
+            )
+        session.epoch = 1 if epoch == EPOCH_MAX else epoch + 1
+        session.last_used = now
+        return session
+
+    def end(self, session_id: int) -> None:
+        self._sessions.pop(session_id, None)

@@ -1,0 +1,43 @@
+"""IncrementalAlterConfigs (44), versions 0-1: set, delete, append to or subtract from single keys.
+
+v1 is flexible. Append and subtract are for keys that are lists. A value counts for all but delete.
+Left out: alter.config.policy.class.name, log levels (8), client metrics (16) and groups (32).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any
+
+from strandline.api.config_changes import alter_resources
+from strandline.api.context import RequestContext
+from strandline.api.resources import layers
+from strandline.config.alter import Alteration, Op
+from strandline.controller.configs import alter
+from strandline.errors import ErrorCode, KafkaError
+from strandline.metadata.image import MetadataImage
+from strandline.metadata.records import MetadataRecord
+from strandline.wire import messages
+
+KEY, VERSIONS = 44, range(0, 2)
+
+
+def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
+    def change(image: MetadataImage, resource: Any) -> list[MetadataRecord]:
+        alterations = [Alteration(config.name, _op(config), config.value) for config in resource.configs]
+        return alter(image, resource.resource_type, resource.resource_name, alterations, layers(ctx.broker, image))
+
+    return alter_resources(request, messages.response(KEY), ctx, change, may_be_null=_is_delete)
+
+
+def _is_delete(config: Any) -> bool:
+    return bool(config.config_operation == Op.DELETE)
+
+
+def _op(config: Any) -> Op:
+    try:
+        return Op(config.config_operation)
+    except ValueError:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"Unknown operation {config.config_operation} on {config.name}"
+        ) from None

@@ -1,0 +1,43 @@
+"""InitProducerId (22), versions 0-5: a producer id, so that retries are no duplicates.
+
+v2 is flexible; v3 lets a producer name the id and epoch it has; v4 knows PRODUCER_FENCED, v5 TRANSACTION_ABORTABLE.
+Without a transactional id the answer is always a new producer id with epoch 0, whatever id the producer had.
+Left out: transactional ids, which get COORDINATOR_NOT_AVAILABLE until there is a transaction coordinator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any
+
+from strandline.api.context import RequestContext
+from strandline.errors import ErrorCode, KafkaError
+from strandline.log.producers import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from strandline.wire import messages
+
+KEY, VERSIONS = 22, range(0, 6)
+
+
+def handle(request: Any, ctx: RequestContext) -> Any | Awaitable[Any]:
+    if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
+        return _refused(ErrorCode.INVALID_REQUEST)
+    if request.transactional_id is None:
+        return _allocate(ctx)
+    if not request.transactional_id:
+        return _refused(ErrorCode.INVALID_REQUEST)
+    if not 0 < request.transaction_timeout_ms <= ctx.broker.config.transaction_max_timeout_ms:
+        return _refused(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+    return _refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+
+async def _allocate(ctx: RequestContext) -> Any:
+    try:
+        producer_id = await ctx.broker.allocate_producer_id()
+    except KafkaError as error:
+        # What a producer may try again has one name here; any other code is the end for it.
+        return _refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if error.retriable else error.code)
+    return messages.response(KEY)(producer_id=producer_id, producer_epoch=0)
+
+
+def _refused(code: ErrorCode) -> Any:
+    return messages.response(KEY)(error_code=code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_PRODUCER_EPOCH)

@@ -1,0 +1,116 @@
+"""ListOffsets (2), versions 1-11: the offset that belongs to a time, or to the start or end of a partition.
+
+v2 brings isolation levels, v4 leader epochs (KIP-320), v6 is flexible, v7 asks for the greatest timestamp (-3, KIP-734), v8 for
+the earliest local offset (-4), v9 for the latest tiered one (-5), v10 gives a timeout, v11 asks what waits to be tiered (-6).
+Nothing is tiered here: -4 answers as -2 does, -5 and -6 with an unknown offset, as in Kafka.
+Left out: OFFSET_NOT_AVAILABLE after an election (KIP-207), which comes with replication.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable
+from typing import Any
+
+from strandline.api.context import RequestContext, code_of
+from strandline.errors import ErrorCode, KafkaError
+from strandline.log.errors import NotCached
+from strandline.log.lookup import Found, first_at_or_after, of_max_timestamp
+from strandline.replica.partition import Partition
+from strandline.wire import messages
+
+KEY, VERSIONS = 2, range(1, 12)
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
+SINCE = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+"""The version from which each of the special timestamps may be asked for."""
+
+CONSUMER = -1
+"""The replica id of one that is no replica: only it is bound by the high watermark or the last stable offset."""
+
+WARM_UPS_MAX = 64
+"""How often one partition may wait for the device before it is told to try again."""
+
+_Cold = tuple[Any, Partition, Any, NotCached]
+"""An answer to fill in, its partition, what was asked of it, and what must be read first."""
+
+
+def handle(request: Any, ctx: RequestContext) -> Any | Awaitable[Any]:
+    response = messages.response(KEY)
+    named = Counter((topic.name, asked.partition_index) for topic in request.topics for asked in topic.partitions)
+    cold: list[_Cold] = []
+    reply = response()
+    for topic in request.topics:
+        answers = []
+        for asked in topic.partitions:
+            answer = response.ListOffsetsPartitionResponse(partition_index=asked.partition_index)
+            if named[topic.name, asked.partition_index] > 1:
+                answer.error_code = ErrorCode.INVALID_REQUEST
+            elif asked.timestamp < 0 and ctx.version < SINCE.get(asked.timestamp, ctx.version + 1):
+                answer.error_code = ErrorCode.UNSUPPORTED_VERSION
+            else:
+                _try(topic.name, asked, answer, request, ctx, cold)
+            answers.append(answer)
+        reply.topics.append(response.ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+    return _warm(reply, cold, request, ctx) if cold else reply
+
+
+def _try(topic: str, asked: Any, answer: Any, request: Any, ctx: RequestContext, cold: list[_Cold]) -> None:
+    try:
+        partition = ctx.broker.partition(topic, asked.partition_index)
+    except KafkaError as error:
+        answer.error_code = error.code
+        return
+    try:
+        _fill(answer, partition, asked, request, ctx)
+    except NotCached as not_cached:
+        cold.append((answer, partition, asked, not_cached))
+
+
+async def _warm(reply: Any, cold: list[_Cold], request: Any, ctx: RequestContext) -> Any:
+    """Finish the answers for which the device has to be read."""
+    for answer, partition, asked, not_cached in cold:
+        for _ in range(WARM_UPS_MAX):
+            try:
+                await ctx.broker.disk.offload(not_cached.warm)
+                _fill(answer, partition, asked, request, ctx)
+                break
+            except NotCached as again:
+                not_cached = again
+            except OSError as error:
+                ctx.broker.on_storage_error(partition, error)
+                answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+                break
+        else:
+            # Consumers knew no such answer before version 5.
+            late = ErrorCode.OFFSET_NOT_AVAILABLE if ctx.version >= 5 else ErrorCode.LEADER_NOT_AVAILABLE
+            answer.error_code = late
+    return reply
+
+
+def _fill(answer: Any, partition: Partition, asked: Any, request: Any, ctx: RequestContext) -> None:
+    """Answer for one partition; NotCached if that takes reading the device."""
+    try:
+        partition.check_online()
+        partition.check_leader_epoch(asked.current_leader_epoch)
+        found = _find(partition, asked.timestamp, request.replica_id, request.isolation_level)
+    except (KafkaError, OSError) as error:
+        if isinstance(error, OSError):
+            ctx.broker.on_storage_error(partition, error)
+        answer.error_code = code_of(error)[0]
+        return
+    if found is not None:
+        answer.timestamp, answer.offset, answer.leader_epoch = found
+
+
+def _find(partition: Partition, timestamp: int, replica_id: int, isolation_level: int) -> Found | None:
+    log = partition.log
+    end = partition.readable_end(isolation_level) if replica_id == CONSUMER else log.log_end_offset
+    if timestamp == LATEST:
+        return Found(-1, end, partition.leader_epoch)
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return Found(-1, log.log_start_offset, log.epochs.epoch_at(log.log_start_offset))
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return None
+    found = of_max_timestamp(log) if timestamp == MAX_TIMESTAMP else first_at_or_after(log, timestamp)
+    return found if found is not None and found.offset < end else None

@@ -1,0 +1,192 @@
+"""Metadata (3), versions 0-13: brokers, topics and who leads their partitions.
+
+v0 asks for all topics with an empty list, v1 with null; v1 adds the controller, v2 the cluster id, v4 says whether topics may
+be created, v5 offline replicas, v6 LISTENER_NOT_FOUND, v7 leader epochs, v8 authorized operations, v10 tells topic ids, v12
+takes them, v13 has an error for the whole.
+A topic that does not exist is created if request and `auto.create.topics.enable` allow it. Unlike Kafka, the answer waits for
+that and holds the new topic, so the client need not ask again. An internal topic is not created this way.
+Left out: nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any
+
+from strandline.api.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from strandline.api.cluster_view import ClusterView
+from strandline.api.context import RequestContext
+from strandline.api.decisions import decide_each
+from strandline.api.resources import topic_defaults
+from strandline.api.topic_bytes import TopicBytes, encode_topic, join_reply
+from strandline.controller.topics import NewTopic, create
+from strandline.errors import ErrorCode, KafkaError
+from strandline.ids import ZERO_UUID, Uuid
+from strandline.log.names import topic_name_problem
+from strandline.metadata.image import INTERNAL_TOPICS, MetadataImage, PartitionImage, TopicImage
+from strandline.wire import messages
+
+KEY, VERSIONS = 3, range(0, 14)
+
+CREATED_PER_REQUEST_MAX = 1_000
+"""Topics that one Metadata request may bring into being; the rest are unknown until it is sent again."""
+
+_TOPIC_BYTES = TopicBytes()
+
+
+def handle(request: Any, ctx: RequestContext) -> bytes | Awaitable[bytes]:
+    if request.topics is None or (ctx.version == 0 and not request.topics):
+        return _Answer(request, ctx).all_topics()
+    if ctx.version < 12 and any(topic.name is None or topic.topic_id != ZERO_UUID for topic in request.topics):
+        return _refused(request, ctx.version)
+    absent = _to_create(request, ctx)
+    return _create_and_answer(absent, request, ctx) if absent else _Answer(request, ctx).named_topics()
+
+
+def _to_create(request: Any, ctx: RequestContext) -> list[str]:
+    """The names that must be created before the request can be answered, each once."""
+    if not (request.allow_auto_topic_creation and ctx.broker.config.auto_create_topics_enable):
+        return []
+    topics = ctx.broker.image().topics
+    names = dict.fromkeys(topic.name for topic in request.topics if topic.topic_id == ZERO_UUID)
+    absent = [
+        name
+        for name in names
+        if name is not None and name not in topics and name not in INTERNAL_TOPICS and topic_name_problem(name) is None
+    ]
+    return absent[:CREATED_PER_REQUEST_MAX]
+
+
+async def _create_and_answer(names: list[str], request: Any, ctx: RequestContext) -> bytes:
+    broker = ctx.broker
+
+    def decide(image: MetadataImage, name: str) -> Any:
+        if name in image.topics:
+            return []
+        return create(image, NewTopic(name, -1, -1), topic_defaults(broker, image), broker.randomness)
+
+    outcomes = await decide_each(broker, names, decide)
+    invalid = {
+        name
+        for name, outcome in zip(names, outcomes, strict=True)
+        if isinstance(outcome, KafkaError) and outcome.code is ErrorCode.INVALID_TOPIC_EXCEPTION
+    }
+    return _Answer(request, ctx, invalid).named_topics()
+
+
+def _refused(request: Any, version: int) -> bytes:
+    """Topic ids in a version that does not take them: the request makes no sense."""
+    response = messages.response(KEY)
+    topics = [
+        response.MetadataResponseTopic(
+            error_code=ErrorCode.INVALID_REQUEST, name=topic.name or "", topic_id=topic.topic_id
+        )
+        for topic in request.topics
+    ]
+    return messages.encode_response(KEY, version, response(topics=topics, error_code=ErrorCode.INVALID_REQUEST))
+
+
+class _Answer:
+    """The answer to one request, from one image."""
+
+    def __init__(self, request: Any, ctx: RequestContext, invalid: set[str] | None = None) -> None:
+        self.request = request
+        self.ctx = ctx
+        self.version = ctx.version
+        self.image = ctx.broker.image()
+        self.view = ClusterView(self.image.brokers, ctx.listener)
+        self.invalid = invalid or set()
+        self.message = messages.response(KEY)
+        self.operations = bool(request.include_topic_authorized_operations)
+
+    def all_topics(self) -> bytes:
+        return self._reply([self._present(topic) for topic in self.image.topics.values()])
+
+    def named_topics(self) -> bytes:
+        # A topic that is asked for twice is told once, as Kafka does. Where an id is given, the name does not count.
+        wanted = dict.fromkeys(
+            topic.name if topic.topic_id == ZERO_UUID else Uuid(topic.topic_id) for topic in self.request.topics
+        )
+        found = [(name_or_id, self._find(name_or_id)) for name_or_id in wanted]
+        return self._reply(
+            [self._absent(name_or_id) if topic is None else self._present(topic) for name_or_id, topic in found]
+        )
+
+    def _find(self, name_or_id: str | Uuid | None) -> TopicImage | None:
+        return None if name_or_id is None else self.image.topic(name_or_id)
+
+    def _reply(self, topics: list[bytes]) -> bytes:
+        message = self.message(
+            brokers=[
+                self.message.MetadataResponseBroker(
+                    node_id=broker.broker_id, host=endpoint.host, port=endpoint.port, rack=broker.rack
+                )
+                for broker, endpoint in self.view.nodes()
+            ],
+            cluster_id=self.ctx.broker.cluster_id,
+            # Any broker passes on what is for the controller, so the one that was asked will do.
+            controller_id=self.ctx.broker.node_id if self.ctx.broker.node_id in self.view.alive else -1,
+        )
+        if 8 <= self.version <= 10 and self.request.include_cluster_authorized_operations:
+            message.cluster_authorized_operations = CLUSTER_OPERATIONS
+        return join_reply(self.version, message, topics)
+
+    def _absent(self, name_or_id: str | Uuid | None) -> bytes:
+        if name_or_id is None:
+            topic = self.message.MetadataResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=None)
+        elif isinstance(name_or_id, bytes):
+            topic = self.message.MetadataResponseTopic(
+                error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=name_or_id
+            )
+        else:
+            invalid = name_or_id in self.invalid or topic_name_problem(name_or_id) is not None
+            topic = self.message.MetadataResponseTopic(
+                error_code=ErrorCode.INVALID_TOPIC_EXCEPTION if invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                name=name_or_id,
+                is_internal=name_or_id in INTERNAL_TOPICS,
+            )
+        if self.operations:
+            topic.topic_authorized_operations = TOPIC_OPERATIONS
+        return encode_topic(self.version, topic)
+
+    def _present(self, topic: TopicImage) -> bytes:
+        return _TOPIC_BYTES.of(
+            topic, self.image.brokers, self.version, (self.view.listener, self.operations), self._topic
+        )
+
+    def _topic(self, topic: TopicImage) -> Any:
+        message = self.message.MetadataResponseTopic(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            is_internal=topic.is_internal,
+            partitions=[self._partition(index, partition) for index, partition in enumerate(topic.partitions)],
+        )
+        if self.operations:
+            message.topic_authorized_operations = TOPIC_OPERATIONS
+        return message
+
+    def _partition(self, index: int, partition: PartitionImage) -> Any:
+        view = self.view
+        replicas, isr = partition.replicas, partition.isr
+        if self.version == 0:
+            # v0 names only the replicas that can be reached, and calls it an error if some can't.
+            replicas = tuple(broker_id for broker_id in replicas if broker_id in view.alive)
+            isr = tuple(broker_id for broker_id in isr if broker_id in view.alive)
+        has_leader = partition.leader in view.reachable
+        if not has_leader:
+            error = ErrorCode.LEADER_NOT_AVAILABLE
+            if self.version >= 6 and view.is_registered(partition.leader):
+                error = ErrorCode.LISTENER_NOT_FOUND
+        elif len(replicas) < len(partition.replicas) or len(isr) < len(partition.isr):
+            error = ErrorCode.REPLICA_NOT_AVAILABLE
+        else:
+            error = ErrorCode.NONE
+        return self.message.MetadataResponsePartition(
+            error_code=error,
+            partition_index=index,
+            leader_id=partition.leader if has_leader else -1,
+            leader_epoch=partition.leader_epoch,
+            replica_nodes=replicas,
+            isr_nodes=isr,
+            offline_replicas=view.offline_replicas(partition),
+        )

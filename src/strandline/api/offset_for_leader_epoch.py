@@ -1,0 +1,44 @@
+"""OffsetForLeaderEpoch (23), versions 2-4: where does this leader epoch end in my log?
+
+Followers and consumers ask it to find where two logs part.
+v2 fences by current leader epoch (KIP-320); v3 adds the replica id; v4 is flexible.
+The answer is the largest epoch at most the one asked for, and its end offset; -1 and -1 if that can't be said.
+Left out: nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from strandline.api.context import RequestContext
+from strandline.errors import KafkaError
+from strandline.wire import messages
+
+KEY, VERSIONS = 23, range(2, 5)
+
+
+def handle(request: Any, ctx: RequestContext) -> Any:
+    response = messages.response(KEY)
+    return response(
+        topics=[
+            response.OffsetForLeaderTopicResult(
+                topic=topic.topic, partitions=[_end_offset(topic.topic, asked, ctx) for asked in topic.partitions]
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _end_offset(topic: str, asked: Any, ctx: RequestContext) -> Any:
+    answer = messages.response(KEY).EpochEndOffset(partition=asked.partition)
+    try:
+        partition = ctx.broker.partition(topic, asked.partition)
+        partition.check_online()
+        partition.check_leader_epoch(asked.current_leader_epoch)
+    except KafkaError as error:
+        answer.error_code = error.code
+        return answer
+    answer.leader_epoch, answer.end_offset = partition.log.epochs.end_offset_for(
+        asked.leader_epoch, partition.log.log_end_offset
+    )
+    return answer

@@ -1,0 +1,162 @@
+"""Produce (0), versions 3-13: append record batches.
+
+v3 brings transactional ids and magic 2; v5 the log start offset; v7 zstd; v8 record errors and messages; v9 is flexible; v10
+tells the current leader with NOT_LEADER_OR_FOLLOWER; v13 names topics by id.
+Left out: transactions; versions 0-2 are advertised, as Kafka does for old librdkafka (KAFKA-18659), and refused. The records
+inside a batch are walked only for compacted topics and for topics with a codec of their own: elsewhere the maximum timestamp
+and the record lengths in a batch are taken as its producer wrote them, under the batch's checksum.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from strandline.api.context import Broker, RequestContext, code_of
+from strandline.api.reply import Later
+from strandline.errors import ErrorCode, KafkaError
+from strandline.metadata.image import INTERNAL_TOPICS
+from strandline.replica.partition import Partition
+from strandline.wire import produce as wire
+from strandline.wire.produce import PartitionResponse
+
+KEY, VERSIONS, RAW = wire.KEY, wire.VERSIONS, True
+
+ZSTD, ZSTD_SINCE = 4, 7
+_CODEC_AT = 22
+"""The low byte of a batch's attributes."""
+
+ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
+_Answers = list[tuple[str | bytes, list[PartitionResponse]]]
+
+
+def handle(frame: memoryview, ctx: RequestContext, position: int) -> Any:
+    request = wire.parse(ctx.version, frame, position)
+    acks = request.acks
+    if acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
+        return wire.write_response(ctx.version, _all_refused(request.topics, ErrorCode.INVALID_REQUIRED_ACKS))
+    if request.transactional_id is not None:
+        return wire.write_response(ctx.version, _all_refused(request.topics, ErrorCode.INVALID_TXN_STATE))
+    broker = ctx.broker
+    now_ms = broker.clock.wall_ms()
+    answers: _Answers = []
+    waiting: _Waiting | None = None
+    for topic, partitions in request.topics:
+        answered = []
+        for index, records in partitions:
+            partition = _partition(broker, topic, index)
+            if partition is None:
+                answered.append(_absent(broker, topic, index))
+                continue
+            try:
+                if records is None:
+                    raise KafkaError(ErrorCode.INVALID_RECORD, "a partition without a record batch")
+                _check(partition, records, ctx.version)
+                appended = partition.append(records, now_ms)
+            except (KafkaError, OSError) as error:
+                answered.append(_refused(broker, partition, error))
+                continue
+            answered.append(
+                PartitionResponse(index, 0, appended.base_offset, appended.append_time, partition.log.log_start_offset)
+            )
+            end_offset = partition.log.log_end_offset
+            if acks and partition.high_watermark < end_offset:
+                waiting = waiting or _Waiting(ctx, answers)
+                waiting.on(partition, end_offset, len(answers), len(answered) - 1)
+        answers.append((topic, answered))
+    if acks == ACKS_NONE:
+        if any(answer.error_code for _, answered in answers for answer in answered):
+            # The producer wants no reply: a closed connection is how it learns that something is wrong.
+            raise ConnectionAbortedError("a Produce with acks=0 failed")
+        return None
+    if waiting is not None:
+        return waiting.reply(request.timeout_ms)
+    return wire.write_response(ctx.version, answers)
+
+
+def _partition(broker: Broker, topic: str | bytes, index: int) -> Partition | None:
+    if isinstance(topic, str):
+        return broker.partitions.get((topic, index))
+    return broker.partitions_by_id.get((topic, index))
+
+
+def _absent(broker: Broker, topic: str | bytes, index: int) -> PartitionResponse:
+    image = broker.image()
+    found = image.topic(topic)
+    if found is None:
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if isinstance(topic, str) else ErrorCode.UNKNOWN_TOPIC_ID
+        return PartitionResponse(index, code, -1)
+    code = image.absence_of(found.name, index)
+    state = image.partition(found.name, index)
+    if state is None:
+        return PartitionResponse(index, code, -1)
+    return PartitionResponse(index, code, -1, leader_id=state.leader, leader_epoch=state.leader_epoch)
+
+
+def _check(partition: Partition, records: memoryview, version: int) -> None:
+    if partition.topic in INTERNAL_TOPICS:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {partition.topic}")
+    if version < ZSTD_SINCE and len(records) > _CODEC_AT and records[_CODEC_AT] & 7 == ZSTD:
+        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7 or newer")
+
+
+def _refused(broker: Broker, partition: Partition, error: KafkaError | OSError) -> PartitionResponse:
+    if isinstance(error, OSError):
+        broker.on_storage_error(partition, error)
+    code, message = code_of(error)
+    return PartitionResponse(partition.index, code, -1, -1, -1, message)
+
+
+def _all_refused(topics: list[wire.TopicData], code: ErrorCode) -> _Answers:
+    return [(topic, [PartitionResponse(index, code, -1) for index, _ in partitions]) for topic, partitions in topics]
+
+
+class _Waiting:
+    """A Produce whose batches are written here and not yet as safe as its producer wants them."""
+
+    def __init__(self, ctx: RequestContext, answers: _Answers) -> None:
+        self._ctx = ctx
+        self._answers = answers
+        self._open: set[tuple[int, int]] = set()
+        self._later = Later(may_be_overtaken=True, on_cancel=self._stop_timer)
+        self._timer: Any = None
+
+    def on(self, partition: Partition, end_offset: int, topic_at: int, partition_at: int) -> None:
+        place = (topic_at, partition_at)
+        self._open.add(place)
+        partition.when_committed(end_offset, lambda code: self._settled(place, code))
+
+    def reply(self, timeout_ms: int) -> Later:
+        if self._open:
+            self._timer = self._ctx.loop.call_later(max(timeout_ms, 0) / 1000, self._timed_out)
+        else:
+            self._finish()
+        return self._later
+
+    def _settled(self, place: tuple[int, int], code: ErrorCode) -> None:
+        if place not in self._open:
+            return
+        self._open.discard(place)
+        if code:
+            self._fail(place, code)
+        if not self._open and self._timer is not None:
+            self._finish()
+
+    def _fail(self, place: tuple[int, int], code: ErrorCode) -> None:
+        answered = self._answers[place[0]][1]
+        answered[place[1]] = PartitionResponse(answered[place[1]].partition, code, -1)
+
+    def _timed_out(self) -> None:
+        for place in self._open:
+            self._fail(place, ErrorCode.REQUEST_TIMED_OUT)
+        self._open.clear()
+        self._finish()
+
+    def _finish(self) -> None:
+        self._stop_timer()
+        if not self._later.done:
+            self._later.complete(wire.write_response(self._ctx.version, self._answers))
+
+    def _stop_timer(self) -> None:
+        self._open.clear()
+        if self._timer is not None:
+            self._timer.cancel()

@@ -1,0 +1,45 @@
+"""What an API may return: a reply, nothing, or a promise of a reply.
+
+Always true: a `Later` is completed exactly once; replies leave a connection in the order of their requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+class Later:
+    """A reply that an append, a watermark or a timer will complete."""
+
+    __slots__ = ("_deliver", "_reply", "cancelled", "done", "may_be_overtaken", "on_cancel")
+
+    def __init__(self, *, may_be_overtaken: bool, on_cancel: Callable[[], None] | None = None) -> None:
+        self.may_be_overtaken = may_be_overtaken
+        """Whether the next request on the connection may be handled meanwhile: only a waiting Produce lets it."""
+        self.on_cancel = on_cancel
+        self.done = False
+        self.cancelled = False
+        self._reply: Any = None
+        self._deliver: Callable[[Any], None] | None = None
+
+    def complete(self, reply: Any) -> None:
+        assert not self.done, "a reply is given once"
+        self.done = True
+        self._reply = reply
+        if self._deliver is not None:
+            self._deliver(reply)
+
+    def deliver_to(self, deliver: Callable[[Any], None]) -> None:
+        """Where the reply goes; at once if it is there already."""
+        if self.done:
+            deliver(self._reply)
+        else:
+            self._deliver = deliver
+
+    def cancel(self) -> None:
+        """Nobody wants the reply any more: its connection is gone."""
+        if not self.done:
+            self.done = self.cancelled = True
+            if self.on_cancel is not None:
+                self.on_cancel()

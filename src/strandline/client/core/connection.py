@@ -1,0 +1,126 @@
+"""One connection to a broker, without the socket: bytes in, replies out.
+
+The first request is ApiVersions; until its answer is there, `ready` is false and nothing else may be sent. Replies come in
+the order of their requests, so the oldest request without a reply is the one that the next frame answers.
+
+Always true: a reply is matched by order and by correlation id, and a frame that fits neither ends the connection; every
+request has a deadline, and a connection on which one has passed is dead: whatever else was in flight is lost with it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, NamedTuple
+
+from strandline.client.core import versions
+from strandline.client.core.frames import Frames, frame
+from strandline.client.core.versions import ApiVersions
+from strandline.client.errors import ProtocolViolation
+from strandline.wire import messages
+from strandline.wire.errors import MalformedRequest
+from strandline.wire.headers import API_VERSIONS, read_response_header, request_header
+
+FRAME_BYTES_MAX = 128 * 1024 * 1024
+"""The largest reply we take. A Fetch of 50 MiB fits, even if its first batch is larger than asked for."""
+CORRELATION_ID_MAX = 0x7FFF_FFFF
+
+
+class Request:
+    """One request in flight. `context` is the shell's own, to find who is waiting."""
+
+    __slots__ = ("api_key", "context", "correlation_id", "deadline", "version")
+
+    def __init__(self, api_key: int, version: int, correlation_id: int, deadline: float, context: Any) -> None:
+        self.api_key = api_key
+        self.version = version
+        self.correlation_id = correlation_id
+        self.deadline = deadline
+        self.context = context
+
+
+class Reply(NamedTuple):
+    request: Request
+    message: Any
+
+
+class Connection:
+    def __init__(self, client_id: str, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
+        self.versions: ApiVersions | None = None
+        self.in_flight: deque[Request] = deque()
+        self._client_id = client_id
+        self._frames = Frames(frame_bytes_max)
+        self._correlation_id = 0
+
+    @property
+    def ready(self) -> bool:
+        return self.versions is not None
+
+    def open(self, deadline: float) -> bytes:
+        """The first bytes to send."""
+        return self._ask_versions(versions.NEWEST, deadline)
+
+    def send(
+        self,
+        api_key: int,
+        message: Any,
+        deadline: float,
+        context: Any = None,
+        *,
+        version_max: int | None = None,
+        expects_reply: bool = True,
+    ) -> bytes:
+        """The bytes of this request, which are nobody's but the transport's from here on."""
+        assert self.versions is not None, "nothing is sent before the versions are known"
+        version = self.versions.pick(api_key, version_max)
+        return self._frame(
+            api_key, version, messages.encode_request(api_key, version, message), deadline, context, expects_reply
+        )
+
+    def receive(self, data: bytes) -> tuple[list[Reply], bytes]:
+        """The replies in these bytes, and what to send because of them. ProtocolViolation ends the connection."""
+        replies, outgoing = [], b""
+        for body in self._frames.feed(data):
+            try:
+                request, position = self._match(body)
+                if self.versions is None:
+                    outgoing += self._negotiate(request, body[position:])
+                else:
+                    message = messages.decode_response(request.api_key, request.version, body, position)
+                    replies.append(Reply(request, message))
+            except MalformedRequest as error:
+                raise ProtocolViolation(f"a reply cannot be read: {error}") from None
+        return replies, outgoing
+
+    def deadline(self) -> float | None:
+        """When the first of the requests in flight is given up."""
+        return min((request.deadline for request in self.in_flight), default=None)
+
+    def _match(self, body: bytes) -> tuple[Request, int]:
+        """The request that this frame answers, and where the frame's body begins."""
+        if not self.in_flight:
+            raise ProtocolViolation("a reply to nothing that was asked")
+        request = self.in_flight[0]
+        correlation_id, position = read_response_header(request.api_key, request.version, body)
+        if correlation_id != request.correlation_id:
+            raise ProtocolViolation(f"a reply to request {correlation_id} where {request.correlation_id} is next")
+        self.in_flight.popleft()
+        return request, position
+
+    def _negotiate(self, request: Request, body: bytes) -> bytes:
+        answer = versions.answer(request.version, body)
+        if isinstance(answer, ApiVersions):
+            self.versions = answer
+            return b""
+        return self._ask_versions(answer, request.deadline)
+
+    def _ask_versions(self, version: int, deadline: float) -> bytes:
+        return self._frame(API_VERSIONS, version, versions.question(version), deadline, None, True)
+
+    def _frame(
+        self, api_key: int, version: int, body: bytes, deadline: float, context: Any, expects_reply: bool
+    ) -> bytes:
+        self._correlation_id = (self._correlation_id + 1) & CORRELATION_ID_MAX
+        if expects_reply:
+            self.in_flight.append(Request(api_key, version, self._correlation_id, deadline, context))
+        return frame(request_header(api_key, version, self._correlation_id, self._client_id), body)
+

@@ -1,0 +1,75 @@
+"""Which version of each API the two sides speak, from the broker's ApiVersions answer.
+
+A client asks in its own newest version. A broker that does not know it answers UNSUPPORTED_VERSION in version 0, and names
+the versions of ApiVersions it does know; the client then asks again, once.
+
+Always true: a version that is picked is one that both sides know.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from strandline.client.errors import UnsupportedApi
+from strandline.errors import ErrorCode, KafkaError, error_code
+from strandline.wire import messages
+from strandline.wire.headers import API_VERSIONS
+
+SOFTWARE_NAME = "strandline"
+SOFTWARE_VERSION = "0.1.0"
+NEWEST = 4
+
+
+class ApiVersions:
+    """What one broker serves."""
+
+    __slots__ = ("_picked", "_served")
+
+    def __init__(self, served: dict[int, range]) -> None:
+        self._served = served
+        self._picked: dict[tuple[int, int | None], int] = {}
+
+    def pick(self, api_key: int, version_max: int | None = None) -> int:
+        """The newest version in common, at most `version_max`; UnsupportedApi if there is none."""
+        picked = self._picked.get((api_key, version_max))
+        if picked is None:
+            picked = self._picked[api_key, version_max] = self._newest_common(api_key, version_max)
+        return picked
+
+    def serves(self, api_key: int) -> bool:
+        return api_key in self._served
+
+    def _newest_common(self, api_key: int, version_max: int | None) -> int:
+        ours = messages.request_family(api_key).versions
+        theirs = self._served.get(api_key)
+        if theirs is None:
+            raise UnsupportedApi(api_key, ours, None)
+        newest = min(ours.stop, theirs.stop) - 1
+        if version_max is not None:
+            newest = min(newest, version_max)
+        if newest < max(ours.start, theirs.start):
+            raise UnsupportedApi(api_key, ours, theirs)
+        return newest
+
+
+def question(version: int) -> bytes:
+    message = messages.request(API_VERSIONS)(
+        client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION
+    )
+    return messages.encode_request(API_VERSIONS, version, message)
+
+
+def answer(version: int, body: bytes) -> ApiVersions | int:
+    """What the broker serves, or the version in which to ask again."""
+    if int.from_bytes(body[:2], "big", signed=True) == ErrorCode.UNSUPPORTED_VERSION:
+        refused = messages.decode_response(API_VERSIONS, 0, body)
+        known = [entry.max_version for entry in refused.api_keys if entry.api_key == API_VERSIONS]
+        again = min(known[0], version - 1) if known else 0
+        if version == 0 or again < 0:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "the broker speaks no version of ApiVersions that we do")
+        return again
+    message: Any = messages.decode_response(API_VERSIONS, version, body)
+    code = error_code(message.error_code)
+    if code is not ErrorCode.NONE:
+        raise KafkaError(code, "the broker refused ApiVersions")
+    return ApiVersions({entry.api_key: range(entry.min_version, entry.max_version + 1) for entry in message.api_keys})

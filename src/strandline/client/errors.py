@@ -1,0 +1,99 @@
+"""What can go wrong between a client and a cluster, besides the codes that brokers answer.
+
+Always true: each is a KafkaError whose text is one line that says what happened, where, and what may help.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from strandline.errors import ErrorCode, KafkaError
+
+
+class ConnectionLost(KafkaError):
+    """The connection ended, or could not be opened. Whatever was in flight may or may not have been done."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.NETWORK_EXCEPTION, message)
+
+
+class ProtocolViolation(ConnectionLost):
+    """The server sent what no Kafka broker sends; its connection is closed and nothing from it is believed."""
+
+
+class NoBrokerReachable(KafkaError):
+    """No address of a cluster answers."""
+
+    def __init__(self, addresses: Sequence[str], why: str) -> None:
+        where = ", ".join(addresses)
+        super().__init__(
+            ErrorCode.BROKER_NOT_AVAILABLE,
+            f"no broker reachable at {where} ({why}); is the cluster up, and are these its client listeners?",
+        )
+
+    @property
+    def retriable(self) -> bool:
+        """A cluster that is starting will answer soon."""
+        return True
+
+
+class UnsupportedApi(KafkaError):
+    """The two sides have no version of an API in common."""
+
+    def __init__(self, api_key: int, ours: range, theirs: range | None) -> None:
+        said = "does not serve it" if theirs is None else f"serves versions {theirs.start}-{theirs.stop - 1}"
+        super().__init__(
+            ErrorCode.UNSUPPORTED_VERSION,
+            f"API {api_key}: we speak versions {ours.start}-{ours.stop - 1}, the broker {said}",
+        )
+
+
+class TimedOut(KafkaError):
+    """The time for an operation is over. What was last heard is in the text."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.REQUEST_TIMED_OUT, message)
+
+
+class RecordTooLarge(KafkaError):
+    def __init__(self, size_bytes: int, bound: str) -> None:
+        super().__init__(ErrorCode.MESSAGE_TOO_LARGE, f"a record of {size_bytes} bytes is larger than {bound}")
+
+
+class BufferExhausted(KafkaError):
+    """More records wait to be sent than the producer may hold."""
+
+    def __init__(self, bytes_max: int) -> None:
+        super().__init__(
+            ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+            f"{bytes_max} bytes of records are waiting to be sent; await drain() between sends, or raise buffer_memory",
+        )
+
+
+class Closed(KafkaError):
+    def __init__(self, what: str) -> None:
+        super().__init__(ErrorCode.NETWORK_EXCEPTION, f"the {what} is closed")
+
+
+class OffsetOutOfRange(KafkaError):
+    """The position is not in the log, and no reset policy says where to go on."""
+
+    def __init__(self, topic: str, partition: int, offset: int) -> None:
+        super().__init__(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"{topic}-{partition} has no offset {offset}, and auto_offset_reset is 'none'; seek to where to go on",
+        )
+
+
+class LogTruncated(KafkaError):
+    """Records that were consumed are no longer in the log: an unclean election took them (KIP-320)."""
+
+    def __init__(self, topic: str, partition: int, offset: int, divergent_offset: int | None) -> None:
+        where = "at an unknown offset" if divergent_offset is None else f"at offset {divergent_offset}"
+        super().__init__(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"{topic}-{partition} was truncated {where}, below the position {offset}; seek to where to go on",
+        )
+        self.topic = topic
+        self.partition = partition
+        self.divergent_offset = divergent_offset

@@ -1,0 +1,106 @@
+"""Broker keys: listeners, connections and TLS.
+
+Always true: every limit on what a peer can make us hold is finite by default.
+"""
+
+from __future__ import annotations
+
+from strandline.config.key import CLUSTER_WIDE, HIGH, LOW, MEDIUM, READ_ONLY, Key
+from strandline.config.types import (
+    AT_LEAST_0,
+    AT_LEAST_1,
+    INT,
+    INT_MAX,
+    KIB,
+    LIST,
+    LONG,
+    MIB,
+    MINUTE_MS,
+    PASSWORD,
+    SECOND_MS,
+    STRING,
+    ListOf,
+    OneOf,
+    Range,
+    Value,
+    invalid,
+)
+
+
+class PemStore:
+    """The one store format that is read."""
+
+    def check(self, name: str, value: Value) -> None:
+        if not isinstance(value, str) or value.upper() != "PEM":
+            store = name.removesuffix(".type")
+            raise invalid(
+                name,
+                value,
+                "Only PEM is read; convert with 'keytool -importkeystore -srckeystore OLD -destkeystore new.p12 "
+                "-deststoretype PKCS12' and "
+                f"'openssl pkcs12 -in new.p12 -nodes -out new.pem', then set {name}=PEM and {store}.location=new.pem",
+            )
+
+    def __str__(self) -> str:
+        return "PEM"
+
+
+# fmt: off
+KEYS = (
+    Key("listeners", LIST, ("PLAINTEXT://:9092",), ListOf(empty_allowed=False), HIGH, READ_ONLY,
+        "The addresses to bind, as NAME://host:port; an empty host is every interface, or loopback for PLAINTEXT."),
+    Key("advertised.listeners", LIST, None, ListOf(empty_allowed=False), HIGH, READ_ONLY,
+        "The addresses clients are told, when they differ from listeners."),
+    Key("listener.security.protocol.map", STRING,
+        "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT", None, LOW, READ_ONLY,
+        "The security protocol of each listener name, as NAME:PROTOCOL."),
+    Key("inter.broker.listener.name", STRING, None, None, MEDIUM, READ_ONLY,
+        "The listener that brokers use among themselves."),
+    Key("security.inter.broker.protocol", STRING,
+        "PLAINTEXT", OneOf(("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")), MEDIUM, READ_ONLY,
+        "The security protocol that brokers use among themselves, when no listener is named for it."),
+    Key("socket.listen.backlog.size", INT, 50, AT_LEAST_1, MEDIUM, READ_ONLY,
+        "How many connections the system holds while they wait to be accepted."),
+    Key("socket.request.max.bytes", INT, 100 * MIB, AT_LEAST_1, HIGH, READ_ONLY,
+        "A request that announces more bytes than this closes its connection."),
+    Key("socket.connection.setup.timeout.ms", LONG, 10 * SECOND_MS, None, MEDIUM, READ_ONLY,
+        "How long a connection to another node may take to be set up, the first time."),
+    Key("socket.connection.setup.timeout.max.ms", LONG, 30 * SECOND_MS, None, MEDIUM, READ_ONLY,
+        "How long it may take at most, as failures in a row lengthen the wait."),
+    Key("queued.max.request.bytes", LONG, 256 * MIB, None, MEDIUM, READ_ONLY,
+        "While this many bytes of requests are being handled, no further request is read; -1 for no limit."),
+    Key("connections.max.idle.ms", LONG, 10 * MINUTE_MS, None, MEDIUM, READ_ONLY,
+        "A connection that was idle for this long is closed."),
+    Key("max.connections", INT, 10_000, AT_LEAST_0, MEDIUM, CLUSTER_WIDE,
+        "The most connections this broker accepts at a time."),
+    Key("max.connections.per.ip", INT, INT_MAX, AT_LEAST_0, MEDIUM, CLUSTER_WIDE,
+        "The most connections it accepts from one address."),
+    Key("fetch.max.bytes", INT, 55 * MIB, Range(KIB), MEDIUM, READ_ONLY,
+        "The most bytes one Fetch answer holds; a first batch larger than this is still returned, so that a reader can go on."),
+    Key("max.incremental.fetch.session.cache.slots", INT, 1000, AT_LEAST_0, MEDIUM, READ_ONLY,
+        "How many incremental fetch sessions are remembered; the others fetch in full."),
+    Key("ssl.keystore.type", STRING, "PEM", PemStore(), MEDIUM, READ_ONLY,
+        "The format of the key store: PEM."),
+    Key("ssl.keystore.location", STRING, None, None, MEDIUM, READ_ONLY,
+        "A PEM file with this node's private key and its certificate chain."),
+    Key("ssl.keystore.certificate.chain", PASSWORD, None, None, MEDIUM, READ_ONLY,
+        "The certificate chain itself, in PEM."),
+    Key("ssl.keystore.key", PASSWORD, None, None, MEDIUM, READ_ONLY,
+        "The private key itself, in PEM (PKCS #8)."),
+    Key("ssl.key.password", PASSWORD, None, None, MEDIUM, READ_ONLY,
+        "The password of an encrypted private key."),
+    Key("ssl.truststore.type", STRING, "PEM", PemStore(), MEDIUM, READ_ONLY,
+        "The format of the trust store: PEM."),
+    Key("ssl.truststore.location", STRING, None, None, MEDIUM, READ_ONLY,
+        "A PEM file with the certificates that peers are checked against."),
+    Key("ssl.truststore.certificates", PASSWORD, None, None, MEDIUM, READ_ONLY,
+        "Those certificates themselves, in PEM."),
+    Key("ssl.client.auth", STRING, "none", OneOf(("required", "requested", "none")), MEDIUM, READ_ONLY,
+        "Whether clients must show a certificate (required), may (requested), or need not (none)."),
+    Key("ssl.enabled.protocols", LIST,
+        ("TLSv1.2", "TLSv1.3"), ListOf(("TLSv1.2", "TLSv1.3"), empty_allowed=False), MEDIUM, READ_ONLY,
+        "The versions of TLS that are offered."),
+    Key("ssl.endpoint.identification.algorithm", STRING, "https", OneOf(("https", ""), ignore_case=True), LOW, READ_ONLY,
+        "https checks the name in the certificate of a node we connect to; empty does not."),
+)
+# fmt: on

@@ -1,0 +1,139 @@
+"""Topic keys: what one topic may say for itself, and the broker keys that speak for it when it does not.
+
+Always true: the first synonym that is set on the broker gives the default; a topic key without a synonym has a fixed default.
+"""
+
+from __future__ import annotations
+
+from strandline.config.key import CLUSTER_WIDE, MEDIUM, Key, Where, refused, table
+from strandline.config.types import (
+    AT_LEAST_0,
+    AT_LEAST_1,
+    BOOLEAN,
+    DAY_MS,
+    DOUBLE,
+    GIB,
+    HOUR_MS,
+    INT,
+    KIB,
+    LIST,
+    LONG,
+    LONG_MAX,
+    MIB,
+    MINUTE_MS,
+    STRING,
+    ListOf,
+    OneOf,
+    Range,
+)
+
+# fmt: off
+HONOURED = (
+    Key("cleanup.policy", LIST, ("delete",), ListOf(("compact", "delete")), MEDIUM, CLUSTER_WIDE,
+        "What happens to old segments: delete them, compact them to the last value of each key, both, or (empty) nothing.",
+        where=Where.TOPIC, synonyms=(("log.cleanup.policy", 1),)),
+    Key("compression.type", STRING,
+        "producer", OneOf(("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")), MEDIUM, CLUSTER_WIDE,
+        "How batches are compressed on disk; producer keeps what the producer chose.",
+        where=Where.TOPIC, synonyms=(("compression.type", 1),)),
+    Key("compression.gzip.level", INT, -1, Range(1, 9, also=-1), MEDIUM, CLUSTER_WIDE,
+        "The level when the broker compresses with gzip.",
+        where=Where.TOPIC, synonyms=(("compression.gzip.level", 1),)),
+    Key("compression.lz4.level", INT, 9, Range(1, 17), MEDIUM, CLUSTER_WIDE,
+        "The level when the broker compresses with lz4.",
+        where=Where.TOPIC, synonyms=(("compression.lz4.level", 1),)),
+    Key("compression.zstd.level", INT, 3, Range(-131072, 22), MEDIUM, CLUSTER_WIDE,
+        "The level when the broker compresses with zstd.",
+        where=Where.TOPIC, synonyms=(("compression.zstd.level", 1),)),
+    Key("delete.retention.ms", LONG, DAY_MS, AT_LEAST_0, MEDIUM, CLUSTER_WIDE,
+        "How long a compacted topic keeps a tombstone after its last cleaning.",
+        where=Where.TOPIC, synonyms=(("log.cleaner.delete.retention.ms", 1),)),
+    Key("file.delete.delay.ms", LONG, MINUTE_MS, AT_LEAST_0, MEDIUM, CLUSTER_WIDE,
+        "How long a deleted segment keeps its file, for readers that are still in it.",
+        where=Where.TOPIC, synonyms=(("log.segment.delete.delay.ms", 1),)),
+    Key("flush.messages", LONG, LONG_MAX, AT_LEAST_1, MEDIUM, CLUSTER_WIDE,
+        "A partition is synced to the device after this many records.",
+        where=Where.TOPIC, synonyms=(("log.flush.interval.messages", 1),)),
+    Key("flush.ms", LONG, LONG_MAX, AT_LEAST_0, MEDIUM, CLUSTER_WIDE,
+        "A partition is synced when unsynced records are this old.",
+        where=Where.TOPIC, synonyms=(("log.flush.interval.ms", 1), ("log.flush.scheduler.interval.ms", 1),)),
+    Key("index.interval.bytes", INT, 4 * KIB, AT_LEAST_0, MEDIUM, CLUSTER_WIDE,
+        "An index entry is written after this many bytes of records.",
+        where=Where.TOPIC, synonyms=(("log.index.interval.bytes", 1),)),
+    Key("internal.segment.bytes", INT, None, AT_LEAST_1, MEDIUM, CLUSTER_WIDE,
+        "Overrides segment.bytes without a lower bound, for tests.",
+        where=Where.TOPIC, internal=True),
+    Key("max.compaction.lag.ms", LONG, LONG_MAX, AT_LEAST_1, MEDIUM, CLUSTER_WIDE,
+        "A record stays uncompacted for at most this long.",
+        where=Where.TOPIC, synonyms=(("log.cleaner.max.compaction.lag.ms", 1),)),
+    Key("max.message.bytes", INT, 1_048_588, AT_LEAST_0, MEDIUM, CLUSTER_WIDE,
+        "A batch larger than this, after compression, is refused.",
+        where=Where.TOPIC, synonyms=(("message.max.bytes", 1),)),
+    Key("message.timestamp.after.max.ms", LONG, HOUR_MS, AT_LEAST_0, MEDIUM, CLUSTER_WIDE,
+        "A record whose timestamp is further in the future is refused.",
+        where=Where.TOPIC, synonyms=(("log.message.timestamp.after.max.ms", 1),)),
+    Key("message.timestamp.before.max.ms", LONG, LONG_MAX, AT_LEAST_0, MEDIUM, CLUSTER_WIDE,
+        "A record whose timestamp is further in the past is refused.",
+        where=Where.TOPIC, synonyms=(("log.message.timestamp.before.max.ms", 1),)),
+    Key("message.timestamp.type", STRING, "CreateTime", OneOf(("CreateTime", "LogAppendTime")), MEDIUM, CLUSTER_WIDE,
+        "Whether a record carries the time it was made (CreateTime) or the time it was appended (LogAppendTime).",
+        where=Where.TOPIC, synonyms=(("log.message.timestamp.type", 1),)),
+    Key("min.cleanable.dirty.ratio", DOUBLE, 0.5, Range(0, 1), MEDIUM, CLUSTER_WIDE,
+        "A log is compacted when at least this part of it is dirty.",
+        where=Where.TOPIC, synonyms=(("log.cleaner.min.cleanable.ratio", 1),)),
+    Key("min.compaction.lag.ms", LONG, 0, AT_LEAST_0, MEDIUM, CLUSTER_WIDE,
+        "A record stays uncompacted for at least this long.",
+        where=Where.TOPIC, synonyms=(("log.cleaner.min.compaction.lag.ms", 1),)),
+    Key("min.insync.replicas", INT, 1, AT_LEAST_1, MEDIUM, CLUSTER_WIDE,
+        "A write with acks=all is refused while fewer replicas than this are in sync.",
+        where=Where.TOPIC, synonyms=(("min.insync.replicas", 1),)),
+    Key("retention.bytes", LONG, -1, None, MEDIUM, CLUSTER_WIDE,
+        "The oldest segments of a partition are deleted while it holds more than this; -1 for no limit.",
+        where=Where.TOPIC, synonyms=(("log.retention.bytes", 1),)),
+    Key("retention.ms", LONG, 7 * DAY_MS, Range(-1), MEDIUM, CLUSTER_WIDE,
+        "Segments whose newest record is older are deleted; -1 keeps them for ever.",
+        where=Where.TOPIC,
+        synonyms=(("log.retention.ms", 1), ("log.retention.minutes", MINUTE_MS), ("log.retention.hours", HOUR_MS),)),
+    Key("segment.bytes", INT, GIB, Range(MIB), MEDIUM, CLUSTER_WIDE,
+        "A segment is closed before it would grow past this size.",
+        where=Where.TOPIC, synonyms=(("log.segment.bytes", 1),)),
+    Key("segment.index.bytes", INT, 10 * MIB, Range(4), MEDIUM, CLUSTER_WIDE,
+        "A segment is closed when one of its indexes has reached this size.",
+        where=Where.TOPIC, synonyms=(("log.index.size.max.bytes", 1),)),
+    Key("segment.jitter.ms", LONG, 0, AT_LEAST_0, MEDIUM, CLUSTER_WIDE,
+        "At most this much is randomly taken off segment.ms, so that segments do not all close at once.",
+        where=Where.TOPIC, synonyms=(("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", HOUR_MS),)),
+    Key("segment.ms", LONG, 7 * DAY_MS, AT_LEAST_1, MEDIUM, CLUSTER_WIDE,
+        "A segment is closed when its first record is this old.",
+        where=Where.TOPIC, synonyms=(("log.roll.ms", 1), ("log.roll.hours", HOUR_MS),)),
+    Key("unclean.leader.election.enable", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE,
+        "Whether a replica that was not in sync may lead when no other can; it loses records.",
+        where=Where.TOPIC, synonyms=(("unclean.leader.election.enable", 1),)),
+)
+
+TIERED_STORAGE = refused("Tiered storage is not built; all data stays in log.dirs.", (
+    ("remote.storage.enable", BOOLEAN, False, None, MEDIUM),
+    ("remote.log.copy.disable", BOOLEAN, False, None, MEDIUM),
+    ("remote.log.delete.on.disable", BOOLEAN, False, None, MEDIUM),
+    ("remote.copy.lag.ms", LONG, None, None, MEDIUM),
+    ("remote.copy.lag.bytes", LONG, None, None, MEDIUM),
+    ("local.retention.ms", LONG, -2, Range(-2), MEDIUM),
+    ("local.retention.bytes", LONG, -2, Range(-2), MEDIUM),
+), Where.TOPIC)
+
+THROTTLES = refused("Replication is not throttled, so a limit set here would be a promise we do not keep.", (
+    ("leader.replication.throttled.replicas", LIST, (), None, MEDIUM),
+    ("follower.replication.throttled.replicas", LIST, (), None, MEDIUM),
+), Where.TOPIC)
+
+PREALLOCATION = refused("Segments grow as they are written, so there is nothing to preallocate.", (
+    ("preallocate", BOOLEAN, False, None, MEDIUM),
+), Where.TOPIC)
+
+SHARE_GROUPS = refused("Share groups are not served.", (
+    ("errors.deadletterqueue.group.enable", BOOLEAN, None, None, MEDIUM),
+), Where.TOPIC)
+# fmt: on
+
+TOPIC = table(HONOURED, TIERED_STORAGE, THROTTLES, PREALLOCATION, SHARE_GROUPS)
+"""Every topic key by name."""

@@ -1,0 +1,65 @@
+"""Decisions about configuration: of topics, of single brokers, of all brokers.
+
+Always true: only the difference is written; a change that would leave an invalid whole is refused as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from strandline.config.alter import Alteration, Op, alter_broker, alter_topic
+from strandline.config.errors import ConfigError
+from strandline.config.layers import Layers
+from strandline.errors import ErrorCode, KafkaError
+from strandline.metadata import records as r
+from strandline.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
+
+
+def alter(
+    image: MetadataImage, resource_type: int, name: str, alterations: Sequence[Alteration], layers: Layers
+) -> list[r.MetadataRecord]:
+    """Set, delete, append to and subtract from the overrides of one resource."""
+    _check_resource(image, resource_type, name)
+    current = image.config(resource_type, name)
+    try:
+        if resource_type == TOPIC_RESOURCE:
+            wanted = alter_topic(current, alterations, layers)
+        else:
+            wanted = alter_broker(current, alterations, one_broker=bool(name))
+    except ConfigError as error:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, error.message) from None
+    return _difference(resource_type, name, current, wanted)
+
+
+def replace(
+    image: MetadataImage, resource_type: int, name: str, values: Mapping[str, str | None], layers: Layers
+) -> list[r.MetadataRecord]:
+    """Make `values` the only overrides of one resource (the old AlterConfigs)."""
+    current = image.config(resource_type, name)
+    alterations = [Alteration(key, Op.SET, value) for key, value in values.items()]
+    alterations += [Alteration(key, Op.DELETE, None) for key in current if key not in values]
+    return alter(image, resource_type, name, alterations, layers)
+
+
+def _check_resource(image: MetadataImage, resource_type: int, name: str) -> None:
+    if resource_type == TOPIC_RESOURCE:
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+        if name not in image.topics:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+    elif resource_type == BROKER_RESOURCE:
+        if name and not (name.isdigit() and int(name) in image.brokers):
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"There is no broker '{name}'.")
+    else:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Configuration of resource type {resource_type} can't be altered.")
+
+
+def _difference(
+    resource_type: int, name: str, current: Mapping[str, str], wanted: Mapping[str, str]
+) -> list[r.MetadataRecord]:
+    changes: dict[str, str | None] = {key: value for key, value in wanted.items() if current.get(key) != value}
+    changes |= {key: None for key in current if key not in wanted}
+    return [
+        r.ConfigRecord(resource_type=resource_type, resource_name=name, name=key, value=value)
+        for key, value in changes.items()
+    ]

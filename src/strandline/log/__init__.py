@@ -1,0 +1,1 @@
+"""The log of one partition, in Kafka's own files."""

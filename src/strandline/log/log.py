@@ -1,0 +1,438 @@
+"""The log of one partition: an unbroken row of segments that is only appended to at its end and cut at either end.
+
+Always true: offsets rise without a gap as they are given out; `log_start_offset <= log_end_offset`; everything below
+`recovery_point` is on the device, so a restart after a crash need look only at what comes after it. Only the event loop
+touches a log; what must wait for the device is handed over as plain work (`flush`) or retried when warm (`NotCached`).
+"""
+
+from __future__ import annotations
+
+import zlib
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from strandline.config.topic_config import TopicConfig
+from strandline.errors import ErrorCode, KafkaError
+from strandline.log import checkpoints, names, producer_snapshot
+from strandline.log.epochs import LeaderEpochs
+from strandline.log.producers import SEQUENCE_MAX, Completed, Producers
+from strandline.log.segment import Segment
+from strandline.log.txn_index import AbortedTxn
+from strandline.log.validation import validate
+from strandline.ports import Buffer, Disk, File
+from strandline.records.batch import decode
+from strandline.records.control import ControlRecordType, read_control_type, read_end_txn_marker
+from strandline.records.header import BatchHeader, assign, iterate
+
+
+class Appended(NamedTuple):
+    base_offset: int
+    append_time: int
+    """-1 unless the broker stamped the batch with its own time."""
+
+
+class Log:
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        config: TopicConfig,
+        segments: list[Segment],
+        *,
+        log_start_offset: int,
+        recovery_point: int,
+        epochs: LeaderEpochs,
+        producers: Producers,
+    ) -> None:
+        assert segments, "a log has at least one segment"
+        self.disk = disk
+        self.directory = directory
+        self.config = config
+        self.segments = segments
+        self._bases = [segment.base_offset for segment in segments]
+        self.active = segments[-1]
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = self.active.next_offset
+        self.recovery_point = recovery_point
+        self.epochs = epochs
+        self.producers = producers
+        self._names_changed = True
+        self._companion: File | None = None
+        self._unsynced: list[Segment] = []
+        """Closed segments that are not on the device yet."""
+        self._snapshots_to_write: list[tuple[int, bytes]] = []
+        self._truncations = 0
+        self._clean_end = -1
+        """The log end at which every file was last left in order; -1 if that is not known."""
+
+    # Appending
+
+    def append_as_leader(self, batch: memoryview, leader_epoch: int, now_ms: int) -> Appended:
+        """Give a client's batch its offsets and write it. A batch that was written before is answered, not written."""
+        valid = validate(batch, self.config, now_ms)
+        base_offset = self.log_end_offset
+        last_offset = base_offset + valid.last_offset_delta
+        producer_id = valid.producer_id
+        if producer_id >= 0:
+            last_sequence = valid.base_sequence + valid.last_offset_delta
+            if last_sequence > SEQUENCE_MAX:
+                last_sequence -= SEQUENCE_MAX + 1
+            duplicate = self.producers.check_client_batch(
+                producer_id, valid.producer_epoch, valid.base_sequence, last_sequence, valid.transactional
+            )
+            if duplicate is not None:
+                return Appended(duplicate.first_offset, duplicate.timestamp if self.config.log_append_time else -1)
+        data = valid.batch
+        assign(data, base_offset, leader_epoch)
+        self._roll_if_due(len(data), last_offset, valid.max_timestamp, now_ms)
+        self.active.append(data, last_offset, valid.max_timestamp)
+        if leader_epoch > self.epochs.latest:
+            self.epochs.assign(leader_epoch, base_offset)
+        if producer_id >= 0:
+            self.producers.add_batch(
+                producer_id,
+                valid.producer_epoch,
+                last_sequence,
+                base_offset,
+                last_offset,
+                valid.max_timestamp,
+                valid.transactional,
+            )
+        self.log_end_offset = self.producers.end_offset = last_offset + 1
+        return Appended(base_offset, valid.append_time)
+
+    def append_own(self, batch: bytearray, leader_epoch: int, now_ms: int) -> int:
+        """Write a batch that this node made itself (metadata, coordinators, markers), at the log end; its base offset."""
+        base_offset = self.log_end_offset
+        assign(batch, base_offset, leader_epoch)
+        self._append_assigned(batch, now_ms)
+        return base_offset
+
+    def append_as_follower(self, data: Buffer, now_ms: int) -> None:
+        """Write batches as a leader gave them out: offsets and epochs are theirs."""
+        self._append_assigned(data, now_ms)
+
+    def _append_assigned(self, data: Buffer, now_ms: int) -> None:
+        view = memoryview(data)
+        for position, header in iterate(data):
+            if header.base_offset < self.log_end_offset:
+                raise KafkaError(
+                    ErrorCode.INVALID_RECORD,
+                    f"batch at offset {header.base_offset} comes before the log end {self.log_end_offset} of {self.directory}",
+                )
+            batch = view[position : position + header.size_bytes]
+            self._roll_if_due(header.size_bytes, header.last_offset, header.max_timestamp, now_ms)
+            self.active.append(batch, header.last_offset, header.max_timestamp)
+            self.epochs.assign(header.partition_leader_epoch, header.base_offset)
+            completed = note_producer(self.producers, batch, header)
+            if completed is not None and completed.aborted:
+                self.active.txn_index.add(aborted_txn(self.producers, completed))
+            self.log_end_offset = self.producers.end_offset = header.last_offset + 1
+
+    def _roll_if_due(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> None:
+        segment, config = self.active, self.config
+        if not segment.size:
+            if not segment.holds(last_offset):
+                self.roll(now_ms)
+            return
+        if (
+            segment.size + size > config.segment_bytes
+            or segment.indexes_full
+            or not segment.holds(last_offset)
+            or self._waited_ms(segment, max_timestamp, now_ms) > config.segment_ms - self._jitter_ms(segment)
+        ):
+            self.roll(now_ms)
+
+    @staticmethod
+    def _waited_ms(segment: Segment, max_timestamp: int, now_ms: int) -> int:
+        """How long the segment has been open: by record time where records have one, else by the clock."""
+        first = segment.first_timestamp
+        if first is not None and first >= 0 and max_timestamp >= 0:
+            return max_timestamp - first
+        return now_ms - segment.created_ms
+
+    def _jitter_ms(self, segment: Segment) -> int:
+        """Up to `segment.jitter.ms`, the same for a segment each time it is asked, so that logs do not roll all at once."""
+        jitter = self.config.segment_jitter_ms
+        return zlib.crc32(f"{self.directory} {segment.base_offset}".encode()) % jitter if jitter else 0
+
+    def roll(self, now_ms: int) -> Segment:
+        """Close the active segment and begin one at the log end."""
+        if not self.active.size and self.active.base_offset == self.log_end_offset:
+            return self.active
+        self.active.seal()
+        self._unsynced.append(self.active)
+        self._snapshots_to_write.append((self.log_end_offset, producer_snapshot.encode(self.producers)))
+        segment = new_segment(self.disk, self.directory, self.log_end_offset, self.config, now_ms)
+        self.segments.append(segment)
+        self._bases.append(segment.base_offset)
+        self.active = segment
+        self._names_changed = True
+        return segment
+
+    # Reading
+
+    def read(self, offset: int, max_bytes: int, limit_offset: int, *, min_one: bool) -> bytes:
+        """Batches from the one that holds `offset` on, below `limit_offset`; the last may be cut off, the first never.
+
+        With `min_one` the first batch comes whole even if it is larger than `max_bytes`.
+        """
+        self.check_readable(offset)
+        if offset >= limit_offset:
+            return b""
+        for i in range(bisect_right(self._bases, offset) - 1, len(self.segments)):
+            segment = self.segments[i]
+            found = segment.locate(offset)
+            if found is None:
+                continue
+            position, first_size = found
+            size = min(
+                max(max_bytes, first_size) if min_one else max_bytes, self._end_position(i, limit_offset) - position
+            )
+            return segment.read(position, size) if size >= first_size else b""
+        return b""
+
+    def check_readable(self, offset: int) -> None:
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"offset {offset} is not in {self.log_start_offset} to {self.log_end_offset}",
+            )
+
+    def _end_position(self, i: int, limit_offset: int) -> int:
+        """Where in segment `i` the batch that holds `limit_offset` starts, or the segment's end if it comes later."""
+        segment = self.segments[i]
+        if limit_offset >= segment.next_offset:
+            return segment.size
+        found = segment.locate(limit_offset)
+        return segment.size if found is None else found[0]
+
+    def aborted_between(self, offset: int, limit_offset: int) -> list[AbortedTxn]:
+        """Transactions aborted in the log that overlap [offset, limit_offset)."""
+        found = []
+        for segment in self.segments[max(bisect_right(self._bases, offset) - 1, 0) :]:
+            for aborted in segment.txn_index:
+                if aborted.last_offset >= offset and aborted.first_offset < limit_offset:
+                    found.append(aborted)
+                if aborted.last_stable_offset >= limit_offset:
+                    return found
+        return found
+
+    @property
+    def size(self) -> int:
+        return sum(segment.size for segment in self.segments)
+
+    def bytes_after(self, offset: int) -> int:
+        """How many bytes of log come at or after `offset`, roughly: whole segments count as such."""
+        first = max(bisect_right(self._bases, offset) - 1, 0)
+        return sum(segment.size for segment in self.segments[first:])
+
+    # Cutting
+
+    def truncate_to(self, offset: int) -> None:
+        """Remove everything at or after `offset` (KIP-101's truncation; blocks shortly)."""
+        if offset >= self.log_end_offset:
+            return
+        if offset < self.segments[0].base_offset:
+            self.truncate_fully_and_start_at(offset)
+            return
+        self._truncations += 1
+        while self.segments[-1].base_offset > offset:
+            self.segments.pop().remove()
+            self._bases.pop()
+        self.active = self.segments[-1]
+        self._unsynced = [segment for segment in self._unsynced if segment.base_offset < self.active.base_offset]
+        self.active.truncate_to(offset)
+        # A batch that spans `offset` goes as a whole, so the end may lie below it.
+        self.log_end_offset = max(min(self.active.next_offset, offset), self.active.base_offset)
+        self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
+        self.recovery_point = min(self.recovery_point, self.log_end_offset)
+        self._names_changed = True
+        self.epochs.truncate_from_end(self.log_end_offset)
+        self._drop_snapshots(lambda at: at > self.log_end_offset)
+        rebuild_producers(self)
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Forget everything and begin anew at `offset`."""
+        self._truncations += 1
+        for segment in self.segments:
+            segment.remove()
+        self._unsynced = []
+        self.active = new_segment(self.disk, self.directory, offset, self.config, 0)
+        self.segments, self._bases = [self.active], [offset]
+        self.log_start_offset = self.log_end_offset = self.recovery_point = offset
+        self._names_changed = True
+        self.epochs.clear()
+        self._drop_snapshots(lambda at: True)
+        self.producers.clear(offset)
+
+    def advance_start(self, offset: int) -> None:
+        """Records below `offset` are gone (DeleteRecords, retention); files follow in `drop_segments`."""
+        if offset > self.log_start_offset:
+            self.log_start_offset = offset
+            self.epochs.truncate_from_start(offset)
+
+    def drop_segments(self, count: int, now_ms: int) -> list[str]:
+        """Take the oldest `count` segments out of the log; the files to remove once nobody reads them any more."""
+        if count == len(self.segments):
+            self.roll(now_ms)
+        gone, self.segments = self.segments[:count], self.segments[count:]
+        self._unsynced = [segment for segment in self._unsynced if segment not in gone]
+        self._bases = self._bases[count:]
+        self.advance_start(self.segments[0].base_offset)
+        self._names_changed = True
+        doomed = [path for segment in gone for path in segment.mark_deleted()]
+        self._drop_snapshots(lambda at: at < self.segments[0].base_offset)
+        return doomed
+
+    def _drop_snapshots(self, unwanted: Callable[[int], bool]) -> None:
+        self._snapshots_to_write = [(at, data) for at, data in self._snapshots_to_write if not unwanted(at)]
+        for at in producer_snapshot.offsets_in(self.disk, self.directory):
+            if unwanted(at):
+                self.disk.remove(f"{self.directory}/{names.of_offset(at, names.PRODUCER_SNAPSHOT_SUFFIX)}")
+
+    # Durability
+
+    @property
+    def needs_flush(self) -> bool:
+        """A segment was closed, or an epoch began: worth a flush soon, whatever `flush.messages` says."""
+        return bool(self._unsynced or self._snapshots_to_write or self.epochs.dirty)
+
+    async def flush(self) -> None:
+        """Everything that is in the log now is on the device when this returns. An OSError is final for the log dir."""
+        end_offset, active, truncations = self.log_end_offset, self.active, self._truncations
+        if self._names_changed or self.needs_flush:
+            await self.disk.offload(self._flush_work())
+        if end_offset > self.recovery_point:
+            await active.file.sync()
+            if truncations == self._truncations:
+                self.recovery_point = max(self.recovery_point, end_offset)
+
+    def _flush_work(self) -> Callable[[], None]:
+        """What the worker does: it gets copies of all it needs, so the log may go on meanwhile."""
+        closed, self._unsynced = self._unsynced, []
+        epochs = list(self.epochs.entries) if self.epochs.dirty else None
+        snapshots, self._snapshots_to_write = self._snapshots_to_write, []
+        names_changed, self._names_changed, self.epochs.dirty = self._names_changed, False, False
+        companion, self._companion = self._companion, None
+
+        def work() -> None:
+            if companion is not None:
+                companion.sync_blocking()
+                companion.close()
+            for segment in closed:
+                segment.sync_blocking()
+            for offset, data in snapshots:
+                producer_snapshot.write(self.disk, self.directory, offset, data)
+            if epochs is not None:
+                checkpoints.write_epochs(self.disk, f"{self.directory}/{checkpoints.LEADER_EPOCH_CHECKPOINT}", epochs)
+            if names_changed:
+                self.disk.sync_dir(self.directory)
+
+        return work
+
+    def sync_with_names(self, file: File) -> None:
+        """Have a small new file in this directory synced and closed with the first flush."""
+        self._companion = file
+
+    def close_clean(self) -> None:
+        """Everything on the device, indexes and producers included, so that the next start trusts the files. Blocks."""
+        if self.log_end_offset == self._clean_end and not (self._names_changed or self.needs_flush):
+            self.close()
+            return
+        if self._companion is not None:
+            self._companion.sync_blocking()
+            self._companion.close()
+        producer_snapshot.write(
+            self.disk, self.directory, self.log_end_offset, producer_snapshot.encode(self.producers)
+        )
+        checkpoints.write_epochs(
+            self.disk, f"{self.directory}/{checkpoints.LEADER_EPOCH_CHECKPOINT}", self.epochs.entries
+        )
+        self.active.seal()
+        for segment in (*self._unsynced, self.active):
+            segment.sync_blocking()
+        self.disk.sync_dir(self.directory)
+        self.recovery_point = self.log_end_offset
+        self.close()
+
+    def close(self) -> None:
+        for segment in self.segments:
+            segment.close()
+
+    def moved(self, directory: str) -> None:
+        """The log's directory has another name now."""
+        self.directory = directory
+        for segment in self.segments:
+            segment.moved(directory)
+
+
+def new_segment(disk: Disk, directory: str, base_offset: int, config: TopicConfig, now_ms: int) -> Segment:
+    segment = Segment(
+        disk,
+        directory,
+        base_offset,
+        index_interval_bytes=config.index_interval_bytes,
+        index_bytes_max=config.segment_index_bytes,
+        created_ms=now_ms,
+    )
+    segment.begin_indexes()
+    return segment
+
+
+def note_producer(producers: Producers, batch: Buffer, header: BatchHeader) -> Completed | None:
+    """Learn from a batch that is in the log what its producer did; the transaction that it ended, if it did."""
+    if header.producer_id < 0:
+        return None
+    if not header.is_control:
+        producers.add_batch(
+            header.producer_id,
+            header.producer_epoch,
+            header.last_sequence,
+            header.base_offset,
+            header.last_offset,
+            header.max_timestamp,
+            header.is_transactional,
+        )
+        return None
+    for record in decode(batch):
+        kind = read_control_type(record.key)
+        if kind in (ControlRecordType.ABORT, ControlRecordType.COMMIT):
+            return producers.end_txn(
+                header.producer_id,
+                header.producer_epoch,
+                read_end_txn_marker(record.value),
+                header.base_offset,
+                record.timestamp,
+                kind is ControlRecordType.ABORT,
+            )
+    return None
+
+
+def aborted_txn(producers: Producers, completed: Completed) -> AbortedTxn:
+    stable = producers.last_stable_offset_before(completed)
+    return AbortedTxn(completed.producer_id, completed.first_offset, completed.last_offset, stable)
+
+
+def rebuild_producers(log: Log) -> None:
+    """Producer state from the newest snapshot below the log end, and what came after it. Blocks."""
+    log.producers.clear(log.log_start_offset)
+    found = producer_snapshot.load_latest(log.disk, log.directory, log.log_end_offset, log.producers)
+    start = log.segments[0].base_offset if found is None else found
+    for segment, position, header in batches_from(log, start):
+        if header.base_offset >= start:
+            batch = segment.file.read_blocking(position, header.size_bytes) if header.is_control else b""
+            note_producer(log.producers, batch, header)
+    log.producers.end_offset = log.log_end_offset
+
+
+def batches_from(log: Log, offset: int) -> Iterator[tuple[Segment, int, BatchHeader]]:
+    """Every batch that ends at or after `offset`, with its segment and position. Blocks."""
+    for segment in log.segments:
+        if segment.next_offset <= offset:
+            continue
+        found = segment.locate(offset, blocking=True)
+        if found is not None:
+            for position, header in segment.batches(found[0]):
+                yield segment, position, header

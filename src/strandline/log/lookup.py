@@ -1,0 +1,50 @@
+"""Offsets by time: the questions of ListOffsets that the log itself must answer.
+
+Always true: an answer names the first record, in offset order, that fits; NotCached asks for a warm-up and another try.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from strandline.log.log import Log
+from strandline.log.segment import Segment
+from strandline.records.batch import decode
+from strandline.records.header import BatchHeader
+
+
+class Found(NamedTuple):
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+def first_at_or_after(log: Log, timestamp: int) -> Found | None:
+    """The first record at or above the log start whose timestamp is at least `timestamp`."""
+    for segment in log.segments:
+        if segment.max_timestamp >= timestamp and segment.next_offset > log.log_start_offset:
+            start = max(segment.time_index.lookup(timestamp), log.log_start_offset)
+            for position, header in segment.batches(segment.offset_index.lookup(start), blocking=False):
+                if header.max_timestamp >= timestamp and header.last_offset >= log.log_start_offset:
+                    for record in decode(segment.read(position, header.size_bytes)):
+                        if record.timestamp >= timestamp and record.offset >= log.log_start_offset:
+                            return Found(record.timestamp, record.offset, header.partition_leader_epoch)
+    return None
+
+
+def of_max_timestamp(log: Log) -> Found | None:
+    """The record with the greatest timestamp, the first one if several share it (KIP-734)."""
+    newest = max(log.segments, key=lambda segment: segment.max_timestamp)
+    if newest.max_timestamp < 0:
+        return None
+    for position, header in newest.batches(newest.offset_index.lookup(newest.offset_of_max_timestamp), blocking=False):
+        if header.max_timestamp == newest.max_timestamp:
+            return _greatest_in(newest, position, header)
+    return None
+
+
+def _greatest_in(segment: Segment, position: int, header: BatchHeader) -> Found | None:
+    for record in decode(segment.read(position, header.size_bytes)):
+        if record.timestamp == header.max_timestamp:
+            return Found(record.timestamp, record.offset, header.partition_leader_epoch)
+    return None

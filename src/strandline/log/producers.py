@@ -1,0 +1,206 @@
+"""What a partition remembers of its producers, so that a retry is no duplicate and a gap is noticed.
+
+Always true: per producer the last five batches are kept; sequences follow each other without a gap, wrapping from 2^31-1 to
+0; an older epoch never writes again. The same state grows on followers from the batches alone.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import NamedTuple
+
+from strandline.errors import ErrorCode, KafkaError
+
+BATCHES_KEPT = 5
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
+NO_SEQUENCE = -1
+SEQUENCE_MAX = 2**31 - 1
+
+
+class Batch(NamedTuple):
+    """One appended batch: enough to recognise it when it comes again."""
+
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp: int
+
+    @property
+    def first_sequence(self) -> int:
+        first = self.last_sequence - self.offset_delta
+        return first if first >= 0 else first + SEQUENCE_MAX + 1
+
+    @property
+    def first_offset(self) -> int:
+        return self.last_offset - self.offset_delta
+
+
+class Producer:
+    __slots__ = ("batches", "coordinator_epoch", "current_txn_first_offset", "epoch", "last_timestamp", "producer_id")
+
+    def __init__(self, producer_id: int) -> None:
+        self.producer_id = producer_id
+        self.epoch = NO_PRODUCER_EPOCH
+        self.coordinator_epoch = -1
+        self.last_timestamp = -1
+        self.current_txn_first_offset = -1
+        self.batches: deque[Batch] = deque(maxlen=BATCHES_KEPT)
+
+    @property
+    def last_sequence(self) -> int:
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+    @property
+    def last_offset(self) -> int:
+        return self.batches[-1].last_offset if self.batches else -1
+
+    def duplicate_of(self, epoch: int, first_sequence: int, last_sequence: int) -> Batch | None:
+        """The batch that was appended before with this epoch and these sequences."""
+        if epoch == self.epoch:
+            for batch in self.batches:
+                if batch.last_sequence == last_sequence and batch.first_sequence == first_sequence:
+                    return batch
+        return None
+
+    def check(self, epoch: int, first_sequence: int, transactional: bool) -> None:
+        """Refuse what may not follow: an old epoch, a sequence out of order, a plain batch inside a transaction."""
+        if epoch < self.epoch:
+            raise KafkaError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"epoch {epoch} of producer {self.producer_id} is older than its last seen epoch {self.epoch}",
+            )
+        if epoch != self.epoch:
+            if first_sequence != 0 and self.epoch != NO_PRODUCER_EPOCH:
+                raise KafkaError(
+                    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                    f"producer {self.producer_id} began epoch {epoch} with sequence {first_sequence} instead of 0",
+                )
+        elif not follows(self.last_sequence, first_sequence):
+            raise KafkaError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {self.producer_id} sent sequence {first_sequence} after {self.last_sequence}",
+            )
+        if self.current_txn_first_offset >= 0 and not transactional:
+            raise KafkaError(
+                ErrorCode.INVALID_TXN_STATE,
+                f"producer {self.producer_id} sent a batch outside its open transaction",
+            )
+
+    def add(self, epoch: int, batch: Batch) -> None:
+        if epoch != self.epoch:
+            self.epoch = epoch
+            self.batches.clear()
+        self.batches.append(batch)
+        self.last_timestamp = batch.timestamp
+
+
+def follows(last_sequence: int, first_sequence: int) -> bool:
+    return first_sequence == last_sequence + 1 or (first_sequence == 0 and last_sequence == SEQUENCE_MAX)
+
+
+class Completed(NamedTuple):
+    """A transaction that a marker ended here."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    aborted: bool
+
+
+class Producers:
+    """All producers of one partition, up to `end_offset`."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[int, Producer] = {}
+        self.end_offset = 0
+        self._open_txns: dict[int, int] = {}
+        """First offset of each open transaction, by producer, in the order they began."""
+        self._ended_txns: dict[int, int] = {}
+        """First offset to marker offset of those ended by a marker that is not yet below the high watermark."""
+
+    def check_client_batch(
+        self, producer_id: int, epoch: int, first_sequence: int, last_sequence: int, transactional: bool
+    ) -> Batch | None:
+        """None if the batch may be appended, the earlier batch if it is a duplicate; raises if neither."""
+        producer = self.by_id.get(producer_id)
+        if producer is None:
+            # All this producer wrote may have been deleted since: any sequence is taken.
+            return None
+        if duplicate := producer.duplicate_of(epoch, first_sequence, last_sequence):
+            return duplicate
+        producer.check(epoch, first_sequence, transactional)
+        return None
+
+    def add_batch(
+        self,
+        producer_id: int,
+        epoch: int,
+        last_sequence: int,
+        first_offset: int,
+        last_offset: int,
+        timestamp: int,
+        transactional: bool,
+    ) -> None:
+        """A batch of this producer is in the log."""
+        producer = self.by_id.get(producer_id)
+        if producer is None:
+            producer = self.by_id[producer_id] = Producer(producer_id)
+        producer.add(epoch, Batch(last_sequence, last_offset, last_offset - first_offset, timestamp))
+        if transactional and producer.current_txn_first_offset < 0:
+            producer.current_txn_first_offset = first_offset
+            self._open_txns[producer_id] = first_offset
+
+    def end_txn(
+        self, producer_id: int, epoch: int, coordinator_epoch: int, offset: int, timestamp: int, aborted: bool
+    ) -> Completed | None:
+        """A marker at `offset` ends the producer's transaction; None if it had none."""
+        producer = self.by_id.get(producer_id)
+        if producer is None:
+            producer = self.by_id[producer_id] = Producer(producer_id)
+        if epoch > producer.epoch:
+            producer.epoch = epoch
+            producer.batches.clear()
+        producer.coordinator_epoch = coordinator_epoch
+        producer.last_timestamp = timestamp
+        first_offset = producer.current_txn_first_offset
+        if first_offset < 0:
+            return None
+        producer.current_txn_first_offset = -1
+        del self._open_txns[producer_id]
+        self._ended_txns[first_offset] = offset
+        return Completed(producer_id, first_offset, offset, aborted)
+
+    def first_unstable_offset(self, high_watermark: int) -> int | None:
+        """The first offset that a reader of committed records may not pass: an open transaction's, or an unreplicated end's."""
+        if self._ended_txns:
+            self._ended_txns = {first: end for first, end in self._ended_txns.items() if end >= high_watermark}
+        candidates = [*self._open_txns.values(), *self._ended_txns]
+        return min(candidates) if candidates else None
+
+    def last_stable_offset_before(self, completed: Completed) -> int:
+        """What was stable when `completed` ended, looking only at the transactions still open."""
+        others = [first for producer, first in self._open_txns.items() if producer != completed.producer_id]
+        return min(others, default=completed.last_offset + 1)
+
+    def adopt(self, producer: Producer) -> None:
+        """Take over an entry from a snapshot."""
+        self.by_id[producer.producer_id] = producer
+        if producer.current_txn_first_offset >= 0:
+            self._open_txns[producer.producer_id] = producer.current_txn_first_offset
+
+    def expire(self, now_ms: int, expiration_ms: int) -> None:
+        """Forget producers that were silent for too long; never one with an open transaction."""
+        expired = [
+            producer_id
+            for producer_id, producer in self.by_id.items()
+            if producer.current_txn_first_offset < 0 and now_ms - producer.last_timestamp >= expiration_ms
+        ]
+        for producer_id in expired:
+            del self.by_id[producer_id]
+
+    def clear(self, end_offset: int) -> None:
+        self.by_id.clear()
+        self._open_txns.clear()
+        self._ended_txns.clear()
+        self.end_offset = end_offset

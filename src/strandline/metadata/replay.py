@@ -1,0 +1,214 @@
+"""From one image and a batch of records to the next image.
+
+Always true: replay never refuses a committed record and decides nothing; what a record means is said here and nowhere else.
+Sections that no record touches are shared with the image before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from strandline.metadata import records as r
+from strandline.metadata.image import TOPIC_RESOURCE, BrokerImage, Endpoint, MetadataImage, PartitionImage, TopicImage
+
+_FENCE, _UNFENCE, _BEGIN_CONTROLLED_SHUTDOWN = 1, -1, 1
+
+
+class _Draft:
+    """The sections of the next image, copied when they are first touched."""
+
+    def __init__(self, image: MetadataImage) -> None:
+        self._image = image
+        self._touched: dict[str, Any] = {}
+
+    def section(self, name: str) -> dict[Any, Any]:
+        if name not in self._touched:
+            self._touched[name] = dict(getattr(self._image, name))
+        copied: dict[Any, Any] = self._touched[name]
+        return copied
+
+    def set(self, name: str, value: Any) -> None:
+        self._touched[name] = value
+
+    def topic(self, topic_id: bytes) -> TopicImage:
+        found: TopicImage = self.section("topics_by_id")[topic_id]
+        return found
+
+    def put_topic(self, topic: TopicImage) -> None:
+        self.section("topics")[topic.name] = topic
+        self.section("topics_by_id")[topic.topic_id] = topic
+
+    def finish(self, end_offset: int, epoch: int) -> MetadataImage:
+        return replace(self._image, end_offset=end_offset, epoch=epoch, **self._touched)
+
+
+def replay(image: MetadataImage, records: Iterable[r.MetadataRecord], end_offset: int, epoch: int) -> MetadataImage:
+    """The image after `records`, which end before `end_offset` and were written in quorum epoch `epoch`."""
+    draft = _Draft(image)
+    for record in records:
+        _apply(draft, record)
+    return draft.finish(end_offset, epoch)
+
+
+def _apply(draft: _Draft, record: r.MetadataRecord) -> None:
+    match record:
+        case r.TopicRecord():
+            draft.put_topic(TopicImage(record.name, record.topic_id))
+        case r.PartitionRecord():
+            _put_partition(draft, record.topic_id, record.partition_id, _from_record(record))
+        case r.PartitionChangeRecord():
+            before = draft.topic(record.topic_id).partitions[record.partition_id]
+            _put_partition(draft, record.topic_id, record.partition_id, _changed(before, record))
+        case r.RemoveTopicRecord():
+            topic = draft.section("topics_by_id").pop(record.topic_id)
+            draft.section("topics").pop(topic.name)
+            draft.section("configs").pop((TOPIC_RESOURCE, topic.name), None)
+        case r.ConfigRecord():
+            _set_config(draft, record)
+        case r.FeatureLevelRecord():
+            if record.feature_level:
+                draft.section("features")[record.name] = record.feature_level
+            else:
+                draft.section("features").pop(record.name, None)
+        case r.ProducerIdsRecord():
+            draft.set("next_producer_id", record.next_producer_id)
+        case r.RegisterBrokerRecord():
+            draft.section("brokers")[record.broker_id] = _registered(record)
+        case r.UnregisterBrokerRecord():
+            draft.section("brokers").pop(record.broker_id, None)
+        case r.BrokerRegistrationChangeRecord():
+            draft.section("brokers")[record.broker_id] = _registration_changed(
+                draft.section("brokers")[record.broker_id], record
+            )
+        case r.FenceBrokerRecord() | r.UnfenceBrokerRecord():
+            brokers = draft.section("brokers")
+            brokers[record.id] = replace(brokers[record.id], fenced=isinstance(record, r.FenceBrokerRecord))
+        case r.ClearElrRecord():
+            _clear_elr(draft, record.topic_name)
+        case _:
+            _keep(draft, record)
+
+
+def _from_record(record: r.PartitionRecord) -> PartitionImage:
+    return PartitionImage(
+        replicas=record.replicas,
+        isr=record.isr,
+        leader=record.leader,
+        leader_epoch=record.leader_epoch,
+        partition_epoch=record.partition_epoch,
+        removing_replicas=record.removing_replicas,
+        adding_replicas=record.adding_replicas,
+        directories=record.directories,
+        leader_recovery_state=record.leader_recovery_state,
+        elr=record.eligible_leader_replicas or (),
+        last_known_elr=record.last_known_elr or (),
+    )
+
+
+def _changed(before: PartitionImage, change: r.PartitionChangeRecord) -> PartitionImage:
+    """The partition after a change: the partition epoch rises always, the leader epoch when a leader is named."""
+    updates: dict[str, Any] = {"partition_epoch": before.partition_epoch + 1}
+    for field in ("isr", "replicas", "removing_replicas", "adding_replicas", "directories", "last_known_elr"):
+        if (value := getattr(change, field)) is not None:
+            updates[field] = value
+    if change.eligible_leader_replicas is not None:
+        updates["elr"] = change.eligible_leader_replicas
+    if change.leader_recovery_state >= 0:
+        updates["leader_recovery_state"] = change.leader_recovery_state
+    if change.leader != r.NO_LEADER_CHANGE:
+        updates["leader"] = change.leader
+        updates["leader_epoch"] = before.leader_epoch + 1
+    return replace(before, **updates)
+
+
+def _put_partition(draft: _Draft, topic_id: bytes, index: int, partition: PartitionImage) -> None:
+    topic = draft.topic(topic_id)
+    partitions = list(topic.partitions)
+    if index == len(partitions):
+        partitions.append(partition)
+    else:
+        partitions[index] = partition
+    draft.put_topic(replace(topic, partitions=tuple(partitions)))
+
+
+def _set_config(draft: _Draft, record: r.ConfigRecord) -> None:
+    configs = draft.section("configs")
+    resource = (record.resource_type, record.resource_name)
+    values = dict(configs.get(resource, {}))
+    if record.value is None:
+        values.pop(record.name, None)
+    else:
+        values[record.name] = record.value
+    if values:
+        configs[resource] = values
+    else:
+        configs.pop(resource, None)
+
+
+def _registered(record: r.RegisterBrokerRecord) -> BrokerImage:
+    return BrokerImage(
+        broker_id=record.broker_id,
+        epoch=record.broker_epoch,
+        incarnation_id=record.incarnation_id,
+        endpoints=tuple(Endpoint(e.name, e.host, e.port, e.security_protocol) for e in record.end_points),
+        rack=record.rack,
+        fenced=record.fenced,
+        in_controlled_shutdown=record.in_controlled_shutdown,
+        log_dirs=record.log_dirs,
+        features=tuple((f.name, f.min_supported_version, f.max_supported_version) for f in record.features),
+    )
+
+
+def _registration_changed(broker: BrokerImage, record: r.BrokerRegistrationChangeRecord) -> BrokerImage:
+    updates: dict[str, Any] = {}
+    if record.fenced:
+        updates["fenced"] = record.fenced == _FENCE
+    if record.in_controlled_shutdown == _BEGIN_CONTROLLED_SHUTDOWN:
+        updates["in_controlled_shutdown"] = True
+    if record.log_dirs:
+        updates["log_dirs"] = record.log_dirs
+    return replace(broker, **updates)
+
+
+def _clear_elr(draft: _Draft, name: str) -> None:
+    for topic in list(draft.section("topics").values()):
+        if not name or topic.name == name:
+            cleared = tuple(replace(partition, elr=(), last_known_elr=()) for partition in topic.partitions)
+            draft.put_topic(replace(topic, partitions=cleared))
+
+
+def _keep(draft: _Draft, record: r.MetadataRecord) -> None:
+    """Records whose part has no view here are kept as they came, or taken out by the record that removes them."""
+    others = draft.section("others")
+    match record:
+        case r.RegisterControllerRecord():
+            others[record.KEY, record.controller_id] = record
+        case r.ClientQuotaRecord():
+            key = (record.KEY, (tuple(sorted((e.entity_type, e.entity_name or "") for e in record.entity)), record.key))
+            _put_or_drop(others, key, None if record.remove else record)
+        case r.AccessControlEntryRecord():
+            others[record.KEY, record.id] = record
+        case r.RemoveAccessControlEntryRecord():
+            others.pop((r.AccessControlEntryRecord.KEY, record.id), None)
+        case r.UserScramCredentialRecord():
+            others[record.KEY, (record.name, record.mechanism)] = record
+        case r.RemoveUserScramCredentialRecord():
+            others.pop((r.UserScramCredentialRecord.KEY, (record.name, record.mechanism)), None)
+        case r.DelegationTokenRecord():
+            others[record.KEY, record.token_id] = record
+        case r.RemoveDelegationTokenRecord():
+            others.pop((r.DelegationTokenRecord.KEY, record.token_id), None)
+        case r.ZkMigrationStateRecord():
+            others[record.KEY, None] = record
+        case _:
+            # NoOp and the marks of metadata transactions change no image.
+            pass
+
+
+def _put_or_drop(others: dict[Any, Any], key: Any, record: r.MetadataRecord | None) -> None:
+    if record is None:
+        others.pop(key, None)
+    else:
+        others[key] = record

@@ -1,0 +1,98 @@
+"""A node's regular work: retention, checkpoints, flushes by time, forgotten producers, removal of what was deleted.
+
+Always true: each job runs on its own interval, one run at a time, and a run that fails takes its log dir offline, not the job.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
+
+from strandline.log import retention
+from strandline.log.errors import CorruptLog
+from strandline.node.replicas import Logger, Replicas
+from strandline.ports import Clock, Disk
+
+TICK_S = 1.0
+FOREVER_MS = 2**63 - 1
+
+
+class Maintenance:
+    def __init__(self, replicas: Replicas, disk: Disk, clock: Clock, logger: Logger) -> None:
+        self._replicas = replicas
+        self._disk = disk
+        self._clock = clock
+        self._logger = logger
+        self._checkpointed: dict[str, tuple[object, ...]] = {}
+
+    def jobs(self) -> list[Coroutine[Any, Any, None]]:
+        config = self._replicas.config
+        checkpoint_ms = min(
+            config.replica_high_watermark_checkpoint_interval_ms,
+            config.log_flush_offset_checkpoint_interval_ms,
+            config.log_flush_start_offset_checkpoint_interval_ms,
+        )
+        return [
+            self._every(config.log_retention_check_interval_ms / 1000, self.delete_old_segments),
+            self._every(checkpoint_ms / 1000, self.write_checkpoints),
+            self._every(TICK_S, self.flush_by_time),
+            self._every(TICK_S, self._replicas.remove_doomed),
+            self._every(config.producer_id_expiration_check_interval_ms / 1000, self.forget_producers),
+        ]
+
+    async def _every(self, interval_s: float, job: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        while True:
+            await asyncio.sleep(interval_s)
+            try:
+                await job()
+            except OSError as error:
+                self._logger.error("regular work failed", job=job.__name__, error=str(error))
+
+    async def delete_old_segments(self) -> None:
+        """Retention by time, by size, and below the log start."""
+        now_ms = self._clock.wall_ms()
+        for partition, _ in self._replicas.online():
+            log = partition.log
+            try:
+                count = retention.due(log, partition.high_watermark, now_ms)
+                if count:
+                    doomed = log.drop_segments(count, now_ms)
+                    self._logger.info(
+                        "deleted old segments",
+                        partition=str(partition),
+                        segments=count,
+                        log_start_offset=log.log_start_offset,
+                    )
+                    for path in doomed:
+                        self._replicas.remove_later(path, log.config.file_delete_delay_ms)
+            except (OSError, CorruptLog) as error:
+                self._replicas.storage_error(partition, OSError(str(error)))
+
+    async def write_checkpoints(self) -> None:
+        """How far each replica is written, read and flushed, where that changed."""
+        for log_dir in self._replicas.log_dirs:
+            if not log_dir.online:
+                continue
+            state = tuple(
+                (p.topic, p.index, p.log.recovery_point, p.log.log_start_offset, p.high_watermark)
+                for p in self._replicas.in_dir(log_dir)
+            )
+            if self._checkpointed.get(log_dir.path) != state:
+                await self._disk.offload(partial(self._replicas.write_checkpoints, log_dir))
+                self._checkpointed[log_dir.path] = state
+
+    async def flush_by_time(self) -> None:
+        """`flush.ms`: no record stays longer than that without being on the device."""
+        now_ms = self._clock.wall_ms()
+        for partition, _ in self._replicas.online():
+            log, flush_ms = partition.log, partition.log.config.flush_ms
+            unflushed = log.log_end_offset > log.recovery_point
+            if unflushed and flush_ms != FOREVER_MS and now_ms - partition.last_flush_ms >= flush_ms:
+                self._replicas.flush_due(partition)
+
+    async def forget_producers(self) -> None:
+        now_ms, expiration_ms = self._clock.wall_ms(), self._replicas.config.producer_id_expiration_ms
+        for partition, _ in self._replicas.online():
+            partition.log.producers.expire(now_ms, expiration_ms)

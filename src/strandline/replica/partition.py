@@ -1,0 +1,170 @@
+"""One partition on this node: its log, how far it may be read, and who waits for that.
+
+Always true: the high watermark never moves back within a leader epoch and never passes `local_end`; `local_end` is what
+this node vouches for: the log end, or what is on the device once `flush.messages` records are not. Whoever waits is woken
+by the append or the flush that it waits for, never by polling.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from strandline.errors import ErrorCode, KafkaError
+from strandline.ids import Uuid
+from strandline.log.log import Appended, Log
+
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+
+
+class Reader(Protocol):
+    """A Fetch that waits for more."""
+
+    def wake(self, partition: Partition, new_bytes: int) -> None:
+        """`new_bytes` more can be read; negative if the partition is gone."""
+
+
+class Partition:
+    def __init__(
+        self,
+        topic: str,
+        index: int,
+        topic_id: Uuid,
+        log: Log,
+        leader_epoch: int,
+        on_flush_due: Callable[[Partition], None],
+    ) -> None:
+        self.topic = topic
+        self.index = index
+        self.topic_id = topic_id
+        self.log = log
+        self.leader_epoch = leader_epoch
+        self.local_end = self.high_watermark = log.log_end_offset
+        self.offline = False
+        """The log dir failed: nothing can be read or written until a restart."""
+        self.gone = False
+        """The topic was deleted, or moved elsewhere."""
+        self.last_flush_ms = 0
+        self.readers: dict[Reader, None] = {}
+        self._writers: deque[tuple[int, Callable[[ErrorCode], None]]] = deque()
+        self._on_flush_due = on_flush_due
+        self._new_bytes = 0
+        log.epochs.assign(leader_epoch, log.log_end_offset)
+
+    def __repr__(self) -> str:
+        return f"{self.topic}-{self.index}"
+
+    # Writing
+
+    def append(self, batch: memoryview, now_ms: int) -> Appended:
+        """Append a client's batch; KafkaError if it may not be."""
+        if self.offline:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log dir of {self} is offline")
+        appended = self.log.append_as_leader(batch, self.leader_epoch, now_ms)
+        self.after_append(len(batch))
+        return appended
+
+    def append_own(self, batch: bytearray, now_ms: int) -> int:
+        """Append a batch that this node made; its base offset."""
+        base_offset = self.log.append_own(batch, self.leader_epoch, now_ms)
+        self.after_append(len(batch))
+        return base_offset
+
+    def after_append(self, new_bytes: int) -> None:
+        self._new_bytes += new_bytes
+        log = self.log
+        if log.log_end_offset - log.recovery_point < log.config.flush_messages:
+            self.vouch_for(log.log_end_offset)
+            if log.needs_flush:
+                self._on_flush_due(self)
+        else:
+            self._on_flush_due(self)
+
+    def after_flush(self, now_ms: int) -> bool:
+        """The log up to its recovery point is on the device; True if it already grew by enough to need another flush."""
+        log = self.log
+        self.last_flush_ms = now_ms
+        behind = log.log_end_offset - log.recovery_point >= log.config.flush_messages
+        self.vouch_for(log.recovery_point if behind else log.log_end_offset)
+        return behind
+
+    def vouch_for(self, end_offset: int) -> None:
+        """Everything below `end_offset` counts as written here. With one replica that is all a commit takes."""
+        if end_offset > self.local_end:
+            self.local_end = end_offset
+            self.advance_high_watermark(end_offset)
+
+    def advance_high_watermark(self, offset: int) -> None:
+        assert offset <= self.local_end, f"{self}: high watermark {offset} above {self.local_end}"
+        if offset <= self.high_watermark:
+            return
+        self.high_watermark = offset
+        while self._writers and self._writers[0][0] <= offset:
+            self._writers.popleft()[1](ErrorCode.NONE)
+        if self.readers:
+            new_bytes, self._new_bytes = self._new_bytes, 0
+            for reader in tuple(self.readers):
+                reader.wake(self, new_bytes)
+
+    def when_committed(self, end_offset: int, done: Callable[[ErrorCode], None]) -> None:
+        """Call `done` once the high watermark reaches `end_offset`, or with an error if that can't happen any more."""
+        if self.high_watermark >= end_offset:
+            done(ErrorCode.NONE)
+        else:
+            self._writers.append((end_offset, done))
+
+    # Reading
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Up to here every transaction is decided."""
+        unstable = self.log.producers.first_unstable_offset(self.high_watermark)
+        return self.high_watermark if unstable is None else min(self.high_watermark, unstable)
+
+    def readable_end(self, isolation_level: int) -> int:
+        return self.high_watermark if isolation_level == READ_UNCOMMITTED else self.last_stable_offset
+
+    def check_leader_epoch(self, current_leader_epoch: int) -> None:
+        """Refuse a client that knows another leader epoch than ours (KIP-320); -1 means it does not say."""
+        if current_leader_epoch < 0 or current_leader_epoch == self.leader_epoch:
+            return
+        if current_leader_epoch < self.leader_epoch:
+            raise KafkaError(
+                ErrorCode.FENCED_LEADER_EPOCH, f"epoch {current_leader_epoch} is older than {self.leader_epoch}"
+            )
+        raise KafkaError(
+            ErrorCode.UNKNOWN_LEADER_EPOCH, f"epoch {current_leader_epoch} is newer than {self.leader_epoch}"
+        )
+
+    def check_online(self) -> None:
+        if self.offline:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log dir of {self} is offline")
+
+    def delete_records(self, offset: int) -> int:
+        """Move the log start to `offset` (-1: the high watermark); the new log start offset."""
+        self.check_online()
+        if offset == -1:
+            offset = self.high_watermark
+        if not 0 <= offset <= self.high_watermark:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is beyond the high watermark {self.high_watermark}"
+            )
+        self.log.advance_start(offset)
+        return self.log.log_start_offset
+
+    # Leaving
+
+    def stop(self, reason: ErrorCode) -> None:
+        """Nobody will be served here any more: tell those who wait."""
+        writers, self._writers = self._writers, deque()
+        for _, done in writers:
+            done(reason)
+        for reader in tuple(self.readers):
+            reader.wake(self, -1)
+        self.readers.clear()
+
+    def fail(self) -> None:
+        """The log dir failed."""
+        self.offline = True
+        self.stop(ErrorCode.KAFKA_STORAGE_ERROR)

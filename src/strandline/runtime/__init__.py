@@ -1,0 +1,1 @@
+"""The real world: files, the system's clocks, uvloop."""

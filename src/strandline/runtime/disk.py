@@ -1,0 +1,145 @@
+"""The real disk: files and directories of the operating system, behind the port.
+
+Made and used by the thread that runs the event loop; work given to `offload` may use it from its own thread.
+A File that is open when its name is removed or replaced keeps working until it is closed, as the system has it.
+
+Always true: `write_file` and `sync_dir` return only when the device has it; a failed sync is raised, and never tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import resource
+import shutil
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from strandline.runtime.files import FileTable, RealFile
+
+T = TypeVar("T")
+WORKERS_MAX = 8
+HANDLES_FOR_OTHERS = 1024
+"""Handles that are left to connections, libraries and work under way."""
+
+
+def raise_open_files_limit() -> int:
+    """Raise this process's soft limit of open files to its hard one, and return it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return 1 << 20 if limit == resource.RLIM_INFINITY else limit
+
+
+class FileDisk:
+    def __init__(self, *, max_open_files: int | None = None, workers_max: int = WORKERS_MAX) -> None:
+        """Without `max_open_files`, all the system allows this process but a reserve, or half of it if that is more."""
+        if max_open_files is None:
+            limit = raise_open_files_limit()
+            max_open_files = max(limit // 2, limit - HANDLES_FOR_OTHERS)
+        self._workers = ThreadPoolExecutor(workers_max, thread_name_prefix="strandline-disk")
+        self._table = FileTable(max_open_files, self.offload)
+        self._locks: list[int] = []
+
+    def open(self, path: str, *, create: bool = False) -> RealFile:
+        return self._table.open(os.path.abspath(path), create)
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def is_dir(self, path: str) -> bool:
+        return os.path.isdir(path)
+
+    def is_link(self, path: str) -> bool:
+        return os.path.islink(path)
+
+    def listdir(self, path: str) -> Sequence[str]:
+        return sorted(os.listdir(path))
+
+    def size(self, path: str) -> int:
+        return os.stat(path).st_size
+
+    def mkdir(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def rename(self, old: str, new: str) -> None:
+        old, new = os.path.abspath(old), os.path.abspath(new)
+        if old != new:
+            self._table.rename(old, new)
+
+    def remove(self, path: str) -> None:
+        path = os.path.abspath(path)
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.isfile(path):
+                self._table.orphan(path)
+            os.unlink(path)
+
+    def remove_tree(self, path: str) -> None:
+        path = os.path.abspath(path)
+        self._table.orphan(path)
+        if os.path.isfile(path) or os.path.islink(path):
+            os.unlink(path)
+        else:
+            with contextlib.suppress(FileNotFoundError):
+                shutil.rmtree(path)
+
+    def read_file(self, path: str) -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def write_file(self, path: str, data: bytes) -> None:
+        path = os.path.abspath(path)
+        temporary = f"{path}.tmp"
+        try:
+            with open(temporary, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            self.rename(temporary, path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+        self.sync_dir(os.path.dirname(path))
+
+    def sync_dir(self, path: str) -> None:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def usage(self, path: str) -> tuple[int, int]:
+        volume = os.statvfs(path)
+        return volume.f_blocks * volume.f_frsize, volume.f_bavail * volume.f_frsize
+
+    def lock(self, path: str) -> None:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(fd)
+            raise
+        self._locks.append(fd)
+
+    def mtime_ms(self, path: str) -> int:
+        return os.stat(path).st_mtime_ns // 1_000_000
+
+    async def offload(self, work: Callable[[], T]) -> T:
+        ticket = self._table.begin_work()
+        running = asyncio.get_running_loop().run_in_executor(self._workers, work)
+        running.add_done_callback(lambda _: self._table.end_work(ticket))
+        return await asyncio.shield(running)
+
+    def close(self) -> None:
+        """Wait for work under way, and give back every handle and lock."""
+        self._workers.shutdown(wait=True)
+        self._table.close()
+        for fd in self._locks:
+            os.close(fd)
+        self._locks.clear()

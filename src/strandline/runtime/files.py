@@ -1,0 +1,277 @@
+"""Open files of a real disk: more Files than the system allows handles, the least used of them closed and reopened.
+
+Handles are evicted by second chance: a file that was used since the hand last passed stays. `append` and `read` touch no
+lock and no list.
+
+Always true: only the thread that made the table evicts, so a handle never vanishes under that thread's own call; a handle that
+work in another thread may be using is closed only after all such work has ended; a file whose name is gone keeps its
+handle, for nobody could open it again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable
+
+from strandline.ports import Buffer
+
+RWF_NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
+_NOT_SUPPORTED = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
+
+
+class RealFile:
+    """One file, however often it is open: all who open a path share it, and the last to close gives the handle back."""
+
+    __slots__ = ("_fd", "_nowait", "_opens", "_orphan", "_table", "_used", "path", "size")
+
+    def __init__(self, table: FileTable, path: str, fd: int) -> None:
+        self._table = table
+        self._fd = fd
+        self._used = True
+        self._nowait = RWF_NOWAIT != 0
+        self._opens = 1
+        self._orphan = False
+        self.path = path
+        self.size = os.fstat(fd).st_size
+
+    def append(self, data: Buffer) -> None:
+        fd = self._fd
+        if fd < 0:
+            fd = self._table.reopen(self)
+        self._used = True
+        size = len(data)
+        try:
+            written = os.write(fd, data)
+            if written != size:
+                self._append_rest(fd, memoryview(data)[written:])
+        except OSError:
+            self._cut_back(fd)
+            raise
+        self.size += size
+
+    def read(self, position: int, size: int) -> bytes | None:
+        fd = self._fd
+        if fd < 0:
+            fd = self._table.reopen(self)
+        self._used = True
+        left = self.size - position
+        if size > left:
+            if left <= 0:
+                return b""
+            size = left
+        if not self._nowait:
+            return self._read_all(fd, position, size)
+        buffer = bytearray(size)
+        try:
+            count = os.preadv(fd, (buffer,), position, RWF_NOWAIT)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            if error.errno not in _NOT_SUPPORTED:
+                raise
+            self._nowait = False  # tmpfs and some overlays: what they hold is in memory anyway
+            return self._read_all(fd, position, size)
+        return bytes(buffer) if count == size else None
+
+    def read_blocking(self, position: int, size: int) -> bytes:
+        fd = self._fd
+        if fd < 0:
+            fd = self._table.reopen(self)
+        self._used = True
+        return self._read_all(fd, position, max(0, min(size, self.size - position)))
+
+    def truncate(self, size: int) -> None:
+        assert 0 <= size <= self.size, "a truncate does not grow a file"
+        fd = self._fd
+        if fd < 0:
+            fd = self._table.reopen(self)
+        os.ftruncate(fd, size)
+        self.size = size
+
+    async def sync(self) -> None:
+        fd = self._fd
+        if fd < 0:
+            fd = self._table.reopen(self)
+        await self._table.offload(lambda: os.fdatasync(fd))
+
+    def sync_blocking(self) -> None:
+        fd = self._fd
+        if fd < 0:
+            fd = self._table.reopen(self)
+        os.fdatasync(fd)
+
+    def close(self) -> None:
+        self._table.release(self)
+
+    def _append_rest(self, fd: int, rest: memoryview) -> None:
+        while len(rest):
+            rest = rest[os.write(fd, rest) :]
+
+    def _cut_back(self, fd: int) -> None:
+        """All or nothing. If even this fails, the error that brought us here is the one to tell."""
+        with contextlib.suppress(OSError):
+            os.ftruncate(fd, self.size)
+
+    def _read_all(self, fd: int, position: int, size: int) -> bytes:
+        data = os.pread(fd, size, position)
+        while len(data) < size:
+            more = os.pread(fd, size - len(data), position + len(data))
+            if not more:
+                break
+            data += more
+        return data
+
+
+class FileTable:
+    """All open Files by directory and name, and which of them hold a handle."""
+
+    def __init__(self, max_open_files: int, offload: Callable[[Callable[[], None]], Awaitable[None]]) -> None:
+        assert max_open_files > 0
+        self.max_open_files = max_open_files
+        self.offload = offload
+        self._owner = threading.get_ident()
+        self._lock = threading.RLock()
+        self._directories: dict[str, dict[str, RealFile]] = {}
+        self._hand: OrderedDict[RealFile, None] = OrderedDict()
+        self._works: dict[int, None] = {}
+        self._works_started = 0
+        self._retired: deque[tuple[int, int]] = deque()
+
+    @property
+    def open_handles(self) -> int:
+        return len(self._hand) + len(self._retired)
+
+    # Opening and closing
+
+    def open(self, path: str, create: bool) -> RealFile:
+        with self._lock:
+            directory, name = os.path.split(path)
+            file = self._directories.get(directory, {}).get(name)
+            if file is not None:
+                file._opens += 1
+                return file
+            fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644)
+            file = RealFile(self, path, fd)
+            self._directories.setdefault(directory, {})[name] = file
+            self._hold(file)
+            return file
+
+    def reopen(self, file: RealFile) -> int:
+        with self._lock:
+            if file._fd < 0:
+                assert file._opens > 0, f"{file.path} is closed"
+                file._fd = os.open(file.path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+                self._hold(file)
+            return file._fd
+
+    def release(self, file: RealFile) -> None:
+        with self._lock:
+            file._opens -= 1
+            if file._opens:
+                return
+            if not file._orphan:
+                self._unlist(file)
+            if file._fd >= 0:
+                del self._hand[file]
+                self._retire(file)
+
+    def _hold(self, file: RealFile) -> None:
+        self._hand[file] = None
+        if len(self._hand) > self.max_open_files and threading.get_ident() == self._owner:
+            self._evict()
+
+    def _evict(self) -> None:
+        """Close the least used handles. Twice around is enough: the first round takes the second chances away."""
+        newest = next(reversed(self._hand))
+        for _ in range(2 * len(self._hand)):
+            if len(self._hand) <= self.max_open_files:
+                return
+            file = next(iter(self._hand))
+            if file._used or file._orphan or file is newest:
+                file._used = False
+                self._hand.move_to_end(file)
+            else:
+                del self._hand[file]
+                self._retire(file)
+
+    def _retire(self, file: RealFile) -> None:
+        fd, file._fd = file._fd, -1
+        if self._works:
+            self._retired.append((self._works_started, fd))
+        else:
+            os.close(fd)
+
+    # Work in other threads
+
+    def begin_work(self) -> int:
+        with self._lock:
+            self._works_started += 1
+            self._works[self._works_started] = None
+            return self._works_started
+
+    def end_work(self, work: int) -> None:
+        """Called by the owner's thread. Handles retired before the oldest work still running began can go."""
+        with self._lock:
+            del self._works[work]
+            oldest = next(iter(self._works), self._works_started + 1)
+            while self._retired and self._retired[0][0] < oldest:
+                os.close(self._retired.popleft()[1])
+            if len(self._hand) > self.max_open_files:
+                self._evict()
+
+    # Names
+
+    def rename(self, old: str, new: str) -> None:
+        """Rename, and let open Files at and below `old` follow, before anybody can reopen one by its old path."""
+        with self._lock:
+            if os.path.isfile(old) and os.path.isfile(new):
+                self.orphan(new)
+            os.rename(old, new)
+            directory, name = os.path.split(old)
+            file = self._directories.get(directory, {}).get(name)
+            if file is not None:
+                self._unlist(file)
+                self._list(file, new)
+            for below in [d for d in self._directories if d == old or d.startswith(old + "/")]:
+                for file in self._directories.pop(below).values():
+                    self._list(file, new + file.path[len(old) :])
+
+    def orphan(self, path: str) -> None:
+        """A name, or a tree, is about to go: give its open Files a handle for the rest of their lives."""
+        with self._lock:
+            directory, name = os.path.split(path)
+            file = self._directories.get(directory, {}).get(name)
+            files = [] if file is None else [file]
+            for below in [d for d in self._directories if d == path or d.startswith(path + "/")]:
+                files += self._directories[below].values()
+            for file in files:
+                self.reopen(file)
+                file._orphan = True
+                self._unlist(file)
+
+    def _list(self, file: RealFile, path: str) -> None:
+        file.path = path
+        directory, name = os.path.split(path)
+        self._directories.setdefault(directory, {})[name] = file
+
+    def _unlist(self, file: RealFile) -> None:
+        directory, name = os.path.split(file.path)
+        names = self._directories[directory]
+        del names[name]
+        if not names:
+            del self._directories[directory]
+
+    def close(self) -> None:
+        with self._lock:
+            for file in self._hand:
+                os.close(file._fd)
+                file._fd = -1
+            for _, fd in self._retired:
+                os.close(fd)
+            self._hand.clear()
+            self._retired.clear()
+            self._directories.clear()

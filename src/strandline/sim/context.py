@@ -1,0 +1,53 @@
+"""Which process a callback belongs to: one life of one node, from its start to its kill.
+
+Always true: every callback, timer and task carries its process in the context variable NODE, so the loop can hold, slow
+or forget one process without touching the others; a process that died never runs again, a restarted node is a new one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import enum
+from collections import deque
+from typing import Any
+
+
+class State(enum.Enum):
+    RUNNING = "running"
+    PAUSED = "paused"
+    DEAD = "dead"
+
+
+class Process:
+    """The loop's queue of one process: what is ready, whether its next turn is planned, and its live tasks."""
+
+    __slots__ = ("_tasks_sweep_at", "name", "number", "ready", "state", "tasks", "turn_planned", "turn_s")
+
+    def __init__(self, name: str, number: int, turn_s: float) -> None:
+        self.name = name
+        self.number = number
+        self.state = State.RUNNING
+        self.ready: deque[asyncio.Handle] = deque()
+        self.turn_planned = False
+        self.turn_s = turn_s
+        """About how long one turn of this process's event loop takes; the world slows a node by raising it."""
+        self.tasks: list[asyncio.Task[Any]] = []
+        self._tasks_sweep_at = 64
+
+    def keep(self, task: asyncio.Task[Any]) -> None:
+        """Hold a task until it is done. Collected while pending, its `finally` would run, at an instant no seed decides."""
+        self.tasks.append(task)
+        if len(self.tasks) >= self._tasks_sweep_at:
+            self.tasks = [task for task in self.tasks if not task.done()]
+            self._tasks_sweep_at = 64 + 2 * len(self.tasks)
+
+    def pending(self) -> list[asyncio.Task[Any]]:
+        return [task for task in self.tasks if not task.done()]
+
+    def __repr__(self) -> str:
+        return f"<{self.name}#{self.number} {self.state.value}>"
+
+
+NODE: contextvars.ContextVar[Process] = contextvars.ContextVar("strandline.sim.node")
+"""Unset outside of any node: in the test or scenario that drives the world."""

@@ -1,0 +1,405 @@
+"""A disk in memory that outlives its node: a kill keeps all that was written, a power loss only what was synced.
+
+`sync` and `offload` take virtual time; calls that block take none. `read` may answer None, as for pages that are not in
+memory, until `read_blocking` has fetched them.
+
+Always true: a sync covers what was written before its call, and nothing later; offloaded work runs at the end of its delay,
+and a sync inside it covers what was written before the offload, and what the work itself wrote; after a failed sync the
+bytes it should have covered never become durable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import random
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from strandline.ports import Buffer, Clock
+from strandline.sim.context import NODE, Process, State
+from strandline.sim.faults import Fault, Faults
+from strandline.sim.inode import PAGE_BYTES, Inode, Mark
+from strandline.sim.loop import SimLoop
+from strandline.sim.namespace import Directory, Namespace, error
+
+T = TypeVar("T")
+CHANGES = (Fault.READ_ONLY, Fault.WRITE_ERROR)
+GROWTH = (Fault.FULL, *CHANGES)
+
+
+class SimFile:
+    """An open file. It follows its inode through renames, and keeps working when its name was removed."""
+
+    __slots__ = ("_closed", "_disk", "inode", "path")
+
+    def __init__(self, disk: SimDisk, path: str, inode: Inode) -> None:
+        self._disk = disk
+        self._closed = False
+        self.path = path
+        self.inode = inode
+
+    @property
+    def size(self) -> int:
+        return len(self.inode.data)
+
+    def append(self, data: Buffer) -> None:
+        assert not self._closed, f"{self.path} is closed"
+        self._disk.append(self.path, self.inode, data)
+
+    def read(self, position: int, size: int) -> bytes | None:
+        assert not self._closed, f"{self.path} is closed"
+        return self._disk.read(self.path, self.inode, position, size)
+
+    def read_blocking(self, position: int, size: int) -> bytes:
+        assert not self._closed, f"{self.path} is closed"
+        self._disk.faults.check(self.path, Fault.READ_ERROR)
+        self.inode.warm(position, size)
+        return bytes(self.inode.data[position : position + size])
+
+    def truncate(self, size: int) -> None:
+        assert not self._closed, f"{self.path} is closed"
+        assert 0 <= size <= self.size, "a truncate does not grow a file"
+        self._disk.truncate(self.path, self.inode, size)
+
+    async def sync(self) -> None:
+        assert not self._closed, f"{self.path} is closed"
+        await self._disk.sync(self.path, self.inode)
+
+    def sync_blocking(self) -> None:
+        assert not self._closed, f"{self.path} is closed"
+        self._disk.sync_blocking(self.path, self.inode)
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._disk.forget(self)
+
+
+class _Work:
+    """Offloaded work: what its syncs may cover."""
+
+    __slots__ = ("changes", "marks", "own_changes", "wrote")
+
+    def __init__(self, marks: dict[Inode, Mark], changes: int) -> None:
+        self.marks = marks
+        self.changes = changes
+        self.wrote: dict[Inode, None] = {}
+        self.own_changes = False
+
+
+class SimDisk:
+    def __init__(
+        self,
+        loop: SimLoop,
+        clock: Clock,
+        randomness: random.Random,
+        *,
+        number: int = 0,
+        capacity_bytes: int = 1 << 40,
+        sync_s: tuple[float, float] = (0.0002, 0.004),
+        offload_s: tuple[float, float] = (0.00005, 0.002),
+        cold_probability: float = 0.01,
+    ) -> None:
+        self.faults = Faults()
+        self.sync_s = sync_s
+        self.offload_s = offload_s
+        self.cold_probability = cold_probability
+        self.capacity_bytes = capacity_bytes
+        self._loop = loop
+        self._clock = clock
+        self._randomness = randomness
+        self._number = number
+        self._names = Namespace()
+        self._inodes = 0
+        self._used_bytes = 0
+        self._files: dict[SimFile, None] = {}
+        self._dirty: dict[Inode, None] = {}
+        self._locks: dict[str, Process] = {}
+        self._work: _Work | None = None
+
+    # Disk
+
+    def open(self, path: str, *, create: bool = False) -> SimFile:
+        path = _clean(path)
+        entry = self._names.find(path)
+        if entry is None and create:
+            self.faults.check(path, *GROWTH)
+            directory, name = self._names.place(path)
+            entry = self._new_inode()
+            self._change((directory, name, entry))
+            self._record(b"crea", path)
+        file = SimFile(self, path, self._names.file(path))
+        self._files[file] = None
+        return file
+
+    def exists(self, path: str) -> bool:
+        return self._names.find(path) is not None
+
+    def is_dir(self, path: str) -> bool:
+        return isinstance(self._names.find(path), Directory)
+
+    def is_link(self, path: str) -> bool:
+        return False
+
+    def listdir(self, path: str) -> Sequence[str]:
+        self.faults.check(_clean(path), Fault.READ_ERROR)
+        return sorted(self._names.directory(path).names)
+
+    def size(self, path: str) -> int:
+        return len(self._names.file(path).data)
+
+    def mkdir(self, path: str) -> None:
+        path = _clean(path)
+        if not self.is_dir(path):
+            self.faults.check(path, *GROWTH)
+            self._note_own_change()
+            self._names.make_directories(path)
+            self._record(b"mkdr", path)
+
+    def rename(self, old: str, new: str) -> None:
+        old, new = _clean(old), _clean(new)
+        self.faults.check(old, *CHANGES)
+        self.faults.check(new, *CHANGES)
+        self._note_own_change()
+        self._names.rename(old, new)
+        for file in self._files:
+            if file.path == old or file.path.startswith(old + "/"):
+                file.path = new + file.path[len(old) :]
+        self._record(b"move", f"{old} {new}")
+
+    def remove(self, path: str) -> None:
+        path = _clean(path)
+        entry = self._names.find(path)
+        if isinstance(entry, Directory):
+            raise error(errno.EISDIR, path)
+        if entry is not None:
+            self.faults.check(path, *CHANGES)
+            directory, name = self._names.place(path)
+            self._change((directory, name, None))
+            self._record(b"rmov", path)
+
+    def remove_tree(self, path: str) -> None:
+        path = _clean(path)
+        if self.exists(path):
+            self.faults.check(path, *CHANGES)
+            self._note_own_change()
+            self._names.remove_tree(*self._names.place(path))
+            self._record(b"rmtr", path)
+
+    def read_file(self, path: str) -> bytes:
+        path = _clean(path)
+        inode = self._names.file(path)
+        self.faults.check(path, Fault.READ_ERROR)
+        return bytes(inode.data)
+
+    def write_file(self, path: str, data: bytes) -> None:
+        path = _clean(path)
+        directory, name = self._names.place(path)
+        if isinstance(directory.names.get(name), Directory):
+            raise error(errno.EISDIR, path)
+        self.faults.check(path, *GROWTH, Fault.SYNC_ERROR)
+        self._claim(path, len(data))
+        self._change((directory, name, self._new_inode(data)))
+        self._names.sync(directory, self._names.changes)
+        self._record(b"file", path, data)
+
+    def sync_dir(self, path: str) -> None:
+        directory = self._names.directory(path)
+        self.faults.check(_clean(path), Fault.SYNC_ERROR)
+        work = self._work
+        self._names.sync(directory, self._names.changes if work is None or work.own_changes else work.changes)
+        self._record(b"sdir", path)
+
+    def usage(self, path: str) -> tuple[int, int]:
+        self._names.directory(path)
+        return self.capacity_bytes, max(0, self.capacity_bytes - self._used_bytes)
+
+    def lock(self, path: str) -> None:
+        path = _clean(path)
+        holder = self._locks.get(path)
+        if holder is not None and holder.state is not State.DEAD:
+            raise BlockingIOError(errno.EAGAIN, f"{holder.name} holds the lock", path)
+        if not self.exists(path):
+            self.open(path, create=True).close()
+        self._locks[path] = NODE.get(self._loop.outside)
+
+    def mtime_ms(self, path: str) -> int:
+        return self._names.file(path).mtime_ms
+
+    async def offload(self, work: Callable[[], T]) -> T:
+        marks = {inode: inode.begin_sync() for inode in self._dirty}
+        horizon = _Work(marks, self._names.changes)
+        done: asyncio.Future[T] = self._loop.create_future()
+        process = NODE.get(self._loop.outside)
+
+        def run(_: None) -> None:
+            if process.state is State.PAUSED:  # a stopped process has no running threads either
+                self._loop.schedule(self._loop.time() + self.offload_s[1], run)
+                return
+            if process.state is not State.DEAD:
+                self._run_work(work, horizon, done)
+            for inode, mark in marks.items():
+                inode.marks.pop(mark, None)
+
+        delay = self._randomness.uniform(*self.offload_s) * self.faults.worst_slowness()
+        self._loop.schedule(self._loop.time() + delay, run)
+        return await done
+
+    # What files call
+
+    def append(self, path: str, inode: Inode, data: Buffer) -> None:
+        self.faults.check(path, *GROWTH)
+        content = bytes(data)
+        self._claim(path, len(content))
+        inode.data += content
+        self._note_written(inode)
+        self._loop.trace.record(b"writ", self._loop.time(), self._number << 32 | inode.number, content)
+
+    def read(self, path: str, inode: Inode, position: int, size: int) -> bytes | None:
+        self.faults.check(path, Fault.READ_ERROR)
+        size = min(size, len(inode.data) - position)
+        if size <= 0:
+            return b""
+        if self.cold_probability and self._randomness.random() < self.cold_probability:
+            inode.cold.add(position // PAGE_BYTES)
+        if inode.cold and inode.is_cold(position, size):
+            return None
+        return bytes(inode.data[position : position + size])
+
+    def truncate(self, path: str, inode: Inode, size: int) -> None:
+        self.faults.check(path, *CHANGES)
+        self._used_bytes -= len(inode.data) - size
+        inode.truncate(size)
+        self._note_written(inode)
+        self._loop.trace.record(b"trun", self._loop.time(), self._number << 32 | inode.number, b"%d" % size)
+
+    async def sync(self, path: str, inode: Inode) -> None:
+        mark = inode.begin_sync()
+        done: asyncio.Future[None] = self._loop.create_future()
+
+        def finish(_: None) -> None:
+            """The device is done, whatever became of the process that asked."""
+            failure = self._end_sync(path, inode, mark)
+            if done.done():
+                return
+            if failure is None:
+                done.set_result(None)
+            else:
+                done.set_exception(failure)
+
+        self._loop.schedule(
+            self._loop.time() + self._randomness.uniform(*self.sync_s) * self.faults.slowness(path), finish
+        )
+        await done
+
+    def sync_blocking(self, path: str, inode: Inode) -> None:
+        work = self._work
+        mark = inode.begin_sync()
+        if work is not None and inode not in work.wrote:
+            inode.marks.pop(mark)
+            before = work.marks.get(inode)
+            if before is None:
+                return  # it was clean when the work was handed over
+            mark = Mark(before.upto)
+            mark.cut = before.cut
+        failure = self._end_sync(path, inode, mark)
+        if failure is not None:
+            raise failure
+
+    def forget(self, file: SimFile) -> None:
+        self._files.pop(file, None)
+
+    # What the world does to it
+
+    def power_loss(self, randomness: random.Random | None = None) -> None:
+        """Lose what was not synced. Files that were open are of no use afterwards."""
+        randomness = randomness or self._randomness
+        self._names.power_loss(randomness)
+        survivors: dict[Inode, Inode] = {}
+        for inode in self._names.files():
+            if inode not in survivors:
+                survivors[inode] = self._survivor(inode, randomness)
+        self._names.replace_files(survivors)
+        self._files.clear()
+        self._dirty.clear()
+        self._locks.clear()
+        self._used_bytes = sum(len(inode.data) for inode in survivors.values())
+        digest = b"".join(bytes(inode.data) for inode in survivors.values())
+        self._loop.trace.record(b"powr", self._loop.time(), self._number, digest)
+
+    def flip_bit(self, path: str, position: int | None = None, bit: int | None = None) -> int:
+        """Rot one bit at rest; where it was."""
+        inode = self._names.file(path)
+        assert inode.data, "an empty file has no bits"
+        position = self._randomness.randrange(len(inode.data)) if position is None else position
+        inode.flip_bit(position, self._randomness.randrange(8) if bit is None else bit)
+        return position
+
+    # Within
+
+    def _new_inode(self, durable: bytes = b"") -> Inode:
+        self._inodes += 1
+        return Inode(self._inodes, self._clock.wall_ms(), durable)
+
+    def _survivor(self, inode: Inode, randomness: random.Random) -> Inode:
+        self._inodes += 1
+        survivor = Inode(
+            self._inodes, inode.mtime_ms, inode.after_power_loss(randomness) if inode.dirty else bytes(inode.durable)
+        )
+        if self.cold_probability:
+            survivor.cold.update(range(len(survivor.data) // PAGE_BYTES + 1))
+        return survivor
+
+    def _change(self, *edits: tuple[Directory, str, Inode | Directory | None]) -> None:
+        self._note_own_change()
+        self._names.change(*edits)
+
+    def _note_own_change(self) -> None:
+        if self._work is not None:
+            self._work.own_changes = True
+
+    def _note_written(self, inode: Inode) -> None:
+        inode.mtime_ms = self._clock.wall_ms()
+        self._dirty[inode] = None
+        if self._work is not None:
+            self._work.wrote[inode] = None
+
+    def _end_sync(self, path: str, inode: Inode, mark: Mark) -> OSError | None:
+        self._loop.trace.record(b"sync", self._loop.time(), self._number << 32 | inode.number, b"%d" % mark.upto)
+        try:
+            self.faults.check(path, Fault.SYNC_ERROR)
+        except OSError as failure:
+            inode.fail_sync(mark)
+            return failure
+        inode.end_sync(mark)
+        if not inode.dirty:
+            self._dirty.pop(inode, None)
+        return None
+
+    def _run_work(self, work: Callable[[], T], horizon: _Work, done: asyncio.Future[T]) -> None:
+        self._work = horizon
+        try:
+            result = work()
+        except Exception as failure:
+            if not done.done():
+                done.set_exception(failure)
+        else:
+            if not done.done():
+                done.set_result(result)
+        finally:
+            self._work = None
+
+    def _claim(self, path: str, size: int) -> None:
+        if self._used_bytes + size > self.capacity_bytes:
+            self._used_bytes = sum(len(inode.data) for inode in self._names.files())  # removed files gave room
+            if self._used_bytes + size > self.capacity_bytes:
+                raise error(errno.ENOSPC, path)
+        self._used_bytes += size
+
+    def _record(self, kind: bytes, path: str, data: bytes = b"") -> None:
+        self._loop.trace.record(kind, self._loop.time(), self._number, path.encode() + b"\0" + data)
+
+
+def _clean(path: str) -> str:
+    return "/" + "/".join(part for part in path.split("/") if part and part != ".")

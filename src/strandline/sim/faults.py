@@ -1,0 +1,68 @@
+"""What is wrong with a simulated disk, by path prefix.
+
+Always true: a path suffers every fault whose prefix it starts with; a fault with a count is over after that many errors.
+"""
+
+from __future__ import annotations
+
+import enum
+import errno
+
+from strandline.sim.namespace import error
+
+
+class Fault(enum.Enum):
+    FULL = "full"
+    READ_ONLY = "read only"
+    READ_ERROR = "read error"
+    WRITE_ERROR = "write error"
+    SYNC_ERROR = "sync error"
+
+
+_CODES = {Fault.FULL: errno.ENOSPC, Fault.READ_ONLY: errno.EROFS}
+
+
+class Faults:
+    def __init__(self) -> None:
+        self._rules: list[_Rule] = []
+        self._slow: dict[str, float] = {}
+
+    def set(self, prefix: str, fault: Fault, times: int | None = None) -> None:
+        """Let operations fail, the next `times` of them or until `clear`."""
+        self._rules.append(_Rule(prefix, fault, times))
+
+    def slow(self, prefix: str, factor: float) -> None:
+        self._slow[prefix] = factor
+
+    def clear(self, prefix: str = "") -> None:
+        """Repair everything that was set under a prefix."""
+        self._rules = [rule for rule in self._rules if not rule.prefix.startswith(prefix)]
+        self._slow = {slow: factor for slow, factor in self._slow.items() if not slow.startswith(prefix)}
+
+    def check(self, path: str, *faults: Fault) -> None:
+        for rule in self._rules:
+            if rule.fault in faults and path.startswith(rule.prefix):
+                if rule.times is not None:
+                    rule.times -= 1
+                    if rule.times == 0:
+                        self._rules.remove(rule)
+                raise error(_CODES.get(rule.fault, errno.EIO), path)
+
+    def slowness(self, path: str) -> float:
+        slowness = 1.0
+        for prefix, factor in self._slow.items():
+            if path.startswith(prefix):
+                slowness *= factor
+        return slowness
+
+    def worst_slowness(self) -> float:
+        return max(self._slow.values(), default=1.0)
+
+
+class _Rule:
+    __slots__ = ("fault", "prefix", "times")
+
+    def __init__(self, prefix: str, fault: Fault, times: int | None) -> None:
+        self.prefix = prefix
+        self.fault = fault
+        self.times = times

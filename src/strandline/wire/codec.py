@@ -1,0 +1,62 @@
+"""Reading and writing one struct in one version.
+
+Always true: reading either succeeds or raises MalformedRequest that names the field, whatever the bytes; it keeps nothing of
+the caller's buffer. Bytes after the message are left alone. What writing raises is a bug of ours, and also names the field.
+"""
+
+from __future__ import annotations
+
+import struct as structs
+from functools import cached_property
+from typing import Any
+
+from strandline.wire.decoder import Decode, decoder
+from strandline.wire.encoder import Encode, encoder
+from strandline.wire.errors import MalformedRequest
+from strandline.wire.primitives import REQUEST_OBJECTS_MAX
+from strandline.wire.source import field_at
+from strandline.wire.structs import Struct
+
+Buffer = bytes | bytearray | memoryview
+
+
+class Codec:
+    """The two functions of one struct, each generated when it is first used: a broker never writes a request."""
+
+    def __init__(self, struct: Struct, version: int) -> None:
+        self.struct = struct
+        self.title = f"{struct.name} version {version}"
+
+    @cached_property
+    def _decode(self) -> Decode:
+        return decoder(self.struct, self.title)
+
+    @cached_property
+    def _encode(self) -> Encode:
+        return encoder(self.struct, self.title)
+
+    def decode(self, buffer: Buffer, position: int = 0, objects_max: int = REQUEST_OBJECTS_MAX) -> tuple[Any, int]:
+        """The message that begins at this position, and the position after it."""
+        # Slices of bytes are several times cheaper than those of a memoryview, so one copy pays for itself.
+        start = 0 if isinstance(buffer, bytes) else position
+        data = buffer if isinstance(buffer, bytes) else bytes(memoryview(buffer)[position:])
+        try:
+            message, end = self._decode(data, position - start, objects_max - self.struct.objects)
+        except MalformedRequest as error:
+            raise self._malformed(error, str(error)) from None
+        except (IndexError, structs.error) as error:
+            raise self._malformed(error, "the bytes end here") from None
+        except UnicodeDecodeError as error:
+            raise self._malformed(error, "not UTF-8") from None
+        return message, start + end
+
+    def _malformed(self, error: Exception, reason: str) -> MalformedRequest:
+        field = field_at(error.__traceback__)
+        return MalformedRequest(f"{self.title}, {field}: {reason}" if field else f"{self.title}: {reason}")
+
+    def encode(self, message: Any) -> bytes:
+        try:
+            return self._encode(message)
+        except Exception as error:
+            error.add_note(f"while writing {self.title}, {field_at(error.__traceback__)}")
+            raise

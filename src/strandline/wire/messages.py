@@ -1,0 +1,74 @@
+"""Every Kafka message by its API key, and the way to and from bytes.
+
+    CreateTopicsResponse = messages.response(19)
+    reply = CreateTopicsResponse(topics=[CreateTopicsResponse.CreatableTopicResult(name="t")])
+    body = messages.encode_response(19, 7, reply)
+
+Bodies only: headers are in `headers.py`, Produce and Fetch have readers and writers of their own for the fast path.
+
+Always true: decoding raises MalformedRequest or returns a message; LookupError means an API or version that does not exist.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from strandline.wire import schemas
+from strandline.wire.codec import Buffer
+from strandline.wire.message import Family
+from strandline.wire.primitives import REQUEST_OBJECTS_MAX, RESPONSE_OBJECTS_MAX
+
+
+@cache
+def request_family(api_key: int) -> Family:
+    return Family(schemas.request(api_key))
+
+
+@cache
+def response_family(api_key: int) -> Family:
+    return Family(schemas.response(api_key))
+
+
+@cache
+def data_family(name: str) -> Family:
+    return Family(schemas.data(name))
+
+
+def request(api_key: int) -> Any:
+    """The class of this API's requests. Its nested structs are its attributes, by Kafka's names."""
+    return request_family(api_key).root
+
+
+def response(api_key: int) -> Any:
+    """The class of this API's responses."""
+    return response_family(api_key).root
+
+
+def data(name: str) -> Any:
+    """The class of a message that is no request or response: headers, control records, consumer protocol."""
+    return data_family(name).root
+
+
+def decode_request(api_key: int, version: int, buffer: Buffer, position: int = 0) -> Any:
+    return request_family(api_key).codec(version).decode(buffer, position, REQUEST_OBJECTS_MAX)[0]
+
+
+def encode_response(api_key: int, version: int, message: Any) -> bytes:
+    return response_family(api_key).codec(version).encode(message)
+
+
+def encode_request(api_key: int, version: int, message: Any) -> bytes:
+    return request_family(api_key).codec(version).encode(message)
+
+
+def decode_response(api_key: int, version: int, buffer: Buffer, position: int = 0) -> Any:
+    return response_family(api_key).codec(version).decode(buffer, position, RESPONSE_OBJECTS_MAX)[0]
+
+
+def encode_data(name: str, version: int, message: Any) -> bytes:
+    return data_family(name).codec(version).encode(message)
+
+
+def decode_data(name: str, version: int, buffer: Buffer, position: int = 0) -> Any:
+    return data_family(name).codec(version).decode(buffer, position, REQUEST_OBJECTS_MAX)[0]

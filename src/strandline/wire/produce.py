@@ -1,0 +1,226 @@
+"""Produce (0) on the wire, versions 3-13, read and written by hand because everything a producer sends goes through here.
+
+Always true: records are memoryviews into the frame, valid only while the frame is; a topic is its name up to version 12 and
+its sixteen-byte id from 13 on. Whatever does not fit the frame is a MalformedRequest.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from strandline.wire.errors import MalformedRequest
+from strandline.wire.headers import skip_tagged_fields
+from strandline.wire.primitives import encode_unsigned_varint as uvarint
+
+KEY, VERSIONS = 0, range(3, 14)
+FLEXIBLE_SINCE = 9
+TOPIC_ID_SINCE = 13
+
+_ACKS_TIMEOUT = struct.Struct(">hi")
+_INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
+_INDEX_SIZE = struct.Struct(">ii")
+
+PartitionData = tuple[int, memoryview | None]
+TopicData = tuple[str | bytes, list[PartitionData]]
+
+
+class ProduceRequest(NamedTuple):
+    transactional_id: str | None
+    acks: int
+    timeout_ms: int
+    topics: list[TopicData]
+
+
+class PartitionResponse(NamedTuple):
+    partition: int
+    error_code: int
+    base_offset: int
+    log_append_time_ms: int = -1
+    log_start_offset: int = -1
+    error_message: str | None = None
+    leader_id: int = -1
+    leader_epoch: int = -1
+
+
+def parse(version: int, frame: memoryview, position: int) -> ProduceRequest:
+    try:
+        if version >= FLEXIBLE_SINCE:
+            return _parse_flexible(version, frame, position)
+        return _parse_plain(frame, position)
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        raise MalformedRequest(f"Produce v{version}: {error}") from None
+
+
+def _parse_flexible(version: int, frame: memoryview, position: int) -> ProduceRequest:
+    size, position = _compact_size(frame, position)
+    transactional_id = None
+    if size >= 0:
+        transactional_id = str(frame[position : position + size], "utf-8")
+        position += size
+    acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(frame, position)
+    position += 6
+    topic_count, position = _compact_size(frame, position)
+    topics: list[TopicData] = []
+    for _ in range(topic_count):
+        topic: str | bytes
+        if version >= TOPIC_ID_SINCE:
+            topic = bytes(frame[position : position + 16])
+            position += 16
+        else:
+            size, position = _compact_size(frame, position)
+            topic = str(frame[position : position + size], "utf-8")
+            position += size
+        partition_count, position = _compact_size(frame, position)
+        partitions: list[PartitionData] = []
+        for _ in range(partition_count):
+            (index,) = _INT32.unpack_from(frame, position)
+            size, position = _compact_size(frame, position + 4)
+            partitions.append((index, frame[position : position + size] if size >= 0 else None))
+            position = _skip_tags(frame, position + max(size, 0))
+        topics.append((topic, partitions))
+        position = _skip_tags(frame, position)
+    _skip_tags(frame, position)
+    return ProduceRequest(transactional_id, acks, timeout_ms, topics)
+
+
+def _compact_size(frame: memoryview, position: int) -> tuple[int, int]:
+    """A compact length (-1 for null), which what follows must be able to hold, and the position after it."""
+    size = frame[position]
+    position += 1
+    if size >= 0x80:
+        size &= 0x7F
+        shift = 7
+        while True:
+            byte = frame[position]
+            position += 1
+            size |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                break
+            shift += 7
+            if shift > 28:
+                raise MalformedRequest("Produce: a varint has more than five bytes")
+    size -= 1
+    if size > len(frame) - position:
+        raise MalformedRequest(f"Produce: a size of {size}, but {len(frame) - position} bytes are left")
+    return size, position
+
+
+def _skip_tags(frame: memoryview, position: int) -> int:
+    return position + 1 if frame[position] == 0 else skip_tagged_fields(frame, position)
+
+
+def _parse_plain(frame: memoryview, position: int) -> ProduceRequest:
+    (size,) = _INT16.unpack_from(frame, position)
+    position += 2
+    transactional_id = None
+    if size >= 0:
+        transactional_id = str(frame[position : position + size], "utf-8")
+        position += size
+    acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(frame, position)
+    topic_count, position = _count(frame, position + 6)
+    topics: list[TopicData] = []
+    for _ in range(topic_count):
+        (size,) = _INT16.unpack_from(frame, position)
+        position += 2
+        if size < 0 or size > len(frame) - position:
+            raise MalformedRequest(f"Produce: a topic name of {size} bytes")
+        topic = str(frame[position : position + size], "utf-8")
+        partition_count, position = _count(frame, position + size)
+        partitions: list[PartitionData] = []
+        for _ in range(partition_count):
+            index, size = _INDEX_SIZE.unpack_from(frame, position)
+            position += 8
+            if size > len(frame) - position:
+                raise MalformedRequest(f"Produce: records of {size} bytes, but {len(frame) - position} are left")
+            partitions.append((index, frame[position : position + size] if size >= 0 else None))
+            position += max(size, 0)
+        topics.append((topic, partitions))
+    return ProduceRequest(transactional_id, acks, timeout_ms, topics)
+
+
+def _count(frame: memoryview, position: int) -> tuple[int, int]:
+    (count,) = _INT32.unpack_from(frame, position)
+    position += 4
+    if not 0 <= count <= len(frame) - position:
+        raise MalformedRequest(f"Produce: an array of {count}, but {len(frame) - position} bytes are left")
+    return count, position
+
+
+_PLAIN_3 = struct.Struct(">ihqq")
+_PLAIN_5 = struct.Struct(">ihqqq")
+_FINE_8 = struct.Struct(">ihqqqih")
+_FINE_9 = struct.Struct(">ihqqqBBB")
+_LEADER = struct.Struct(">BBBiiB")
+
+
+def write_response(
+    version: int, topics: Sequence[tuple[str | bytes, Sequence[PartitionResponse]]], throttle_time_ms: int = 0
+) -> bytes:
+    if version >= FLEXIBLE_SINCE:
+        return _write_flexible(version, topics, throttle_time_ms)
+    out = [_INT32.pack(len(topics))]
+    for topic, partitions in topics:
+        assert isinstance(topic, str)
+        name = topic.encode()
+        out.append(_INT16.pack(len(name)) + name + _INT32.pack(len(partitions)))
+        for p in partitions:
+            if version < 5:
+                out.append(_PLAIN_3.pack(p.partition, p.error_code, p.base_offset, p.log_append_time_ms))
+            elif version < 8:
+                out.append(
+                    _PLAIN_5.pack(p.partition, p.error_code, p.base_offset, p.log_append_time_ms, p.log_start_offset)
+                )
+            else:
+                text = None if p.error_message is None else p.error_message.encode()
+                out.append(
+                    _FINE_8.pack(
+                        p.partition,
+                        p.error_code,
+                        p.base_offset,
+                        p.log_append_time_ms,
+                        p.log_start_offset,
+                        0,
+                        -1 if text is None else len(text),
+                    )
+                    + (text or b"")
+                )
+    out.append(_INT32.pack(throttle_time_ms))
+    return b"".join(out)
+
+
+def _write_flexible(
+    version: int, topics: Sequence[tuple[str | bytes, Sequence[PartitionResponse]]], throttle_time_ms: int
+) -> bytes:
+    out = [uvarint(len(topics) + 1)]
+    for topic, partitions in topics:
+        if isinstance(topic, str):
+            name = topic.encode()
+            out.append(uvarint(len(name) + 1) + name)
+        else:
+            out.append(topic)
+        out.append(uvarint(len(partitions) + 1))
+        for p in partitions:
+            if p.error_code == 0:
+                # No record errors, no error message, no tagged fields.
+                out.append(
+                    _FINE_9.pack(p.partition, 0, p.base_offset, p.log_append_time_ms, p.log_start_offset, 1, 0, 0)
+                )
+            else:
+                out.append(_failed_partition(version, p))
+        out.append(b"\0")
+    out.append(_INT32.pack(throttle_time_ms) + b"\0")
+    return b"".join(out)
+
+
+def _failed_partition(version: int, p: PartitionResponse) -> bytes:
+    fixed = _PLAIN_5.pack(p.partition, p.error_code, p.base_offset, p.log_append_time_ms, p.log_start_offset)
+    text = b"\0"
+    if p.error_message is not None:
+        encoded = p.error_message.encode()
+        text = uvarint(len(encoded) + 1) + encoded
+    if version >= 10 and p.leader_id >= 0:
+        return fixed + b"\1" + text + _LEADER.pack(1, 0, 9, p.leader_id, p.leader_epoch, 0)
+    return fixed + b"\1" + text + b"\0"

@@ -1,0 +1,73 @@
+"""Rows for DescribeConfigs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from strandline.config.describe import describe_broker, describe_broker_default, describe_topic
+from strandline.config.layers import Layers, Source
+from strandline.config.types import Type
+
+
+def test_a_topics_value_names_its_source_and_synonyms() -> None:
+    layers = Layers({"log.retention.hours": "1"}, {"log.retention.ms": "9"})
+    (row,) = describe_topic(layers, {"retention.ms": "5"}, ["retention.ms"])
+    assert (row.value, row.source, row.read_only, row.type) == ("5", Source.TOPIC_CONFIG, False, Type.LONG)
+    assert [(s.name, s.value, int(s.source)) for s in row.synonyms] == [
+        ("retention.ms", "5", 1),
+        ("log.retention.ms", "9", 3),
+        ("log.retention.hours", "1", 4),
+        ("log.retention.hours", "168", 5),
+    ]
+
+
+def test_a_default_is_a_default() -> None:
+    (row,) = describe_topic(Layers(), {}, ["cleanup.policy"])
+    assert (row.value, row.is_default, row.source) == ("delete", True, Source.DEFAULT_CONFIG)
+    assert row.documentation.startswith("What happens to old segments")
+
+
+def test_hours_show_as_milliseconds_and_as_a_default_as_in_kafka() -> None:
+    (row,) = describe_topic(Layers({"log.retention.hours": "1"}), {}, ["retention.ms"])
+    assert (row.value, row.source, row.synonyms) == ("3600000", Source.DEFAULT_CONFIG, ())
+
+
+def test_a_topic_has_the_rows_of_kafka() -> None:
+    kafka = Path(__file__).with_name("kafka_keys.tsv").read_text().splitlines()
+    expected = {line.split("\t")[1] for line in kafka if line.startswith("topic")} - {"internal.segment.bytes"}
+    rows = {row.name: row for row in describe_topic(Layers(), {})}
+    assert set(rows) == expected
+    assert (rows["remote.storage.enable"].value, rows["remote.storage.enable"].read_only) == ("false", True)
+    assert not rows["retention.ms"].read_only
+
+
+def test_a_broker_shows_no_setting_that_it_refuses() -> None:
+    assert not [row.name for row in describe_broker(Layers()) if row.name.startswith("sasl.")]
+
+
+def test_secrets_are_never_shown() -> None:
+    (row,) = describe_broker(Layers({"ssl.key.password": "hunter2"}), ["ssl.key.password"])
+    assert (row.value, row.sensitive, row.source) == (None, True, Source.STATIC_BROKER_CONFIG)
+    assert "hunter2" not in repr(describe_broker(Layers({"ssl.key.password": "hunter2"})))
+
+
+def test_a_broker_key_in_other_units_hides_behind_its_own() -> None:
+    layers = Layers({"log.retention.ms": "5", "log.retention.hours": "1"})
+    (row,) = describe_broker(layers, ["log.retention.hours"])
+    assert (row.value, row.read_only, [s.name for s in row.synonyms]) == (
+        "1",
+        True,
+        ["log.retention.hours", "log.retention.hours"],
+    )
+
+
+def test_what_is_dynamic_is_not_read_only() -> None:
+    rows = {row.name: row for row in describe_broker(Layers({}, {"max.connections": "7"}))}
+    assert (rows["max.connections"].value, rows["max.connections"].read_only) == ("7", False)
+    assert rows["max.connections"].source is Source.DYNAMIC_DEFAULT_BROKER_CONFIG
+    assert rows["node.id"].read_only
+
+
+def test_the_clusters_default_shows_only_what_was_set() -> None:
+    rows = describe_broker_default(Layers({"num.partitions": "3"}, {"max.connections": "7"}))
+    assert [(row.name, row.value) for row in rows] == [("max.connections", "7")]

@@ -1,0 +1,51 @@
+"""What may be set, and what is said about what may not."""
+
+from __future__ import annotations
+
+import pytest
+
+from strandline.config.broker import BROKER
+from strandline.config.errors import ConfigError
+from strandline.config.key import Treatment, refused, table
+from strandline.config.types import BOOLEAN, PASSWORD
+
+
+def test_a_refused_key_may_be_spelled_out_with_its_default() -> None:
+    key = BROKER["log.preallocate"]
+    assert key.accept("false") is False
+    with pytest.raises(ConfigError, match=r"log.preallocate=true is not supported: .* Remove it."):
+        key.accept("true")
+
+
+def test_a_refused_key_without_a_default_is_never_accepted() -> None:
+    with pytest.raises(ConfigError, match=r"replica.selector.class"):
+        BROKER["replica.selector.class"].accept("org.example.Nearest")
+
+
+def test_a_refused_secret_is_not_repeated() -> None:
+    (key,) = refused("No.", [("some.password", PASSWORD, None, None, BROKER["node.id"].importance)])
+    with pytest.raises(ConfigError) as caught:
+        key.accept("hunter2")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_no_name_is_declared_twice() -> None:
+    keys = refused("No.", [("twice", BOOLEAN, False, None, BROKER["node.id"].importance)])
+    with pytest.raises(AssertionError, match=r"twice is declared twice"):
+        table(keys, keys)
+
+
+def test_every_key_has_one_sentence() -> None:
+    for key in BROKER.values():
+        assert key.doc.endswith("."), key.name
+        assert "\n" not in key.doc
+
+
+def test_every_default_keeps_its_own_bounds() -> None:
+    for key in BROKER.values():
+        if key.check is not None and key.default_value is not None:
+            key.check.check(key.name, key.default_value)
+
+
+def test_ignored_and_refused_keys_cannot_change_at_run_time() -> None:
+    assert {key.dynamic.value for key in BROKER.values() if key.treatment is not Treatment.HONOURED} == {"read-only"}
