@@ -20,12 +20,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
-
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.judges.java import Kafka, Run, find_kafka
+
+from bench.probe import await_brokers
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 START_TIMEOUT_S = 120.0
@@ -34,12 +33,16 @@ STOP_TIMEOUT_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class KafkaCluster:
-    """Running brokers. `pids` and `addresses` are in the order of node ids, which begin with 1; logs are in `directory`."""
+    """Running brokers. `pids` and `addresses` are in the order of node ids, which begin with 1; logs are in `directory`.
+
+    `start_s` is the time from the start of the processes, formatted before, until each of them knew all of them.
+    """
 
     bootstrap: str
     addresses: tuple[str, ...]
     pids: tuple[int, ...]
     directory: Path
+    start_s: float
 
 
 @contextlib.contextmanager
@@ -68,6 +71,7 @@ def kafka_cluster(
         _format(kafka, files)
         processes: list[subprocess.Popen[bytes]] = []
         stack.callback(_stop, processes)
+        started = time.monotonic()
         for node, file in enumerate(files, start=1):
             log = stack.enter_context((directory / f"{node}.log").open("wb"))
             processes.append(
@@ -76,8 +80,11 @@ def kafka_cluster(
                 )
             )
         addresses = tuple(f"127.0.0.1:{port}" for port in client_ports)
-        _await_brokers(",".join(addresses), processes, directory)
-        yield KafkaCluster(",".join(addresses), addresses, tuple(process.pid for process in processes), directory)
+        for address in addresses:
+            await_brokers(address, nodes, START_TIMEOUT_S, lambda: _check_alive(processes, directory))
+        start_s = time.monotonic() - started
+        pids = tuple(process.pid for process in processes)
+        yield KafkaCluster(",".join(addresses), addresses, pids, directory, start_s)
 
 
 def free_ports(count: int) -> list[int]:
@@ -135,22 +142,12 @@ def _command(kafka: Kafka, file: Path, heap: str, log_level: str) -> list[str]:
     return [setpriv, "--pdeathsig", "KILL", *command] if setpriv else command
 
 
-def _await_brokers(bootstrap: str, processes: list[subprocess.Popen[bytes]], directory: Path) -> None:
-    """Until every broker is in the metadata that a client gets."""
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0, "reconnect.backoff.max.ms": 500})
-    deadline = time.monotonic() + START_TIMEOUT_S
-    while True:
-        for node, process in enumerate(processes, start=1):
-            if process.poll() is not None:
-                raise RuntimeError(
-                    f"Kafka node {node} ended with {process.returncode}:\n{_tail(directory / f'{node}.log')}"
-                )
-        with contextlib.suppress(KafkaException):
-            if len(admin.list_topics(timeout=2).brokers) == len(processes):
-                return
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"Kafka did not start within {START_TIMEOUT_S:.0f} s:\n{_tail(directory / '1.log')}")
-        time.sleep(0.2)
+def _check_alive(processes: list[subprocess.Popen[bytes]], directory: Path) -> None:
+    for node, process in enumerate(processes, start=1):
+        if process.poll() is not None:
+            raise RuntimeError(
+                f"Kafka node {node} ended with {process.returncode}:\n{_tail(directory / f'{node}.log')}"
+            )
 
 
 def _tail(log: Path) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from strandline.ports import File
+
 from .conftest import Stage
 
 
@@ -95,7 +96,9 @@ def test_open_files_follow_a_renamed_file(stage: Stage) -> None:
 def test_open_files_follow_a_renamed_directory(stage: Stage) -> None:
     stage.disk.mkdir(f"{stage.root}/t-0/deep")
     stage.disk.mkdir(f"{stage.root}/t-00")
-    files = [stage.disk.open(f"{stage.root}/t-0/{name}", create=True) for name in ("a", "b", "deep/c", "d", "e", "f", "g")]
+    files = [
+        stage.disk.open(f"{stage.root}/t-0/{name}", create=True) for name in ("a", "b", "deep/c", "d", "e", "f", "g")
+    ]
     beside = stage.disk.open(f"{stage.root}/t-00/a", create=True)
     stage.disk.rename(f"{stage.root}/t-0", f"{stage.root}/t-0-delete")
     for number, file in enumerate(files):
@@ -112,6 +115,8 @@ def test_a_rename_replaces_a_file_that_is_open(stage: Stage) -> None:
     new = stage.disk.open(f"{stage.root}/b", create=True)
     new.append(b"new")
     stage.disk.rename(f"{stage.root}/b", f"{stage.root}/a")
+    for number in range(10):  # enough for every handle that may be evicted
+        stage.disk.open(f"{stage.root}/{number}", create=True)
     assert old.read_blocking(0, 9) == b"old"
     new.append(b"er")
     assert stage.disk.read_file(f"{stage.root}/a") == b"newer"

@@ -294,11 +294,12 @@ def test_back_pressure_reaches_the_writer(stage: Stage) -> None:
 def test_a_buffered_protocol_reads_into_its_own_buffer(stage: Stage) -> None:
     async def story() -> None:
         loop = asyncio.get_running_loop()
-        protocols: list[Buffered] = []
+        accepted: asyncio.Queue[Buffered] = asyncio.Queue()
 
         def accept() -> Buffered:
-            protocols.append(Buffered())
-            return protocols[-1]
+            protocol = Buffered()
+            accepted.put_nowait(protocol)
+            return protocol
 
         server = await loop.create_server(accept, "127.0.0.1", 0)
         _, writer = await asyncio.open_connection("127.0.0.1", server.sockets[0].getsockname()[1])
@@ -307,10 +308,9 @@ def test_a_buffered_protocol_reads_into_its_own_buffer(stage: Stage) -> None:
             writer.write(bytes([len(frame)]) + frame)
         writer.close()
         await writer.wait_closed()
-        while not protocols:
-            await asyncio.sleep(0.001)
-        assert await protocols[0].lost is None
-        assert protocols[0].frames == frames
+        protocol = await accepted.get()
+        assert await protocol.lost is None
+        assert protocol.frames == frames
         server.close()
 
     stage.run(story())

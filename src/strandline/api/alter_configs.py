@@ -17,7 +17,7 @@ from strandline.metadata.image import MetadataImage
 from strandline.metadata.records import MetadataRecord
 from strandline.wire import messages
 
-KEY, VERSIONS = 33, range(0, 3)
+KEY, VERSIONS = 33, range(3)
 
 
 def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:

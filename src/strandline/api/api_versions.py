@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from strandline.api.context import RequestContext
@@ -22,7 +23,7 @@ from strandline.wire import messages
 if TYPE_CHECKING:
     from strandline.api.table import Api
 
-KEY, VERSIONS = 18, range(0, 5)
+KEY, VERSIONS = 18, range(5)
 
 PRODUCE = 0
 PRODUCE_MIN_ADVERTISED = 0
@@ -35,14 +36,11 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 def handle(request: Any, ctx: RequestContext) -> Any:
-    # The table lists this file too, so it can only be looked at once it is complete.
-    from strandline.api.table import APIS
-
     if ctx.version >= 3 and not (
         _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return messages.response(KEY)(error_code=ErrorCode.INVALID_REQUEST)
-    return _answer(APIS.values(), ctx.broker.image(), ctx.version)
+    return _answer(ctx.broker.image(), ctx.version)
 
 
 def refusal(apis: Iterable[Api]) -> Any:
@@ -51,10 +49,10 @@ def refusal(apis: Iterable[Api]) -> Any:
     return messages.response(KEY)(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_ranges(own))
 
 
-def _answer(apis: Iterable[Api], image: MetadataImage, version: int) -> Any:
+def _answer(image: MetadataImage, version: int) -> Any:
     response = messages.response(KEY)
     return response(
-        api_keys=_ranges(apis),
+        api_keys=_all_ranges(),
         supported_features=[
             response.SupportedFeatureKey(name=name, min_version=low, max_version=high)
             for name, low, high in SUPPORTED_FEATURES
@@ -66,6 +64,14 @@ def _answer(apis: Iterable[Api], image: MetadataImage, version: int) -> Any:
             for name, level in sorted(image.features.items())
         ],
     )
+
+
+@cache
+def _all_ranges() -> list[Any]:
+    # The table lists this file too, so it can only be looked at once it is complete.
+    from strandline.api.table import APIS
+
+    return _ranges(APIS.values())
 
 
 def _ranges(apis: Iterable[Api]) -> list[Any]:

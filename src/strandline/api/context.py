@@ -68,12 +68,11 @@ class Broker:
 
 @dataclass(slots=True)
 class RequestContext:
-    """One request: who asks, in which version."""
+    """Who asks, in which version. The requests of one connection that agree in these share one."""
 
     broker: Broker
     api_key: int
     version: int
-    correlation_id: int
     client_id: str | None
     listener: str
     peer: str

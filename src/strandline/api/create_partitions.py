@@ -19,7 +19,7 @@ from strandline.metadata.image import MetadataImage
 from strandline.metadata.records import MetadataRecord
 from strandline.wire import messages
 
-KEY, VERSIONS = 37, range(0, 4)
+KEY, VERSIONS = 37, range(4)
 
 
 def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:

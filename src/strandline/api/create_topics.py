@@ -78,7 +78,7 @@ def _answer(topic: Any, outcome: Outcome, ctx: RequestContext) -> Any:
         return _refusal(topic.name, outcome)
     response = messages.response(KEY)
     partitions = [record for record in outcome if isinstance(record, r.PartitionRecord)]
-    overrides = {record.name: record.value for record in outcome if isinstance(record, r.ConfigRecord) and record.value}
+    overrides = {config.name: config.value for config in topic.configs}
     answer = response.CreatableTopicResult(
         name=topic.name,
         topic_id=partitions[0].topic_id,

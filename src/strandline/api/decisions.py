@@ -47,13 +47,16 @@ def decide_on(
     """All records, and the outcome of each item."""
     records: list[MetadataRecord] = []
     outcomes: list[Outcome] = []
+    unseen: list[MetadataRecord] = []
     for item in items:
+        if unseen:
+            image = replay(image, unseen, image.end_offset + len(unseen), image.epoch)
         try:
-            made = decide(image, item)
+            unseen = decide(image, item)
         except KafkaError as error:
             outcomes.append(error)
+            unseen = []
             continue
-        image = replay(image, made, image.end_offset + len(made), image.epoch)
-        records += made
-        outcomes.append(made)
+        records += unseen
+        outcomes.append(unseen)
     return records, outcomes

@@ -14,7 +14,7 @@ from strandline.errors import ErrorCode, KafkaError
 from strandline.metadata.image import INTERNAL_TOPICS
 from strandline.wire import messages
 
-KEY, VERSIONS = 21, range(0, 3)
+KEY, VERSIONS = 21, range(3)
 
 INVALID_LOW_WATERMARK = -1
 

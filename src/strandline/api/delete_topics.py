@@ -43,20 +43,18 @@ async def _delete(request: Any, ctx: RequestContext) -> Any:
     else:
         named = [_Named(name, ZERO_UUID) for name in request.topic_names]
     counts = Counter(named)
-    image = ctx.broker.image()
-    # What they were called can't be looked up any more once they are gone.
-    found = {topic: topic.find(image) for topic in counts}
-    ids = Counter(topic.topic_id for topic in found.values() if topic is not None)
+    found: dict[_Named, TopicImage] = {}
 
     def decide(image: MetadataImage, topic: _Named) -> list[MetadataRecord]:
         _check(topic, counts[topic])
         present = topic.find(image)
         if present is None:
-            before = found[topic]
-            if before is not None and ids[before.topic_id] > 1:
-                raise KafkaError(ErrorCode.INVALID_REQUEST, "The topic is named twice, by its name and by its id.")
             if topic.name is None:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+        elif {_Named(present.name, ZERO_UUID), _Named(None, present.topic_id)} <= counts.keys():
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "The topic is named twice, by its name and by its id.")
+        else:
+            found[topic] = present
         return delete(image, present, enabled=True)
 
     if not ctx.broker.config.delete_topic_enable:
@@ -65,7 +63,7 @@ async def _delete(request: Any, ctx: RequestContext) -> Any:
     outcomes = await decide_each(ctx.broker, list(counts), decide)
     return _reply(
         [
-            _result(topic, found[topic], outcome if isinstance(outcome, KafkaError) else None)
+            _result(topic, found.get(topic), outcome if isinstance(outcome, KafkaError) else None)
             for topic, outcome in zip(counts, outcomes, strict=True)
         ]
     )

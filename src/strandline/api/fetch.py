@@ -87,7 +87,7 @@ class _Fetch:
         self._deadline = ctx.loop.time() + max(request.max_wait_ms, 0) / 1000
         self._answers: list[tuple[Place, FetchedPartition]] = []
         self._missing_bytes = 0
-        self._later = Later(may_be_overtaken=False, on_cancel=self._leave)
+        self._later: Later | None = None
         self._watched: list[Partition] = []
         self._timer: Any = None
 
@@ -125,7 +125,7 @@ class _Fetch:
             return partition, _failed(partition, index, error)
 
     def body(self) -> Any:
-        """The answer as it stands, told to the session."""
+        """The answer as it stands, told to the session. Records are handed on, not kept."""
         topics: dict[str | bytes, list[FetchedPartition]] = {}
         served = []
         for place, answer in self._answers:
@@ -139,12 +139,14 @@ class _Fetch:
             topics.setdefault(place[0], []).append(answer)
         if self._session is not None:
             self._session.rotate(served)
+        self._answers = []
         session_id = self._session.session_id if self._session is not None else 0
         return wire.write_response(self._ctx.version, list(topics.items()), session_id=session_id)
 
     # Waiting
 
     def wait(self) -> Later:
+        self._later = Later(may_be_overtaken=False, on_cancel=self._leave)
         partitions = (_find(self._ctx.broker, place) for place, _ in self._wanted)
         self._watched = [partition for partition in partitions if partition is not None]
         for partition in self._watched:
@@ -159,6 +161,7 @@ class _Fetch:
 
     def _finish(self) -> None:
         self._leave()
+        assert self._later is not None
         if self._later.done:
             return
         self._deadline = 0.0
@@ -171,7 +174,7 @@ class _Fetch:
 
     async def _finish_cold(self, cold: NotCached) -> None:
         body = await self.warmed(cold)
-        if not self._later.done:
+        if self._later is not None and not self._later.done:
             self._later.complete(body)
 
     def _leave(self) -> None:
@@ -180,6 +183,7 @@ class _Fetch:
         self._watched = []
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None
 
     async def warmed(self, cold: NotCached) -> Any:
         """Have the bytes read beside the event loop, then read again; what stays cold is left for the next Fetch."""

@@ -19,7 +19,7 @@ from strandline.metadata.image import MetadataImage
 from strandline.metadata.records import MetadataRecord
 from strandline.wire import messages
 
-KEY, VERSIONS = 44, range(0, 2)
+KEY, VERSIONS = 44, range(2)
 
 
 def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:

@@ -15,7 +15,7 @@ from strandline.errors import ErrorCode, KafkaError
 from strandline.log.producers import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from strandline.wire import messages
 
-KEY, VERSIONS = 22, range(0, 6)
+KEY, VERSIONS = 22, range(6)
 
 
 def handle(request: Any, ctx: RequestContext) -> Any | Awaitable[Any]:

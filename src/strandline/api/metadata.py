@@ -26,7 +26,7 @@ from strandline.log.names import topic_name_problem
 from strandline.metadata.image import INTERNAL_TOPICS, MetadataImage, PartitionImage, TopicImage
 from strandline.wire import messages
 
-KEY, VERSIONS = 3, range(0, 14)
+KEY, VERSIONS = 3, range(14)
 
 CREATED_PER_REQUEST_MAX = 1_000
 """Topics that one Metadata request may bring into being; the rest are unknown until it is sent again."""

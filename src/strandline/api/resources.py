@@ -17,8 +17,6 @@ from strandline.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, TOPIC_RE
 TOPIC, BROKER = TOPIC_RESOURCE, BROKER_RESOURCE
 BROKER_LOGGER, CLIENT_METRICS, GROUP = 8, 16, 32
 
-DEFAULTS_RESOURCE = CLUSTER_DEFAULT
-
 
 def layers(broker: Broker, image: MetadataImage) -> Layers:
     """The file's values, the cluster's dynamic ones and this broker's own."""

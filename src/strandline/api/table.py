@@ -10,8 +10,25 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from strandline.api import (
+    alter_configs,
     api_versions,
+    create_partitions,
+    create_topics,
+    delete_records,
+    delete_topics,
+    describe_cluster,
+    describe_configs,
+    describe_log_dirs,
+    describe_producers,
+    describe_topic_partitions,
     fetch,
+    find_coordinator,
+    incremental_alter_configs,
+    init_producer_id,
+    list_config_resources,
+    list_offsets,
+    metadata,
+    offset_for_leader_epoch,
     produce,
 )
 
@@ -40,7 +57,24 @@ APIS: dict[int, Api] = {
         (
             produce,
             fetch,
+            list_offsets,
+            metadata,
+            find_coordinator,
             api_versions,
+            create_topics,
+            delete_topics,
+            delete_records,
+            init_producer_id,
+            offset_for_leader_epoch,
+            describe_configs,
+            alter_configs,
+            describe_log_dirs,
+            create_partitions,
+            incremental_alter_configs,
+            describe_cluster,
+            describe_producers,
+            list_config_resources,
+            describe_topic_partitions,
         ),
     )
 }

@@ -166,7 +166,7 @@ def _directory(image: MetadataImage, broker_id: int) -> Uuid:
     return dirs[0] if len(dirs) == 1 else UNASSIGNED_DIRECTORY
 
 
-UNASSIGNED_DIRECTORY = Uuid(bytes(16))
+UNASSIGNED_DIRECTORY = Uuid(bytes(15) + b"\1")
 """Kafka's DirectoryId.UNASSIGNED: the broker will choose and tell."""
 
 

@@ -149,6 +149,15 @@ class TimeIndex(_Entries):
     def __init__(self, disk: Disk, path: str, base_offset: int, bytes_max: int) -> None:
         super().__init__(disk, path, TIME_ENTRY, bytes_max)
         self.base_offset = base_offset
+        self.last_timestamp = -1
+
+    def begin(self) -> None:
+        super().begin()
+        self.last_timestamp = -1
+
+    def load(self) -> None:
+        super().load()
+        self.last_timestamp = self.last[0]
 
     @property
     def last(self) -> tuple[int, int]:
@@ -159,8 +168,9 @@ class TimeIndex(_Entries):
         return timestamp, self.base_offset + relative
 
     def add_if_later(self, timestamp: int, offset: int) -> None:
-        if timestamp > self.last[0]:
+        if timestamp > self.last_timestamp:
             self.append(timestamp, offset - self.base_offset)
+            self.last_timestamp = timestamp
 
     def lookup(self, timestamp: int) -> int:
         """An offset before which no batch has a timestamp of `timestamp` or more."""
@@ -177,6 +187,7 @@ class TimeIndex(_Entries):
             else:
                 high = middle
         self.cut(low)
+        self.last_timestamp = self.last[0]
 
     def check(self) -> None:
         if self.count:

@@ -17,7 +17,7 @@ from strandline.errors import ErrorCode, KafkaError
 from strandline.log import checkpoints, names, producer_snapshot
 from strandline.log.epochs import LeaderEpochs
 from strandline.log.producers import SEQUENCE_MAX, Completed, Producers
-from strandline.log.segment import Segment
+from strandline.log.segment import RELATIVE_OFFSET_MAX, Segment
 from strandline.log.txn_index import AbortedTxn
 from strandline.log.validation import validate
 from strandline.ports import Buffer, Disk, File
@@ -63,8 +63,14 @@ class Log:
         """Closed segments that are not on the device yet."""
         self._snapshots_to_write: list[tuple[int, bytes]] = []
         self._truncations = 0
+        self._jitter_ms = self._draw_jitter()
         self._clean_end = -1
         """The log end at which every file was last left in order; -1 if that is not known."""
+
+    def _draw_jitter(self) -> int:
+        """Up to `segment.jitter.ms`, another for each segment, so that logs do not all roll at once."""
+        jitter = self.config.segment_jitter_ms
+        return zlib.crc32(f"{self.directory} {self.active.base_offset}".encode()) % jitter if jitter else 0
 
     # Appending
 
@@ -131,31 +137,22 @@ class Log:
             self.log_end_offset = self.producers.end_offset = header.last_offset + 1
 
     def _roll_if_due(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> None:
-        segment, config = self.active, self.config
-        if not segment.size:
-            if not segment.holds(last_offset):
+        segment = self.active
+        written = segment.file.size
+        if written:
+            first = segment.first_timestamp
+            # How long it has been open: by record time where records have one, else by the clock.
+            waited_ms = max_timestamp - first if first >= 0 and max_timestamp >= 0 else now_ms - segment.created_ms
+            config = self.config
+            if (
+                written + size > config.segment_bytes
+                or waited_ms > config.segment_ms - self._jitter_ms
+                or segment.indexes_full
+                or last_offset - segment.base_offset > RELATIVE_OFFSET_MAX
+            ):
                 self.roll(now_ms)
-            return
-        if (
-            segment.size + size > config.segment_bytes
-            or segment.indexes_full
-            or not segment.holds(last_offset)
-            or self._waited_ms(segment, max_timestamp, now_ms) > config.segment_ms - self._jitter_ms(segment)
-        ):
+        elif not segment.holds(last_offset):
             self.roll(now_ms)
-
-    @staticmethod
-    def _waited_ms(segment: Segment, max_timestamp: int, now_ms: int) -> int:
-        """How long the segment has been open: by record time where records have one, else by the clock."""
-        first = segment.first_timestamp
-        if first is not None and first >= 0 and max_timestamp >= 0:
-            return max_timestamp - first
-        return now_ms - segment.created_ms
-
-    def _jitter_ms(self, segment: Segment) -> int:
-        """Up to `segment.jitter.ms`, the same for a segment each time it is asked, so that logs do not roll all at once."""
-        jitter = self.config.segment_jitter_ms
-        return zlib.crc32(f"{self.directory} {segment.base_offset}".encode()) % jitter if jitter else 0
 
     def roll(self, now_ms: int) -> Segment:
         """Close the active segment and begin one at the log end."""
@@ -168,6 +165,7 @@ class Log:
         self.segments.append(segment)
         self._bases.append(segment.base_offset)
         self.active = segment
+        self._jitter_ms = self._draw_jitter()
         self._names_changed = True
         return segment
 

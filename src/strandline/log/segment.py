@@ -41,6 +41,9 @@ class Segment:
         self.next_offset = base_offset
         self.index_interval_bytes = index_interval_bytes
         self.created_ms = created_ms
+        self.first_timestamp = -1
+        """The greatest timestamp of the first batch: a segment's age is counted from it. -1 while there is none."""
+        self.indexes_full = False
         self.file = disk.open(self._path(names.LOG_SUFFIX), create=True)
         self.offset_index = OffsetIndex(disk, self._path(names.INDEX_SUFFIX), base_offset, index_bytes_max)
         self.time_index = TimeIndex(disk, self._path(names.TIME_INDEX_SUFFIX), base_offset, index_bytes_max)
@@ -48,7 +51,6 @@ class Segment:
         self.max_timestamp = -1
         self.offset_of_max_timestamp = base_offset
         self._bytes_since_index = 0
-        self._first_timestamp: int | None = None
 
     def _path(self, suffix: str) -> str:
         return f"{self.directory}/{names.of_offset(self.base_offset, suffix)}"
@@ -64,8 +66,9 @@ class Segment:
         self.offset_index.begin()
         self.time_index.begin()
         self.txn_index.begin()
-        self.max_timestamp, self.offset_of_max_timestamp = -1, self.base_offset
+        self.max_timestamp, self.offset_of_max_timestamp, self.first_timestamp = -1, self.base_offset, -1
         self._bytes_since_index = 0
+        self.indexes_full = False
 
     def append(self, data: Buffer, last_offset: int, max_timestamp: int) -> None:
         """Write one batch."""
@@ -77,19 +80,18 @@ class Segment:
         """A batch stands at `position`: index it if the last entry is far enough away."""
         if max_timestamp > self.max_timestamp:
             self.max_timestamp, self.offset_of_max_timestamp = max_timestamp, last_offset
+        if not position:
+            self.first_timestamp = max_timestamp
         if self._bytes_since_index > self.index_interval_bytes:
             self.offset_index.add(last_offset, position)
             self.time_index.add_if_later(self.max_timestamp, self.offset_of_max_timestamp)
+            self.indexes_full = self.offset_index.full or self.time_index.full
             self._bytes_since_index = 0
         self._bytes_since_index += size
         self.next_offset = last_offset + 1
 
     def holds(self, last_offset: int) -> bool:
         return last_offset - self.base_offset <= RELATIVE_OFFSET_MAX
-
-    @property
-    def indexes_full(self) -> bool:
-        return self.offset_index.full or self.time_index.full
 
     def seal(self) -> None:
         """No more batches will come: the greatest timestamp goes into the time index, and memory is given back."""
@@ -120,8 +122,6 @@ class Segment:
         self.txn_index.truncate_to(offset)
         self.reopen()
         self.load_end()
-        if not self.file.size:
-            self._first_timestamp = None
 
     # Reading
 
@@ -170,14 +170,6 @@ class Segment:
                 at += header.size_bytes
             position += at
 
-    @property
-    def first_timestamp(self) -> int | None:
-        """The greatest timestamp of the first batch: the segment's age is counted from it. None while it has no batch."""
-        if self._first_timestamp is None and self.file.size >= RECORDS_AT:
-            header = read_header(self.file.read_blocking(0, RECORDS_AT), 0)
-            self._first_timestamp = header.max_timestamp
-        return self._first_timestamp
-
     def load_end(self) -> None:
         """Find `next_offset` and the greatest timestamp, trusting the indexes. Blocks."""
         self.max_timestamp, self.offset_of_max_timestamp = self.time_index.last
@@ -185,6 +177,10 @@ class Segment:
         start = self.offset_index.get(entries - 1)[1] if entries else 0
         self.next_offset = self.base_offset
         self._bytes_since_index = self.file.size - start
+        self.indexes_full = self.offset_index.full or self.time_index.full
+        self.first_timestamp = -1
+        if self.file.size >= RECORDS_AT:
+            self.first_timestamp = read_header(self.file.read_blocking(0, RECORDS_AT)).max_timestamp
         for _, header in self.batches(start):
             self.next_offset = header.last_offset + 1
             if header.max_timestamp > self.max_timestamp:

@@ -73,6 +73,9 @@ class Connection(asyncio.BufferedProtocol):
         self._view = memoryview(self._buffer)
         self._start = self._end = 0
         self._slots: deque[_Slot] = deque()
+        self._ready: list[Buffer] = []
+        """Replies that may leave with the next write: nothing that is not there yet comes before them."""
+        self._context: RequestContext | None = None
         self._barrier: _Slot | None = None
         self._handling = False
         self._reading_paused = self._writing_paused = False
@@ -203,16 +206,14 @@ class Connection(asyncio.BufferedProtocol):
                 return False
             if request.api_version not in api.versions:
                 return self._refuse_version(request, api)
-            context = RequestContext(
-                self._broker,
-                request.api_key,
-                request.api_version,
-                request.correlation_id,
-                request.client_id,
-                self._listener,
-                self.peer,
-                self._loop,
-            )
+            context = self._context
+            if (
+                context is None
+                or context.api_key != request.api_key
+                or context.version != request.api_version
+                or context.client_id != request.client_id
+            ):
+                context = self._new_context(request)
             body: Any = (
                 frame if api.raw else decode_request(request.api_key, request.api_version, frame, request.body_position)
             )
@@ -224,6 +225,18 @@ class Connection(asyncio.BufferedProtocol):
             self._owner.failed(self, error)
             return False
         return self._take(request, outcome)
+
+    def _new_context(self, request: RequestHeader) -> RequestContext:
+        self._context = RequestContext(
+            self._broker,
+            request.api_key,
+            request.api_version,
+            request.client_id,
+            self._listener,
+            self.peer,
+            self._loop,
+        )
+        return self._context
 
     def _refuse_version(self, request: RequestHeader, api: Api) -> bool:
         if request.api_key == API_VERSIONS:
@@ -239,6 +252,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def _take(self, request: RequestHeader, outcome: Any) -> bool:
         if outcome is None:
+            return True
+        if not self._slots and isinstance(outcome, (bytes, list)):
+            self._ready += self._framed(request, outcome)
             return True
         slot = _Slot(request)
         self._slots.append(slot)
@@ -289,14 +305,14 @@ class Connection(asyncio.BufferedProtocol):
         return [b"".join((_SIZE.pack(len(header) + len(body)), header, body))]
 
     def _send_ready(self) -> None:
-        slots = self._slots
-        if not slots or slots[0].buffers is None or self._transport is None:
-            return
+        slots, buffers = self._slots, self._ready
         was_full = len(slots) >= REQUESTS_IN_FLIGHT_MAX
-        buffers: list[Buffer] = []
         while slots and (ready := slots[0].buffers) is not None:
             buffers += ready
             slots.popleft()
+        if not buffers or self._transport is None:
+            return
+        self._ready = []
         if len(buffers) == 1:
             self._transport.write(buffers[0])
         elif sum(map(len, buffers)) <= JOIN_BYTES_MAX:

@@ -20,6 +20,8 @@ from collections.abc import Awaitable, Callable
 from strandline.ports import Buffer
 
 RWF_NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
+PROBE_STRIDE_BYTES = 256 * 1024
+_PROBE = (bytearray(1),)
 _NOT_SUPPORTED = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 
 
@@ -65,17 +67,21 @@ class RealFile:
             size = left
         if not self._nowait:
             return self._read_all(fd, position, size)
-        buffer = bytearray(size)
+        return self._read_all(fd, position, size) if self._is_cached(fd, position, position + size) else None
+
+    def _is_cached(self, fd: int, start: int, end: int) -> bool:
+        """Whether a byte every here and there can be had without waiting. The cache holds long runs, so the rest can too."""
         try:
-            count = os.preadv(fd, (buffer,), position, RWF_NOWAIT)
+            for at in (*range(start, end - 1, PROBE_STRIDE_BYTES), end - 1):
+                if os.preadv(fd, _PROBE, at, RWF_NOWAIT) != 1:
+                    return False
         except BlockingIOError:
-            return None
+            return False
         except OSError as error:
             if error.errno not in _NOT_SUPPORTED:
                 raise
             self._nowait = False  # tmpfs and some overlays: what they hold is in memory anyway
-            return self._read_all(fd, position, size)
-        return bytes(buffer) if count == size else None
+        return True
 
     def read_blocking(self, position: int, size: int) -> bytes:
         fd = self._fd

@@ -55,14 +55,14 @@ def parse(version: int, frame: memoryview, position: int) -> ProduceRequest:
 
 
 def _parse_flexible(version: int, frame: memoryview, position: int) -> ProduceRequest:
+    # A size that fits one byte is read in place. Slices never reach past the frame, so one look at the end finds every lie.
     size, position = _compact_size(frame, position)
     transactional_id = None
     if size >= 0:
         transactional_id = str(frame[position : position + size], "utf-8")
         position += size
     acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(frame, position)
-    position += 6
-    topic_count, position = _compact_size(frame, position)
+    topic_count, position = _compact_size(frame, position + 6)
     topics: list[TopicData] = []
     for _ in range(topic_count):
         topic: str | bytes
@@ -70,46 +70,47 @@ def _parse_flexible(version: int, frame: memoryview, position: int) -> ProduceRe
             topic = bytes(frame[position : position + 16])
             position += 16
         else:
-            size, position = _compact_size(frame, position)
+            size = frame[position] - 1
+            position += 1
+            if size >= 0x7F:
+                size, position = _compact_size(frame, position - 1)
             topic = str(frame[position : position + size], "utf-8")
             position += size
-        partition_count, position = _compact_size(frame, position)
+        partition_count = frame[position] - 1
+        position += 1
+        if partition_count >= 0x7F:
+            partition_count, position = _compact_size(frame, position - 1)
         partitions: list[PartitionData] = []
         for _ in range(partition_count):
             (index,) = _INT32.unpack_from(frame, position)
             size, position = _compact_size(frame, position + 4)
-            partitions.append((index, frame[position : position + size] if size >= 0 else None))
-            position = _skip_tags(frame, position + max(size, 0))
+            if size >= 0:
+                end = position + size
+                partitions.append((index, frame[position:end]))
+            else:
+                end = position
+                partitions.append((index, None))
+            position = end + 1 if frame[end] == 0 else skip_tagged_fields(frame, end)
         topics.append((topic, partitions))
-        position = _skip_tags(frame, position)
-    _skip_tags(frame, position)
+        position = position + 1 if frame[position] == 0 else skip_tagged_fields(frame, position)
+    position = position + 1 if frame[position] == 0 else skip_tagged_fields(frame, position)
+    if position > len(frame):
+        raise MalformedRequest(f"Produce: it ends {position - len(frame)} bytes beyond its frame")
     return ProduceRequest(transactional_id, acks, timeout_ms, topics)
 
 
 def _compact_size(frame: memoryview, position: int) -> tuple[int, int]:
-    """A compact length (-1 for null), which what follows must be able to hold, and the position after it."""
+    """A compact length (-1 for null) and the position after it."""
     size = frame[position]
     position += 1
-    if size >= 0x80:
-        size &= 0x7F
-        shift = 7
-        while True:
-            byte = frame[position]
-            position += 1
-            size |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                break
-            shift += 7
-            if shift > 28:
-                raise MalformedRequest("Produce: a varint has more than five bytes")
-    size -= 1
-    if size > len(frame) - position:
-        raise MalformedRequest(f"Produce: a size of {size}, but {len(frame) - position} bytes are left")
-    return size, position
-
-
-def _skip_tags(frame: memoryview, position: int) -> int:
-    return position + 1 if frame[position] == 0 else skip_tagged_fields(frame, position)
+    shift = 7
+    while size >> shift:
+        if shift > 28:
+            raise MalformedRequest("Produce: a varint has more than five bytes")
+        size += (frame[position] - 1) << shift
+        position += 1
+        shift += 7
+    return size - 1, position
 
 
 def _parse_plain(frame: memoryview, position: int) -> ProduceRequest:

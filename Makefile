@@ -1,0 +1,42 @@
+# Six verbs, the same for everyone. Each sets up what it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: setup up test check sim bench lock
+.DEFAULT_GOAL := setup
+
+setup: $(READY)
+	@command -v java >/dev/null 2>&1 || echo "note: Java 17 or newer is missing; the Java judges in 'make test', 'make bench' and Spark need it (Debian: apt-get install openjdk-17-jre-headless)"
+	@command -v mvn >/dev/null 2>&1 || echo "note: Maven is missing; it fetches Apache Kafka's jars for the Java judges and 'make bench' (Debian: apt-get install maven)"
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+up: $(READY)
+	@$(BIN)/strandline up
+
+test: setup check
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+sim: $(READY)
+	$(BIN)/python -m tests.sim --seeds $(or $(SEEDS),1000)
+
+bench: setup
+	$(BIN)/python -m bench
+
+# Pin every package by version and hash; the file names no index host.
+lock:
+	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" -q -o requirements.lock

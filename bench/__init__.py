@@ -1,0 +1,1 @@
+"""The yardstick: the same load against Strandline and Apache Kafka, in one run on one machine."""

@@ -1,0 +1,65 @@
+"""DescribeLogDirs (35), versions 1-5: the log dirs of this broker, what is in them and how large it is.
+
+v2 is flexible; v3 has an error for the whole; v4 tells the size of the volume and what is free of it; v5 whether a log dir takes
+no new replicas. A size is that of the segments' `.log` files, as in Kafka. An offline log dir is named with its error alone.
+Left out: future replicas (moving a replica between log dirs) and cordoned log dirs: there are none here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from strandline.api.context import RequestContext
+from strandline.errors import ErrorCode
+from strandline.replica.partition import Partition
+from strandline.wire import messages
+
+KEY, VERSIONS = 35, range(1, 6)
+
+
+def handle(request: Any, ctx: RequestContext) -> Any:
+    partitions = ctx.broker.partitions
+    if request.topics is None:
+        wanted: Iterable[Partition] = partitions.values()
+    else:
+        named = dict.fromkeys((topic.topic, index) for topic in request.topics for index in topic.partitions)
+        wanted = [partitions[place] for place in named if place in partitions]
+    by_dir: dict[str, dict[str, list[Partition]]] = {}
+    for partition in wanted:
+        log_dir = partition.log.directory.rpartition("/")[0]
+        by_dir.setdefault(log_dir, {}).setdefault(partition.topic, []).append(partition)
+    return messages.response(KEY)(
+        results=[
+            _describe(log_dir, online, by_dir.get(log_dir, {}), ctx)
+            for log_dir, online in ctx.broker.log_dirs().items()
+        ]
+    )
+
+
+def _describe(log_dir: str, online: bool, topics: dict[str, list[Partition]], ctx: RequestContext) -> Any:
+    response = messages.response(KEY)
+    try:
+        if not online:
+            raise OSError(f"log dir {log_dir} is offline")
+        total_bytes, usable_bytes = ctx.broker.disk.usage(log_dir)
+    except OSError:
+        return response.DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=log_dir)
+    return response.DescribeLogDirsResult(
+        log_dir=log_dir,
+        topics=[
+            response.DescribeLogDirsTopic(name=topic, partitions=[_partition(partition) for partition in partitions])
+            for topic, partitions in topics.items()
+        ],
+        total_bytes=total_bytes,
+        usable_bytes=usable_bytes,
+    )
+
+
+def _partition(partition: Partition) -> Any:
+    log = partition.log
+    return messages.response(KEY).DescribeLogDirsPartition(
+        partition_index=partition.index,
+        partition_size=log.size,
+        offset_lag=max(partition.high_watermark - log.log_end_offset, 0),
+    )

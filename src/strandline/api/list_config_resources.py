@@ -1,0 +1,48 @@
+"""ListConfigResources (74), versions 0-1: which resources can be configured?
+
+v0 lists client metrics only; v1 lists the types that are asked for, or all of them: topics (2), brokers (4), broker loggers (8),
+client metrics (16) and groups (32).
+Left out: nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from strandline.api import resources
+from strandline.api.cluster_view import ClusterView
+from strandline.api.context import RequestContext
+from strandline.errors import ErrorCode
+from strandline.wire import messages
+
+KEY, VERSIONS = 74, range(2)
+
+_LISTED = {
+    0: (resources.CLIENT_METRICS,),
+    1: (resources.GROUP, resources.CLIENT_METRICS, resources.BROKER_LOGGER, resources.BROKER, resources.TOPIC),
+}
+"""The resource types of each version, in the order of the answer."""
+
+
+def handle(request: Any, ctx: RequestContext) -> Any:
+    response = messages.response(KEY)
+    listed = _LISTED[ctx.version]
+    if not set(request.resource_types) <= set(listed):
+        return response(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    return response(
+        config_resources=[
+            response.ConfigResource(resource_name=name, resource_type=resource_type)
+            for resource_type in listed
+            if not request.resource_types or resource_type in request.resource_types
+            for name in _names(resource_type, ctx)
+        ]
+    )
+
+
+def _names(resource_type: int, ctx: RequestContext) -> list[str]:
+    image = ctx.broker.image()
+    if resource_type == resources.TOPIC:
+        return list(image.topics)
+    if resource_type in (resources.BROKER, resources.BROKER_LOGGER):
+        return [str(broker_id) for broker_id in ClusterView(image.brokers, ctx.listener).reachable]
+    return [name for kind, name in image.configs if kind == resource_type]

@@ -1,0 +1,86 @@
+"""The reference of all APIs as Markdown, printed from the table and each file's own docstring.
+
+`python -m strandline.api.reference > docs/apis.md` makes the page; a test holds the page and the table together.
+
+Always true: what a file says at its top about its versions is what it serves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from strandline.api.table import APIS, Api
+
+OPENING = """# APIs
+
+Strandline speaks Kafka's own protocol. This page is printed from the table in `src/strandline/api/table.py`, which also
+dispatches requests and answers ApiVersions, and from the text at the top of each API's file. *Left out* is what Apache Kafka
+does and we do not.
+
+A version outside of its range ends the connection, as in Kafka; only ApiVersions is answered in any version.
+Requests on one connection are pipelined: a Produce that waits for its acknowledgement does not hold up the next request;
+replies keep the order of their requests.
+Records inside a batch are not looked at on Produce, unless a rule opens the batch (a compacted topic, another compression type):
+header, sizes, counts, timestamps and checksum are checked always.
+
+"""
+
+_FIRST_LINE = re.compile(r"(?P<name>\w+) \((?P<key>\d+)\), versions? (?P<versions>\d+(?:-\d+)?): (?P<sentence>\S.*)")
+_LEFT_OUT = "Left out: "
+
+
+class Entry(NamedTuple):
+    """One API as its file describes it."""
+
+    name: str
+    key: int
+    versions: str
+    sentence: str
+    notes: str
+    """What changed by version, and what else is to be known."""
+    left_out: str
+
+
+def entry(api: Api) -> Entry:
+    """ValueError if the docstring is not in the form of an API's."""
+    first, _, rest = api.doc.partition("\n")
+    match = _FIRST_LINE.fullmatch(first)
+    notes, found, left_out = rest.partition(_LEFT_OUT)
+    if match is None or not found:
+        raise ValueError(
+            f"the docstring of API {api.key} must begin 'Name (key), versions a-b: …' and end 'Left out: …'"
+        )
+    return Entry(
+        match["name"],
+        int(match["key"]),
+        match["versions"],
+        match["sentence"],
+        " ".join(notes.split()),
+        " ".join(left_out.split()),
+    )
+
+
+def reference() -> str:
+    """The whole page."""
+    return "".join(_lines())
+
+
+def _lines() -> Iterator[str]:
+    entries = [entry(APIS[key]) for key in sorted(APIS)]
+    yield OPENING
+    yield "| Key | API | Versions | |\n| --- | --- | --- | --- |\n"
+    for api in entries:
+        yield f"| {api.key} | [{api.name}](#{api.name.lower()}) | {api.versions} | {api.sentence} |\n"
+    for api in entries:
+        yield f"\n## {api.name}\n\nKey {api.key}, versions {api.versions}: {api.sentence}\n"
+        if api.notes:
+            yield f"\n{api.notes}\n"
+        yield f"\n*Left out:* {api.left_out}\n"
+
+
+if __name__ == "__main__":
+    import sys
+
+    sys.stdout.write(reference())

@@ -1,0 +1,214 @@
+"""A cluster on this machine, as `up` starts it: its directory, and what is written down about it.
+
+    DIR/cluster.json                what was started: ids, ports, processes
+    DIR/node-1/server.properties    the node's configuration
+    DIR/node-1/data                 its log dir
+    DIR/node-1/log                  what it says
+
+Always true: `cluster.json` is replaced as a whole, and a directory without it is not ours unless it is empty.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from strandline.cli.errors import Refused
+from strandline.cli.processes import Process
+
+HOST = "127.0.0.1"
+CONTROLLER_PORTS_FROM = 1000
+DEFAULT_DIR = ".strandline"
+STATE_FILE = "cluster.json"
+STATE_VERSION = 1
+ROLES = ["broker", "controller"]
+
+
+@dataclass
+class LocalNode:
+    node_id: int
+    port: int
+    controller_port: int
+    directory: str
+    process: Process | None = None
+
+    @property
+    def address(self) -> str:
+        return f"{HOST}:{self.port}"
+
+    @property
+    def properties_path(self) -> str:
+        return os.path.join(self.directory, "server.properties")
+
+    @property
+    def data_dir(self) -> str:
+        return os.path.join(self.directory, "data")
+
+    @property
+    def log_path(self) -> str:
+        return os.path.join(self.directory, "log")
+
+    @property
+    def alive(self) -> bool:
+        return self.process is not None and self.process.alive
+
+    def last_lines(self, count: int) -> list[str]:
+        """The end of what the node said."""
+        try:
+            with open(self.log_path, "rb") as file:
+                file.seek(max(0, os.path.getsize(self.log_path) - 64 * 1024))
+                return file.read().decode(errors="replace").splitlines()[-count:]
+        except OSError:
+            return []
+
+    def status(self) -> dict[str, Any]:
+        """One element of what `status --json` prints. Others read it: its keys stay."""
+        return {
+            "node_id": self.node_id,
+            "pid": None if self.process is None else self.process.pid,
+            "address": self.address,
+            "roles": ROLES,
+            "alive": self.alive,
+            "data_dir": self.data_dir,
+        }
+
+
+@dataclass
+class LocalCluster:
+    directory: str
+    cluster_id: str
+    port: int
+    nodes_count: int
+    config: dict[str, str] = field(default_factory=dict)
+    processes: dict[int, Process] = field(default_factory=dict)
+
+    @property
+    def nodes(self) -> list[LocalNode]:
+        return [
+            LocalNode(
+                node_id=node_id,
+                port=self.port + node_id - 1,
+                controller_port=self.port + CONTROLLER_PORTS_FROM + node_id - 1,
+                directory=os.path.join(self.directory, f"node-{node_id}"),
+                process=self.processes.get(node_id),
+            )
+            for node_id in range(1, self.nodes_count + 1)
+        ]
+
+    @property
+    def running(self) -> list[LocalNode]:
+        return [node for node in self.nodes if node.alive]
+
+    def save(self) -> None:
+        path = os.path.join(self.directory, STATE_FILE)
+        state = {"version": STATE_VERSION} | {k: v for k, v in asdict(self).items() if k != "directory"}
+        state["processes"] = {str(node_id): process._asdict() for node_id, process in self.processes.items()}
+        with open(f"{path}.tmp", "w") as file:
+            json.dump(state, file, indent=2)
+        os.replace(f"{path}.tmp", path)
+
+    def write_properties(self) -> None:
+        """Each node's configuration, made anew at every start."""
+        for node in self.nodes:
+            os.makedirs(node.directory, exist_ok=True)
+            lines = ["# Written by `strandline up` at every start; change it with --config key=value."]
+            lines += [f"{key}={_escape(value)}" for key, value in self._properties(node).items()]
+            with open(node.properties_path, "w", encoding="iso-8859-1", errors="backslashreplace") as file:
+                file.write("\n".join(lines) + "\n")
+
+    def _properties(self, node: LocalNode) -> dict[str, str]:
+        voters = ",".join(f"{voter.node_id}@{HOST}:{voter.controller_port}" for voter in self.nodes)
+        copies, in_sync = min(3, self.nodes_count), min(2, self.nodes_count)
+        return {
+            "process.roles": ",".join(ROLES),
+            "node.id": str(node.node_id),
+            "listeners": f"PLAINTEXT://{node.address},CONTROLLER://{HOST}:{node.controller_port}",
+            "advertised.listeners": f"PLAINTEXT://{node.address}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.voters": voters,
+            "log.dirs": node.data_dir,
+            "default.replication.factor": str(copies),
+            "min.insync.replicas": str(in_sync),
+            "offsets.topic.replication.factor": str(copies),
+            "transaction.state.log.replication.factor": str(copies),
+            "transaction.state.log.min.isr": str(in_sync),
+        } | self.config
+
+
+def _escape(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", "\\n")
+
+
+def find(directory: str) -> LocalCluster | None:
+    """The cluster in a directory, if there is one."""
+    directory = os.path.abspath(directory)
+    path = os.path.join(directory, STATE_FILE)
+    try:
+        with open(path) as file:
+            state = json.load(file)
+        if state.pop("version") != STATE_VERSION:
+            raise Refused(f"{path} was written by another version; remove {directory} or name another with --dir")
+        state["processes"] = {int(node_id): Process(**process) for node_id, process in state["processes"].items()}
+        return LocalCluster(directory=directory, **state)
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise Refused(f"{path} cannot be read as a cluster; remove {directory} or name another with --dir") from None
+
+
+def require(directory: str) -> LocalCluster:
+    cluster = find(directory)
+    if cluster is None:
+        raise Refused(f"there is no cluster in {directory}; `strandline up --dir {directory}` starts one")
+    return cluster
+
+
+def check_ours(directory: str) -> None:
+    """Refuse a directory that holds something else."""
+    if os.path.isfile(os.path.join(directory, STATE_FILE)):
+        return
+    if os.path.exists(directory) and not os.path.isdir(directory):
+        raise Refused(f"{directory} is not a directory; name another with --dir")
+    if os.path.isdir(directory) and set(os.listdir(directory)) - {LOCK_FILE}:
+        raise Refused(f"{directory} is not empty and holds no cluster of ours; name another with --dir")
+
+
+def clear(directory: str) -> None:
+    """Delete a cluster that is ours: its nodes, then the record of it."""
+    for name in os.listdir(directory) if os.path.isdir(directory) else ():
+        if name.startswith("node-"):
+            shutil.rmtree(os.path.join(directory, name))
+    if os.path.isfile(os.path.join(directory, STATE_FILE)):
+        os.unlink(os.path.join(directory, STATE_FILE))
+
+
+LOCK_FILE = ".lock"
+
+
+def lock(directory: str) -> Any:
+    """Keep other `up`s out of this directory while the returned file is open."""
+    import fcntl
+
+    os.makedirs(directory, exist_ok=True)
+    file = open(os.path.join(directory, LOCK_FILE), "w")  # noqa: SIM115  (held by the caller)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise Refused(f"another `strandline up` is busy in {directory}; stop it first") from None
+    return file
+
+
+def new(directory: str, port: int, nodes_count: int, config: dict[str, str]) -> LocalCluster:
+    import base64
+
+    # Sixteen random bytes in Kafka's notation; a leading dash would look like a flag.
+    cluster_id = "-"
+    while cluster_id.startswith("-"):
+        cluster_id = base64.urlsafe_b64encode(os.urandom(16)).rstrip(b"=").decode()
+    return LocalCluster(os.path.abspath(directory), cluster_id, port, nodes_count, config)

@@ -1,0 +1,135 @@
+"""The entrance: every command by name, loaded when it is called.
+
+Always true: exit code 0 means done, 1 refused or failed (one line on stderr says what, where and what to do), 2 wrong usage;
+a person never sees a traceback.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import NamedTuple, NoReturn
+
+import click
+
+from strandline import __version__
+
+TRACEBACK = "STRANDLINE_TRACEBACK"
+"""An environment name: set it to see where an unexpected failure comes from."""
+
+
+class Entry(NamedTuple):
+    """Where a command lives, and what the list of all commands says about it."""
+
+    module: str
+    attribute: str
+    summary: str
+
+
+OWN_CLUSTER, DATA, FILES, KAFKA = "A cluster", "Topics and records", "Files and configuration", "Kafka's own tools"
+
+COMMANDS: dict[str, dict[str, Entry]] = {
+    OWN_CLUSTER: {
+        "up": Entry("up", "up", "Start a cluster on this machine and wait until it answers."),
+        "status": Entry("status", "status", "Show the nodes that `up` started."),
+        "down": Entry("down", "down", "Stop the nodes that `up` started."),
+        "server": Entry("server", "server", "Run one node in the foreground."),
+        "doctor": Entry("doctor", "doctor", "Check this machine and a cluster, and say what to do."),
+    },
+    DATA: {
+        "topics": Entry("topics", "topics", "List, create, describe, alter and delete topics."),
+        "produce": Entry("produce", "produce", "Write records to a topic."),
+        "consume": Entry("consume", "consume", "Read records of a topic."),
+        "configs": Entry("configs", "configs", "Show and change the configuration of topics and brokers."),
+        "api-versions": Entry("api_versions", "api_versions", "Show which APIs each broker serves."),
+    },
+    FILES: {
+        "storage": Entry("storage", "storage", "Format log dirs and look at them."),
+        "dump-log": Entry("dump_log", "dump_log", "Print the batches and records of log files."),
+        "config-reference": Entry("config_reference", "config_reference", "Print every configuration key as Markdown."),
+    },
+    KAFKA: {
+        "kafka-topics": Entry("kafka_topics", "kafka_topics", "As `topics`."),
+        "kafka-console-producer": Entry("kafka_console", "console_producer", "As `produce`."),
+        "kafka-console-consumer": Entry("kafka_console", "console_consumer", "As `consume`."),
+        "kafka-configs": Entry("kafka_configs", "kafka_configs", "As `configs`."),
+        "kafka-storage": Entry("storage", "kafka_storage", "As `storage`."),
+        "kafka-dump-log": Entry("dump_log", "kafka_dump_log", "As `dump-log`."),
+        "kafka-broker-api-versions": Entry("api_versions", "kafka_broker_api_versions", "As `api-versions`."),
+        "kafka-server-start": Entry("server", "kafka_server_start", "As `server`."),
+    },
+}
+
+
+class Commands(click.Group):
+    """All commands, without their modules."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return [name for entries in COMMANDS.values() for name in entries]
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        # A command copied from Kafka's documentation names a script, perhaps with its directory.
+        name = os.path.basename(name).removesuffix(".sh")
+        for entries in COMMANDS.values():
+            if name in entries:
+                module = importlib.import_module(f"strandline.cli.{entries[name].module}")
+                command: click.Command = getattr(module, entries[name].attribute)
+                return command
+        return None
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(context, args)
+        except click.UsageError:
+            import difflib
+
+            close = difflib.get_close_matches(args[0], self.list_commands(context), 1)
+            hint = f"; did you mean '{close[0]}'?" if close else ""
+            raise click.UsageError(f"no command '{args[0]}'{hint}", context) from None
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        for section, entries in COMMANDS.items():
+            with formatter.section(section):
+                formatter.write_dl([(name, entry.summary) for name, entry in entries.items()])
+
+
+@click.command(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Start here: strandline up · strandline COMMAND --help shows an example of each.",
+)
+@click.version_option(__version__, message="strandline %(version)s")
+def strandline() -> None:
+    """A Kafka-compatible, replicated log."""
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line and end the process."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """The exit code of one call."""
+    try:
+        done = strandline.main(arguments, prog_name="strandline", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        sys.stderr.write("interrupted\n")
+        return 1
+    except BrokenPipeError:
+        # The reader of a pipe has seen enough. Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        from strandline.cli.errors import explain
+
+        if os.environ.get(TRACEBACK):
+            raise
+        sys.stderr.write(f"strandline: {explain(error)}\n")
+        return 1
+    return done if isinstance(done, int) else 0

@@ -1,0 +1,81 @@
+"""What can be set of a client, under Kafka's names with '_' for '.', and with Kafka's defaults.
+
+Always true: a setting that contradicts another is refused when the object is made, not when a record is lost.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Literal
+
+from strandline.client.core.backoff import RECONNECT, RETRY, Backoff
+from strandline.client.core.connection import FRAME_BYTES_MAX
+from strandline.records.compression import CompressionType
+
+ACKS_ALL = -1
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ClientConfig:
+    client_id: str = "strandline"
+    request_timeout_ms: int = 30_000
+    default_api_timeout_ms: int = 60_000
+    """How long an operation tries before it gives up, over all its requests."""
+    connection_setup_timeout_ms: int = 10_000
+    metadata_max_age_ms: int = 300_000
+    retry_backoff: Backoff = RETRY
+    reconnect_backoff: Backoff = RECONNECT
+    frame_bytes_max: int = FRAME_BYTES_MAX
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerConfig:
+    acks: int = ACKS_ALL
+    enable_idempotence: bool | None = None
+    """None: as far as acks allow it."""
+    batch_size: int = 16_384
+    linger_ms: float = 5
+    compression_type: CompressionType = CompressionType.NONE
+    compression_level: int | None = None
+    max_request_size: int = 1_048_576
+    buffer_memory: int = 33_554_432
+    max_in_flight_requests_per_connection: int = 5
+    delivery_timeout_ms: int = 120_000
+    request_timeout_ms: int = 30_000
+
+    def __post_init__(self) -> None:
+        if self.acks not in (ACKS_ALL, 0, 1):
+            raise ValueError(f"acks is -1 (all), 0 or 1, not {self.acks}")
+        if self.enable_idempotence and self.acks != ACKS_ALL:
+            raise ValueError("enable_idempotence needs acks=-1 (all)")
+        if self.max_in_flight_requests_per_connection < 1:
+            raise ValueError("max_in_flight_requests_per_connection is at least 1")
+        if self.idempotent and self.max_in_flight_requests_per_connection > 5:
+            raise ValueError("enable_idempotence needs max_in_flight_requests_per_connection of at most 5")
+
+    @property
+    def idempotent(self) -> bool:
+        return self.acks == ACKS_ALL if self.enable_idempotence is None else self.enable_idempotence
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerConfig:
+    auto_offset_reset: Literal["earliest", "latest", "none"] = "latest"
+    isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
+    fetch_min_bytes: int = 1
+    fetch_max_bytes: int = 52_428_800
+    max_partition_fetch_bytes: int = 1_048_576
+    fetch_max_wait_ms: int = 500
+    max_poll_records: int = 500
+    check_crcs: bool = True
+    request_timeout_ms: int = 30_000
+
+    def __post_init__(self) -> None:
+        if self.auto_offset_reset not in ("earliest", "latest", "none"):
+            raise ValueError(f"auto_offset_reset is 'earliest', 'latest' or 'none', not {self.auto_offset_reset!r}")
+        if self.isolation_level not in ("read_uncommitted", "read_committed"):
+            raise ValueError(f"isolation_level is 'read_uncommitted' or 'read_committed', not {self.isolation_level!r}")
+
+    @property
+    def is_read_committed(self) -> bool:
+        return self.isolation_level == "read_committed"

@@ -1,0 +1,443 @@
+"""A producer without I/O: records in, Produce requests out, answers in, deliveries out.
+
+How order and once-ness are kept inside a partition is in `partition_queue.py`; this file finds each record's partition and
+each batch's leader, decides when a batch is due, and hands every answer to the rule it belongs to.
+
+The shell calls `drain` until it returns nothing, writes each request to the connection it names, in that order, and calls
+`answered` or `lost` once for each. What it should do besides is in `wants_*`: metadata of topics, a connection to a node, a
+producer id. It calls again when a record opened a batch, when an answer came, and at `wakeup`.
+
+Always true: what waits is bounded by buffer_memory; no record waits longer than delivery_timeout_ms, plus at most one
+request's timeout if it is in flight then; a record that was reported as failed is never sent again.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from strandline.client.config import ProducerConfig
+from strandline.client.core.backoff import Backoff, delay_s
+from strandline.client.core.batches import NO_OFFSET, Buffer, Delivery, Identity, ProducerBatch
+from strandline.client.core.cluster import REFRESH, Cluster
+from strandline.client.core.partition_queue import PartitionQueue
+from strandline.client.core.sticky import StickyPartitioner
+from strandline.client.core.verdicts import Verdict, judge, surely_not_appended
+from strandline.client.errors import BufferExhausted, Closed, RecordTooLarge, TimedOut
+from strandline.errors import ErrorCode, KafkaError, error_code
+from strandline.ids import ZERO_UUID
+from strandline.records.header import RECORDS_AT
+from strandline.records.partitioner import partition_for
+from strandline.records.record import Headers, record_bytes_max
+from strandline.wire import messages
+
+PRODUCE = 0
+INIT_PRODUCER_ID = 22
+PRODUCE_BY_NAME_MAX = 12
+"""The last version that names topics; later ones need the topic's id."""
+
+
+class ProduceCall(NamedTuple):
+    """One Produce request: at most one batch of each partition."""
+
+    node_id: int
+    link: object
+    message: Any
+    version_max: int | None
+    timeout_s: float
+    batches: list[ProducerBatch]
+
+
+class _Waiting(NamedTuple):
+    """A record whose topic is not known yet."""
+
+    key: Buffer | None
+    value: Buffer | None
+    headers: Headers
+    partition: int | None
+    delivery: Delivery
+    memory_bytes: int
+    deadline: float
+
+
+class ProducerCore:
+    def __init__(self, config: ProducerConfig, cluster: Cluster, backoff: Backoff, randomness: random.Random) -> None:
+        self.config = config
+        self.wants_topics: set[str] = set()
+        self.wants_nodes: set[int] = set()
+        self.wants_identity = False
+        self.is_flushing = False
+        self.buffered_bytes = 0
+        self._cluster = cluster
+        self._backoff = backoff
+        self._randomness = randomness
+        self._queues: dict[tuple[str, int], PartitionQueue] = {}
+        self._active: dict[tuple[str, int], PartitionQueue] = {}
+        """Queues with batches in them, the one that was served longest ago first."""
+        self._waiting: dict[str, list[_Waiting]] = {}
+        self._sticky: dict[str, StickyPartitioner] = {}
+        self._in_flight: dict[object, int] = {}
+        self._identity: Identity | None = None
+        self._Produce = messages.request(PRODUCE)
+
+    # Records
+
+    def append(
+        self,
+        topic: str,
+        key: Buffer | None,
+        value: Buffer | None,
+        headers: Headers,
+        partition: int | None,
+        delivery: Delivery,
+        now: float,
+    ) -> bool:
+        """Take a record. True if there is now something to do that was not there before."""
+        config = self.config
+        memory_bytes = record_bytes_max(key, value, headers)
+        if memory_bytes + RECORDS_AT > config.max_request_size:
+            raise RecordTooLarge(memory_bytes, f"max_request_size, {config.max_request_size}")
+        if self.buffered_bytes + memory_bytes > config.buffer_memory:
+            raise BufferExhausted(config.buffer_memory)
+        self.buffered_bytes += memory_bytes
+        deadline = now + config.delivery_timeout_ms / 1000
+        if topic not in self._cluster.topics or topic in self._waiting:
+            # Records of a topic that is not known yet keep their order: all of them wait. Their bytes may not be ours.
+            kept = None if value is None else bytes(value)
+            record = _Waiting(
+                None if key is None else bytes(key), kept, headers, partition, delivery, memory_bytes, deadline
+            )
+            self._waiting.setdefault(topic, []).append(record)
+            self.wants_topics.add(topic)
+            return True
+        return self._assign(topic, key, value, headers, partition, delivery, memory_bytes, now, deadline)
+
+    def _assign(
+        self,
+        topic: str,
+        key: Buffer | None,
+        value: Buffer | None,
+        headers: Headers,
+        partition: int | None,
+        delivery: Delivery,
+        memory_bytes: int,
+        now: float,
+        deadline: float,
+    ) -> bool:
+        count = self._cluster.partitions_count(topic) or 0
+        if partition is None:
+            if key is not None:
+                partition = partition_for(bytes(key), count)
+            else:
+                partition = self._sticky_for(topic).partition_for(memory_bytes)
+        elif not 0 <= partition < count:
+            self.buffered_bytes -= memory_bytes
+            text = f"{topic} has partitions 0-{count - 1}, not {partition}"
+            delivery.resolve(KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text))
+            return False
+        queue = self._active.get((topic, partition))
+        if queue is None:
+            queue = self._activate(topic, partition)
+        is_news = False
+        batch = queue.queue[-1] if queue.queue else None
+        if (
+            batch is None
+            or batch.data is not None
+            or batch.is_sequenced
+            or batch.builder.size_bytes + memory_bytes > self.config.batch_size
+        ):
+            batch = queue.open_batch(now, deadline)
+            is_news = True
+        batch.append(key, value, headers, delivery, memory_bytes)
+        return is_news
+
+    def _activate(self, topic: str, partition: int) -> PartitionQueue:
+        queue = self._queues.get((topic, partition))
+        if queue is None:
+            queue = self._queues[topic, partition] = PartitionQueue(
+                topic,
+                partition,
+                idempotent=self.config.idempotent,
+                in_flight_max=self.config.max_in_flight_requests_per_connection,
+            )
+        if self.config.idempotent and self._identity is not None and queue.identity.producer_id < 0:
+            queue.identify(self._identity, self._give_up)
+        self._active[topic, partition] = queue
+        return queue
+
+    def _sticky_for(self, topic: str) -> StickyPartitioner:
+        sticky = self._sticky.get(topic)
+        if sticky is None:
+            sticky = self._sticky[topic] = StickyPartitioner(
+                topic, self._cluster, self.config.batch_size, self._randomness
+            )
+        return sticky
+
+    def metadata_changed(self, now: float) -> None:
+        """Give records that waited for their topic a partition, in the order in which they came."""
+        for topic in list(self._waiting):
+            if self._cluster.partitions_count(topic) is None:
+                error = self._cluster.errors.get(topic)
+                if error is not None and error not in REFRESH:
+                    self._fail_waiting(topic, lambda _: True, KafkaError(error, f"topic '{topic}'"))
+                else:
+                    self.wants_topics.add(topic)
+                continue
+            for w in self._waiting.pop(topic):
+                self._assign(
+                    topic, w.key, w.value, w.headers, w.partition, w.delivery, w.memory_bytes, now, w.deadline
+                )
+
+    @property
+    def has_unfinished(self) -> bool:
+        return bool(self._active or self._waiting)
+
+    # Sending
+
+    def drain(self, now: float, link_to: Callable[[int], object | None]) -> list[ProduceCall]:
+        """The requests to send now. `link_to` is the open connection to a node, or None."""
+        self.expire(now)
+        chosen: dict[int, tuple[object, list[PartitionQueue], int]] = {}
+        for key, queue in list(self._active.items()):
+            if queue.is_idle:
+                del self._active[key]
+                continue
+            if queue.wants_identity:
+                self.wants_identity = True
+                continue
+            if not queue.queue or now < self._due_at(queue):
+                continue
+            leader = self._cluster.leader(queue.topic, queue.partition)
+            if leader is None:
+                self.wants_topics.add(queue.topic)
+                continue
+            link = link_to(leader.node_id)
+            if link is None:
+                self.wants_nodes.add(leader.node_id)
+                continue
+            batch = queue.next_for(link)
+            if batch is None:
+                continue
+            if self._in_flight.get(link, 0) >= self.config.max_in_flight_requests_per_connection:
+                continue
+            _, queues, size_bytes = chosen.get(leader.node_id, (link, [], 0))
+            if queues and size_bytes + batch.size_bytes > self.config.max_request_size:
+                continue
+            chosen[leader.node_id] = (link, [*queues, queue], size_bytes + batch.size_bytes)
+        return [self._call(node_id, link, queues, now) for node_id, (link, queues, _) in chosen.items()]
+
+    def _due_at(self, queue: PartitionQueue) -> float:
+        first = queue.queue[0]
+        if queue.failures:
+            return queue.retry_at
+        is_full = len(queue.queue) > 1 or first.attempts or first.builder.size_bytes >= self.config.batch_size
+        if is_full or self.is_flushing or 2 * self.buffered_bytes > self.config.buffer_memory:
+            return 0.0
+        return first.created_at + self.config.linger_ms / 1000
+
+    def _call(self, node_id: int, link: object, queues: Sequence[PartitionQueue], now: float) -> ProduceCall:
+        config, Produce = self.config, self._Produce
+        topics: dict[str, Any] = {}
+        batches = []
+        version_max = None
+        for queue in queues:
+            batch = queue.take(link, config.compression_type, config.compression_level)
+            batches.append(batch)
+            topic = topics.get(queue.topic)
+            if topic is None:
+                topic_id = self._cluster.topic_id(queue.topic)
+                if topic_id == ZERO_UUID:
+                    version_max = PRODUCE_BY_NAME_MAX
+                topic = topics[queue.topic] = Produce.TopicProduceData(
+                    name=queue.topic, topic_id=topic_id, partition_data=[]
+                )
+            topic.partition_data.append(Produce.PartitionProduceData(index=queue.partition, records=batch.data))
+            # The next time, others come first.
+            self._active[queue.topic, queue.partition] = self._active.pop((queue.topic, queue.partition))
+        patience_s = max(0.001, min(batch.deadline for batch in batches) - now)
+        timeout_s = min(config.request_timeout_ms / 1000, patience_s)
+        message = Produce(acks=config.acks, timeout_ms=int(timeout_s * 1000) or 1, topic_data=list(topics.values()))
+        self._in_flight[link] = self._in_flight.get(link, 0) + 1
+        return ProduceCall(node_id, link, message, version_max, timeout_s, batches)
+
+    def wakeup(self) -> float | None:
+        """When something is due that no event will announce."""
+        times = [queue.queue[0].deadline for queue in self._active.values() if queue.queue]
+        times += [self._due_at(queue) for queue in self._active.values() if queue.queue and not queue.in_flight]
+        times += [waiting[0].deadline for waiting in self._waiting.values() if waiting]
+        return min(times, default=None)
+
+    # Answers
+
+    def sent_without_reply(self, call: ProduceCall) -> None:
+        """acks=0: whatever happens now, nobody will tell."""
+        self._finished(call)
+        for batch in call.batches:
+            self._queues[batch.topic, batch.partition].acknowledged(batch)
+            self._acknowledge(batch, NO_OFFSET, -1)
+
+    def answered(self, call: ProduceCall, response: Any, now: float) -> None:
+        self._finished(call)
+        self._cluster.learn_endpoints(response.node_endpoints)
+        answers = {}
+        for topic in response.responses:
+            name = self._cluster.name_of(topic)
+            for partition in topic.partition_responses:
+                answers[name, partition.index] = partition
+        for batch in call.batches:
+            answer = answers.get((batch.topic, batch.partition))
+            if answer is None:
+                # A topic id that we no longer know, or a broker that left it out: we cannot tell.
+                self._unanswered(batch, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "no answer for the partition"), now)
+            else:
+                leader = answer.current_leader
+                is_news = self._cluster.learn_leader(
+                    batch.topic, batch.partition, leader.leader_id, leader.leader_epoch
+                )
+                if not is_news and error_code(answer.error_code) in REFRESH:
+                    self.wants_topics.add(batch.topic)
+                self._judge(batch, answer, now)
+                if is_news:  # somebody else to ask: no reason to wait
+                    self._queues[batch.topic, batch.partition].retry_at = now
+
+    def lost(self, call: ProduceCall, error: KafkaError, now: float) -> None:
+        """No answer came, or none that could be read. The batches may or may not be in the log."""
+        self._finished(call)
+        for batch in call.batches:
+            self._unanswered(batch, error, now)
+
+    def refused(self, call: ProduceCall, error: KafkaError) -> None:
+        """The request was never sent and never can be, such as for want of a common version."""
+        self._finished(call)
+        for batch in call.batches:
+            self._queues[batch.topic, batch.partition].given_up(batch, certain=True)
+            self._fail(batch, error)
+
+    def _finished(self, call: ProduceCall) -> None:
+        left = self._in_flight[call.link] - 1
+        if left:
+            self._in_flight[call.link] = left
+        else:
+            del self._in_flight[call.link]
+
+    def _unanswered(self, batch: ProducerBatch, error: KafkaError, now: float) -> None:
+        self.wants_topics.add(batch.topic)
+        self._retry(batch, error, now, certain=False)
+
+    def _judge(self, batch: ProducerBatch, answer: Any, now: float) -> None:
+        queue = self._queues[batch.topic, batch.partition]
+        code = error_code(answer.error_code)
+        error = KafkaError(code, _explain(batch, answer))
+        certain = surely_not_appended(code)
+        match judge(code, batch.records_count):
+            case Verdict.ACKNOWLEDGED:
+                queue.acknowledged(batch)
+                offset = answer.base_offset if code is ErrorCode.NONE else NO_OFFSET
+                self._acknowledge(batch, offset, answer.log_append_time_ms)
+            case Verdict.SPLIT:
+                queue.split(batch)
+            case Verdict.RETRY:
+                self._retry(batch, error, now, certain=certain)
+            case Verdict.SEQUENCE if self.config.idempotent:
+                if batch.deadline <= now:
+                    queue.given_up(batch, certain=True)
+                    self._fail(batch, error)
+                elif queue.out_of_sequence(batch):
+                    self._back_off(queue, batch, now)
+                else:
+                    self._fail(batch, error)
+            case _:
+                queue.given_up(batch, certain=certain)
+                self._fail(batch, error)
+
+    def _retry(self, batch: ProducerBatch, error: KafkaError, now: float, *, certain: bool) -> None:
+        queue = self._queues[batch.topic, batch.partition]
+        if batch.deadline <= now:
+            queue.given_up(batch, certain=certain)
+            self._fail(batch, TimedOut(f"{_place(batch)}: not delivered in time; the last answer was {error}"))
+        else:
+            queue.put_back(batch, certain=certain)
+            self._back_off(queue, batch, now)
+
+    def _back_off(self, queue: PartitionQueue, batch: ProducerBatch, now: float) -> None:
+        """Only the first batch counts: those behind it failed because it did, or with it."""
+        if queue.queue[0] is batch:
+            queue.failures += 1
+            queue.retry_at = now + delay_s(self._backoff, queue.failures, self._randomness)
+
+    # Identity
+
+    def identified(self, identity: Identity) -> None:
+        """A new producer id, for the partitions that have none or need another."""
+        self.wants_identity = False
+        self._identity = identity
+        for queue in self._active.values():
+            if queue.wants_identity:
+                queue.identify(identity, self._give_up)
+
+    def identity_refused(self, error: KafkaError) -> None:
+        """There will be no producer id: fail what needs one."""
+        self.wants_identity = False
+        for queue in self._active.values():
+            if queue.wants_identity:
+                self._release(queue.fail_all(error))
+
+    def _give_up(self, batch: ProducerBatch) -> None:
+        text = f"{_place(batch)}: it may be in the log or not, and the broker no longer follows our sequences"
+        self._fail(batch, KafkaError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, text))
+
+    # Ends
+
+    def expire(self, now: float) -> None:
+        for queue in self._active.values():
+            if queue.queue and queue.queue[0].deadline <= now:
+                for batch in queue.expired(now):
+                    queue.given_up(batch, certain=not batch.uncertain)
+                    text = f"{_place(batch)}: not delivered within {self.config.delivery_timeout_ms} ms"
+                    self._fail(batch, TimedOut(text))
+        for topic, waiting in list(self._waiting.items()):
+            if waiting[0].deadline <= now:
+                code = self._cluster.errors.get(topic, ErrorCode.LEADER_NOT_AVAILABLE)
+                text = f"topic '{topic}': no metadata within {self.config.delivery_timeout_ms} ms ({code.name})"
+                self._fail_waiting(topic, lambda record: record.deadline <= now, TimedOut(text))
+
+    def close(self) -> None:
+        """Fail everything that is still here."""
+        error = Closed("producer")
+        for queue in self._queues.values():
+            self._release(queue.fail_all(error))
+        for topic in list(self._waiting):
+            self._fail_waiting(topic, lambda _: True, error)
+        self._active.clear()
+
+    def _fail_waiting(self, topic: str, is_over: Callable[[_Waiting], bool], error: KafkaError) -> None:
+        waiting = self._waiting.pop(topic)
+        kept = [record for record in waiting if not is_over(record)]
+        if kept:
+            self._waiting[topic] = kept
+        for record in waiting:
+            if is_over(record):
+                self.buffered_bytes -= record.memory_bytes
+                record.delivery.resolve(error)
+
+    def _acknowledge(self, batch: ProducerBatch, base_offset: int, log_append_time_ms: int) -> None:
+        self.buffered_bytes -= batch.memory_bytes
+        batch.acknowledge(base_offset, log_append_time_ms)
+
+    def _fail(self, batch: ProducerBatch, error: KafkaError) -> None:
+        self.buffered_bytes -= batch.memory_bytes
+        batch.fail(error)
+
+    def _release(self, batches: Sequence[ProducerBatch]) -> None:
+        self.buffered_bytes -= sum(batch.memory_bytes for batch in batches)
+
+
+def _place(batch: ProducerBatch) -> str:
+    return f"{batch.records_count} records for {batch.topic}-{batch.partition}"
+
+
+def _explain(batch: ProducerBatch, answer: Any) -> str:
+    texts = [answer.error_message or ""]
+    texts += [f"record {e.batch_index}: {e.batch_index_error_message}" for e in answer.record_errors[:3]]
+    return "; ".join(filter(None, texts)) or _place(batch)

@@ -1,0 +1,140 @@
+"""One open connection to a broker: the core's connection joined to a stream of bytes.
+
+Always true: every future that `send` returns is resolved, with the reply or with ConnectionLost; requests leave in the order
+of the calls to `send`; bytes that were handed to the stream are never touched again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from strandline.client.core.addresses import Address, show
+from strandline.client.core.connection import Connection
+from strandline.client.errors import ConnectionLost
+from strandline.client.flow.io import Future, Io, Link, Timer
+from strandline.errors import KafkaError
+
+
+class Channel:
+    """A Receiver; `open` makes it usable."""
+
+    def __init__(self, io: Io, address: Address, connection: Connection, on_closed: Callable[[Channel], None]) -> None:
+        self.address = address
+        self.is_closed = False
+        self._io = io
+        self._connection = connection
+        self._on_closed = on_closed
+        self._link: Link | None = None
+        self._timer: Timer | None = None
+        self._ready: Future | None = None
+        self._why: KafkaError | None = None
+
+    async def open(self, timeout_s: float) -> None:
+        """Connect and agree on versions, or ConnectionLost."""
+        deadline = self._io.now() + timeout_s
+        try:
+            self._link = await self._io.connect(*self.address, timeout_s, self)
+        except (OSError, TimeoutError) as error:
+            self._end(ConnectionLost(f"cannot connect to {show(self.address)}: {_reason(error)}"))
+            raise self._error() from None
+        if self.is_closed:
+            self._link.close()
+            raise self._error()
+        self._ready = self._io.future()
+        self._write(self._connection.open(deadline))
+        await self._ready
+        self._ready = None
+
+    @property
+    def in_flight_count(self) -> int:
+        return len(self._connection.in_flight)
+
+    def serves(self, api_key: int) -> bool:
+        versions = self._connection.versions
+        return versions is not None and versions.serves(api_key)
+
+    def send(self, api_key: int, message: Any, timeout_s: float, *, version_max: int | None = None) -> Future:
+        """The future reply. UnsupportedApi at once if there is no version in common; ConnectionLost if it is closed."""
+        if self.is_closed:
+            raise self._error()
+        future = self._io.future()
+        deadline = self._io.now() + timeout_s
+        self._write(self._connection.send(api_key, message, deadline, future, version_max=version_max))
+        return future
+
+    def send_without_reply(self, api_key: int, message: Any, *, version_max: int | None = None) -> None:
+        if self.is_closed:
+            raise self._error()
+        self._write(self._connection.send(api_key, message, 0.0, version_max=version_max, expects_reply=False))
+
+    def _write(self, data: bytes) -> None:
+        assert self._link is not None
+        self._link.write(data)
+        deadline = self._connection.deadline()
+        if self._timer is None and deadline is not None:
+            self._timer = self._io.call_later(max(0.0, deadline - self._io.now()), self._check_deadline)
+
+    def _check_deadline(self) -> None:
+        self._timer = None
+        deadline = self._connection.deadline()
+        if self.is_closed or deadline is None:
+            return
+        left_s = deadline - self._io.now()
+        if left_s > 0:
+            self._timer = self._io.call_later(left_s, self._check_deadline)
+        else:
+            self.close(ConnectionLost(f"{show(self.address)} did not answer in time"))
+
+    # What the stream calls
+
+    def received(self, data: bytes) -> None:
+        if self.is_closed:
+            return
+        try:
+            replies, outgoing = self._connection.receive(data)
+        except KafkaError as error:
+            self.close(type(error)(error.message) if isinstance(error, ConnectionLost) else error)
+            return
+        if outgoing:
+            self._write(outgoing)
+        if self._ready is not None and self._connection.ready and not self._ready.done():
+            self._ready.set_result(None)
+        for request, message in replies:
+            if not request.context.done():
+                request.context.set_result(message)
+
+    def lost(self, error: Exception | None) -> None:
+        self._end(ConnectionLost(f"{show(self.address)} closed the connection{f': {_reason(error)}' if error else ''}"))
+
+    def close(self, why: KafkaError | None = None) -> None:
+        self._end(why or ConnectionLost(f"the connection to {show(self.address)} was closed by us"))
+        if self._link is not None:
+            self._link.close()
+
+    def _end(self, why: KafkaError) -> None:
+        if self.is_closed:
+            return
+        self.is_closed = True
+        self._why = why
+        if self._timer is not None:
+            self._timer.cancel()
+        futures = [request.context for request in self._connection.in_flight if request.context is not None]
+        self._connection.in_flight.clear()
+        if self._ready is not None:
+            futures.append(self._ready)
+        for future in futures:
+            if not future.done():
+                future.set_exception(self._error())
+        self._on_closed(self)
+
+    def _error(self) -> KafkaError:
+        """A new exception each time: one that is raised in many places would collect their tracebacks."""
+        assert self._why is not None
+        if isinstance(self._why, ConnectionLost):
+            return type(self._why)(self._why.message)
+        return self._why
+
+
+def _reason(error: Exception) -> str:
+    return str(error) or type(error).__name__

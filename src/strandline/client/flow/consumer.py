@@ -1,0 +1,238 @@
+"""The consumer of assigned partitions: it fetches ahead while the application works on what it has.
+
+    consumer.assign([("topic", 0)])
+    for record in await consumer.poll(timeout_s=1.0): ...
+
+Always true: a poll that finds records returns at once; at most one Fetch per node is in flight, on a lane of its own, so that a
+Fetch that waits for records does not delay questions about offsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
+
+from strandline.client.config import ConsumerConfig
+from strandline.client.core.cluster import NO_EPOCH
+from strandline.client.core.consumer import FETCH, ConsumerCore, FetchCall, TopicPartition
+from strandline.client.core.fetched import ConsumerRecord
+from strandline.client.core.positions import PartitionState, State
+from strandline.client.errors import Closed, ConnectionLost
+from strandline.client.flow import offsets
+from strandline.client.flow.client import FETCHING, Client
+from strandline.client.flow.io import Signal, sleep
+from strandline.client.flow.offsets import OffsetAndTimestamp
+from strandline.client.flow.retry import Answers
+from strandline.errors import KafkaError
+
+IDLE_S = 0.1
+"""How often a poll that waits looks whether a partition may go on."""
+ERRAND_TIMEOUT_MS = 5_000
+ITERATE_S = 1.0
+
+
+class Consumer:
+    def __init__(self, client: Client, config: ConsumerConfig | None = None) -> None:
+        self._client = client
+        self._io = client.io
+        self._core = ConsumerCore(
+            config or ConsumerConfig(), client.cluster, client.config.retry_backoff, client.randomness
+        )
+        self._changed = Signal(self._io)
+        self._is_closed = False
+        self._is_refreshing = False
+        self._asking: set[TopicPartition] = set()
+
+    # Assignment and positions
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Consume exactly these, from where they are or as auto_offset_reset says."""
+        self._core.assign(partitions)
+
+    def assignment(self) -> list[TopicPartition]:
+        return sorted(self._core.partitions)
+
+    def seek(self, topic: str, partition: int, offset: int, leader_epoch: int = NO_EPOCH) -> None:
+        """Go on from this offset; the epoch of the record before it lets truncation be noticed."""
+        if offset < 0:
+            raise ValueError(f"an offset is at least 0, not {offset}")
+        self._core.state(topic, partition).seek(offset, leader_epoch)
+
+    def seek_to_beginning(self, partitions: Iterable[TopicPartition] | None = None) -> None:
+        self._reset(partitions, offsets.EARLIEST)
+
+    def seek_to_end(self, partitions: Iterable[TopicPartition] | None = None) -> None:
+        self._reset(partitions, offsets.LATEST)
+
+    def _reset(self, partitions: Iterable[TopicPartition] | None, timestamp: int) -> None:
+        for topic, partition in list(self._core.partitions) if partitions is None else partitions:
+            self._core.state(topic, partition).reset(timestamp)
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        for topic, partition in partitions:
+            self._core.state(topic, partition).is_paused = True
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        for topic, partition in partitions:
+            self._core.state(topic, partition).is_paused = False
+
+    def paused(self) -> list[TopicPartition]:
+        return sorted(key for key, state in self._core.partitions.items() if state.is_paused)
+
+    async def position(self, topic: str, partition: int) -> int:
+        """The offset of the next record, asking the leader if it is not known yet."""
+        state = self._core.state(topic, partition)
+        while state.state is State.RESETTING and not self._is_closed:
+            await self._find_positions([state], self._client.config.default_api_timeout_ms)
+        return state.position
+
+    def high_watermark(self, topic: str, partition: int) -> int | None:
+        """What the last fetch said."""
+        high_watermark = self._core.state(topic, partition).high_watermark
+        return None if high_watermark < 0 else high_watermark
+
+    # Offsets
+
+    async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return await self._offsets_at(partitions, offsets.EARLIEST)
+
+    async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The high watermark, or the last stable offset for a read_committed reader."""
+        return await self._offsets_at(partitions, offsets.LATEST)
+
+    async def offsets_for_times(
+        self, timestamps: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The first record at or after each timestamp; None where there is none."""
+        found = offsets.values(await self._list_offsets(timestamps))
+        return {key: None if offset.offset < 0 else offset for key, offset in found.items()}
+
+    async def _offsets_at(self, partitions: Iterable[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
+        found = offsets.values(await self._list_offsets(offsets.all_at(partitions, timestamp)))
+        return {key: offset.offset for key, offset in found.items()}
+
+    async def _list_offsets(
+        self, timestamps: Mapping[TopicPartition, int], timeout_ms: int | None = None
+    ) -> Answers[OffsetAndTimestamp]:
+        return await offsets.list_offsets(
+            self._client, timestamps, read_committed=self._core.config.is_read_committed, timeout_ms=timeout_ms
+        )
+
+    # Records
+
+    async def poll(self, timeout_s: float = 0.0, records_max: int | None = None) -> list[ConsumerRecord]:
+        """Records, or none when the time is over. Errors that the application must know of are raised here."""
+        records_max = self._core.config.max_poll_records if records_max is None else records_max
+        deadline = self._io.now() + timeout_s
+        while True:
+            if self._is_closed:
+                raise Closed("consumer")
+            # Fetch first, then decode: the broker works meanwhile.
+            self._start_errands()
+            taken = self._core.take(records_max)
+            if taken:
+                self._start_errands()
+                return taken
+            left_s = deadline - self._io.now()
+            if left_s <= 0:
+                return []
+            await self._changed.wait(min(left_s, IDLE_S))
+
+    async def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
+        """Every record, for ever, until the consumer is closed."""
+        while not self._is_closed:
+            for record in await self.poll(ITERATE_S):
+                yield record
+
+    async def close(self) -> None:
+        self._is_closed = True
+        self._core.assign(())
+        self._changed.set()
+
+    def _start_errands(self) -> None:
+        core, now = self._core, self._io.now()
+        unknown = {topic for topic, _ in core.partitions} - self._client.cluster.topics.keys()
+        core.wants_topics |= unknown
+        for call in core.plan(now):
+            self._io.spawn(self._fetch(call))
+        if core.wants_topics and not self._is_refreshing:
+            self._is_refreshing = True
+            self._io.spawn(self._refresh())
+        for states, ask in ((core.resetting(now), self._find_positions), (core.validating(now), self._validate)):
+            new = [state for state in states if state.key not in self._asking]
+            if new:
+                self._asking.update(state.key for state in new)
+                self._io.spawn(self._run_errand(ask(new, ERRAND_TIMEOUT_MS), new))
+
+    async def _fetch(self, call: FetchCall) -> None:
+        try:
+            response = await self._client.request(
+                call.node_id,
+                FETCH,
+                call.message,
+                timeout_ms=self._core.config.request_timeout_ms + self._core.config.fetch_max_wait_ms,
+                version_max=call.version_max,
+                lane=FETCHING,
+            )
+        except ConnectionLost:
+            self._core.lost(call, self._io.now())
+        except KafkaError as error:
+            self._core.refused(call, error)
+        else:
+            self._core.answered(call, response, self._io.now())
+        if not self._is_closed and not self._client.is_closed:
+            self._start_errands()
+        self._changed.set()
+
+    async def _refresh(self) -> None:
+        topics = set(self._core.wants_topics)
+        self._core.wants_topics.clear()
+        try:
+            await self._client.refresh(topics)
+        except KafkaError:
+            self._core.wants_topics |= topics
+            await sleep(self._io, IDLE_S)
+        else:
+            if not topics <= self._client.cluster.topics.keys():
+                await sleep(self._io, IDLE_S)
+        finally:
+            self._is_refreshing = False
+            self._changed.set()
+
+    async def _find_positions(self, states: list[PartitionState], timeout_ms: int) -> None:
+        incarnations = [state.incarnation for state in states]
+        answers = await self._list_offsets({s.key: s.reset_timestamp for s in states}, timeout_ms)
+        for state, incarnation in zip(states, incarnations, strict=True):
+            answer = answers[state.key]
+            if state.incarnation != incarnation:
+                continue
+            if isinstance(answer, KafkaError):
+                if not answer.retriable:
+                    raise answer
+                state.retry_at = self._io.now() + IDLE_S
+            else:
+                state.found(answer.offset, answer.leader_epoch)
+
+    async def _validate(self, states: list[PartitionState], timeout_ms: int) -> None:
+        incarnations = [state.incarnation for state in states]
+        answers = await offsets.offsets_for_leader_epochs(
+            self._client, {s.key: s.last_epoch for s in states}, timeout_ms=timeout_ms
+        )
+        for state, incarnation in zip(states, incarnations, strict=True):
+            answer = answers[state.key]
+            if state.incarnation != incarnation or state.state is not State.VALIDATING:
+                continue
+            if isinstance(answer, KafkaError):
+                if not answer.retriable:
+                    raise answer
+                state.retry_at = self._io.now() + IDLE_S
+            else:
+                self._core.validated(state, answer.leader_epoch, answer.end_offset)
+
+    async def _run_errand(self, errand: Awaitable[None], states: list[PartitionState]) -> None:
+        try:
+            await errand
+        except KafkaError as error:
+            self._core.report(error)
+        finally:
+            self._asking.difference_update(state.key for state in states)
+            self._changed.set()

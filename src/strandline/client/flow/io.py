@@ -1,0 +1,127 @@
+"""The port through which the client's operations reach the world: connections, time, and waiting.
+
+Two shells stand behind it, asyncio (`aio.py`) and sockets with a selector (`blocking.py`).
+
+Always true: a Future is awaited by at most one coroutine, because a shell may cancel what a coroutine awaits; what several
+wait for is a Signal. `received` and `lost` of a Receiver are called from the loop, never from inside `write`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+
+
+class Future(Protocol):
+    def done(self) -> bool: ...
+
+    def set_result(self, result: Any) -> None: ...
+
+    def set_exception(self, error: BaseException) -> None: ...
+
+    def __await__(self) -> Generator[Any, Any, Any]: ...
+
+
+class Timer(Protocol):
+    def cancel(self) -> None: ...
+
+
+class Receiver(Protocol):
+    def received(self, data: bytes) -> None: ...
+
+    def lost(self, error: Exception | None) -> None:
+        """Nothing more comes. Called once, also after our own `close`."""
+
+
+class Link(Protocol):
+    """An open stream of bytes to a broker."""
+
+    def write(self, data: bytes) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Io(Protocol):
+    def now(self) -> float:
+        """Monotonic seconds."""
+
+    def wall_ms(self) -> int:
+        """Milliseconds since 1970, for timestamps of records."""
+
+    def future(self) -> Future: ...
+
+    def call_later(self, delay_s: float, callback: Callable[[], None]) -> Timer: ...
+
+    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        """Run it beside the caller. It handles its own errors."""
+
+    async def connect(self, host: str, port: int, timeout_s: float, receiver: Receiver) -> Link:
+        """OSError or TimeoutError if nobody answers."""
+
+
+class Signal:
+    """What several coroutines wait for, each on a future of its own. Setting it wakes all who wait now."""
+
+    __slots__ = ("_io", "_waiters")
+
+    def __init__(self, io: Io) -> None:
+        self._io = io
+        self._waiters: list[Future] = []
+
+    def set(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for future in waiters:
+            if not future.done():
+                future.set_result(True)
+
+    async def wait(self, timeout_s: float | None = None) -> bool:
+        """Until it is set, or the time is over: then False."""
+        future = self._io.future()
+        self._waiters.append(future)
+        timer = None
+        if timeout_s is not None:
+            timer = self._io.call_later(max(0.0, timeout_s), lambda: None if future.done() else future.set_result(False))
+        try:
+            is_set: bool = await future
+            return is_set
+        finally:
+            if timer is not None:
+                timer.cancel()
+            if future in self._waiters:
+                self._waiters.remove(future)
+
+
+async def sleep(io: Io, delay_s: float) -> None:
+    if delay_s > 0:
+        await Signal(io).wait(delay_s)
+
+
+async def gather(io: Io, awaitables: list[Awaitable[T]]) -> list[T]:
+    """All of them, beside each other. If some fail, the first error is raised once all have ended."""
+    if len(awaitables) == 1:
+        return [await awaitables[0]]
+    results: list[Any] = [None] * len(awaitables)
+    errors: list[Exception] = []
+    done = io.future()
+    left = len(awaitables)
+
+    async def run(index: int, awaitable: Awaitable[T]) -> None:
+        nonlocal left
+        try:
+            results[index] = await awaitable
+        except Exception as error:
+            errors.append(error)
+        finally:
+            left -= 1
+            if not left and not done.done():
+                done.set_result(None)
+
+    for index, awaitable in enumerate(awaitables):
+        io.spawn(run(index, awaitable))
+    if awaitables:
+        await done
+    if errors:
+        raise errors[0]
+    return results

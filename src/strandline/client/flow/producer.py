@@ -1,0 +1,232 @@
+"""The producer: records are taken at once and sent in the background; each has a delivery to await.
+
+    delivery = producer.send("topic", b"value", key=b"key")
+    await delivery                      # RecordMetadata, or KafkaError
+    await producer.drain()              # between many sends: wait while the buffer is more than half full
+
+How order and once-ness are kept: `core/partition_queue.py`. What this file adds: one coroutine, the sender, does all sending, so
+requests of a connection leave in the order in which the core made them; a reply that is lost with its connection is
+reported to the core, which sends the same bytes again on the next one.
+
+Always true: after `close` every delivery is resolved.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from strandline.client.config import ProducerConfig
+from strandline.client.core.batches import Buffer, Delivery, Identity
+from strandline.client.core.producer import INIT_PRODUCER_ID, PRODUCE, ProduceCall, ProducerCore
+from strandline.client.errors import Closed, ConnectionLost
+from strandline.client.flow.channel import Channel
+from strandline.client.flow.client import Client
+from strandline.client.flow.io import Future, Signal, sleep
+from strandline.client.flow.retry import check, retrying
+from strandline.errors import ErrorCode, KafkaError
+from strandline.records.record import Headers
+from strandline.wire import messages
+
+METADATA_RETRY_S = 0.1
+
+
+class Producer:
+    def __init__(
+        self, client: Client, config: ProducerConfig | None = None, *, allow_auto_topic_creation: bool = True
+    ) -> None:
+        self._client = client
+        self._io = client.io
+        self._core = ProducerCore(
+            config or ProducerConfig(), client.cluster, client.config.retry_backoff, client.randomness
+        )
+        self._allow_auto_topic_creation = allow_auto_topic_creation
+        self._wake = Signal(self._io)
+        self._is_woken = False
+        self._progress = Signal(self._io)
+        self._is_sending = False
+        self._is_closed = False
+        self._connecting: set[int] = set()
+        self._is_refreshing = self._is_identifying = False
+
+    def send(
+        self,
+        topic: str,
+        value: Buffer | None,
+        key: Buffer | None = None,
+        partition: int | None = None,
+        headers: Headers = (),
+        timestamp: int | None = None,
+    ) -> Delivery:
+        """Take a record. RecordTooLarge or BufferExhausted at once; whatever else goes wrong is the delivery's."""
+        if self._is_closed:
+            raise Closed("producer")
+        delivery = Delivery(self._io.future, self._io.wall_ms() if timestamp is None else timestamp)
+        if self._core.append(topic, key, value, headers, partition, delivery, self._io.now()):
+            self._wake_sender()
+        return delivery
+
+    async def drain(self) -> None:
+        """Wait until at most half of buffer_memory is taken."""
+        while 2 * self._core.buffered_bytes > self._core.config.buffer_memory and not self._is_closed:
+            self._wake_sender()
+            await self._progress.wait()
+
+    async def flush(self) -> None:
+        """Wait until everything that was sent is resolved, without lingering."""
+        self._core.is_flushing = True
+        try:
+            while self._core.has_unfinished and not self._is_closed:
+                self._wake_sender()
+                await self._progress.wait()
+        finally:
+            self._core.is_flushing = False
+
+    async def close(self, timeout_s: float | None = None) -> None:
+        """Flush for at most this long, then fail what is left. The client stays open: it is not ours."""
+        if self._is_closed:
+            return
+        if timeout_s is not None:
+            timer = self._io.call_later(timeout_s, self._abandon)
+            await self.flush()
+            timer.cancel()
+        else:
+            await self.flush()
+        self._abandon()
+
+    def _abandon(self) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            self._core.close()
+            self._wake.set()
+            self._progress.set()
+
+    async def __aenter__(self) -> Producer:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await (self.close() if error is None else self.close(timeout_s=0))
+
+    # The sender
+
+    def _wake_sender(self) -> None:
+        self._is_woken = True
+        if not self._is_sending:
+            self._is_sending = True
+            self._io.spawn(self._send_all())
+        else:
+            self._wake.set()
+
+    async def _send_all(self) -> None:
+        """Runs while there is something to do; the next record starts it again."""
+        try:
+            while not self._is_closed:
+                self._is_woken = False
+                self._send_ready()
+                self._start_errands()
+                if not self._core.has_unfinished:
+                    return
+                if not self._is_woken:
+                    wakeup = self._core.wakeup()
+                    await self._wake.wait(None if wakeup is None else wakeup - self._io.now())
+        finally:
+            self._is_sending = False
+            self._progress.set()
+
+    def _send_ready(self) -> None:
+        while calls := self._core.drain(self._io.now(), self._client.open_channel):
+            for call in calls:
+                self._send_call(call)
+        self._progress.set()
+
+    def _send_call(self, call: ProduceCall) -> None:
+        channel = call.link
+        assert isinstance(channel, Channel)
+        try:
+            if self._core.config.acks == 0:
+                channel.send_without_reply(PRODUCE, call.message, version_max=call.version_max)
+                self._core.sent_without_reply(call)
+                return
+            future = channel.send(PRODUCE, call.message, call.timeout_s, version_max=call.version_max)
+        except ConnectionLost as error:
+            self._core.lost(call, error, self._io.now())
+        except KafkaError as error:
+            self._core.refused(call, error)
+        else:
+            self._io.spawn(self._await_reply(call, future))
+
+    async def _await_reply(self, call: ProduceCall, future: Future) -> None:
+        try:
+            response = await future
+        except KafkaError as error:
+            if not self._is_closed:
+                self._core.lost(call, error, self._io.now())
+        else:
+            if not self._is_closed:
+                self._core.answered(call, response, self._io.now())
+        self._wake_sender_again()
+
+    def _wake_sender_again(self) -> None:
+        self._progress.set()
+        if not self._is_closed:
+            self._wake_sender()
+
+    # Errands: what the core wants besides sending
+
+    def _start_errands(self) -> None:
+        core = self._core
+        for node_id in core.wants_nodes - self._connecting:
+            self._connecting.add(node_id)
+            self._io.spawn(self._connect(node_id))
+        core.wants_nodes.clear()
+        if core.wants_topics and not self._is_refreshing:
+            self._is_refreshing = True
+            self._io.spawn(self._refresh())
+        if core.wants_identity and not self._is_identifying:
+            self._is_identifying = True
+            self._io.spawn(self._identify())
+
+    async def _connect(self, node_id: int) -> None:
+        try:
+            await self._client.channel(node_id)
+        except KafkaError:
+            # The leader may be another by now.
+            self._core.wants_topics.update(self._client.cluster.topics)
+            await sleep(self._io, METADATA_RETRY_S)
+        finally:
+            self._connecting.discard(node_id)
+            self._wake_sender_again()
+
+    async def _refresh(self) -> None:
+        core = self._core
+        try:
+            topics = set(core.wants_topics)
+            core.wants_topics.clear()
+            await self._client.refresh(topics, allow_auto_topic_creation=self._allow_auto_topic_creation)
+            core.metadata_changed(self._io.now())
+            if core.wants_topics:
+                await sleep(self._io, METADATA_RETRY_S)
+        except KafkaError:
+            core.wants_topics |= topics
+            await sleep(self._io, METADATA_RETRY_S)
+        finally:
+            self._is_refreshing = False
+            self._wake_sender_again()
+
+    async def _identify(self) -> None:
+        try:
+            self._core.identified(await retrying(self._client, self._init_producer_id))
+        except KafkaError as error:
+            self._core.identity_refused(error)
+        finally:
+            self._is_identifying = False
+            self._wake_sender_again()
+
+    async def _init_producer_id(self) -> Identity:
+        message = messages.request(INIT_PRODUCER_ID)(transactional_id=None, transaction_timeout_ms=(1 << 31) - 1)
+        response = await self._client.request(None, INIT_PRODUCER_ID, message)
+        check(response.error_code, "no producer id")
+        if response.producer_id < 0:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the broker gave no producer id")
+        return Identity(response.producer_id, response.producer_epoch)

@@ -1,0 +1,117 @@
+"""Trying again: one operation until its time is over, or one question to the leaders of many partitions.
+
+Always true: only what may succeed the next time is tried again, with a wait in between, and the last error is what is raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar
+
+from strandline.client.core.backoff import delay_s
+from strandline.client.core.cluster import REFRESH
+from strandline.client.errors import Closed, TimedOut
+from strandline.client.flow.client import Client
+from strandline.client.flow.io import gather, sleep
+from strandline.errors import ErrorCode, KafkaError, error_code
+
+T = TypeVar("T")
+TopicPartition = tuple[str, int]
+Answers = dict[TopicPartition, T | KafkaError]
+
+
+def check(code: int, message: str | None = "") -> None:
+    """KafkaError unless the code is NONE."""
+    if code != ErrorCode.NONE:
+        raise KafkaError(error_code(code), message or "")
+
+
+async def retrying(client: Client, attempt: Callable[[], Awaitable[T]], timeout_ms: int | None = None) -> T:
+    """The first success within the time; what is not retriable is raised at once."""
+    deadline = client.io.now() + (timeout_ms or client.config.default_api_timeout_ms) / 1000
+    failures = 0
+    while True:
+        try:
+            return await attempt()
+        except KafkaError as error:
+            failures += 1
+            wait_s = delay_s(client.config.retry_backoff, failures, client.randomness)
+            if not error.retriable or isinstance(error, Closed) or client.io.now() + wait_s > deadline:
+                raise
+            await sleep(client.io, wait_s)
+            if error.code in REFRESH:
+                await _refresh_if_possible(client)
+
+
+async def _refresh_if_possible(client: Client) -> None:
+    try:
+        await client.refresh(client.cluster.topics)
+    except KafkaError as error:
+        if not error.retriable:
+            raise
+
+
+async def by_leader(
+    client: Client,
+    partitions: Iterable[TopicPartition],
+    ask: Callable[[int, list[TopicPartition]], Awaitable[Answers[T]]],
+    timeout_ms: int | None = None,
+) -> Answers[T]:
+    """Ask each partition's leader, all leaders beside each other, until every partition has an answer that lasts."""
+    deadline = client.io.now() + (timeout_ms or client.config.default_api_timeout_ms) / 1000
+    answers: Answers[T] = {}
+    left = list(dict.fromkeys(partitions))
+    failures = 0
+    while left:
+        try:
+            await (client.refresh if failures else client.ensure_topics)({topic for topic, _ in left})
+            answers.update(await _ask_once(client, left, ask))
+        except KafkaError as error:
+            if not error.retriable or isinstance(error, Closed):
+                raise
+            answers.update(dict.fromkeys(left, error))
+        left = [key for key in left if isinstance(error := answers[key], KafkaError) and error.retriable]
+        failures += 1
+        wait_s = delay_s(client.config.retry_backoff, failures, client.randomness)
+        if not left or client.io.now() + wait_s > deadline:
+            break
+        await sleep(client.io, wait_s)
+    return answers
+
+
+async def _ask_once(
+    client: Client, partitions: list[TopicPartition], ask: Callable[[int, list[TopicPartition]], Awaitable[Answers[T]]]
+) -> Answers[T]:
+    answers: Answers[T] = {}
+    by_node: dict[int, list[TopicPartition]] = {}
+    for key in partitions:
+        leader = client.cluster.leader(*key)
+        if leader is not None:
+            by_node.setdefault(leader.node_id, []).append(key)
+        else:
+            answers[key] = _no_leader(client, key)
+
+    async def ask_node(node_id: int, keys: list[TopicPartition]) -> Answers[T]:
+        missing = TimedOut(f"node {node_id} left a partition out of its answer")
+        try:
+            return dict.fromkeys(keys, missing) | await ask(node_id, keys)
+        except KafkaError as error:
+            if isinstance(error, Closed):
+                raise
+            return dict.fromkeys(keys, error)
+
+    for part in await gather(client.io, [ask_node(node_id, keys) for node_id, keys in by_node.items()]):
+        answers.update(part)
+    return answers
+
+
+def _no_leader(client: Client, key: TopicPartition) -> KafkaError:
+    topic, partition = key
+    known = client.cluster.topics.get(topic)
+    if known is None:
+        return KafkaError(client.cluster.errors.get(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), f"topic '{topic}'")
+    if partition not in known.partitions:
+        return KafkaError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic} has {len(known.partitions)} partitions, no {partition}"
+        )
+    return KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-{partition} has no leader now")

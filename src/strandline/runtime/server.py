@@ -1,0 +1,165 @@
+"""One node in this process: from a properties file to a clean stop.
+
+Always true: a first SIGTERM or SIGINT stops the node in order, a second one ends the process at once; what prevents a start
+(configuration, storage, a port in use) is found before anything is written, and told as one sentence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import random
+import signal
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+
+from strandline.config.errors import ConfigError
+from strandline.config.listeners import Listener
+from strandline.config.node import NodeConfig
+from strandline.config.properties import load
+from strandline.node.log_dirs import StorageError, format_dirs
+from strandline.node.node import Node, NodeFailed
+from strandline.runtime.clock import SystemClock
+from strandline.runtime.disk import FileDisk
+from strandline.runtime.logging import make_logger
+from strandline.runtime.loop import run
+
+STOP_TIMEOUT_S = 60.0
+"""A node that has not stopped by then is left as a crash would leave it; its logs are checked at the next start."""
+
+
+class ServerError(Exception):
+    """The node could not be started or could not go on; one sentence for a person."""
+
+
+def run_node(
+    path: str,
+    overrides: Sequence[str] = (),
+    *,
+    cluster_id: str | None = None,
+    insecure: bool = False,
+    level: str = "info",
+    environment: Mapping[str, str] | None = None,
+) -> None:
+    """Run the node that a properties file describes until it is told to stop. ServerError says why it ended otherwise.
+
+    With a cluster id, log dirs that are not formatted yet are formatted for that cluster first.
+    """
+    try:
+        config = NodeConfig.build(load(path, environment, overrides), insecure=insecure, hostname=socket.gethostname())
+    except ConfigError as error:
+        raise ServerError(str(error)) from None
+    for listener in config.listeners:
+        check_port(listener)
+    if cluster_id is not None:
+        _format(config, cluster_id)
+    run(serve(config, make_logger(sys.stdout, level)))
+
+
+def _format(config: NodeConfig, cluster_id: str) -> None:
+    disk = FileDisk()
+    paths = list(dict.fromkeys((*config.log_dirs, config.metadata_log_dir)))
+    try:
+        format_dirs(disk, paths, cluster_id, config.node_id, random.SystemRandom())
+    except StorageError as error:
+        raise ServerError(str(error)) from None
+    finally:
+        disk.close()
+
+
+def check_port(listener: Listener) -> None:
+    """ServerError if somebody else listens there. Found early, so that the log dirs are not even opened."""
+    host = listener.host or "0.0.0.0"
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, listener.port))
+        except OSError as error:
+            raise ServerError(_explain_bind(listener, error)) from None
+
+
+def _explain_bind(listener: Listener, error: OSError) -> str:
+    where = f"{listener.host}:{listener.port}"
+    if error.errno == errno.EADDRINUSE:
+        return f"{where} is in use; choose another with --port / listeners"
+    return f"{where} cannot be listened on ({error.strerror or error}); choose another host or port in listeners"
+
+
+async def serve(config: NodeConfig, logger: object) -> None:
+    """Start the node, wait for a signal or its failure, stop it."""
+    asked_to_stop = asyncio.Event()
+
+    def on_signal() -> None:
+        if asked_to_stop.is_set():
+            os._exit(1)
+        asked_to_stop.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_signal)
+    disk = FileDisk()
+    node = Node(config, disk, SystemClock(), random.SystemRandom(), logger)
+    _warn(config, logger)
+    stop = loop.create_task(asked_to_stop.wait())
+    try:
+        if await _started(node, stop):
+            await _until_stopped(node, stop)
+    finally:
+        stop.cancel()
+        disk.close()
+
+
+def _warn(config: NodeConfig, logger: object) -> None:
+    for warning in config.warnings:
+        logger.warning(warning, node=config.node_id)  # type: ignore[attr-defined]
+
+
+async def _started(node: Node, stop: asyncio.Task[bool]) -> bool:
+    """Whether the node is up; False if it was told to stop before it was. Nothing was acknowledged then."""
+    start = asyncio.get_running_loop().create_task(node.start())
+    await asyncio.wait((start, stop), return_when=asyncio.FIRST_COMPLETED)
+    if not start.done():
+        start.cancel()
+        await asyncio.wait((start,))
+        return False
+    try:
+        start.result()
+    except (StorageError, ConfigError) as error:
+        raise ServerError(str(error)) from None
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        raise ServerError(f"node {node.config.node_id} could not start: {where}{error.strerror or error}") from None
+    return True
+
+
+async def _until_stopped(node: Node, stop: asyncio.Task[bool]) -> None:
+    failed = asyncio.get_running_loop().create_task(node.failed())
+    await asyncio.wait((failed, stop), return_when=asyncio.FIRST_COMPLETED)
+    reason = failed.exception() if failed.done() and not failed.cancelled() else None
+    failed.cancel()
+    try:
+        async with asyncio.timeout(STOP_TIMEOUT_S):
+            await node.stop()
+    except TimeoutError:
+        raise ServerError(f"node {node.config.node_id} did not stop within {STOP_TIMEOUT_S:.0f} s; left as it is") from None
+    if isinstance(reason, NodeFailed):
+        raise ServerError(f"node {node.config.node_id} cannot go on: {reason}")
+    if reason is not None:
+        raise reason
+
+
+def main(path: str, cluster_id: str) -> int:
+    """The process of one node of a local cluster."""
+    try:
+        run_node(path, cluster_id=cluster_id)
+    except ServerError as error:
+        sys.stderr.write(f"strandline: {error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,211 @@
+"""A small broker of real parts: a real image, real logs on a real disk, and decisions that are committed at once."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import random
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from strandline.api.context import Broker, RequestContext
+from strandline.api.fetch_sessions import FetchSessions
+from strandline.config.node import NodeConfig
+from strandline.config.properties import of
+from strandline.controller.producer_ids import allocate
+from strandline.errors import KafkaError
+from strandline.ids import Uuid
+from strandline.log.recovery import load
+from strandline.metadata import records as r
+from strandline.metadata.image import TOPIC_RESOURCE, MetadataImage
+from strandline.metadata.replay import replay
+from strandline.ports import Disk
+from strandline.records.batch import BatchBuilder
+from strandline.replica.partition import Partition
+from strandline.runtime.clock import SystemClock
+from strandline.runtime.disk import FileDisk
+from strandline.wire import messages
+
+CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"
+LISTENER = "PLAINTEXT"
+
+
+def dir_id(node_id: int) -> Uuid:
+    return Uuid(bytes(8) + bytes([1]) + bytes(6) + bytes([node_id]))
+
+
+def registration(node_id: int, *, fenced: bool = False, listener: str = LISTENER, rack: str | None = None) -> Any:
+    return r.RegisterBrokerRecord(
+        broker_id=node_id,
+        incarnation_id=Uuid(bytes([node_id]) * 16),
+        broker_epoch=node_id,
+        end_points=(
+            r.BrokerEndpoint(name=listener, host=f"host{node_id}", port=9090 + node_id, security_protocol=0),
+            r.BrokerEndpoint(name="OTHER", host=f"other{node_id}", port=9190 + node_id, security_protocol=0),
+        ),
+        rack=rack,
+        fenced=fenced,
+        log_dirs=(dir_id(node_id),),
+    )
+
+
+class TestBroker:
+    """Node 1 of a cluster, and what it takes to call its APIs."""
+
+    __test__ = False
+
+    def __init__(self, disk: Disk, root: str, settings: Mapping[str, str] = {}) -> None:
+        self.root = root
+        self.disk = disk
+        self.randomness = random.Random(1)
+        self.clock = SystemClock()
+        texts = {
+            "node.id": "1",
+            "process.roles": "broker,controller",
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.bootstrap.servers": "127.0.0.1:9093",
+            "listeners": f"{LISTENER}://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093",
+            "log.dirs": root,
+            **settings,
+        }
+        self.image = MetadataImage()
+        self.committed: list[r.MetadataRecord] = []
+        self.controller_error: KafkaError | None = None
+        self.storage_errors: list[Partition] = []
+        self.online = {root: True}
+        self.parts = Broker(
+            config=NodeConfig.build(of(texts)),
+            cluster_id=CLUSTER_ID,
+            disk=disk,
+            clock=self.clock,
+            randomness=self.randomness,
+            fetch_sessions=FetchSessions(10, self.randomness),
+            image=lambda: self.image,
+            decide=self._decide,
+            partitions={},
+            partitions_by_id={},
+            log_dirs=lambda: self.online,
+            on_storage_error=lambda partition, error: self.storage_errors.append(partition),
+            allocate_producer_id=self._allocate_producer_id,
+        )
+        self.commit([r.FeatureLevelRecord(name="metadata.version", feature_level=30), registration(1)])
+
+    async def _decide(self, decision: Callable[[MetadataImage], tuple[list[Any], Any]]) -> Any:
+        await asyncio.sleep(0)
+        if self.controller_error is not None:
+            raise self.controller_error
+        records, answer = decision(self.image)
+        self.commit(records)
+        return answer
+
+    async def _allocate_producer_id(self) -> int:
+        if self.controller_error is not None:
+            raise self.controller_error
+        records, block = allocate(self.image, 1, 1)
+        self.commit(records)
+        return block[0]
+
+    def commit(self, records: list[Any]) -> None:
+        """As the node does: the image first, then the partitions that it places here."""
+        self.committed += records
+        self.image = replay(self.image, records, self.image.end_offset + len(records), 1)
+        for topic in self.image.topics.values():
+            for index, partition in enumerate(topic.partitions):
+                if partition.leader == 1 and (topic.name, index) not in self.parts.partitions:
+                    self._host(topic.name, index, topic.topic_id, partition.leader_epoch)
+        for topic_name, index in list(self.parts.partitions):
+            if topic_name not in self.image.topics:
+                gone = self.parts.partitions.pop((topic_name, index))
+                del self.parts.partitions_by_id[gone.topic_id, index]
+                gone.log.close()
+
+    def _host(self, topic: str, index: int, topic_id: Uuid, leader_epoch: int) -> None:
+        config = self.parts.config.topic_config(self.image.config(TOPIC_RESOURCE, topic))
+        log = load(self.disk, f"{self.root}/{topic}-{index}", config, clean=True).log
+        partition = Partition(topic, index, topic_id, log, leader_epoch, lambda partition: None)
+        self.parts.partitions[topic, index] = self.parts.partitions_by_id[topic_id, index] = partition
+
+    def create(
+        self,
+        name: str,
+        *replicas: tuple[int, ...],
+        configs: Mapping[str, str] = {},
+        leader: int | None = None,
+        leader_epoch: int = 0,
+        directories: tuple[Uuid, ...] = (),
+    ) -> Uuid:
+        """A topic with these replicas of its partitions, straight into the metadata."""
+        topic_id = Uuid.draw(self.randomness)
+        self.commit(
+            [
+                r.TopicRecord(name=name, topic_id=topic_id),
+                *(
+                    r.ConfigRecord(resource_type=TOPIC_RESOURCE, resource_name=name, name=key, value=value)
+                    for key, value in configs.items()
+                ),
+                *(
+                    r.PartitionRecord(
+                        partition_id=index,
+                        topic_id=topic_id,
+                        replicas=chosen,
+                        isr=chosen,
+                        leader=chosen[0] if leader is None else leader,
+                        leader_epoch=leader_epoch,
+                        partition_epoch=0,
+                        directories=directories,
+                    )
+                    for index, chosen in enumerate(replicas or ((1,),))
+                ),
+            ]
+        )
+        return topic_id
+
+    def append(self, topic: str, *timestamps: int, index: int = 0, **fields: Any) -> None:
+        """One batch, with a record for each timestamp."""
+        builder = BatchBuilder()
+        for timestamp in timestamps:
+            builder.append(b"k", b"v", timestamp=timestamp)
+        batch = memoryview(builder.build(**fields))
+        self.parts.partitions[topic, index].append(batch, self.clock.wall_ms())
+
+    def context(self, api_key: int, version: int, listener: str = LISTENER) -> RequestContext:
+        loop = asyncio.get_running_loop()
+        return RequestContext(
+            self.parts, api_key, version, client_id="test", listener=listener, peer="127.0.0.1", loop=loop
+        )
+
+    async def call(self, api: ModuleType, version: int, listener: str = LISTENER, **fields: Any) -> Any:
+        """The API's answer to a request, both by way of their bytes in this version."""
+        assert version in api.VERSIONS
+        request = messages.request(api.KEY)(**fields)
+        sent = messages.decode_request(api.KEY, version, messages.encode_request(api.KEY, version, request))
+        reply = api.handle(sent, self.context(api.KEY, version, listener))
+        if inspect.isawaitable(reply):
+            reply = await reply
+        if not isinstance(reply, bytes):
+            reply = messages.encode_response(api.KEY, version, reply)
+        return messages.decode_response(api.KEY, version, reply)
+
+
+@pytest.fixture
+def make_broker(tmp_path: Path) -> Iterator[Callable[..., TestBroker]]:
+    disks = []
+
+    def make(**settings: str) -> TestBroker:
+        disk = FileDisk(max_open_files=100)
+        disks.append(disk)
+        texts = {name.replace("_", "."): text for name, text in settings.items()}
+        return TestBroker(disk, str(tmp_path / f"logs{len(disks)}"), texts)
+
+    yield make
+    for disk in disks:
+        disk.close()
+
+
+@pytest.fixture
+def broker(make_broker: Callable[..., TestBroker]) -> TestBroker:
+    return make_broker()

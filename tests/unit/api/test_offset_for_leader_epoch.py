@@ -1,0 +1,64 @@
+"""OffsetForLeaderEpoch: where logs part."""
+
+from __future__ import annotations
+
+import pytest
+
+from strandline.api import offset_for_leader_epoch
+from strandline.errors import ErrorCode
+from strandline.wire import messages
+
+from .conftest import registration
+
+Request = messages.request(23)
+
+
+async def ask(broker, version, leader_epoch, *, topic="t", index=0, current=-1):
+    partition = Request.OffsetForLeaderPartition(
+        partition=index, current_leader_epoch=current, leader_epoch=leader_epoch
+    )
+    reply = await broker.call(
+        offset_for_leader_epoch,
+        version,
+        topics=[Request.OffsetForLeaderTopic(topic=topic, partitions=[partition])],
+    )
+    [answer] = reply.topics[0].partitions
+    assert (reply.topics[0].topic, answer.partition) == (topic, index)
+    return answer.error_code, answer.leader_epoch, answer.end_offset
+
+
+@pytest.fixture
+def filled(broker):
+    """Epoch 1 from offset 0, epoch 4 from offset 2, epoch 5 from offset 3 on."""
+    broker.create("t", leader_epoch=1)
+    partition = broker.parts.partitions["t", 0]
+    broker.append("t", 1000, 1001)
+    for epoch in (4, 5):
+        partition.leader_epoch = epoch
+        broker.append("t", 1000)
+    return broker
+
+
+@pytest.mark.parametrize("version", offset_for_leader_epoch.VERSIONS)
+@pytest.mark.parametrize(
+    ("leader_epoch", "end"),
+    [(0, (0, 0)), (1, (1, 2)), (2, (1, 2)), (3, (1, 2)), (4, (4, 3)), (5, (5, 4)), (6, (-1, -1)), (-1, (-1, -1))],
+)
+async def test_the_largest_epoch_at_most_the_asked_one_and_its_end(filled, version, leader_epoch, end):
+    assert await ask(filled, version, leader_epoch) == (0, *end)
+
+
+async def test_the_current_leader_epoch_fences(filled):
+    assert await ask(filled, 2, 5, current=5) == (0, 5, 4)
+    assert await ask(filled, 2, 5, current=4) == (ErrorCode.FENCED_LEADER_EPOCH, -1, -1)
+    assert await ask(filled, 2, 5, current=6) == (ErrorCode.UNKNOWN_LEADER_EPOCH, -1, -1)
+
+
+async def test_partitions_that_are_not_here(filled):
+    filled.commit([registration(2)])
+    filled.create("other", (2,))
+    assert (await ask(filled, 4, 1, topic="no"))[0] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert (await ask(filled, 4, 1, index=7))[0] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert (await ask(filled, 4, 1, topic="other"))[0] == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    filled.parts.partitions["t", 0].fail()
+    assert (await ask(filled, 4, 1))[0] == ErrorCode.KAFKA_STORAGE_ERROR

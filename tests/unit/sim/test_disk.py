@@ -1,0 +1,183 @@
+"""The simulated disk's faults, its virtual time, and what a node finds after a kill or a power loss."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+
+import pytest
+
+from strandline.sim.faults import Fault
+from strandline.sim.world import World
+
+
+@pytest.fixture
+def world():
+    with World(5) as world:
+        world.node("n1").disk.mkdir("/data")
+        world.node("n1").disk.sync_dir("/")
+        yield world
+
+
+def test_sync_takes_time_and_covers_what_came_before(world: World) -> None:
+    disk = world.node("n1").disk
+
+    async def story() -> None:
+        file = disk.open("/data/a", create=True)
+        file.append(b"before")
+        began = world.now
+        syncing = asyncio.create_task(file.sync())
+        await asyncio.sleep(0)
+        file.append(b"after")
+        await syncing
+        assert world.now > began
+        assert file.inode.durable == b"before"
+
+    world.run(story())
+
+
+def test_a_sync_in_offloaded_work_covers_what_came_before_the_call(world: World) -> None:
+    disk = world.node("n1").disk
+
+    async def story() -> None:
+        file = disk.open("/data/a", create=True)
+        clean = disk.open("/data/b", create=True)
+        file.append(b"before")
+        working = asyncio.create_task(disk.offload(lambda: (file.sync_blocking(), clean.sync_blocking())))
+        await asyncio.sleep(0)
+        file.append(b"after")
+        clean.append(b"after")
+        await working
+        assert file.inode.durable == b"before"
+        assert clean.inode.durable == b""
+
+        def rewrite() -> None:
+            other = disk.open("/data/c", create=True)
+            other.append(b"own")
+            other.sync_blocking()
+            assert other.inode.durable == b"own"
+
+        await disk.offload(rewrite)
+
+    world.run(story())
+
+
+def test_a_kill_keeps_what_was_written(world: World) -> None:
+    node = world.node("n1")
+    node.disk.open("/data/a", create=True).append(b"never synced")
+    node.kill()
+    node.restart()
+    assert node.disk.read_file("/data/a") == b"never synced"
+
+
+def test_a_power_loss_keeps_what_was_synced(world: World) -> None:
+    node = world.node("n1")
+
+    async def story() -> None:
+        file = node.disk.open("/data/a", create=True)
+        node.disk.sync_dir("/data")
+        file.append(b"synced")
+        await file.sync()
+        file.append(b"x" * 10_000)
+        node.disk.write_file("/data/meta", b"whole")
+
+    world.run(story())
+    node.power_loss()
+    node.restart()
+    assert node.disk.read_file("/data/a").startswith(b"synced")
+    assert node.disk.read_file("/data/meta") == b"whole"
+    again = node.disk.open("/data/a")
+    assert again.read(0, 6) is None, "nothing is in memory after a power loss"
+    assert again.read_blocking(0, 6) == b"synced"
+    node.disk.cold_probability = 0
+    assert again.read(0, 6) == b"synced"
+
+
+def test_a_lock_goes_with_its_process(world: World) -> None:
+    node = world.node("n1")
+
+    async def lock() -> None:
+        node.disk.lock("/data/.lock")
+
+    async def story() -> None:
+        await node.spawn(lock())
+        with pytest.raises(BlockingIOError):
+            await node.spawn(lock())
+        node.kill()
+        node.restart()
+        await node.spawn(lock())
+
+    world.run(story())
+
+
+def test_faults_are_the_systems_errors(world: World) -> None:
+    disk = world.node("n1").disk
+    disk.cold_probability = 0
+
+    async def story() -> None:
+        file = disk.open("/data/a", create=True)
+        file.append(b"abc")
+        disk.faults.set("/data/a", Fault.FULL)
+        with pytest.raises(OSError) as full:
+            file.append(b"def")
+        assert full.value.errno == errno.ENOSPC
+        assert file.read(0, 9) == b"abc"
+        disk.write_file("/data/b", b"elsewhere there is room")
+        disk.faults.clear()
+        disk.faults.set("/data", Fault.READ_ONLY)
+        for change in (lambda: disk.mkdir("/data/x"), lambda: disk.remove("/data/a"), lambda: file.truncate(0)):
+            with pytest.raises(OSError) as read_only:
+                change()
+            assert read_only.value.errno == errno.EROFS
+        disk.faults.clear()
+        disk.faults.set("/data", Fault.READ_ERROR, times=1)
+        with pytest.raises(OSError):
+            file.read(0, 1)
+        assert file.read(0, 1) == b"a"
+        disk.faults.set("/data", Fault.SYNC_ERROR, times=1)
+        with pytest.raises(OSError):
+            await file.sync()
+        await file.sync()
+        assert file.inode.durable == b"\0\0\0", "what a failed sync dropped is gone for good"
+
+    world.run(story())
+
+
+def test_a_disk_fills_up(world: World) -> None:
+    disk = world.node("n1").disk
+    disk.capacity_bytes = 100
+    file = disk.open("/data/a", create=True)
+    file.append(b"x" * 80)
+    with pytest.raises(OSError):
+        file.append(b"x" * 21)
+    assert file.size == 80
+    assert disk.usage("/data") == (100, 20)
+    file.truncate(0)
+    file.append(b"x" * 100)
+    disk.remove("/data/a")
+    disk.open("/data/b", create=True).append(b"x" * 100)
+
+
+def test_a_slow_disk(world: World) -> None:
+    disk = world.node("n1").disk
+
+    async def duration() -> float:
+        file = disk.open("/data/a", create=True)
+        began = world.now
+        await file.sync()
+        return world.now - began
+
+    assert world.run(duration()) < 0.1
+    disk.faults.slow("/data", 1000)
+    assert world.run(duration()) > 0.1
+
+
+def test_a_bit_rots_in_memory_and_on_the_device(world: World) -> None:
+    disk = world.node("n1").disk
+    disk.write_file("/data/a", bytes(100))
+    position = disk.flip_bit("/data/a")
+    damaged = disk.read_file("/data/a")
+    assert damaged[position] in {1 << bit for bit in range(8)}
+    assert sum(damaged) == damaged[position]
+    world.node("n1").power_loss()
+    assert disk.read_file("/data/a") == damaged
