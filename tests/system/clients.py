@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import aiokafka
-import aiokafka.admin
 import confluent_kafka
 from tests.system.server import Server
 
@@ -48,12 +47,18 @@ class Broker:
 
     bootstrap: str
     cafile: str | None
-    server: Server
+    server: Server | None = None
+    """The process, if it is ours."""
 
     def confluent(self, **more: Any) -> dict[str, Any]:
         tls = {"security.protocol": "SSL", "ssl.ca.location": self.cafile} if self.cafile else {}
         renamed = {key.replace("_", "."): value for key, value in more.items()}
         return {"bootstrap.servers": self.bootstrap, **tls, **renamed}
+
+    def consumer(self, **more: Any) -> confluent_kafka.Consumer:
+        """A consumer that belongs to no group: librdkafka wants a name for one all the same."""
+        settings = {"group.id": "unused", "enable.auto.commit": False, "auto.offset.reset": "error"}
+        return confluent_kafka.Consumer(self.confluent(**more) | settings)
 
     def aiokafka(self) -> dict[str, Any]:
         tls = {"security_protocol": "SSL", "ssl_context": self._context()} if self.cafile else {}
@@ -125,42 +130,44 @@ class Confluent:
 
 
 def read_from(broker: Broker, topic: str, partitions: int = 1, start: int = 0, **config: Any) -> dict[int, list[Seen]]:
-    """With librdkafka, by assignment, from an offset to the high watermark."""
-    settings = {"group.id": "unused", "enable.auto.commit": False, "auto.offset.reset": "error", "check.crcs": True}
-    consumer = confluent_kafka.Consumer(broker.confluent(**config) | settings)
+    """With librdkafka, by assignment, from an offset to the end of what this client may see."""
+    return read_topics(broker, [topic], partitions, start, **config)[topic]
+
+
+def read_topics(
+    broker: Broker, topics: Sequence[str], partitions: int, start: int, **config: Any
+) -> dict[str, dict[int, list[Seen]]]:
+    """The same for several topics with as many partitions each."""
+    consumer = broker.consumer(check_crcs=True, enable_partition_eof=True, fetch_wait_max_ms=50, **config)
     try:
-        assigned = [confluent_kafka.TopicPartition(topic, partition, start) for partition in range(partitions)]
-        ends = [_end(consumer, each) for each in assigned]
-        consumer.assign(assigned)
-        seen: dict[int, list[Seen]] = {partition: [] for partition in range(partitions)}
+        unfinished = {(topic, partition) for topic in topics for partition in range(partitions)}
+        consumer.assign([confluent_kafka.TopicPartition(*each, start) for each in sorted(unfinished)])
+        seen: dict[str, dict[int, list[Seen]]] = {topic: {each: [] for each in range(partitions)} for topic in topics}
         deadline = time.monotonic() + TIMEOUT_S
-        while any(
-            each.offset < end for each, end in zip(consumer.position(assigned), ends, strict=True) if end > start
-        ):
-            assert time.monotonic() < deadline, f"read {consumer.position(assigned)} of {ends} in {TIMEOUT_S:.0f} s"
+        while unfinished:
+            assert time.monotonic() < deadline, f"{unfinished} not read to the end in {TIMEOUT_S:.0f} s"
             for message in consumer.consume(1000, 0.05):
-                assert message.error() is None, message.error()
-                _add(seen, message)
+                error, topic, partition = message.error(), message.topic(), message.partition()
+                assert topic is not None
+                assert partition is not None
+                if error is None:
+                    seen[topic][partition].append(_seen(message, partition))
+                else:
+                    assert error.code() == confluent_kafka.KafkaError._PARTITION_EOF, error
+                    unfinished.discard((topic, partition))
         return seen
     finally:
         consumer.close()
 
 
-def _end(consumer: confluent_kafka.Consumer, partition: confluent_kafka.TopicPartition) -> int:
-    watermarks = consumer.get_watermark_offsets(partition, timeout=TIMEOUT_S)
-    assert watermarks is not None
-    return int(watermarks[1])
-
-
-def _add(seen: dict[int, list[Seen]], message: confluent_kafka.Message) -> None:
-    partition, offset, (kind, timestamp_ms) = message.partition(), message.offset(), message.timestamp()
-    assert partition is not None
+def _seen(message: confluent_kafka.Message, partition: int) -> Seen:
+    offset, (kind, timestamp_ms) = message.offset(), message.timestamp()
     assert offset is not None
     assert kind == confluent_kafka.TIMESTAMP_CREATE_TIME
     headers: Any = message.headers() or ()
     key: Any = message.key()
     value: Any = message.value()
-    seen[partition].append(Seen(offset, Rec(partition, key, value, timestamp_ms, tuple(headers))))
+    return Seen(offset, Rec(partition, key, value, timestamp_ms, tuple(headers)))
 
 
 class Aiokafka:

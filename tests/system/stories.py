@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import random
 import struct
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.system.clients import Broker, Client, Rec, Seen
 
-NOW_MS = 1_760_000_000_000
+NOW_MS = int(time.time() * 1000) - 3_600_000
+"""An hour ago: old enough to differ from the broker's clock, too young for retention."""
 PARTITIONS = 3
 CODEC_IDS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 
@@ -52,7 +54,9 @@ async def round_trip(
         own = [offset for offset, record in zip(offsets, records, strict=True) if record.partition == partition]
         assert own == list(range(len(own)))
     assert await reader.read(broker, topic, PARTITIONS) == expected(records, offsets)
-    batches = [batch for partition in range(PARTITIONS) for batch in stored_batches(broker, topic, partition)]
+    assert broker.server is not None
+    data = broker.server.data
+    batches = [batch for partition in range(PARTITIONS) for batch in stored_batches(data, topic, partition)]
     assert codec == "none" or CODEC_IDS[codec] in {batch.codec for batch in batches}, "nothing was stored compressed"
     assert all((batch.producer_id >= 0) == idempotent for batch in batches)
 
@@ -68,9 +72,9 @@ class StoredBatch:
         self.codec: int = attributes & 7
 
 
-def stored_batches(broker: Broker, topic: str, partition: int) -> Iterator[StoredBatch]:
+def stored_batches(data: Path, topic: str, partition: int) -> Iterator[StoredBatch]:
     """The batches in the segments on disk."""
-    for segment in sorted(Path(broker.server.data, f"{topic}-{partition}").glob("*.log")):
+    for segment in sorted((data / f"{topic}-{partition}").glob("*.log")):
         data = segment.read_bytes()
         position = 0
         while position < len(data):

@@ -46,7 +46,7 @@ async def test_timestamps_find_offsets(either: Broker, make_topic: MakeTopic) ->
     topic = make_topic()
     for start in (0, 50):  # two batches, so that the answer lies inside the second
         await CONFLUENT.write(either, topic, [Rec(0, None, b"x", NOW_MS + 10 * i) for i in range(start, start + 50)])
-    consumer = confluent_kafka.Consumer(either.confluent(group_id="unused"))
+    consumer = either.consumer()
     try:
 
         def offset_at(timestamp_ms: int) -> int:
@@ -66,7 +66,7 @@ async def test_log_append_time_is_the_brokers_clock(broker: Broker, make_topic: 
     topic = make_topic(message_timestamp_type="LogAppendTime")
     before_ms = int(time.time() * 1000)
     await CONFLUENT.write(broker, topic, [Rec(0, None, b"x", NOW_MS)])
-    consumer = confluent_kafka.Consumer(broker.confluent(group_id="unused"))
+    consumer = broker.consumer()
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])
         message = consumer.poll(TIMEOUT_S)
@@ -81,7 +81,7 @@ async def test_log_append_time_is_the_brokers_clock(broker: Broker, make_topic: 
 async def test_a_consumer_that_waits_gets_what_arrives(broker: Broker, make_topic: MakeTopic) -> None:
     """The fetch that hangs is answered by the append, long before its wait is over."""
     topic = make_topic()
-    consumer = confluent_kafka.Consumer(broker.confluent(group_id="unused", fetch_wait_max_ms=15_000))
+    consumer = broker.consumer(fetch_wait_max_ms=15_000)
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])
         assert consumer.poll(0.3) is None  # its fetch is on its way, or waits already
@@ -112,8 +112,9 @@ def test_topics_are_made_and_removed(either: Broker) -> None:
     assert refused.value.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS
     admin.delete_topics([topic])[topic].result(TIMEOUT_S)
     eventually(lambda: topic not in admin.list_topics(timeout=TIMEOUT_S).topics, f"{topic} gone")
-    directories = either.server.data.glob(f"{topic}-?")
-    eventually(lambda: not list(directories), f"directories of {topic} gone or renamed")
+    assert either.server is not None
+    data = either.server.data
+    eventually(lambda: not list(data.glob(f"{topic}-?")), f"directories of {topic} gone or renamed")
 
 
 async def test_a_topic_made_again_under_the_same_name_is_empty(broker: Broker) -> None:
@@ -132,21 +133,21 @@ async def test_a_topic_made_again_under_the_same_name_is_empty(broker: Broker) -
 
 async def test_a_record_over_the_limit_is_refused(broker: Broker, make_topic: MakeTopic) -> None:
     topic = make_topic(max_message_bytes="2000")
-    errors = []
+    errors: list[KafkaError | None] = []
     producer = confluent_kafka.Producer(broker.confluent())
     producer.produce(topic, b"x" * 3000, on_delivery=lambda error, _: errors.append(error))
     producer.flush(TIMEOUT_S)
-    assert [error.code() for error in errors] == [KafkaError.MSG_SIZE_TOO_LARGE]
+    assert [error and error.code() for error in errors] == [KafkaError.MSG_SIZE_TOO_LARGE]
     assert await CONFLUENT.read(broker, topic) == {0: []}
 
 
 async def test_a_compacted_topic_wants_keys(broker: Broker, make_topic: MakeTopic) -> None:
     topic = make_topic(cleanup_policy="compact")
-    errors = []
+    errors: list[KafkaError | None] = []
     producer = confluent_kafka.Producer(broker.confluent())
     producer.produce(topic, b"no key", on_delivery=lambda error, _: errors.append(error))
     producer.flush(TIMEOUT_S)
-    assert [error.code() for error in errors] == [KafkaError.INVALID_RECORD]
+    assert [error and error.code() for error in errors] == [KafkaError.INVALID_RECORD]
     records = [Rec(0, b"key", b"value", NOW_MS)]
     assert await CONFLUENT.read(broker, topic) == {0: []}
     offsets = await CONFLUENT.write(broker, topic, records)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from strandline.api.fetch_sessions import FetchSessions
+from strandline.api.topic_bytes import TopicBytes
 from strandline.config.node import NodeConfig
 from strandline.errors import ErrorCode, KafkaError
 from strandline.metadata.image import MetadataImage
@@ -40,6 +41,7 @@ class Broker:
     clock: Clock
     randomness: random.Random
     fetch_sessions: FetchSessions
+    topic_bytes: TopicBytes
     image: Callable[[], MetadataImage]
     """The newest committed metadata."""
     decide: Decider

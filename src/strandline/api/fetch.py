@@ -8,6 +8,7 @@ Left out: followers and quorum members, which come with replication; reading fro
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from strandline.api.context import Broker, RequestContext, code_of
@@ -53,12 +54,10 @@ def _session(request: FetchRequest, ctx: RequestContext) -> tuple[Session | None
     if request.session_epoch == INITIAL_EPOCH:
         if request.session_id:
             sessions.end(request.session_id)
-        session = sessions.begin(by_id=by_id, now=now) if request.topics else None
-        if session is not None:
-            session.update(request.topics, ())
-        return session, True
-    session = sessions.resume(request.session_id, request.session_epoch, by_id=by_id, now=now)
-    session.update(request.topics, request.forgotten)
+        return sessions.begin(request.topics, by_id=by_id, now=now), True
+    session = sessions.resume(
+        request.session_id, request.session_epoch, request.topics, request.forgotten, by_id=by_id, now=now
+    )
     return session, False
 
 
@@ -90,6 +89,7 @@ class _Fetch:
         self._later: Later | None = None
         self._watched: list[Partition] = []
         self._timer: Any = None
+        self._cold: asyncio.Task[None] | None = None
 
     def try_now(self) -> bool:
         """Read; True if that is enough to answer."""
@@ -107,8 +107,11 @@ class _Fetch:
                 cached = self._session.partitions.get(place)
                 # A reader that does not know the newest watermark is told at once (KIP-227, KIP-392).
                 at_once = at_once or (cached is not None and cached.high_watermark not in (-2, answer.high_watermark))
-        self._missing_bytes = request.min_bytes - found
-        return at_once or self._missing_bytes <= 0 or self._ctx.loop.time() >= self._deadline
+        self._missing_bytes = min(request.min_bytes, budget) - found
+        if at_once or self._missing_bytes <= 0 or self._ctx.loop.time() >= self._deadline:
+            return True
+        self._answers = []
+        return False
 
     def _read(
         self, place: Place, wanted: FetchPartition, budget: int, *, first: bool
@@ -146,36 +149,55 @@ class _Fetch:
     # Waiting
 
     def wait(self) -> Later:
-        self._later = Later(may_be_overtaken=False, on_cancel=self._leave)
+        self._later = Later(may_be_overtaken=False, on_cancel=self._cancel)
         partitions = (_find(self._ctx.broker, place) for place, _ in self._wanted)
         self._watched = [partition for partition in partitions if partition is not None]
         for partition in self._watched:
             partition.readers[self] = None
-        self._timer = self._ctx.loop.call_at(self._deadline, self._finish)
+        self._timer = self._ctx.loop.call_at(self._deadline, self._time_is_up)
         return self._later
 
     def wake(self, partition: Partition, new_bytes: int) -> None:
+        if new_bytes < 0:
+            self._time_is_up()
+            return
         self._missing_bytes -= new_bytes
-        if new_bytes < 0 or self._missing_bytes <= 0:
-            self._finish()
+        if self._missing_bytes <= 0:
+            self._try_again()
 
-    def _finish(self) -> None:
-        self._leave()
-        assert self._later is not None
-        if self._later.done:
-            return
+    def _time_is_up(self) -> None:
         self._deadline = 0.0
-        try:
-            self.try_now()
-        except NotCached as cold:
-            self._ctx.loop.create_task(self._finish_cold(cold))
-            return
-        self._later.complete(self.body())
+        self._try_again()
 
-    async def _finish_cold(self, cold: NotCached) -> None:
-        body = await self.warmed(cold)
-        if self._later is not None and not self._later.done:
-            self._later.complete(body)
+    def _try_again(self) -> None:
+        """Answer if there is enough now. Raises nothing: whoever woke us has no part in this."""
+        assert self._later is not None
+        if self._later.done or self._cold is not None:
+            return
+        try:
+            # What came may lie behind an open transaction, or be more than one read may take: then the wait goes on.
+            if self.try_now():
+                self._leave()
+                self._later.complete(self.body())
+        except NotCached as cold:
+            self._leave()
+            self._cold = self._ctx.loop.create_task(self._finish_cold(self._later, cold))
+        except Exception as error:
+            self._leave()
+            self._later.fail(error)
+
+    async def _finish_cold(self, later: Later, cold: NotCached) -> None:
+        try:
+            reply = await self.warmed(cold)
+        except Exception as error:
+            reply = error
+        if not later.done:
+            later.complete(reply)
+
+    def _cancel(self) -> None:
+        self._leave()
+        if self._cold is not None:
+            self._cold.cancel()
 
     def _leave(self) -> None:
         for partition in self._watched:
@@ -189,7 +211,10 @@ class _Fetch:
         """Have the bytes read beside the event loop, then read again; what stays cold is left for the next Fetch."""
         self._deadline = 0.0
         for _ in range(COLD_READS_MAX):
-            await self._ctx.broker.disk.offload(cold.warm)
+            try:
+                await self._ctx.broker.disk.offload(cold.warm)
+            except OSError as error:
+                self._read_failed(cold, error)
             try:
                 self.try_now()
                 return self.body()
@@ -197,6 +222,12 @@ class _Fetch:
                 cold = still
         self._answers = [(place, _empty(_find(self._ctx.broker, place), place)) for place, _ in self._wanted]
         return self.body()
+
+    def _read_failed(self, cold: NotCached, error: OSError) -> None:
+        for place, _ in self._wanted:
+            partition = _find(self._ctx.broker, place)
+            if partition is not None and any(segment.file is cold.file for segment in partition.log.segments):
+                self._ctx.broker.on_storage_error(partition, error)
 
 
 def _find(broker: Broker, place: Place) -> Partition | None:
@@ -239,8 +270,8 @@ def _read(
     partition.check_leader_epoch(wanted.current_leader_epoch)
     log = partition.log
     offset = wanted.fetch_offset
-    if offset < log.log_start_offset or offset > partition.high_watermark:
-        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is not in what can be read of {partition}")
+    if offset < log.log_start_offset:
+        raise _out_of_range(partition, offset)
     diverging = _diverging(partition, wanted)
     stable_offset = partition.last_stable_offset
     if diverging is not None:
@@ -252,6 +283,8 @@ def _read(
             log.log_start_offset,
             diverging_epoch=diverging,
         )
+    if offset > log.log_end_offset:
+        raise _out_of_range(partition, offset)
     limit = stable_offset if isolation_level == READ_COMMITTED else partition.high_watermark
     max_bytes = min(wanted.partition_max_bytes, budget)
     records = b""
@@ -262,6 +295,14 @@ def _read(
         aborted = [(txn.producer_id, txn.first_offset) for txn in log.aborted_between(offset, limit)] if records else []
     return FetchedPartition(
         wanted.partition, 0, partition.high_watermark, stable_offset, log.log_start_offset, records, aborted
+    )
+
+
+def _out_of_range(partition: Partition, offset: int) -> KafkaError:
+    log = partition.log
+    return KafkaError(
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+        f"offset {offset} of {partition} is not in {log.log_start_offset} to {log.log_end_offset}",
     )
 
 

@@ -1,13 +1,14 @@
 """Fetch sessions (KIP-227): a reader names its partitions once, then only what changed.
 
 Always true: a session's epoch rises by one with each request (wrapping from 2^31-1 to 1), so a reply that was lost is
-noticed; the number of sessions is bounded, and a session that is in use is not thrown out for a newer one.
+noticed; the number of sessions and of partitions in all of them is bounded, and a session that is in use is not thrown out
+for a newer one.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from strandline.errors import ErrorCode, KafkaError
@@ -17,9 +18,13 @@ INITIAL_EPOCH, FINAL_EPOCH = 0, -1
 EPOCH_MAX = 2**31 - 1
 EVICTION_IDLE_S = 120.0
 """A session that was idle for so long may make room for a new one."""
+PARTITIONS_MAX = 1_000_000
+"""In all sessions of a broker: some 300 MiB at the worst. A reader for which there is no room names its partitions each time."""
 
 TopicKey = str | bytes
 Place = tuple[TopicKey, int]
+Wanted = Sequence[tuple[TopicKey, list[FetchPartition]]]
+Forgotten = Sequence[tuple[TopicKey, list[int]]]
 
 
 @dataclass(slots=True)
@@ -51,9 +56,7 @@ class Session:
     epoch: int = 1
     partitions: dict[Place, Cached] = field(default_factory=dict)
 
-    def update(
-        self, wanted: Iterable[tuple[TopicKey, list[FetchPartition]]], forgotten: Iterable[tuple[TopicKey, list[int]]]
-    ) -> None:
+    def update(self, wanted: Wanted, forgotten: Forgotten = ()) -> None:
         for topic, partitions in wanted:
             for partition in partitions:
                 place = (topic, partition.partition)
@@ -79,18 +82,24 @@ class FetchSessions:
         self._slots = slots
         self._randomness = randomness
         self._sessions: dict[int, Session] = {}
+        self._partitions_count = 0
 
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def begin(self, *, by_id: bool, now: float) -> Session | None:
+    def begin(self, wanted: Wanted, *, by_id: bool, now: float) -> Session | None:
         """A new session, or None if there is no room for one: the reader then goes on without."""
+        count = sum(len(partitions) for _, partitions in wanted)
+        if not count or self._partitions_count + count > PARTITIONS_MAX:
+            return None
         if len(self._sessions) >= self._slots and not self._evict(now):
             return None
         session_id = 0
         while session_id == 0 or session_id in self._sessions:
             session_id = self._randomness.randrange(1, EPOCH_MAX)
         session = self._sessions[session_id] = Session(session_id, by_id, now)
+        session.update(wanted)
+        self._partitions_count += len(session.partitions)
         return session
 
     def _evict(self, now: float) -> bool:
@@ -99,14 +108,16 @@ class FetchSessions:
         oldest = min(self._sessions.values(), key=lambda session: session.last_used)
         if now - oldest.last_used <= EVICTION_IDLE_S:
             return False
-        del self._sessions[oldest.session_id]
+        self.end(oldest.session_id)
         return True
 
-    def resume(self, session_id: int, epoch: int, *, by_id: bool, now: float) -> Session:
+    def resume(
+        self, session_id: int, epoch: int, wanted: Wanted, forgotten: Forgotten, *, by_id: bool, now: float
+    ) -> Session:
         """The session that a reader goes on with; KafkaError if it is gone, or if a request was missed in between."""
         session = self._sessions.get(session_id)
         if session is None:
-            raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"there is no fetch session {session_id}")
+            raise _not_found(session_id)
         if session.by_id != by_id:
             raise KafkaError(
                 ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, f"fetch session {session_id} names topics the other way"
@@ -118,7 +129,20 @@ class FetchSessions:
             )
         session.epoch = 1 if epoch == EPOCH_MAX else epoch + 1
         session.last_used = now
+        if wanted or forgotten:
+            self._partitions_count -= len(session.partitions)
+            session.update(wanted, forgotten)
+            self._partitions_count += len(session.partitions)
+            if self._partitions_count > PARTITIONS_MAX:
+                self.end(session_id)
+                raise _not_found(session_id)
         return session
 
     def end(self, session_id: int) -> None:
-        self._sessions.pop(session_id, None)
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self._partitions_count -= len(session.partitions)
+
+
+def _not_found(session_id: int) -> KafkaError:
+    return KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"there is no fetch session {session_id}")

@@ -4,8 +4,8 @@ v0 asks for all topics with an empty list, v1 with null; v1 adds the controller,
 be created, v5 offline replicas, v6 LISTENER_NOT_FOUND, v7 leader epochs, v8 authorized operations, v10 tells topic ids, v12
 takes them, v13 has an error for the whole.
 A topic that does not exist is created if request and `auto.create.topics.enable` allow it. Unlike Kafka, the answer waits for
-that and holds the new topic, so the client need not ask again. An internal topic is not created this way.
-Left out: nothing.
+that and holds the new topic, so the client need not ask again. Where an id and a name are given, the id counts.
+Left out: creating an internal topic because it was asked for; its coordinator does that.
 """
 
 from __future__ import annotations
@@ -18,20 +18,19 @@ from strandline.api.cluster_view import ClusterView
 from strandline.api.context import RequestContext
 from strandline.api.decisions import decide_each
 from strandline.api.resources import topic_defaults
-from strandline.api.topic_bytes import TopicBytes, encode_topic, join_reply
+from strandline.api.topic_bytes import encode_topic, join_reply
 from strandline.controller.topics import NewTopic, create
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import ZERO_UUID, Uuid
 from strandline.log.names import topic_name_problem
 from strandline.metadata.image import INTERNAL_TOPICS, MetadataImage, PartitionImage, TopicImage
+from strandline.metadata.records import MetadataRecord
 from strandline.wire import messages
 
 KEY, VERSIONS = 3, range(14)
 
 CREATED_PER_REQUEST_MAX = 1_000
 """Topics that one Metadata request may bring into being; the rest are unknown until it is sent again."""
-
-_TOPIC_BYTES = TopicBytes()
 
 
 def handle(request: Any, ctx: RequestContext) -> bytes | Awaitable[bytes]:
@@ -60,11 +59,10 @@ def _to_create(request: Any, ctx: RequestContext) -> list[str]:
 async def _create_and_answer(names: list[str], request: Any, ctx: RequestContext) -> bytes:
     broker = ctx.broker
 
-    def decide(image: MetadataImage, name: str) -> Any:
-        if name in image.topics:
-            return []
+    def decide(image: MetadataImage, name: str) -> list[MetadataRecord]:
         return create(image, NewTopic(name, -1, -1), topic_defaults(broker, image), broker.randomness)
 
+    # That it exists by now is no failure here: somebody else asked for it at the same time.
     outcomes = await decide_each(broker, names, decide)
     invalid = {
         name
@@ -150,7 +148,7 @@ class _Answer:
         return encode_topic(self.version, topic)
 
     def _present(self, topic: TopicImage) -> bytes:
-        return _TOPIC_BYTES.of(
+        return self.ctx.broker.topic_bytes.of(
             topic, self.image.brokers, self.version, (self.view.listener, self.operations), self._topic
         )
 

@@ -35,6 +35,8 @@ def handle(frame: memoryview, ctx: RequestContext, position: int) -> Any:
     if acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
         return wire.write_response(ctx.version, _all_refused(request.topics, ErrorCode.INVALID_REQUIRED_ACKS))
     if request.transactional_id is not None:
+        if acks == ACKS_NONE:
+            raise _no_reply()
         return wire.write_response(ctx.version, _all_refused(request.topics, ErrorCode.INVALID_TXN_STATE))
     broker = ctx.broker
     now_ms = broker.clock.wall_ms()
@@ -65,12 +67,16 @@ def handle(frame: memoryview, ctx: RequestContext, position: int) -> Any:
         answers.append((topic, answered))
     if acks == ACKS_NONE:
         if any(answer.error_code for _, answered in answers for answer in answered):
-            # The producer wants no reply: a closed connection is how it learns that something is wrong.
-            raise ConnectionAbortedError("a Produce with acks=0 failed")
+            raise _no_reply()
         return None
     if waiting is not None:
         return waiting.reply(request.timeout_ms)
     return wire.write_response(ctx.version, answers)
+
+
+def _no_reply() -> ConnectionAbortedError:
+    """The producer wants no reply: a closed connection is how it learns that something is wrong."""
+    return ConnectionAbortedError("a Produce with acks=0 failed")
 
 
 def _partition(broker: Broker, topic: str | bytes, index: int) -> Partition | None:

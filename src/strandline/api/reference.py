@@ -74,7 +74,8 @@ def _lines() -> Iterator[str]:
     for api in entries:
         yield f"| {api.key} | [{api.name}](#{api.name.lower()}) | {api.versions} | {api.sentence} |\n"
     for api in entries:
-        yield f"\n## {api.name}\n\nKey {api.key}, versions {api.versions}: {api.sentence}\n"
+        versions = f"{'versions' if '-' in api.versions else 'version'} {api.versions}"
+        yield f"\n## {api.name}\n\nKey {api.key}, {versions}: {api.sentence}\n"
         if api.notes:
             yield f"\n{api.notes}\n"
         yield f"\n*Left out:* {api.left_out}\n"

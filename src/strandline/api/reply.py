@@ -33,6 +33,10 @@ class Later:
             self._deliver(reply)
             self._deliver = None
 
+    def fail(self, error: Exception) -> None:
+        """There will be no reply: the connection ends."""
+        self.complete(error)
+
     def deliver_to(self, deliver: Callable[[Any], None]) -> None:
         """Where the reply goes; at once if it is there already."""
         if self.done:

@@ -20,7 +20,7 @@ from strandline.wire.primitives import encode_unsigned_varint
 from strandline.wire.structs import FIXED_SIZE
 
 METADATA = 3
-KEPT_BYTES_MAX = 64 * 1024 * 1024
+KEPT_BYTES_MAX = 32 * 1024 * 1024
 OVERHEAD_BYTES = 256
 """What an entry costs besides its bytes, roughly."""
 

@@ -13,7 +13,9 @@ from strandline.cli.processes import Process, stop
 
 @click.command(epilog=example("strandline down --dir .strandline"))
 @click.option("--dir", "directory", default=local_cluster.DEFAULT_DIR, show_default=True, metavar="DIR")
-@click.option("--timeout", "timeout_s", default=30.0, show_default=True, metavar="SECONDS", help="Kill a node after that.")
+@click.option(
+    "--timeout", "timeout_s", default=30.0, show_default=True, metavar="SECONDS", help="Kill a node after that."
+)
 def down(directory: str, timeout_s: float) -> int:
     """Stop the nodes that `up` started in DIR. Their data stays; `up` goes on with it."""
     running = local_cluster.require(directory).running
@@ -24,7 +26,9 @@ def down(directory: str, timeout_s: float) -> int:
 
     def on_kill(process: Process) -> None:
         killed.append(process)
-        note(f"pid {process.pid} did not stop within {timeout_s:g} s and is killed; its logs are checked at the next start")
+        note(
+            f"pid {process.pid} did not stop within {timeout_s:g} s and is killed; its logs are checked at the next start"
+        )
 
     began = time.monotonic()
     stop([node.process for node in running if node.process is not None], timeout_s, on_kill, lambda: None)

@@ -5,9 +5,12 @@ Always true: a long option may be shortened as far as it stays unambiguous (`--b
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class KafkaCommand(click.Command):
@@ -42,11 +45,11 @@ class KafkaCommand(click.Command):
         return expanded
 
 
-def kafka_command(**attributes: Any) -> Any:
+def kafka_command(**attributes: Any) -> Callable[[Callable[..., Any]], KafkaCommand]:
     return click.command(cls=KafkaCommand, **attributes)
 
 
-def bootstrap_option(command: Any) -> Any:
+def bootstrap_option(command: F) -> F:
     """Where to find the cluster. Kafka's tools have no default for it."""
     return click.option(
         "--bootstrap-server",

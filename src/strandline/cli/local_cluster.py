@@ -122,6 +122,8 @@ class LocalCluster:
     def _properties(self, node: LocalNode) -> dict[str, str]:
         voters = ",".join(f"{voter.node_id}@{HOST}:{voter.controller_port}" for voter in self.nodes)
         copies, in_sync = min(3, self.nodes_count), min(2, self.nodes_count)
+        # On one node these are Kafka's defaults; written out, every topic's description would repeat them.
+        replication = {"default.replication.factor": str(copies), "min.insync.replicas": str(in_sync)}
         return {
             "process.roles": ",".join(ROLES),
             "node.id": str(node.node_id),
@@ -132,8 +134,7 @@ class LocalCluster:
             "controller.listener.names": "CONTROLLER",
             "controller.quorum.voters": voters,
             "log.dirs": node.data_dir,
-            "default.replication.factor": str(copies),
-            "min.insync.replicas": str(in_sync),
+            **(replication if self.nodes_count > 1 else {}),
             "offsets.topic.replication.factor": str(copies),
             "transaction.state.log.replication.factor": str(copies),
             "transaction.state.log.min.isr": str(in_sync),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import click
 
@@ -78,6 +78,16 @@ class Commands(click.Group):
                 return command
         return None
 
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            done = super().invoke(context)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # The reader of a pipe has seen enough. Python would complain once more when it flushes at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        return done
+
     def resolve_command(
         self, context: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -121,10 +131,6 @@ def run(arguments: list[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         sys.stderr.write("interrupted\n")
         return 1
-    except BrokenPipeError:
-        # The reader of a pipe has seen enough. Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except Exception as error:
         from strandline.cli.errors import explain
 

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import click
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 
 
-def bootstrap_option(command: Any) -> Any:
+def bootstrap_option(command: F) -> F:
     """Where to find the cluster, for our own commands."""
     return click.option(
         "--bootstrap-server",

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from typing import NoReturn
 
 import click
 
@@ -37,10 +38,14 @@ LAST_LINES = 10
 )
 @click.option("--nodes", type=click.IntRange(1, 99), help="How many nodes, each broker and controller.  [default: 1]")
 @click.option("--dir", "directory", default=DEFAULT_DIR, show_default=True, metavar="DIR", help="Where it lives.")
-@click.option("--port", type=click.IntRange(1, 64000), help="The first node's port; the others follow.  [default: 9092]")
+@click.option(
+    "--port", type=click.IntRange(1, 64000), help="The first node's port; the others follow.  [default: 9092]"
+)
 @click.option("--detach", is_flag=True, help="Return when it is ready and leave it running.")
 @click.option("--fresh", is_flag=True, help="Delete what an earlier cluster left in DIR first.")
-@click.option("--config", multiple=True, metavar="KEY=VALUE", help="A property for every node, kept for the next start.")
+@click.option(
+    "--config", multiple=True, metavar="KEY=VALUE", help="A property for every node, kept for the next start."
+)
 @json_option
 def up(
     nodes: int | None,
@@ -56,7 +61,10 @@ def up(
     Clients connect to 127.0.0.1:PORT, PORT+1, …; controllers listen on PORT+1000, …. Started again on the same DIR, the
     cluster goes on where it was. Ctrl-C stops it cleanly.
     """
-    with local_cluster.lock(_ours(directory)):
+    if nodes not in (None, 1):
+        raise Refused("only one node can be started until the quorum is there; use --nodes 1")
+    local_cluster.check_ours(directory)
+    with local_cluster.lock(directory):
         cluster = _prepare(directory, nodes, port, fresh, config)
         launch = Launch(cluster)
         try:
@@ -64,22 +72,22 @@ def up(
             launch.wait_until_ready()
             ready_s = age_s()
             cluster.save()
-            _announce(cluster, ready_s, detach, as_json)
-            if not detach:
-                _follow(launch)
+            if detach:
+                _announce(cluster, ready_s, detach, as_json)
+                return
+            try:
+                _announce(cluster, ready_s, detach, as_json)
+                launch.watch()
+            except KeyboardInterrupt:
+                began = time.monotonic()
+                launch.stop()
+                note(f"stopped cleanly in {time.monotonic() - began:.1f} s")
         except BaseException:
             launch.stop()
             raise
 
 
-def _ours(directory: str) -> str:
-    local_cluster.check_ours(directory)
-    return directory
-
-
-def _prepare(
-    directory: str, nodes: int | None, port: int | None, fresh: bool, config: tuple[str, ...]
-) -> LocalCluster:
+def _prepare(directory: str, nodes: int | None, port: int | None, fresh: bool, config: tuple[str, ...]) -> LocalCluster:
     """The cluster to start: the one in the directory, or a new one."""
     from strandline.cli.kafka_flags import key_values
 
@@ -87,16 +95,18 @@ def _prepare(
     present = local_cluster.find(directory)
     if present is not None and present.running:
         pids = ", ".join(str(node.process.pid) for node in present.running if node.process)
-        raise Refused(f"a cluster is already running in {directory} (pid {pids}); `strandline down --dir {directory}` first")
+        raise Refused(
+            f"a cluster is already running in {directory} (pid {pids}); `strandline down --dir {directory}` first"
+        )
     if present is not None and fresh:
         local_cluster.clear(directory)
         present = None
     if present is None:
         present = local_cluster.new(directory, port or 9092, nodes or 1, {})
     elif nodes not in (None, present.nodes_count):
-        raise Refused(f"the cluster in {directory} has {present.nodes_count} nodes; --fresh deletes it and starts {nodes}")
-    if present.nodes_count != 1:
-        raise Refused("only one node can be started until the quorum is there; use --nodes 1")
+        raise Refused(
+            f"the cluster in {directory} has {present.nodes_count} nodes; --fresh deletes it and starts {nodes}"
+        )
     present.port = port or present.port
     present.processes = {}
     present.save()
@@ -149,7 +159,9 @@ class Launch:
                 while not self._answers(node, everyone):
                     self.check()
                     if time.monotonic() > deadline:
-                        raise Refused(f"node {node.node_id} did not answer within {READY_TIMEOUT_S:.0f} s; see {node.log_path}")
+                        raise Refused(
+                            f"node {node.node_id} did not answer within {READY_TIMEOUT_S:.0f} s; see {node.log_path}"
+                        )
                     time.sleep(POLL_S)
 
     def _answers(self, node: LocalNode, everyone: set[int]) -> bool:
@@ -165,6 +177,12 @@ class Launch:
                 how = f"with exit code {code}" if code >= 0 else f"by signal {signal.Signals(-code).name}"
                 raise Refused(f"node {node.node_id} ended {how}; its log is {node.log_path}")
 
+    def watch(self) -> NoReturn:
+        """Stay until Ctrl-C, or until a node dies."""
+        while True:
+            self.check()
+            time.sleep(WATCH_S)
+
     def reap(self) -> None:
         for child in self._children.values():
             child.poll()
@@ -177,7 +195,9 @@ class Launch:
         except KeyboardInterrupt:
             for process in processes:
                 process.send(signal.SIGKILL)
-            raise Refused("interrupted again: the nodes were killed; their logs are checked at the next start") from None
+            raise Refused(
+                "interrupted again: the nodes were killed; their logs are checked at the next start"
+            ) from None
 
 
 def _interrupt(number: int, frame: object) -> None:
@@ -219,7 +239,11 @@ def _announce(cluster: LocalCluster, ready_s: float, detach: bool, as_json: bool
     server = "" if cluster.port == 9092 else f" -b {HOST}:{cluster.port}"
     where = "" if cluster.directory == os.path.abspath(DEFAULT_DIR) else f" --dir {_short(cluster.directory)}"
     click.echo("Try next:")
-    for command in (f"topics create hello{server}", f"produce hello{server}", f"consume hello --from-beginning{server}"):
+    for command in (
+        f"topics create hello{server}",
+        f"produce hello{server}",
+        f"consume hello --from-beginning{server}",
+    ):
         click.echo(f"  strandline {command}")
     click.echo(f"Stop it with: strandline down{where}" if detach else "Stop it with: Ctrl-C")
     sys.stdout.flush()
@@ -228,15 +252,3 @@ def _announce(cluster: LocalCluster, ready_s: float, detach: bool, as_json: bool
 def _short(path: str) -> str:
     relative = os.path.relpath(path)
     return path if relative.startswith("..") else relative
-
-
-def _follow(launch: Launch) -> None:
-    """Stay until Ctrl-C, or until a node dies."""
-    try:
-        while True:
-            launch.check()
-            time.sleep(WATCH_S)
-    except KeyboardInterrupt:
-        began = time.monotonic()
-        launch.stop()
-        note(f"stopped cleanly in {time.monotonic() - began:.1f} s")

@@ -78,10 +78,11 @@ class Closed(KafkaError):
 class OffsetOutOfRange(KafkaError):
     """The position is not in the log, and no reset policy says where to go on."""
 
-    def __init__(self, topic: str, partition: int, offset: int) -> None:
+    def __init__(self, topic: str, partition: int, offset: int | None) -> None:
+        what = "no position yet" if offset is None else f"no offset {offset}"
         super().__init__(
             ErrorCode.OFFSET_OUT_OF_RANGE,
-            f"{topic}-{partition} has no offset {offset}, and auto_offset_reset is 'none'; seek to where to go on",
+            f"{topic}-{partition} has {what}, and auto_offset_reset is 'none'; seek to where to go on",
         )
 
 

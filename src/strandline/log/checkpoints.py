@@ -11,6 +11,7 @@ Always true: a file is replaced as a whole, so after a crash it holds the old en
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 
 from strandline.log.errors import CorruptLog
 from strandline.ports import Disk
@@ -54,7 +55,7 @@ def _read(disk: Disk, path: str, fields: int) -> list[list[str]]:
 
 
 def _is_integer(word: str) -> bool:
-    return word.removeprefix("-").isdigit()
+    return word.removeprefix("-").isdecimal()
 
 
 def write_offsets(disk: Disk, path: str, offsets: Mapping[TopicPartition, int]) -> None:
@@ -70,7 +71,13 @@ def write_epochs(disk: Disk, path: str, entries: Iterable[tuple[int, int]]) -> N
 
 
 def read_epochs(disk: Disk, path: str) -> list[tuple[int, int]]:
-    return [(int(epoch), int(start_offset)) for epoch, start_offset in _read(disk, path, 2)]
+    entries = [(int(epoch), int(start_offset)) for epoch, start_offset in _read(disk, path, 2)]
+    for (epoch, start_offset), (next_epoch, next_start_offset) in pairwise(entries):
+        if epoch >= next_epoch or start_offset >= next_start_offset:
+            raise CorruptLog(
+                f"{path} has epoch {next_epoch} at {next_start_offset} after epoch {epoch} at {start_offset}"
+            )
+    return entries
 
 
 def partition_metadata(topic_id: str) -> bytes:

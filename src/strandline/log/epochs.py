@@ -60,8 +60,10 @@ class LeaderEpochs:
     def truncate_from_start(self, start_offset: int) -> None:
         """Forget the epochs that ended before `start_offset`; the one that holds it now begins there."""
         following = bisect_right(self.entries, start_offset, key=lambda entry: entry[1])
-        if following and self.entries[following - 1][1] < start_offset:
-            self._replace([(self.entries[following - 1][0], start_offset), *self.entries[following:]])
+        if following:
+            kept = [(self.entries[following - 1][0], start_offset), *self.entries[following:]]
+            if kept != self.entries:
+                self._replace(kept)
 
     def clear(self) -> None:
         self._replace([])

@@ -2,13 +2,12 @@
 
 Always true: entries only grow; an offset entry names the *last* offset of a batch and the position where that batch starts;
 a time entry (t, o) means that no batch up to o has a timestamp above t. Entries of the active segment live in memory and
-are written out when the segment is flushed or closed: a segment that was not closed cleanly gets them rebuilt from its log.
+are written out when it is closed: a segment that was not closed cleanly gets them rebuilt from its log.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import Protocol
 
 from strandline.log.errors import CorruptLog
 from strandline.ports import Disk, File
@@ -90,15 +89,12 @@ class _Entries:
     def full(self) -> bool:
         return (self.count + 1) * self._entry.size > self.bytes_max
 
-    def write_out(self) -> None:
+    def seal(self) -> None:
+        """Write everything and stop holding it in memory."""
         if self._recent is not None and len(self._recent) > self._written:
             with memoryview(self._recent) as view:
                 self._open(create=True).append(view[self._written :])
             self._written = len(self._recent)
-
-    def seal(self) -> None:
-        """Write everything and stop holding it in memory."""
-        self.write_out()
         self._recent = None
 
     def sync_blocking(self) -> None:
@@ -167,6 +163,11 @@ class TimeIndex(_Entries):
         timestamp, relative = self.get(self.count - 1)
         return timestamp, self.base_offset + relative
 
+    @property
+    def full(self) -> bool:
+        """One place is kept for the entry that closes the segment."""
+        return (self.count + 2) * TIME_ENTRY.size > self.bytes_max
+
     def add_if_later(self, timestamp: int, offset: int) -> None:
         if timestamp > self.last_timestamp:
             self.append(timestamp, offset - self.base_offset)
@@ -194,15 +195,3 @@ class TimeIndex(_Entries):
             timestamp, relative = self.get(self.count - 1)
             if relative < 0 or timestamp < self.get(0)[0]:
                 raise CorruptLog(f"{self.path} ends with timestamp {timestamp}, offset {relative}")
-
-
-class Index(Protocol):
-    """What a segment does with all its indexes alike."""
-
-    path: str
-
-    def seal(self) -> None: ...
-    def write_out(self) -> None: ...
-    def sync_blocking(self) -> None: ...
-    def moved(self, path: str) -> None: ...
-    def close(self) -> None: ...

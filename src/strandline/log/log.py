@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import zlib
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from strandline.config.topic_config import TopicConfig
@@ -63,6 +63,9 @@ class Log:
         """Closed segments that are not on the device yet."""
         self._snapshots_to_write: list[tuple[int, bytes]] = []
         self._truncations = 0
+        self._flushes = 0
+        self._retired: list[Segment] = []
+        """Segments that left the log while a flush, which may be using their files, was under way."""
         self._jitter_ms = self._draw_jitter()
         self._clean_end = -1
         """The log end at which every file was last left in order; -1 if that is not known."""
@@ -148,20 +151,25 @@ class Log:
                 written + size > config.segment_bytes
                 or waited_ms > config.segment_ms - self._jitter_ms
                 or segment.indexes_full
-                or last_offset - segment.base_offset > RELATIVE_OFFSET_MAX
+                or not segment.holds(last_offset)
             ):
-                self.roll(now_ms)
+                self.roll(now_ms, last_offset)
         elif not segment.holds(last_offset):
-            self.roll(now_ms)
+            self.roll(now_ms, last_offset)
 
-    def roll(self, now_ms: int) -> Segment:
-        """Close the active segment and begin one at the log end."""
-        if not self.active.size and self.active.base_offset == self.log_end_offset:
+    def roll(self, now_ms: int, last_offset: int = 0) -> Segment:
+        """Close the active segment and begin one at the log end, or so far above it that it can hold `last_offset`."""
+        base_offset = max(self.log_end_offset, last_offset - RELATIVE_OFFSET_MAX)
+        if self.active.size:
+            self.active.seal()
+            self._unsynced.append(self.active)
+        elif self.active.base_offset == base_offset:
             return self.active
-        self.active.seal()
-        self._unsynced.append(self.active)
-        self._snapshots_to_write.append((self.log_end_offset, producer_snapshot.encode(self.producers)))
-        segment = new_segment(self.disk, self.directory, self.log_end_offset, self.config, now_ms)
+        else:
+            self._bases.pop()
+            self._remove([self.segments.pop()])
+        self._snapshots_to_write.append((base_offset, producer_snapshot.encode(self.producers)))
+        segment = new_segment(self.disk, self.directory, base_offset, self.config, now_ms)
         self.segments.append(segment)
         self._bases.append(segment.base_offset)
         self.active = segment
@@ -179,7 +187,7 @@ class Log:
         self.check_readable(offset)
         if offset >= limit_offset:
             return b""
-        for i in range(bisect_right(self._bases, offset) - 1, len(self.segments)):
+        for i in range(max(bisect_right(self._bases, offset) - 1, 0), len(self.segments)):
             segment = self.segments[i]
             found = segment.locate(offset)
             if found is None:
@@ -236,33 +244,35 @@ class Log:
             self.truncate_fully_and_start_at(offset)
             return
         self._truncations += 1
-        while self.segments[-1].base_offset > offset:
-            self.segments.pop().remove()
-            self._bases.pop()
+        kept = bisect_right(self._bases, offset)
+        gone, self.segments, self._bases = self.segments[kept:], self.segments[:kept], self._bases[:kept]
+        self._remove(gone)
+        self._drop_snapshots(lambda at: at > offset)
+        # What is cut, here and below, must not come back after a crash beside what is appended in its place.
+        self.disk.sync_dir(self.directory)
         self.active = self.segments[-1]
         self._unsynced = [segment for segment in self._unsynced if segment.base_offset < self.active.base_offset]
         self.active.truncate_to(offset)
+        self.active.file.sync_blocking()
         # A batch that spans `offset` goes as a whole, so the end may lie below it.
         self.log_end_offset = max(min(self.active.next_offset, offset), self.active.base_offset)
         self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
         self.recovery_point = min(self.recovery_point, self.log_end_offset)
         self._names_changed = True
         self.epochs.truncate_from_end(self.log_end_offset)
-        self._drop_snapshots(lambda at: at > self.log_end_offset)
-        rebuild_producers(self)
+        rebuild_producers(self.disk, self.directory, self.segments, self.log_end_offset, self.producers)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Forget everything and begin anew at `offset`."""
         self._truncations += 1
-        for segment in self.segments:
-            segment.remove()
+        self._drop_snapshots(lambda at: True)
+        self._remove(self.segments)
         self._unsynced = []
-        self.active = new_segment(self.disk, self.directory, offset, self.config, 0)
+        self.active = new_segment(self.disk, self.directory, offset, self.config, self.active.created_ms)
         self.segments, self._bases = [self.active], [offset]
         self.log_start_offset = self.log_end_offset = self.recovery_point = offset
         self._names_changed = True
         self.epochs.clear()
-        self._drop_snapshots(lambda at: True)
         self.producers.clear(offset)
 
     def advance_start(self, offset: int) -> None:
@@ -281,8 +291,23 @@ class Log:
         self.advance_start(self.segments[0].base_offset)
         self._names_changed = True
         doomed = [path for segment in gone for path in segment.mark_deleted()]
+        self._retire(gone)
         self._drop_snapshots(lambda at: at < self.segments[0].base_offset)
         return doomed
+
+    def _remove(self, segments: list[Segment]) -> None:
+        """The newest first, so that a crash in between leaves no hole."""
+        for segment in reversed(segments):
+            segment.remove()
+        self._retire(segments)
+
+    def _retire(self, segments: list[Segment]) -> None:
+        """Close files, once no flush uses them any more."""
+        self._retired += segments
+        if not self._flushes:
+            for segment in self._retired:
+                segment.close()
+            self._retired = []
 
     def _drop_snapshots(self, unwanted: Callable[[int], bool]) -> None:
         self._snapshots_to_write = [(at, data) for at, data in self._snapshots_to_write if not unwanted(at)]
@@ -300,12 +325,21 @@ class Log:
     async def flush(self) -> None:
         """Everything that is in the log now is on the device when this returns. An OSError is final for the log dir."""
         end_offset, active, truncations = self.log_end_offset, self.active, self._truncations
-        if self._names_changed or self.needs_flush:
-            await self.disk.offload(self._flush_work())
-        if end_offset > self.recovery_point:
-            await active.file.sync()
-            if truncations == self._truncations:
-                self.recovery_point = max(self.recovery_point, end_offset)
+        self._flushes += 1
+        try:
+            if self._names_changed or self.needs_flush:
+                snapshots = {at for at, _ in self._snapshots_to_write}
+                await self.disk.offload(self._flush_work())
+                if truncations != self._truncations:
+                    # They may speak of batches that were cut meanwhile.
+                    self._drop_snapshots(snapshots.__contains__)
+            if end_offset > self.recovery_point:
+                await active.file.sync()
+                if truncations == self._truncations:
+                    self.recovery_point = max(self.recovery_point, end_offset)
+        finally:
+            self._flushes -= 1
+            self._retire([])
 
     def _flush_work(self) -> Callable[[], None]:
         """What the worker does: it gets copies of all it needs, so the log may go on meanwhile."""
@@ -333,6 +367,12 @@ class Log:
     def sync_with_names(self, file: File) -> None:
         """Have a small new file in this directory synced and closed with the first flush."""
         self._companion = file
+        self._names_changed = True
+
+    def left_in_order(self) -> None:
+        """Every file is as a clean shutdown left it: as long as nothing changes, closing has nothing to write."""
+        self._clean_end = self.log_end_offset
+        self._names_changed = False
 
     def close_clean(self) -> None:
         """Everything on the device, indexes and producers included, so that the next start trusts the files. Blocks."""
@@ -356,8 +396,7 @@ class Log:
         self.close()
 
     def close(self) -> None:
-        for segment in self.segments:
-            segment.close()
+        self._retire(self.segments)
 
     def moved(self, directory: str) -> None:
         """The log's directory has another name now."""
@@ -413,21 +452,26 @@ def aborted_txn(producers: Producers, completed: Completed) -> AbortedTxn:
     return AbortedTxn(completed.producer_id, completed.first_offset, completed.last_offset, stable)
 
 
-def rebuild_producers(log: Log) -> None:
-    """Producer state from the newest snapshot below the log end, and what came after it. Blocks."""
-    log.producers.clear(log.log_start_offset)
-    found = producer_snapshot.load_latest(log.disk, log.directory, log.log_end_offset, log.producers)
-    start = log.segments[0].base_offset if found is None else found
-    for segment, position, header in batches_from(log, start):
+def rebuild_producers(
+    disk: Disk, directory: str, segments: Sequence[Segment], end_offset: int, producers: Producers
+) -> None:
+    """Producer state at `end_offset`, from the newest snapshot not beyond it and the batches that came after. Blocks."""
+    producers.clear(end_offset)
+    start = producer_snapshot.load_latest(disk, directory, end_offset, producers) or 0
+    for segment, position, header in _batches(segments, start):
         if header.base_offset >= start:
             batch = segment.file.read_blocking(position, header.size_bytes) if header.is_control else b""
-            note_producer(log.producers, batch, header)
-    log.producers.end_offset = log.log_end_offset
+            note_producer(producers, batch, header)
+    producers.end_offset = end_offset
 
 
 def batches_from(log: Log, offset: int) -> Iterator[tuple[Segment, int, BatchHeader]]:
     """Every batch that ends at or after `offset`, with its segment and position. Blocks."""
-    for segment in log.segments:
+    return _batches(log.segments, offset)
+
+
+def _batches(segments: Sequence[Segment], offset: int) -> Iterator[tuple[Segment, int, BatchHeader]]:
+    for segment in segments:
         if segment.next_offset <= offset:
             continue
         found = segment.locate(offset, blocking=True)

@@ -49,7 +49,14 @@ def load(
     segments, truncated, scanned, rebuilt = _load_segments(
         disk, directory, config, clean, recovery_point, epochs, now_ms
     )
-    if not segments:
+    if segments and segments[-1].next_offset < log_start_offset:
+        # All that a crash left was deleted before it. Offsets below the log start are never given out again.
+        for segment in segments:
+            segment.close()
+        truncated += _remove_segments(disk, directory, [segment.base_offset for segment in segments])
+        segments = []
+    found = bool(segments)
+    if not found:
         segments = [new_segment(disk, directory, log_start_offset, config, now_ms)]
     end_offset = segments[-1].next_offset
     start_offset = min(max(log_start_offset, segments[0].base_offset), end_offset)
@@ -65,8 +72,14 @@ def load(
     )
     epochs.truncate_from_end(end_offset)
     epochs.truncate_from_start(start_offset)
+    if found and clean and not scanned and not epochs.dirty:
+        log.left_in_order()
     _remove_snapshots_above(disk, directory, end_offset)
-    rebuild_producers(log)
+    rebuild_producers(disk, directory, segments, end_offset, log.producers)
+    if epochs.dirty:
+        # The recovery point says that all this was seen to; a scan that starts from it would not find them again.
+        checkpoints.write_epochs(disk, f"{directory}/{checkpoints.LEADER_EPOCH_CHECKPOINT}", epochs.entries)
+        epochs.dirty = False
     return Recovered(log, truncated, scanned, rebuilt)
 
 
@@ -107,6 +120,7 @@ def _load_segments(
     segments: list[Segment] = []
     truncated = scanned = rebuilt = 0
     producers = Producers()
+    scanned_before = False
     epochs_known = bool(epochs.entries)
     for i, base_offset in enumerate(bases):
         segment = Segment(
@@ -118,30 +132,48 @@ def _load_segments(
             created_ms=now_ms,
         )
         following = bases[i + 1] if i + 1 < len(bases) else None
-        beyond_recovery_point = following is None or following > recovery_point
-        trusted = (clean or not beyond_recovery_point) and epochs_known | (segment.size == 0)
+        # One that ends at the recovery point may have been closed while that was reached: its indexes were not synced.
+        settled = clean or (following is not None and following < recovery_point)
+        trusted = settled and (epochs_known or not segment.size)
         if segments and base_offset < segments[-1].next_offset:
             raise CorruptLog(
                 f"{segment.file.path} starts below the end {segments[-1].next_offset} of the segment before it"
             )
         if trusted and _open_trusted(segment, active=following is None):
             segments.append(segment)
+            scanned_before = False
             continue
         if trusted:
             rebuilt += 1
         scanned += segment.size
+        if not scanned_before:
+            rebuild_producers(disk, directory, segments, base_offset, producers)
+            scanned_before = True
         cut = recover_segment(segment, epochs, producers)
+        segment.seal()
         segment.sync_blocking()
         segments.append(segment)
-        if following is not None:
-            segment.seal()
-        if cut:
+        if cut or _lost_its_tail(segment, following, recovery_point, clean, config):
             truncated += cut + _remove_segments(disk, directory, bases[i + 1 :])
             segment.reopen()
             break
-    if segments:
+        if following is None:
+            segment.reopen()
+    if segments and not clean:
         disk.sync_dir(directory)
     return segments, truncated, scanned, rebuilt
+
+
+def _lost_its_tail(
+    segment: Segment, following: int | None, recovery_point: int, clean: bool, config: TopicConfig
+) -> bool:
+    """Whether whole batches are missing before the next segment, which then is not to be reached over a hole.
+
+    A segment begins where the one before it ended. Compaction alone takes batches away there, long after they were synced.
+    """
+    if following is None or clean or config.compact:
+        return False
+    return segment.next_offset < following and following > recovery_point
 
 
 def _open_trusted(segment: Segment, *, active: bool) -> bool:
@@ -186,7 +218,6 @@ def recover_segment(segment: Segment, epochs: LeaderEpochs, producers: Producers
         position += header.size_bytes
     if position < size:
         segment.file.truncate(position)
-    segment.time_index.add_if_later(segment.max_timestamp, segment.offset_of_max_timestamp)
     return size - position
 
 
@@ -202,9 +233,9 @@ def _plausible(header: BatchHeader, segment: Segment, bytes_left: int) -> bool:
 
 
 def _remove_segments(disk: Disk, directory: str, bases: list[int]) -> int:
-    """The bytes that go with the segments after a cut."""
+    """Remove the segments after a cut, the newest first, so that a crash in between leaves no hole; their bytes."""
     removed = 0
-    for base_offset in bases:
+    for base_offset in reversed(bases):
         removed += disk.size(f"{directory}/{names.of_offset(base_offset, names.LOG_SUFFIX)}")
         for suffix in names.SEGMENT_SUFFIXES:
             disk.remove(f"{directory}/{names.of_offset(base_offset, suffix)}")

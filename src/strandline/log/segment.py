@@ -14,7 +14,7 @@ from strandline.log.errors import CorruptLog, NotCached
 from strandline.log.indexes import OffsetIndex, TimeIndex
 from strandline.log.txn_index import TxnIndex
 from strandline.ports import Buffer, Disk
-from strandline.records.header import LOG_OVERHEAD, RECORDS_AT, BatchHeader, read_header
+from strandline.records.header import HEADER, LOG_OVERHEAD, MAGIC, RECORDS_AT, BatchHeader
 
 RELATIVE_OFFSET_MAX = 2**31 - 1
 SCAN_CHUNK_BYTES = 16 * 1024
@@ -105,9 +105,7 @@ class Segment:
         self.time_index.reopen()
 
     def sync_blocking(self) -> None:
-        """Log and indexes on the device."""
-        self.offset_index.write_out()
-        self.time_index.write_out()
+        """Log and indexes of a sealed segment on the device."""
         self.file.sync_blocking()
         for index in (self.offset_index, self.time_index, self.txn_index):
             index.sync_blocking()
@@ -163,9 +161,12 @@ class Segment:
             chunk = self._read(position, SCAN_CHUNK_BYTES, blocking)
             at = 0
             while at + RECORDS_AT <= len(chunk):
-                header = read_header(chunk, at)
-                if header.length < RECORDS_AT - LOG_OVERHEAD or position + at + header.size_bytes > end:
-                    raise CorruptLog(f"{self.file.path} has a bad batch length {header.length} at {position + at}")
+                header = BatchHeader._make(HEADER.unpack_from(chunk, at))
+                length_fits = RECORDS_AT <= header.size_bytes <= end - position - at
+                if header.magic != MAGIC or not length_fits:
+                    raise CorruptLog(
+                        f"{self.file.path} has a batch of magic {header.magic} and length {header.length} at {position + at}"
+                    )
                 yield position + at, header
                 at += header.size_bytes
             position += at
@@ -178,9 +179,8 @@ class Segment:
         self.next_offset = self.base_offset
         self._bytes_since_index = self.file.size - start
         self.indexes_full = self.offset_index.full or self.time_index.full
-        self.first_timestamp = -1
-        if self.file.size >= RECORDS_AT:
-            self.first_timestamp = read_header(self.file.read_blocking(0, RECORDS_AT)).max_timestamp
+        _, first = next(self.batches(), (0, None))
+        self.first_timestamp = -1 if first is None else first.max_timestamp
         for _, header in self.batches(start):
             self.next_offset = header.last_offset + 1
             if header.max_timestamp > self.max_timestamp:
@@ -200,7 +200,6 @@ class Segment:
 
     def mark_deleted(self) -> list[str]:
         """Rename the files so that a restart removes them; the names to remove later."""
-        self.close()
         doomed = []
         for path in self.paths:
             if self._disk.exists(path):
@@ -209,7 +208,6 @@ class Segment:
         return doomed
 
     def remove(self) -> None:
-        self.close()
         for path in self.paths:
             self._disk.remove(path)
 

@@ -53,12 +53,6 @@ class TxnIndex:
         if self._file is not None:
             self._file.truncate(0)
 
-    def seal(self) -> None:
-        pass
-
-    def write_out(self) -> None:
-        pass
-
     def sync_blocking(self) -> None:
         if self._file is not None:
             self._file.sync_blocking()

@@ -28,6 +28,9 @@ from strandline.records.rewrite import recompress
 from strandline.records.validate import validate_records
 
 _NEVER = 2**63 - 1
+DECOMPRESSED_ANYWAY_BYTES = 16 * 1024 * 1024
+DECOMPRESSED_RATIO_MAX = 1024
+"""A batch may decompress to this many times its size beyond the bytes that any may: a few bytes can't claim all our memory."""
 
 
 class Valid(NamedTuple):
@@ -47,6 +50,8 @@ class Valid(NamedTuple):
 def validate(batch: memoryview, config: TopicConfig, now_ms: int) -> Valid:
     """Check a client's batch against the topic's rules; KafkaError says which one it breaks."""
     size = len(batch)
+    if not size:
+        raise KafkaError(ErrorCode.INVALID_RECORD, "exactly one record batch per partition is needed, none came")
     if size < RECORDS_AT:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{size} bytes are too few for a record batch")
     (
@@ -126,10 +131,11 @@ def _check_timestamps(base_timestamp: int, max_timestamp: int, config: TopicConf
 
 def _open(batch: memoryview, codec: int, config: TopicConfig) -> bytearray | memoryview:
     """Look at the records, for topics whose rules ask for it."""
+    bytes_max = min(DECOMPRESSED_BYTES_MAX, DECOMPRESSED_ANYWAY_BYTES + DECOMPRESSED_RATIO_MAX * len(batch))
     if config.compact:
-        validate_records(batch, require_keys=True, max_decompressed_bytes=DECOMPRESSED_BYTES_MAX)
-    if config.compression_type != "producer" and (wanted := CompressionType.parse(config.compression_type)) != codec:
-        recoded = recompress(batch, wanted, _level(wanted, config), max_bytes=DECOMPRESSED_BYTES_MAX)
+        validate_records(batch, require_keys=True, max_decompressed_bytes=bytes_max)
+    if config.compression_type != "producer" and (wanted := _codec(config.compression_type)) != codec:
+        recoded = recompress(batch, wanted, _level(wanted, config), max_bytes=bytes_max)
         if len(recoded) > config.max_message_bytes:
             raise KafkaError(
                 ErrorCode.MESSAGE_TOO_LARGE,
@@ -138,6 +144,10 @@ def _open(batch: memoryview, codec: int, config: TopicConfig) -> bytearray | mem
             )
         return recoded
     return batch
+
+
+def _codec(compression_type: str) -> CompressionType:
+    return CompressionType.NONE if compression_type == "uncompressed" else CompressionType.parse(compression_type)
 
 
 def _level(codec: CompressionType, config: TopicConfig) -> int | None:

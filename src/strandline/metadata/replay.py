@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from strandline.ids import Uuid
 from strandline.metadata import records as r
 from strandline.metadata.image import TOPIC_RESOURCE, BrokerImage, Endpoint, MetadataImage, PartitionImage, TopicImage
 
@@ -22,6 +23,8 @@ class _Draft:
     def __init__(self, image: MetadataImage) -> None:
         self._image = image
         self._touched: dict[str, Any] = {}
+        self._partitions: dict[Uuid, list[PartitionImage]] = {}
+        """Of topics whose partitions are being changed: a list until the end, so that many changes cost no copies."""
 
     def section(self, name: str) -> dict[Any, Any]:
         if name not in self._touched:
@@ -32,7 +35,7 @@ class _Draft:
     def set(self, name: str, value: Any) -> None:
         self._touched[name] = value
 
-    def topic(self, topic_id: bytes) -> TopicImage:
+    def topic(self, topic_id: Uuid) -> TopicImage:
         found: TopicImage = self.section("topics_by_id")[topic_id]
         return found
 
@@ -40,7 +43,25 @@ class _Draft:
         self.section("topics")[topic.name] = topic
         self.section("topics_by_id")[topic.topic_id] = topic
 
+    def partitions(self, topic_id: Uuid) -> list[PartitionImage]:
+        if topic_id not in self._partitions:
+            self._partitions[topic_id] = list(self.topic(topic_id).partitions)
+        return self._partitions[topic_id]
+
+    def settle(self) -> None:
+        """Give the topics their changed partitions."""
+        for topic_id, partitions in self._partitions.items():
+            self.put_topic(replace(self.topic(topic_id), partitions=tuple(partitions)))
+        self._partitions = {}
+
+    def remove_topic(self, topic_id: Uuid) -> TopicImage:
+        self._partitions.pop(topic_id, None)
+        topic: TopicImage = self.section("topics_by_id").pop(topic_id)
+        self.section("topics").pop(topic.name)
+        return topic
+
     def finish(self, end_offset: int, epoch: int) -> MetadataImage:
+        self.settle()
         return replace(self._image, end_offset=end_offset, epoch=epoch, **self._touched)
 
 
@@ -57,13 +78,12 @@ def _apply(draft: _Draft, record: r.MetadataRecord) -> None:
         case r.TopicRecord():
             draft.put_topic(TopicImage(record.name, record.topic_id))
         case r.PartitionRecord():
-            _put_partition(draft, record.topic_id, record.partition_id, _from_record(record))
+            _put_partition(draft.partitions(record.topic_id), record.partition_id, _from_record(record))
         case r.PartitionChangeRecord():
-            before = draft.topic(record.topic_id).partitions[record.partition_id]
-            _put_partition(draft, record.topic_id, record.partition_id, _changed(before, record))
+            partitions = draft.partitions(record.topic_id)
+            partitions[record.partition_id] = _changed(partitions[record.partition_id], record)
         case r.RemoveTopicRecord():
-            topic = draft.section("topics_by_id").pop(record.topic_id)
-            draft.section("topics").pop(topic.name)
+            topic = draft.remove_topic(record.topic_id)
             draft.section("configs").pop((TOPIC_RESOURCE, topic.name), None)
         case r.ConfigRecord():
             _set_config(draft, record)
@@ -123,14 +143,11 @@ def _changed(before: PartitionImage, change: r.PartitionChangeRecord) -> Partiti
     return replace(before, **updates)
 
 
-def _put_partition(draft: _Draft, topic_id: bytes, index: int, partition: PartitionImage) -> None:
-    topic = draft.topic(topic_id)
-    partitions = list(topic.partitions)
+def _put_partition(partitions: list[PartitionImage], index: int, partition: PartitionImage) -> None:
     if index == len(partitions):
         partitions.append(partition)
     else:
         partitions[index] = partition
-    draft.put_topic(replace(topic, partitions=tuple(partitions)))
 
 
 def _set_config(draft: _Draft, record: r.ConfigRecord) -> None:
@@ -173,6 +190,7 @@ def _registration_changed(broker: BrokerImage, record: r.BrokerRegistrationChang
 
 
 def _clear_elr(draft: _Draft, name: str) -> None:
+    draft.settle()
     for topic in list(draft.section("topics").values()):
         if not name or topic.name == name:
             cleared = tuple(replace(partition, elr=(), last_known_elr=()) for partition in topic.partitions)

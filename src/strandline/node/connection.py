@@ -34,6 +34,12 @@ REQUESTS_IN_FLIGHT_MAX = 4096
 WRITE_BUFFER_HIGH_BYTES = 4 * 1024 * 1024
 JOIN_BYTES_MAX = 16 * 1024
 """Replies up to this size are joined into one write."""
+READY_BYTES_MAX = 256 * 1024
+"""Replies leave once so much is ready, even if more requests were read."""
+REPLIES_HELD_BYTES_MAX = 4 * 1024 * 1024
+"""Replies that are ready behind a waiting Produce: with more than this, no further request is handled."""
+LINGER_S = 5.0
+"""How long a connection that ends may take to deliver what was written."""
 
 _SIZE = struct.Struct(">i")
 
@@ -41,11 +47,12 @@ _SIZE = struct.Struct(">i")
 class _Slot:
     """The place of one reply in the order; `buffers` is None until it is there."""
 
-    __slots__ = ("buffers", "later", "request")
+    __slots__ = ("buffers", "later", "request", "size_bytes")
 
     def __init__(self, request: RequestHeader) -> None:
         self.request = request
         self.buffers: list[Buffer] | None = None
+        self.size_bytes = 0
         self.later: Later | asyncio.Task[None] | None = None
 
 
@@ -75,11 +82,14 @@ class Connection(asyncio.BufferedProtocol):
         self._slots: deque[_Slot] = deque()
         self._ready: list[Buffer] = []
         """Replies that may leave with the next write: nothing that is not there yet comes before them."""
+        self._ready_bytes = self._held_bytes = 0
         self._context: RequestContext | None = None
         self._barrier: _Slot | None = None
         self._handling = False
         self._reading_paused = self._writing_paused = False
         self._transport: asyncio.Transport | None = None
+        self._linger: asyncio.TimerHandle | None = None
+        """Set once the connection ends: nothing is handled any more."""
         self._loop = asyncio.get_running_loop()
         self.peer = "?"
         self.last_active = self._loop.time()
@@ -95,12 +105,20 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
+        if self._linger is not None:
+            self._linger.cancel()
         self._owner.closed(self)
-        for slot in self._slots:
+        self._forget_requests()
+
+    def _forget_requests(self) -> None:
+        """Nobody will get the replies: stop what waits for them."""
+        slots, self._slots = self._slots, deque()
+        self._barrier = None
+        self._held_bytes = 0
+        self._start = self._end = 0
+        for slot in slots:
             if slot.later is not None:
                 slot.later.cancel()
-        self._slots.clear()
-        self._barrier = None
 
     def get_buffer(self, size_hint: int) -> memoryview:
         if self._start == self._end:
@@ -109,16 +127,17 @@ class Connection(asyncio.BufferedProtocol):
                 self._replace_buffer(READ_BUFFER_BYTES)
         held = self._end - self._start
         needed = 4 + _SIZE.unpack_from(self._buffer, self._start)[0] if held >= 4 else 4
-        if self._start + needed > len(self._buffer) or self._end == len(self._buffer):
+        if self._end == len(self._buffer) or (self._start and self._start + needed > len(self._buffer)):
             self._make_room(held, needed)
         return self._view[self._end :]
 
     def _make_room(self, held: int, needed: int) -> None:
-        if held == len(self._buffer) or needed > len(self._buffer):
-            self._replace_buffer(max(min(needed, max(2 * len(self._buffer), GROW_BYTES)), held) + SLACK_BYTES)
-        else:
+        """Move what is held to the front. Only a buffer that is full of it grows: a size alone gets nobody memory."""
+        if held < len(self._buffer):
             self._view[:held] = self._view[self._start : self._end]
             self._start, self._end = 0, held
+        else:
+            self._replace_buffer(max(min(needed, max(2 * held, GROW_BYTES)), held) + SLACK_BYTES)
 
     def _replace_buffer(self, size: int) -> None:
         held = self._end - self._start
@@ -147,12 +166,20 @@ class Connection(asyncio.BufferedProtocol):
         self._go_on()
 
     def close(self) -> None:
-        if self._transport is not None:
+        """End the connection; what was written may still leave, for a while."""
+        if self._transport is not None and self._linger is None:
+            self._linger = self._loop.call_later(LINGER_S, self._transport.abort)
             self._transport.close()
 
     def abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()
+
+    def _give_up(self) -> None:
+        """End the connection because of a request: replies to those before it still leave, nothing else is handled."""
+        self._send_ready()
+        self._forget_requests()
+        self.close()
 
     @property
     def is_idle(self) -> bool:
@@ -162,11 +189,20 @@ class Connection(asyncio.BufferedProtocol):
 
     def _is_held(self) -> bool:
         """Nothing more is handled for now."""
-        return self._barrier is not None or self._writing_paused or len(self._slots) >= REQUESTS_IN_FLIGHT_MAX
+        return (
+            self._barrier is not None
+            or self._writing_paused
+            or len(self._slots) >= REQUESTS_IN_FLIGHT_MAX
+            or self._held_bytes > REPLIES_HELD_BYTES_MAX
+        )
+
+    def _is_full(self) -> bool:
+        """Too much waits behind a Produce."""
+        return len(self._slots) >= REQUESTS_IN_FLIGHT_MAX or self._held_bytes > REPLIES_HELD_BYTES_MAX
 
     def _go_on(self) -> None:
         """What held the requests up is gone."""
-        if self._transport is None or self._handling:
+        if self._transport is None or self._handling or self._linger is not None:
             return
         self._handle_frames()
         if self._reading_paused and not self._is_held() and self._transport is not None:
@@ -183,14 +219,14 @@ class Connection(asyncio.BufferedProtocol):
                     self._owner.refused(
                         self, f"a frame of {size} bytes (socket.request.max.bytes is {self._frame_bytes_max})"
                     )
-                    self.abort()
+                    self._give_up()
                     return
                 frame_at = self._start + 4
                 if self._end - frame_at < size:
                     break
                 self._start = frame_at + size
                 if not self._handle(self._view[frame_at : self._start]):
-                    self.abort()
+                    self._give_up()
                     return
         finally:
             self._handling = False
@@ -218,13 +254,14 @@ class Connection(asyncio.BufferedProtocol):
                 frame if api.raw else decode_request(request.api_key, request.api_version, frame, request.body_position)
             )
             outcome = api.handle(body, context, request.body_position) if api.raw else api.handle(body, context)
+            self._take(request, outcome)
         except MalformedRequest as error:
             self._owner.refused(self, str(error))
             return False
         except Exception as error:
             self._owner.failed(self, error)
             return False
-        return self._take(request, outcome)
+        return True
 
     def _new_context(self, request: RequestHeader) -> RequestContext:
         self._context = RequestContext(
@@ -241,21 +278,23 @@ class Connection(asyncio.BufferedProtocol):
     def _refuse_version(self, request: RequestHeader, api: Api) -> bool:
         if request.api_key == API_VERSIONS:
             # Whatever a client speaks, it understands this answer in version 0, and learns what we speak.
-            slot = _Slot(request._replace(api_version=0))
-            self._slots.append(slot)
-            slot.buffers = self._framed(slot.request, encode_response(API_VERSIONS, 0, unsupported_version()))
+            self._take(request._replace(api_version=0), encode_response(API_VERSIONS, 0, unsupported_version()))
             return True
         self._owner.refused(
             self, f"{api.name} version {request.api_version}, we serve {api.versions[0]}-{api.versions[-1]}"
         )
         return False
 
-    def _take(self, request: RequestHeader, outcome: Any) -> bool:
+    def _take(self, request: RequestHeader, outcome: Any) -> None:
         if outcome is None:
-            return True
+            return
         if not self._slots and isinstance(outcome, (bytes, list)):
-            self._ready += self._framed(request, outcome)
-            return True
+            framed = self._framed(request, outcome)
+            self._ready += framed
+            self._ready_bytes += len(framed[0]) if len(framed) == 1 else sum(map(len, framed))
+            if self._ready_bytes > READY_BYTES_MAX:
+                self._send_ready()
+            return
         slot = _Slot(request)
         self._slots.append(slot)
         if isinstance(outcome, Later):
@@ -269,33 +308,47 @@ class Connection(asyncio.BufferedProtocol):
             slot.later = self._loop.create_task(self._await(slot, cast(Coroutine[Any, Any, Any], outcome)))
         else:
             self._deliver(slot, outcome)
-        return True
 
     async def _await(self, slot: _Slot, outcome: Coroutine[Any, Any, Any]) -> None:
         try:
             reply = await outcome
         except Exception as error:
-            self._owner.failed(self, error)
-            self.abort()
-            return
+            reply = error
         self._deliver(slot, reply)
 
     def _deliver(self, slot: _Slot, reply: Any) -> None:
-        """A reply is there: it may leave once those before it have."""
-        if self._transport is None:
+        """A reply is there, or the error that took its place. Raises nothing: whoever completed it has no part in this."""
+        if self._transport is None or self._linger is not None:
             return
+        try:
+            self._put(slot, reply)
+        except Exception as error:
+            self._owner.failed(self, error)
+            self._give_up()
+
+    def _put(self, slot: _Slot, reply: Any) -> None:
+        """Put a reply in its place: it may leave once those before it have."""
+        if isinstance(reply, Exception):
+            raise reply
         request = slot.request
         if not isinstance(reply, (bytes, bytearray, list)):
             reply = encode_response(request.api_key, request.api_version, reply)
         slot.buffers = self._framed(request, reply)
+        slot.size_bytes = sum(map(len, slot.buffers))
         slot.later = None
+        self._held_bytes += slot.size_bytes
         released = self._barrier is slot
         if released:
             self._barrier = None
         if not self._handling:
             self._send_ready()
             if released:
-                self._go_on()
+                self._go_on_soon()
+
+    def _go_on_soon(self) -> None:
+        """Not at once: it may be another connection's append that is just waking us, and its turn comes first."""
+        if self._end - self._start >= 4 or self._reading_paused:
+            self._loop.call_soon(self._go_on)
 
     @staticmethod
     def _framed(request: RequestHeader, body: Buffer | list[Buffer]) -> list[Buffer]:
@@ -306,18 +359,21 @@ class Connection(asyncio.BufferedProtocol):
 
     def _send_ready(self) -> None:
         slots, buffers = self._slots, self._ready
-        was_full = len(slots) >= REQUESTS_IN_FLIGHT_MAX
-        while slots and (ready := slots[0].buffers) is not None:
-            buffers += ready
-            slots.popleft()
+        if slots:
+            was_full = self._is_full()
+            while slots and (ready := slots[0].buffers) is not None:
+                buffers += ready
+                self._ready_bytes += slots[0].size_bytes
+                self._held_bytes -= slots[0].size_bytes
+                slots.popleft()
+            if was_full and not self._is_full():
+                self._go_on_soon()
         if not buffers or self._transport is None:
             return
-        self._ready = []
+        size_bytes, self._ready_bytes, self._ready = self._ready_bytes, 0, []
         if len(buffers) == 1:
             self._transport.write(buffers[0])
-        elif sum(map(len, buffers)) <= JOIN_BYTES_MAX:
+        elif size_bytes <= JOIN_BYTES_MAX:
             self._transport.write(b"".join(buffers))
         else:
             self._transport.writelines(buffers)
-        if was_full:
-            self._go_on()

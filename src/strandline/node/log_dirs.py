@@ -52,7 +52,7 @@ def format_dirs(
                     "name another log dir, or remove this one"
                 )
             continue
-        disk.mkdir(path)
+        _make_dir(disk, path)
         lines = [
             f"node.id={node_id}",
             f"directory.id={Uuid.draw(randomness)}",
@@ -62,6 +62,15 @@ def format_dirs(
         disk.write_file(f"{path}/{META_PROPERTIES}", "\n".join(["#", *lines, ""]).encode())
         formatted.append(path)
     return formatted
+
+
+def _make_dir(disk: Disk, path: str) -> None:
+    """A directory whose name is on the device, and the names of those above it that had to be made."""
+    parent = path.rpartition("/")[0] or "/"
+    if path not in ("", "/") and not disk.is_dir(path):
+        _make_dir(disk, parent)
+        disk.mkdir(path)
+        disk.sync_dir(parent)
 
 
 def _read_meta(disk: Disk, path: str) -> dict[str, str]:

@@ -15,7 +15,8 @@ from strandline.log.errors import CorruptLog
 from strandline.node.replicas import Logger, Replicas
 from strandline.ports import Clock, Disk
 
-TICK_S = 1.0
+TICK_MS = 1000
+"""How often to look where no setting says it."""
 FOREVER_MS = 2**63 - 1
 
 
@@ -34,21 +35,26 @@ class Maintenance:
             config.log_flush_offset_checkpoint_interval_ms,
             config.log_flush_start_offset_checkpoint_interval_ms,
         )
+        flush_ms = config.log_flush_scheduler_interval_ms
+        delay_ms = config.log_initial_task_delay_ms
         return [
-            self._every(config.log_retention_check_interval_ms / 1000, self.delete_old_segments),
-            self._every(checkpoint_ms / 1000, self.write_checkpoints),
-            self._every(TICK_S, self.flush_by_time),
-            self._every(TICK_S, self._replicas.remove_doomed),
-            self._every(config.producer_id_expiration_check_interval_ms / 1000, self.forget_producers),
+            self._every(config.log_retention_check_interval_ms, self.delete_old_segments, delay_ms),
+            self._every(checkpoint_ms, self.write_checkpoints),
+            self._every(TICK_MS if flush_ms == FOREVER_MS else flush_ms, self.flush_by_time),
+            self._every(TICK_MS, self._replicas.remove_doomed),
+            self._every(config.producer_id_expiration_check_interval_ms, self.forget_producers),
         ]
 
-    async def _every(self, interval_s: float, job: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def _every(
+        self, interval_ms: int, job: Callable[[], Coroutine[Any, Any, None]], first_ms: int | None = None
+    ) -> None:
+        await asyncio.sleep((interval_ms if first_ms is None else first_ms) / 1000)
         while True:
-            await asyncio.sleep(interval_s)
             try:
                 await job()
             except OSError as error:
                 self._logger.error("regular work failed", job=job.__name__, error=str(error))
+            await asyncio.sleep(interval_ms / 1000)
 
     async def delete_old_segments(self) -> None:
         """Retention by time, by size, and below the log start."""

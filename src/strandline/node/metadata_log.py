@@ -76,6 +76,7 @@ class MetadataLog:
 
     def _load(self, config: TopicConfig, clean: bool) -> None:
         recovered = load(self._disk, self._directory, config, clean=clean, now_ms=self._clock.wall_ms())
+        self._disk.sync_dir(self._directory.rpartition("/")[0])
         self._log = recovered.log
         metadata = f"{self._directory}/{checkpoints.PARTITION_METADATA}"
         if not self._disk.exists(metadata):

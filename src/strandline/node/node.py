@@ -12,14 +12,15 @@ from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any
 
+from strandline.api.api_versions import SUPPORTED_FEATURES
 from strandline.api.context import Broker
 from strandline.api.fetch_sessions import FetchSessions
+from strandline.api.topic_bytes import TopicBytes
 from strandline.config.node import NodeConfig
 from strandline.controller import producer_ids
+from strandline.controller.brokers import Registration, register_alone
 from strandline.ids import Uuid
-from strandline.metadata import records as r
-from strandline.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, MetadataImage
-from strandline.metadata.records import METADATA_VERSION_4_3, METADATA_VERSION_MIN, MetadataRecord
+from strandline.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, Endpoint, MetadataImage
 from strandline.node.listener import Listener
 from strandline.node.log_dirs import open_dirs
 from strandline.node.maintenance import Maintenance
@@ -28,7 +29,6 @@ from strandline.node.replicas import Logger, Replicas, directory_ids
 from strandline.ports import Clock, Disk
 
 SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
-UNFENCE = -1
 
 
 class NodeFailed(Exception):
@@ -98,6 +98,7 @@ class Node:
             clock=self._clock,
             randomness=self._randomness,
             fetch_sessions=FetchSessions(slots, self._randomness),
+            topic_bytes=TopicBytes(),
             image=lambda: self.metadata.committed,
             decide=self.metadata.decide,
             partitions=self.replicas.partitions,
@@ -109,43 +110,24 @@ class Node:
 
     async def _register(self) -> None:
         """Tell the cluster who and where we are; with one node, that is all it takes to be unfenced."""
-        end_points = tuple(
-            r.BrokerEndpoint(
-                name=listener.config.name,
-                host=listener.config.advertised_host,
-                port=listener.config.advertised_port or listener.port,
-                security_protocol=SECURITY_PROTOCOLS[listener.config.protocol],
-            )
-            for listener in self.listeners
-            if not listener.config.controller
+        wanted = Registration(
+            self.config.node_id,
+            Uuid.draw(self._randomness),
+            [
+                Endpoint(
+                    listener.config.name,
+                    listener.config.advertised_host,
+                    listener.config.advertised_port or listener.port,
+                    SECURITY_PROTOCOLS[listener.config.protocol],
+                )
+                for listener in self.listeners
+                if not listener.config.controller
+            ],
+            SUPPORTED_FEATURES,
+            directory_ids(self.replicas.log_dirs),
+            self.config.broker_rack,
         )
-        incarnation_id = Uuid.draw(self._randomness)
-        features = (
-            r.BrokerFeature(
-                name="metadata.version",
-                min_supported_version=METADATA_VERSION_MIN,
-                max_supported_version=METADATA_VERSION_4_3,
-            ),
-        )
-
-        def register(image: MetadataImage) -> tuple[list[MetadataRecord], int]:
-            epoch = image.end_offset
-            registration = r.RegisterBrokerRecord(
-                broker_id=self.config.node_id,
-                incarnation_id=incarnation_id,
-                broker_epoch=epoch,
-                end_points=end_points,
-                features=features,
-                rack=self.config.broker_rack,
-                fenced=True,
-                log_dirs=directory_ids(self.replicas.log_dirs),
-            )
-            unfence = r.BrokerRegistrationChangeRecord(
-                broker_id=self.config.node_id, broker_epoch=epoch, fenced=UNFENCE
-            )
-            return [registration, unfence], epoch
-
-        self.broker_epoch = await self.metadata.decide(register)
+        self.broker_epoch = await self.metadata.decide(lambda image: register_alone(image, wanted))
 
     async def _apply(self, image: MetadataImage) -> None:
         """Do what a newly committed image asks of this node."""

@@ -73,9 +73,18 @@ class Replicas:
                 self._drop(topic)
         changed = [topic for name, topic in image.topics.items() if before.topics.get(name) is not topic]
         if changed:
+            self._follow(changed)
             await self._open([(topic, index) for topic in changed for index in self._local(topic)])
         if before.configs is not image.configs:
             self._reconfigure(before, image)
+
+    def _follow(self, topics: list[TopicImage]) -> None:
+        """Partitions that are open already learn what the controller decided about them."""
+        for topic in topics:
+            for index, state in enumerate(topic.partitions):
+                partition = self.partitions.get((topic.name, index))
+                if partition is not None and state.leader_epoch != partition.leader_epoch:
+                    partition.lead(state.leader_epoch)
 
     def _local(self, topic: TopicImage) -> list[int]:
         """The partitions of a topic that belong here and are not open yet."""
@@ -103,12 +112,22 @@ class Replicas:
 
     async def _open(self, wanted: list[tuple[TopicImage, int]]) -> None:
         places = [(topic, index, self._place(topic.name, index)) for topic, index in wanted]
-        opened = await self._disk.offload(lambda: [self._load(*place) for place in places])
+        opened = await self._disk.offload(lambda: self._load_all(places))
         for (topic, index, log_dir), result in zip(places, opened, strict=True):
             if isinstance(result, OSError):
                 self._dir_failed(log_dir, result)
             else:
                 self._host(topic, index, log_dir, result)
+
+    def _load_all(self, places: list[tuple[TopicImage, int, LogDir]]) -> list[Recovered | OSError]:
+        """Open or create logs; a new directory is on the device before anybody is told of it. Blocks."""
+        opened = [self._load(*place) for place in places]
+        for path in dict.fromkeys(log_dir.path for _, _, log_dir in places):
+            try:
+                self._disk.sync_dir(path)
+            except OSError as error:
+                opened = [error if place[2].path == path else one for place, one in zip(places, opened, strict=True)]
+        return opened
 
     def _load(self, topic: TopicImage, index: int, log_dir: LogDir) -> Recovered | OSError:
         """Open or create one log. Blocks; runs beside the event loop."""

@@ -52,6 +52,12 @@ class Partition:
         self._new_bytes = 0
         log.epochs.assign(leader_epoch, log.log_end_offset)
 
+    def lead(self, leader_epoch: int) -> None:
+        """Lead in a new epoch, which begins at the log end even while it has no record (rule A12)."""
+        assert leader_epoch > self.leader_epoch, f"{self}: leader epoch {leader_epoch} after {self.leader_epoch}"
+        self.leader_epoch = leader_epoch
+        self.log.epochs.assign(leader_epoch, self.log.log_end_offset)
+
     def __repr__(self) -> str:
         return f"{self.topic}-{self.index}"
 

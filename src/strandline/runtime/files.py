@@ -20,6 +20,8 @@ from collections.abc import Awaitable, Callable
 from strandline.ports import Buffer
 
 RWF_NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
+COPIED_BYTES_MAX = 64 * 1024
+"""Up to this size it is cheaper to read into a buffer and copy it than to probe the cache first."""
 PROBE_STRIDE_BYTES = 256 * 1024
 _PROBE = (bytearray(1),)
 _NOT_SUPPORTED = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
@@ -67,7 +69,22 @@ class RealFile:
             size = left
         if not self._nowait:
             return self._read_all(fd, position, size)
+        if size <= COPIED_BYTES_MAX:
+            return self._read_nowait(fd, position, size)
         return self._read_all(fd, position, size) if self._is_cached(fd, position, position + size) else None
+
+    def _read_nowait(self, fd: int, position: int, size: int) -> bytes | None:
+        buffer = bytearray(size)
+        try:
+            count = os.preadv(fd, (buffer,), position, RWF_NOWAIT)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            if error.errno not in _NOT_SUPPORTED:
+                raise
+            self._nowait = False  # tmpfs and some overlays: what they hold is in memory anyway
+            return self._read_all(fd, position, size)
+        return bytes(buffer) if count == size else None
 
     def _is_cached(self, fd: int, start: int, end: int) -> bool:
         """Whether a byte every here and there can be had without waiting. The cache holds long runs, so the rest can too."""
@@ -80,7 +97,7 @@ class RealFile:
         except OSError as error:
             if error.errno not in _NOT_SUPPORTED:
                 raise
-            self._nowait = False  # tmpfs and some overlays: what they hold is in memory anyway
+            self._nowait = False
         return True
 
     def read_blocking(self, position: int, size: int) -> bytes:

@@ -144,7 +144,9 @@ async def _until_stopped(node: Node, stop: asyncio.Task[bool]) -> None:
         async with asyncio.timeout(STOP_TIMEOUT_S):
             await node.stop()
     except TimeoutError:
-        raise ServerError(f"node {node.config.node_id} did not stop within {STOP_TIMEOUT_S:.0f} s; left as it is") from None
+        raise ServerError(
+            f"node {node.config.node_id} did not stop within {STOP_TIMEOUT_S:.0f} s; left as it is"
+        ) from None
     if isinstance(reason, NodeFailed):
         raise ServerError(f"node {node.config.node_id} cannot go on: {reason}")
     if reason is not None:

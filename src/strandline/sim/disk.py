@@ -11,6 +11,7 @@ bytes it should have covered never become durable.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import errno
 import random
 from collections.abc import Callable, Sequence
@@ -231,14 +232,14 @@ class SimDisk:
         marks = {inode: inode.begin_sync() for inode in self._dirty}
         horizon = _Work(marks, self._names.changes)
         done: asyncio.Future[T] = self._loop.create_future()
-        process = NODE.get(self._loop.outside)
+        process, context = NODE.get(self._loop.outside), contextvars.copy_context()
 
         def run(_: None) -> None:
             if process.state is State.PAUSED:  # a stopped process has no running threads either
                 self._loop.schedule(self._loop.time() + self.offload_s[1], run)
                 return
             if process.state is not State.DEAD:
-                self._run_work(work, horizon, done)
+                self._run_work(lambda: context.run(work), horizon, done)
             for inode, mark in marks.items():
                 inode.marks.pop(mark, None)
 

@@ -23,7 +23,7 @@ from strandline.sim.pipe import END_OF_STREAM, RESET, Pipe
 READ_BYTES_MAX = 1 << 18
 SIZE_HINT = 1 << 16
 HIGH_WATER_BYTES = 1 << 16
-_POISON = b"\xdb" * (1 << 20)
+_POISON = memoryview(b"\xdb" * (1 << 20))
 
 
 def poison(view: memoryview | bytearray) -> None:

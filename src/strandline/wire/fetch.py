@@ -14,14 +14,19 @@ from strandline.ports import Buffer
 from strandline.wire.errors import MalformedRequest
 from strandline.wire.headers import TAGS_MAX, skip_tagged_fields
 from strandline.wire.primitives import encode_unsigned_varint as uvarint
+from strandline.wire.primitives import skip_tag
 
 KEY, VERSIONS = 1, range(4, 19)
 FLEXIBLE_SINCE = 12
 TOPIC_ID_SINCE = 13
 SESSION_SINCE = 7
+REPLICA_STATE_SINCE = 15
+ENTRIES_MAX = 200_000
+"""Topics and partitions in one request, forgotten ones included: some 64 MiB of Python objects at the worst."""
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
+_REPLICA_STATE = struct.Struct(">iq")
 
 
 class FetchPartition(NamedTuple):
@@ -84,12 +89,13 @@ _HEAD_15 = struct.Struct(">iiibii")
 class _Frame:
     """A place in the frame; every size is checked against what is left."""
 
-    __slots__ = ("at", "flexible", "frame")
+    __slots__ = ("at", "entries_left", "flexible", "frame")
 
     def __init__(self, frame: memoryview, at: int, flexible: bool) -> None:
         self.frame = frame
         self.at = at
         self.flexible = flexible
+        self.entries_left = ENTRIES_MAX
 
     def take(self, fields: struct.Struct) -> tuple[int, ...]:
         values = fields.unpack_from(self.frame, self.at)
@@ -115,27 +121,27 @@ class _Frame:
 
     def count(self) -> int:
         count = self.size() if self.flexible else self._fits(self.take(_INT32)[0])
-        return max(count, 0)
+        self.entries_left -= count
+        if count < 0 or self.entries_left < 0:
+            raise MalformedRequest(f"Fetch: an array of {count}, or more than {ENTRIES_MAX} topics and partitions")
+        return count
 
     def _fits(self, size: int) -> int:
         if size > len(self.frame) - self.at:
             raise MalformedRequest(f"Fetch: a size of {size}, but {len(self.frame) - self.at} bytes are left")
         return size
 
-    def text(self) -> str | None:
+    def text(self) -> str:
         size = self.size() if self.flexible else self._fits(self.take(_INT16)[0])
         if size < 0:
-            return None
+            raise MalformedRequest("Fetch: null where a text must be")
         text = str(self.frame[self.at : self.at + size], "utf-8")
         self.at += size
         return text
 
     def topic(self, by_id: bool) -> str | bytes:
         if not by_id:
-            name = self.text()
-            if name is None:
-                raise MalformedRequest("Fetch: a topic without a name")
-            return name
+            return self.text()
         self._fits(16)
         topic_id = bytes(self.frame[self.at : self.at + 16])
         self.at += 16
@@ -168,10 +174,10 @@ def _parse(version: int, f: _Frame) -> FetchRequest:
             topic = f.topic(version >= TOPIC_ID_SINCE)
             forgotten.append((topic, [f.take(_INT32)[0] for _ in range(f.count())]))
             f.skip_tags()
-    rack_id = (f.text() or "") if version >= 11 else ""
+    rack_id = f.text() if version >= 11 else ""
     cluster_id = None
     if f.flexible:
-        cluster_id, replica_id, replica_epoch = _parse_tags(f, replica_id)
+        cluster_id, replica_id, replica_epoch = _parse_tags(version, f, replica_id)
     return FetchRequest(
         replica_id,
         replica_epoch,
@@ -208,7 +214,7 @@ def _parse_topic(version: int, f: _Frame) -> tuple[str | bytes, list[FetchPartit
     return topic, partitions
 
 
-def _parse_tags(f: _Frame, replica_id: int) -> tuple[str | None, int, int]:
+def _parse_tags(version: int, f: _Frame, replica_id: int) -> tuple[str | None, int, int]:
     cluster_id, replica_epoch, last_tag = None, -1, -1
     count = f.varint()
     if count > TAGS_MAX:
@@ -219,11 +225,16 @@ def _parse_tags(f: _Frame, replica_id: int) -> tuple[str | None, int, int]:
             raise MalformedRequest(f"Fetch: tag {tag} of {size} bytes is out of order or out of the frame")
         last_tag, end = tag, f.at + size
         if tag == 0:
-            cluster_id = f.text()
-        elif tag == 1:
-            (replica_id,) = f.take(_INT32)
-            (replica_epoch,) = f.take(struct.Struct(">q"))
-        f.at = end
+            size = f.size()
+            cluster_id = None if size < 0 else str(f.frame[f.at : f.at + size], "utf-8")
+            f.at += max(size, 0)
+        elif tag == 1 and version >= REPLICA_STATE_SINCE:
+            replica_id, replica_epoch = f.take(_REPLICA_STATE)
+            f.skip_tags()
+        else:
+            f.at = skip_tag(tag, f.at, end)
+        if f.at != end:
+            raise MalformedRequest(f"Fetch: tag {tag} has {size} bytes, its value has {f.at - end} more")
     return cluster_id, replica_id, replica_epoch
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from strandline.wire.errors import MalformedRequest
 from strandline.wire.headers import skip_tagged_fields
@@ -17,6 +17,8 @@ from strandline.wire.primitives import encode_unsigned_varint as uvarint
 KEY, VERSIONS = 0, range(3, 14)
 FLEXIBLE_SINCE = 9
 TOPIC_ID_SINCE = 13
+ENTRIES_MAX = 100_000
+"""Topics and partitions in one request: some 32 MiB of Python objects at the worst."""
 
 _ACKS_TIMEOUT = struct.Struct(">hi")
 _INT16 = struct.Struct(">h")
@@ -63,6 +65,9 @@ def _parse_flexible(version: int, frame: memoryview, position: int) -> ProduceRe
         position += size
     acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(frame, position)
     topic_count, position = _compact_size(frame, position + 6)
+    entries_left = ENTRIES_MAX - topic_count
+    if not 0 <= entries_left <= ENTRIES_MAX:
+        _refuse_count(topic_count)
     topics: list[TopicData] = []
     for _ in range(topic_count):
         topic: str | bytes
@@ -74,12 +79,17 @@ def _parse_flexible(version: int, frame: memoryview, position: int) -> ProduceRe
             position += 1
             if size >= 0x7F:
                 size, position = _compact_size(frame, position - 1)
+            elif size < 0:
+                raise MalformedRequest("Produce: a topic without a name")
             topic = str(frame[position : position + size], "utf-8")
             position += size
         partition_count = frame[position] - 1
         position += 1
         if partition_count >= 0x7F:
             partition_count, position = _compact_size(frame, position - 1)
+        entries_left -= partition_count
+        if partition_count < 0 or entries_left < 0:
+            _refuse_count(partition_count)
         partitions: list[PartitionData] = []
         for _ in range(partition_count):
             (index,) = _INT32.unpack_from(frame, position)
@@ -121,7 +131,8 @@ def _parse_plain(frame: memoryview, position: int) -> ProduceRequest:
         transactional_id = str(frame[position : position + size], "utf-8")
         position += size
     acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(frame, position)
-    topic_count, position = _count(frame, position + 6)
+    topic_count, position = _count(frame, position + 6, ENTRIES_MAX)
+    entries_left = ENTRIES_MAX - topic_count
     topics: list[TopicData] = []
     for _ in range(topic_count):
         (size,) = _INT16.unpack_from(frame, position)
@@ -129,7 +140,8 @@ def _parse_plain(frame: memoryview, position: int) -> ProduceRequest:
         if size < 0 or size > len(frame) - position:
             raise MalformedRequest(f"Produce: a topic name of {size} bytes")
         topic = str(frame[position : position + size], "utf-8")
-        partition_count, position = _count(frame, position + size)
+        partition_count, position = _count(frame, position + size, entries_left)
+        entries_left -= partition_count
         partitions: list[PartitionData] = []
         for _ in range(partition_count):
             index, size = _INDEX_SIZE.unpack_from(frame, position)
@@ -142,12 +154,18 @@ def _parse_plain(frame: memoryview, position: int) -> ProduceRequest:
     return ProduceRequest(transactional_id, acks, timeout_ms, topics)
 
 
-def _count(frame: memoryview, position: int) -> tuple[int, int]:
+def _count(frame: memoryview, position: int, entries_left: int) -> tuple[int, int]:
     (count,) = _INT32.unpack_from(frame, position)
     position += 4
-    if not 0 <= count <= len(frame) - position:
-        raise MalformedRequest(f"Produce: an array of {count}, but {len(frame) - position} bytes are left")
+    if not 0 <= count <= min(len(frame) - position, entries_left):
+        _refuse_count(count)
     return count, position
+
+
+def _refuse_count(count: int) -> NoReturn:
+    raise MalformedRequest(
+        f"Produce: an array of {count} does not fit the frame, or {ENTRIES_MAX} topics and partitions"
+    )
 
 
 _PLAIN_3 = struct.Struct(">ihqq")

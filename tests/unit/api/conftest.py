@@ -14,6 +14,7 @@ import pytest
 
 from strandline.api.context import Broker, RequestContext
 from strandline.api.fetch_sessions import FetchSessions
+from strandline.api.topic_bytes import TopicBytes
 from strandline.config.node import NodeConfig
 from strandline.config.properties import of
 from strandline.controller.producer_ids import allocate
@@ -84,6 +85,7 @@ class TestBroker:
             clock=self.clock,
             randomness=self.randomness,
             fetch_sessions=FetchSessions(10, self.randomness),
+            topic_bytes=TopicBytes(),
             image=lambda: self.image,
             decide=self._decide,
             partitions={},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from strandline.api import metadata
@@ -124,6 +126,13 @@ async def test_a_topic_that_is_asked_for_comes_into_being_and_is_told_at_once(br
     assert by_name["bad name"].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert by_name["__transaction_state"].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert list(broker.image.topics) == ["new"]
+
+
+async def test_two_who_ask_for_a_topic_at_once_both_get_it(broker):
+    one, two = await asyncio.gather(*(broker.call(metadata, 9, topics=named("new")) for _ in range(2)))
+    assert one == two
+    assert one.topics[0].error_code == 0
+    assert len([record for record in broker.committed if isinstance(record, r.TopicRecord)]) == 1
 
 
 async def test_creation_follows_the_brokers_configuration(make_broker):

@@ -181,3 +181,19 @@ def test_a_bit_rots_in_memory_and_on_the_device(world: World) -> None:
     assert sum(damaged) == damaged[position]
     world.node("n1").power_loss()
     assert disk.read_file("/data/a") == damaged
+
+
+def test_a_lock_taken_in_offloaded_work_ends_with_the_process_that_asked_for_it() -> None:
+    with World(7) as world:
+        node = world.node("a")
+
+        async def take() -> None:
+            await node.disk.offload(lambda: node.disk.lock("/lock"))
+
+        async def story() -> None:
+            await node.spawn(take())
+            node.kill()
+            node.restart()
+            await node.spawn(take())
+
+        world.run(story())

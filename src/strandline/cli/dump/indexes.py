@@ -101,7 +101,9 @@ def dump_time_index(path: str, sanity_only: bool, verify_only: bool, findings: F
         yield f"{path} passed sanity check."
         return
     log_path, name = _beside(path, names.LOG_SUFFIX), os.path.abspath(path)
-    offsets = [entry for i, entry in enumerate(_entries(_beside(path, names.INDEX_SUFFIX), OFFSET_ENTRY)) if i == 0 or entry[0]]
+    offsets = [
+        entry for i, entry in enumerate(_entries(_beside(path, names.INDEX_SUFFIX), OFFSET_ENTRY)) if i == 0 or entry[0]
+    ]
     last_timestamp = -1
     with open(log_path, "rb") as file:
         size = os.fstat(file.fileno()).st_size

@@ -6,6 +6,7 @@ Always true: bytes that are no complete batch at the end of a file are counted a
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, NamedTuple
 
@@ -18,6 +19,7 @@ from strandline.records.control import ControlRecordType, read_control_type, rea
 from strandline.records.errors import CorruptRecord
 from strandline.records.header import BatchHeader, check_magic, crc_valid
 from strandline.records.record import Record
+from strandline.wire.errors import MalformedRequest
 
 INDENT = "|"
 WHOLE_FILE = 0x7FFF_FFFF
@@ -28,6 +30,9 @@ _CONTROL_MESSAGES = {
     ControlRecordType.KRAFT_VERSION: (" KRaftVersion ", "KRaftVersionRecord"),
     ControlRecordType.KRAFT_VOTERS: (" KRaftVoters ", "VotersRecord"),
 }
+
+_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
+_REPLACEMENT = "\ufffd".encode()
 
 Show = Callable[[Record], tuple[str | None, str | None]]
 """What is shown of a record's key and value; None shows nothing."""
@@ -51,16 +56,20 @@ def as_text(record: Record) -> tuple[str | None, str | None]:
 
 
 def _text(data: bytes | None) -> str | None:
-    return None if data is None else data.decode(errors="replace")
+    """UTF-8, and what is none replaced as Java replaces it: an encoded surrogate counts as one fault, not as three."""
+    if data is None:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return _SURROGATE.sub(_REPLACEMENT, data).decode(errors="replace")
 
 
 def as_metadata(record: Record) -> tuple[str | None, str | None]:
     """Values as records of `__cluster_metadata`, which have no keys."""
     try:
         return None, kafka_json.of_metadata_record(record.value)
-    except CorruptRecord as error:
-        return None, f"Error at {record.offset}, skipping. {error}"
-    except ValueError as error:
+    except MalformedRequest as error:
         return None, f"Error at {record.offset}, skipping. {error}"
 
 
@@ -104,7 +113,9 @@ def batches(file: BinaryIO, path: str, position: int, end: int) -> Iterator[tupl
         head = file.read(min(layout.RECORDS_AT, end - position))
         length = int.from_bytes(head[layout.LENGTH_AT : layout.LENGTH_AT + 4], "big", signed=True)
         if length < layout.RECORDS_AT - layout.LOG_OVERHEAD:
-            raise Refused(f"{path}: at position {position} a batch claims {length} bytes, less than a header; damaged from there")
+            raise Refused(
+                f"{path}: at position {position} a batch claims {length} bytes, less than a header; damaged from there"
+            )
         try:
             check_magic(head[layout.MAGIC_AT])
         except CorruptRecord as error:

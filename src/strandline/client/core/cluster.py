@@ -99,7 +99,11 @@ class Cluster:
             return
         self.errors.pop(name, None)
         known = self.topics.get(name)
-        if known is not None and ZERO_UUID not in (known.topic_id, answer.topic_id) and known.topic_id != answer.topic_id:
+        if (
+            known is not None
+            and ZERO_UUID not in (known.topic_id, answer.topic_id)
+            and known.topic_id != answer.topic_id
+        ):
             self._forget(name)
             known = None
         partitions = {}

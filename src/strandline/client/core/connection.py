@@ -123,4 +123,3 @@ class Connection:
         if expects_reply:
             self.in_flight.append(Request(api_key, version, self._correlation_id, deadline, context))
         return frame(request_header(api_key, version, self._correlation_id, self._client_id), body)
-

@@ -33,6 +33,8 @@ from strandline.wire import messages
 
 FETCH = 1
 FETCH_BY_NAME_MAX = 12
+ERRORS_MAX = 100
+"""Errors kept for an application that does not poll."""
 TopicPartition = tuple[str, int]
 RESET_TIMESTAMPS = {"earliest": EARLIEST, "latest": LATEST}
 
@@ -64,7 +66,7 @@ class ConsumerCore:
         self._randomness = randomness
         self._sessions: dict[int, FetchSession[_Wanted]] = {}
         self._busy: set[int] = set()
-        self._errors: deque[KafkaError] = deque()
+        self._errors: deque[KafkaError] = deque(maxlen=ERRORS_MAX)
         self._Fetch = messages.request(FETCH)
 
     # Assignment
@@ -77,7 +79,8 @@ class ConsumerCore:
             state = before.get((topic, partition))
             if state is None:
                 state = PartitionState(topic, partition)
-                state.reset(RESET_TIMESTAMPS.get(self.config.auto_offset_reset, EARLIEST))
+                if self.config.auto_offset_reset in RESET_TIMESTAMPS:
+                    state.reset(RESET_TIMESTAMPS[self.config.auto_offset_reset])
             self.partitions[topic, partition] = state
         self._errors.clear()
 
@@ -124,9 +127,7 @@ class ConsumerCore:
         forgotten: dict[str, Any] = {}
         for name, partition in asked.forgotten:
             if name not in forgotten:
-                forgotten[name] = Fetch.ForgottenTopic(
-                    topic=name, topic_id=self._cluster.topic_id(name), partitions=[]
-                )
+                forgotten[name] = Fetch.ForgottenTopic(topic=name, topic_id=self._cluster.topic_id(name), partitions=[])
             forgotten[name].partitions.append(partition)
         message = Fetch(
             replica_id=-1,
@@ -280,6 +281,9 @@ class ConsumerCore:
                 self.partitions[key] = self.partitions.pop(key)
         if not taken and self._errors:
             raise self._errors.popleft()
+        for state in self.partitions.values():
+            if state.state is State.UNSET and not state.is_paused and not taken:
+                raise OffsetOutOfRange(state.topic, state.partition, None)
         return taken
 
     @property

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from strandline.records.batch import decode
-from strandline.records.errors import CorruptRecord
 from strandline.records.control import ControlRecordType, read_control_type
+from strandline.records.errors import CorruptRecord
 from strandline.records.header import BatchHeader, iterate
 from strandline.records.record import Record
 
@@ -46,11 +46,11 @@ class Fetched:
         "_is_read_committed",
         "_records",
         "_view",
+        "error",
         "last_epoch",
         "next_offset",
         "offset",
         "partition",
-        "error",
         "size_bytes",
         "topic",
     )

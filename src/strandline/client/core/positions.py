@@ -18,6 +18,7 @@ LATEST = -1
 
 
 class State(enum.Enum):
+    UNSET = "nobody said where to begin: auto_offset_reset is none, and there was no seek yet"
     RESETTING = "the offset of a timestamp is to be asked for"
     VALIDATING = "the new leader is to be asked whether it has this position"
     FETCHING = "in order"
@@ -45,7 +46,7 @@ class PartitionState:
     def __init__(self, topic: str, partition: int) -> None:
         self.topic = topic
         self.partition = partition
-        self.state = State.RESETTING
+        self.state = State.UNSET
         self.reset_timestamp = LATEST
         self.position = -1
         self.fetch_offset = -1
@@ -96,7 +97,7 @@ class PartitionState:
 
     def leader_changed(self, leader_epoch: int) -> None:
         """What is known of the leader now; a newer epoch means that the log may have been cut."""
-        if leader_epoch == self.leader_epoch or self.state is State.RESETTING:
+        if leader_epoch == self.leader_epoch or self.state in (State.UNSET, State.RESETTING):
             return
         was_known = self.leader_epoch != NO_EPOCH
         self.leader_epoch = leader_epoch

@@ -126,11 +126,10 @@ class ProducerCore:
         deadline: float,
     ) -> bool:
         count = self._cluster.partitions_count(topic) or 0
-        if partition is None:
-            if key is not None:
-                partition = partition_for(bytes(key), count)
-            else:
-                partition = self._sticky_for(topic).partition_for(memory_bytes)
+        if partition is None and key is not None:
+            partition = partition_for(bytes(key), count)
+        elif partition is None:
+            partition = self._sticky_for(topic).partition_for(memory_bytes)
         elif not 0 <= partition < count:
             self.buffered_bytes -= memory_bytes
             text = f"{topic} has partitions 0-{count - 1}, not {partition}"
@@ -185,9 +184,7 @@ class ProducerCore:
                     self.wants_topics.add(topic)
                 continue
             for w in self._waiting.pop(topic):
-                self._assign(
-                    topic, w.key, w.value, w.headers, w.partition, w.delivery, w.memory_bytes, now, w.deadline
-                )
+                self._assign(topic, w.key, w.value, w.headers, w.partition, w.delivery, w.memory_bytes, now, w.deadline)
 
     @property
     def has_unfinished(self) -> bool:
@@ -261,10 +258,11 @@ class ProducerCore:
         self._in_flight[link] = self._in_flight.get(link, 0) + 1
         return ProduceCall(node_id, link, message, version_max, timeout_s, batches)
 
-    def wakeup(self) -> float | None:
-        """When something is due that no event will announce."""
+    def wakeup(self, now: float) -> float | None:
+        """When something is due that no event will announce. What is due already waits for a connection, a leader or a reply."""
         times = [queue.queue[0].deadline for queue in self._active.values() if queue.queue]
-        times += [self._due_at(queue) for queue in self._active.values() if queue.queue and not queue.in_flight]
+        due = (self._due_at(queue) for queue in self._active.values() if queue.queue and not queue.in_flight)
+        times += [at for at in due if at > now]
         times += [waiting[0].deadline for waiting in self._waiting.values() if waiting]
         return min(times, default=None)
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from strandline import __version__
 from strandline.client.errors import UnsupportedApi
 from strandline.errors import ErrorCode, KafkaError, error_code
 from strandline.wire import messages
 from strandline.wire.headers import API_VERSIONS
 
 SOFTWARE_NAME = "strandline"
-SOFTWARE_VERSION = "0.1.0"
 NEWEST = 4
 
 
@@ -53,9 +53,7 @@ class ApiVersions:
 
 
 def question(version: int) -> bytes:
-    message = messages.request(API_VERSIONS)(
-        client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION
-    )
+    message = messages.request(API_VERSIONS)(client_software_name=SOFTWARE_NAME, client_software_version=__version__)
     return messages.encode_request(API_VERSIONS, version, message)
 
 

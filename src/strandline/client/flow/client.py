@@ -197,4 +197,3 @@ class Client:
     def _check_open(self) -> None:
         if self.is_closed:
             raise Closed("client")
-

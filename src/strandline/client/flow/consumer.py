@@ -16,7 +16,7 @@ from strandline.client.core.cluster import NO_EPOCH
 from strandline.client.core.consumer import FETCH, ConsumerCore, FetchCall, TopicPartition
 from strandline.client.core.fetched import ConsumerRecord
 from strandline.client.core.positions import PartitionState, State
-from strandline.client.errors import Closed, ConnectionLost
+from strandline.client.errors import Closed, ConnectionLost, OffsetOutOfRange
 from strandline.client.flow import offsets
 from strandline.client.flow.client import FETCHING, Client
 from strandline.client.flow.io import Signal, sleep
@@ -83,6 +83,8 @@ class Consumer:
         state = self._core.state(topic, partition)
         while state.state is State.RESETTING and not self._is_closed:
             await self._find_positions([state], self._client.config.default_api_timeout_ms)
+        if state.state is State.UNSET:
+            raise OffsetOutOfRange(topic, partition, None)
         return state.position
 
     def high_watermark(self, topic: str, partition: int) -> int | None:

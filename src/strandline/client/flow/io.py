@@ -82,7 +82,9 @@ class Signal:
         self._waiters.append(future)
         timer = None
         if timeout_s is not None:
-            timer = self._io.call_later(max(0.0, timeout_s), lambda: None if future.done() else future.set_result(False))
+            timer = self._io.call_later(
+                max(0.0, timeout_s), lambda: None if future.done() else future.set_result(False)
+            )
         try:
             is_set: bool = await future
             return is_set

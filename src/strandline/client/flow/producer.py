@@ -128,8 +128,9 @@ class Producer:
                 if not self._core.has_unfinished:
                     return
                 if not self._is_woken:
-                    wakeup = self._core.wakeup()
-                    await self._wake.wait(None if wakeup is None else wakeup - self._io.now())
+                    now = self._io.now()
+                    wakeup = self._core.wakeup(now)
+                    await self._wake.wait(None if wakeup is None else wakeup - now)
         finally:
             self._is_sending = False
             self._progress.set()

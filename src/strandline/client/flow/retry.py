@@ -16,6 +16,8 @@ from strandline.client.flow.io import gather, sleep
 from strandline.errors import ErrorCode, KafkaError, error_code
 
 T = TypeVar("T")
+UNKNOWN_ATTEMPTS_MAX = 5
+"""How often a topic or partition that no broker knows is asked for: it may have been made a moment ago."""
 TopicPartition = tuple[str, int]
 Answers = dict[TopicPartition, T | KafkaError]
 
@@ -70,13 +72,19 @@ async def by_leader(
             if not error.retriable or isinstance(error, Closed):
                 raise
             answers.update(dict.fromkeys(left, error))
-        left = [key for key in left if isinstance(error := answers[key], KafkaError) and error.retriable]
         failures += 1
+        left = [key for key in left if _is_worth_asking_again(answers[key], failures)]
         wait_s = delay_s(client.config.retry_backoff, failures, client.randomness)
         if not left or client.io.now() + wait_s > deadline:
             break
         await sleep(client.io, wait_s)
     return answers
+
+
+def _is_worth_asking_again(answer: object, attempts: int) -> bool:
+    if not isinstance(answer, KafkaError) or not answer.retriable:
+        return False
+    return answer.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or attempts < UNKNOWN_ATTEMPTS_MAX
 
 
 async def _ask_once(

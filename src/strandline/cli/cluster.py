@@ -1,0 +1,67 @@
+"""The cluster a command talks to.
+
+Always true: a command that reaches no broker says so at once instead of trying for a minute; every connection is closed when
+the command ends. Commands use the client without an event loop, which spares them the time to import one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from typing import TypeVar
+
+import click
+
+from strandline.cli.errors import Refused
+from strandline.client.blocking import Admin, Client, ClientConfig
+from strandline.client.core.cluster import Topic
+from strandline.errors import ErrorCode, KafkaError
+
+T = TypeVar("T")
+API_TIMEOUT_MS = 15_000
+TOPIC_TIMEOUT_S = 5.0
+"""How long a topic that is being created may take to get a leader."""
+TOPIC_POLL_S = 0.05
+
+
+@contextlib.contextmanager
+def connect(bootstrap_server: str) -> Iterator[Client]:
+    """A client that has reached a broker."""
+    config = ClientConfig(client_id="strandline-cli", default_api_timeout_ms=API_TIMEOUT_MS)
+    try:
+        client = Client(bootstrap_server, config=config)
+    except ValueError as error:
+        raise click.UsageError(f"--bootstrap-server: {error}") from None
+    with client:
+        client.scheduler.run(client.flow.refresh(()))
+        yield client
+
+
+@contextlib.contextmanager
+def connect_admin(bootstrap_server: str) -> Iterator[Admin]:
+    with connect(bootstrap_server) as client:
+        yield Admin(client)
+
+
+def value_of(answer: T | KafkaError) -> T:
+    """The answer for one thing, or the error that was given instead."""
+    if isinstance(answer, KafkaError):
+        raise answer
+    return answer
+
+
+def require_topic(client: Client, name: str, *, create: bool = False) -> Topic:
+    """The topic, with a leader for each partition. `create` lets the broker make it, if it is set to do so."""
+    deadline = time.monotonic() + TOPIC_TIMEOUT_S
+    while True:
+        client.scheduler.run(client.flow.refresh([name], allow_auto_topic_creation=create))
+        topic = client.flow.cluster.topics.get(name)
+        if topic is not None and (create is False or all(part.leader >= 0 for part in topic.partitions.values())):
+            return topic
+        code = client.flow.cluster.errors.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if not KafkaError(code).retriable:
+            raise KafkaError(code, f"'{name}' cannot be a topic")
+        if time.monotonic() > deadline or (code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not create):
+            raise Refused(f"there is no topic '{name}'; `strandline topics create {name}` makes it")
+        time.sleep(TOPIC_POLL_S)

@@ -1,0 +1,109 @@
+"""`configs`: show and change the configuration of topics and brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from strandline.cli.kafka_flags import key_values
+from strandline.cli.output import bootstrap_option, example, json_option, print_json, print_table
+
+if TYPE_CHECKING:
+    from strandline.client.flow.described import ConfigResource
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def target_options(command: F) -> F:
+    """Whose configuration: exactly one of these."""
+    for option in (
+        click.option("--default", "default", is_flag=True, help="What holds for every broker."),
+        click.option("--broker", type=int, metavar="ID", help="A broker."),
+        click.option("--topic", metavar="NAME", help="A topic."),
+    ):
+        command = option(command)
+    return command
+
+
+def _target(topic: str | None, broker: int | None, default: bool) -> ConfigResource:
+    from strandline.cli.config_admin import resource
+
+    if (topic is not None) + (broker is not None) + default != 1:
+        raise click.UsageError("name one of --topic NAME, --broker ID and --default")
+    if topic is not None:
+        return resource("topics", topic)
+    return resource("brokers", "" if default else str(broker))
+
+
+@click.group(
+    epilog=example(
+        "strandline configs describe --topic hello", "strandline configs set --topic hello retention.ms=60000"
+    )
+)
+def configs() -> None:
+    """Show and change the configuration of topics and brokers."""
+
+
+@configs.command(epilog=example("strandline configs describe --topic hello --all"))
+@target_options
+@bootstrap_option
+@click.option("--all", "all_", is_flag=True, help="Also what nobody set.")
+@json_option
+def describe(
+    topic: str | None, broker: int | None, default: bool, bootstrap_server: str, all_: bool, as_json: bool
+) -> None:
+    """Show the configuration of a topic or a broker, and where each value comes from."""
+    one = _target(topic, broker, default)
+    from strandline.cli.cluster import connect_admin
+    from strandline.cli.config_admin import SOURCES, read
+
+    with connect_admin(bootstrap_server) as admin:
+        entries = read(admin, one, own_only=not all_)
+    if as_json:
+        print_json(
+            [
+                {
+                    "name": entry.name,
+                    "value": entry.value,
+                    "source": SOURCES.get(entry.source, str(entry.source)),
+                    "read_only": entry.read_only,
+                    "sensitive": entry.is_sensitive,
+                }
+                for entry in entries
+            ]
+        )
+        return
+    rows = [(entry.name, entry.value, SOURCES.get(entry.source, entry.source), entry.read_only) for entry in entries]
+    print_table(("key", "value", "from", "read-only"), rows, empty="nothing is set here; --all shows what counts")
+
+
+@configs.command(
+    "set", epilog=example("strandline configs set --topic hello retention.ms=60000 cleanup.policy=compact")
+)
+@click.argument("pairs", nargs=-1, required=True, metavar="KEY=VALUE…")
+@target_options
+@bootstrap_option
+def set_(pairs: tuple[str, ...], topic: str | None, broker: int | None, default: bool, bootstrap_server: str) -> None:
+    """Set keys of a topic or a broker. Others stay as they are."""
+    _change(_target(topic, broker, default), bootstrap_server, key_values(pairs, "KEY=VALUE"), ())
+    click.echo(f"Set {', '.join(pairs)}.")
+
+
+@configs.command(epilog=example("strandline configs unset --topic hello retention.ms"))
+@click.argument("keys", nargs=-1, required=True, metavar="KEY…")
+@target_options
+@bootstrap_option
+def unset(keys: tuple[str, ...], topic: str | None, broker: int | None, default: bool, bootstrap_server: str) -> None:
+    """Give keys of a topic or a broker their default back."""
+    _change(_target(topic, broker, default), bootstrap_server, {}, keys)
+    click.echo(f"Unset {', '.join(keys)}.")
+
+
+def _change(one: ConfigResource, bootstrap_server: str, to_set: dict[str, str], to_delete: tuple[str, ...]) -> None:
+    from strandline.cli.cluster import connect_admin
+    from strandline.cli.config_admin import change
+
+    with connect_admin(bootstrap_server) as admin:
+        change(admin, one, to_set, to_delete)

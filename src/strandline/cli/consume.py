@@ -1,0 +1,101 @@
+"""`consume`: read records of a topic."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from strandline.cli.output import bootstrap_option, example, note
+
+if TYPE_CHECKING:
+    from strandline.client.core.fetched import ConsumerRecord
+
+
+def _offset(context: click.Context, parameter: click.Parameter, value: str | None) -> str | int | None:
+    if value is None or value in ("earliest", "latest"):
+        return value
+    if value.isascii() and value.isdigit():
+        return int(value)
+    raise click.BadParameter("an offset is a number, 'earliest' or 'latest'")
+
+
+@click.command(
+    epilog=example(
+        "strandline consume greetings --from-beginning --key",
+        "strandline consume greetings --partition 0 --offset 42 --max-messages 1 --json",
+    )
+)
+@click.argument("topic")
+@bootstrap_option
+@click.option("--partition", "-p", type=click.IntRange(0), help="Read only this partition.  [default: all]")
+@click.option(
+    "--offset", "-o", callback=_offset, metavar="N|earliest|latest", help="Where to begin.  [default: latest]"
+)
+@click.option("--from-beginning", is_flag=True, help="Short for --offset earliest.")
+@click.option("--max-messages", "-n", type=click.IntRange(1), help="Stop after that many.")
+@click.option("--timeout", "timeout_s", type=float, metavar="SECONDS", help="Stop after that long without a record.")
+@click.option("--until-end", "-e", is_flag=True, help="Stop at what is the end now.")
+@click.option("--key", "-k", "keys", is_flag=True, help="Print keys too, with a tab in between.")
+@click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each record.")
+@click.option("--read-committed", is_flag=True, help="Leave out records of transactions that are not committed.")
+def consume(
+    topic: str,
+    bootstrap_server: str,
+    partition: int | None,
+    offset: str | int | None,
+    from_beginning: bool,
+    max_messages: int | None,
+    timeout_s: float | None,
+    until_end: bool,
+    keys: bool,
+    as_json: bool,
+    read_committed: bool,
+) -> None:
+    """Read records of a topic and print them as they come, until Ctrl-C."""
+    if offset is not None and from_beginning:
+        raise click.UsageError("give --offset or --from-beginning, not both")
+    if isinstance(offset, int) and partition is None:
+        raise click.UsageError("a numeric --offset needs --partition")
+    from strandline.cli.client_properties import consumer_config
+    from strandline.cli.consuming import EARLIEST, LATEST, Wanted
+    from strandline.cli.consuming import consume as consume_records
+    from strandline.cli.lines import LineFormatter
+
+    start = EARLIEST if from_beginning else LATEST if offset is None else offset
+    wanted = Wanted(topic, partition, start, max_messages, timeout_s, until_end)
+    config = consumer_config(
+        {"auto.offset.reset": "earliest", "isolation.level": "read_committed" if read_committed else "read_uncommitted"}
+    )
+    show = json_line if as_json else LineFormatter({"print.key": str(keys)}).format
+    count = consume_records(bootstrap_server, wanted, config, show, sys.stdout.buffer)
+    if sys.stderr.isatty():
+        note(f"{count} records")
+
+
+def json_line(record: ConsumerRecord) -> bytes:
+    """A record as JSON; bytes that are no text come as base64 under a name of their own."""
+    import json
+
+    line: dict[str, Any] = {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+    }
+    _put(line, "key", record.key)
+    _put(line, "value", record.value)
+    if record.headers:
+        line["headers"] = [_put({"key": key}, "value", value) for key, value in record.headers]
+    return json.dumps(line, ensure_ascii=False).encode() + b"\n"
+
+
+def _put(line: dict[str, Any], name: str, data: bytes | None) -> dict[str, Any]:
+    import base64
+
+    try:
+        line[name] = None if data is None else data.decode()
+    except UnicodeDecodeError:
+        line[f"{name}_base64"] = base64.b64encode(data or b"").decode()
+    return line

@@ -1,0 +1,92 @@
+"""Records of a topic to a stream, for `consume` and `kafka-console-consumer`.
+
+Partitions are read by assignment: all of the topic's, or the one that was named. Always true: what was printed is flushed
+before waiting for more, so whoever reads the pipe sees each record when it is there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import BinaryIO, NamedTuple
+
+from strandline.cli.cluster import connect, require_topic
+from strandline.cli.errors import Refused
+from strandline.client.blocking import Client, Consumer, ConsumerConfig
+from strandline.client.core.fetched import ConsumerRecord
+
+POLL_S = 0.5
+EARLIEST, LATEST = "earliest", "latest"
+
+
+class Wanted(NamedTuple):
+    """What to read, and when to stop."""
+
+    topic: str
+    partition: int | None = None
+    start: str | int = LATEST
+    """EARLIEST, LATEST, or an offset."""
+    records_max: int | None = None
+    idle_s: float | None = None
+    """Stop after that long without a record."""
+    until_end: bool = False
+    """Stop at what was the end when reading began."""
+    create: bool = False
+
+
+def consume(
+    bootstrap_server: str,
+    wanted: Wanted,
+    config: ConsumerConfig,
+    show: Callable[[ConsumerRecord], bytes],
+    output: BinaryIO,
+) -> int:
+    """Print records until told to stop; how many. Ctrl-C is a way to stop."""
+    count = 0
+    with connect(bootstrap_server) as client:
+        partitions = _partitions(client, wanted)
+        consumer = Consumer(client, config)
+        consumer.assign(partitions)
+        _seek(consumer, wanted, partitions)
+        ends = consumer.end_offsets(partitions) if wanted.until_end else None
+        last = time.monotonic()
+        try:
+            while wanted.records_max is None or count < wanted.records_max:
+                if ends is not None and all(consumer.position(*key) >= end for key, end in ends.items()):
+                    break
+                left = None if wanted.records_max is None else wanted.records_max - count
+                records = consumer.poll(POLL_S if wanted.idle_s is None else min(POLL_S, wanted.idle_s), left)
+                if ends is not None:
+                    records = [record for record in records if record.offset < ends[record.topic, record.partition]]
+                if records:
+                    output.write(b"".join(map(show, records)))
+                    output.flush()
+                    count += len(records)
+                    last = time.monotonic()
+                elif wanted.idle_s is not None and time.monotonic() - last >= wanted.idle_s:
+                    break
+        except KeyboardInterrupt:
+            pass
+    return count
+
+
+def _partitions(client: Client, wanted: Wanted) -> list[tuple[str, int]]:
+    present = sorted(require_topic(client, wanted.topic, create=wanted.create).partitions)
+    if wanted.partition is None:
+        return [(wanted.topic, partition) for partition in present]
+    if wanted.partition not in present:
+        raise Refused(f"{wanted.topic} has partitions 0 to {len(present) - 1}, and no {wanted.partition}")
+    return [(wanted.topic, wanted.partition)]
+
+
+def _seek(consumer: Consumer, wanted: Wanted, partitions: list[tuple[str, int]]) -> None:
+    if wanted.start == EARLIEST:
+        consumer.seek_to_beginning(partitions)
+    elif wanted.start == LATEST:
+        consumer.seek_to_end(partitions)
+        for key in partitions:
+            # Now, not with the first fetch: records that arrive from here on belong to the reader.
+            consumer.position(*key)
+    else:
+        for topic, partition in partitions:
+            consumer.seek(topic, partition, int(wanted.start))

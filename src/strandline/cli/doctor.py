@@ -1,0 +1,60 @@
+"""`doctor`: check this machine and a cluster, and say what to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from strandline.cli import local_cluster
+from strandline.cli.output import example, json_option, print_json, print_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from strandline.cli.checks import Finding
+
+
+@click.command(epilog=example("strandline doctor", "strandline doctor --bootstrap-server 127.0.0.1:9092 --json"))
+@click.option("--bootstrap-server", "-b", metavar="HOST:PORT,…", help="The cluster to look at.")
+@click.option("--dir", "directory", metavar="DIR", help="The cluster that `up` started there.  [default: .strandline]")
+@json_option
+def doctor(bootstrap_server: str | None, directory: str | None, as_json: bool) -> int:
+    """Check this machine and, if there is one, a cluster. Exit code 1 if something fails."""
+    from strandline.cli.checks import FAIL, machine
+
+    findings = [*machine(), *_cluster(bootstrap_server, directory)]
+    if as_json:
+        print_json([finding._asdict() for finding in findings])
+    else:
+        print_table(("", "check", "found", "what to do"), [(f.level, f.check, f.found, f.advice) for f in findings])
+    return 1 if any(finding.level == FAIL for finding in findings) else 0
+
+
+def _cluster(bootstrap_server: str | None, directory: str | None) -> Iterator[Finding]:
+    from strandline.cli.checks import FAIL, OK, Finding
+    from strandline.errors import KafkaError
+
+    if bootstrap_server is None:
+        known = local_cluster.find(directory or local_cluster.DEFAULT_DIR)
+        if known is None:
+            if directory is not None:
+                local_cluster.require(directory)
+            return
+        for node in known.nodes:
+            if node.alive:
+                yield Finding(OK, "processes", f"node {node.node_id} runs, pid {node.status()['pid']}")
+            else:
+                advice = f"`strandline up --dir {known.directory}` starts it; its last words are in {node.log_path}"
+                yield Finding(FAIL, "processes", f"node {node.node_id} does not run", advice)
+        if not known.running:
+            return
+        bootstrap_server = ",".join(node.address for node in known.running)
+    from strandline.cli import checks
+    from strandline.cli.cluster import connect_admin
+
+    try:
+        with connect_admin(bootstrap_server) as admin:
+            yield from checks.cluster(admin)
+    except KafkaError as error:
+        yield Finding(FAIL, "cluster", error.message, "start it with `strandline up`, or name another address")

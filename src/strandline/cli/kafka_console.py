@@ -1,0 +1,153 @@
+"""`kafka-console-producer` and `kafka-console-consumer`, with Kafka's flags.
+
+Left out: groups (--group, --include) until there are groups; classes of Java (--formatter, --line-reader, deserializers).
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from strandline.cli.errors import Refused
+from strandline.cli.kafka_flags import bootstrap_option, kafka_command, key_values
+from strandline.cli.output import example, note
+
+STRING_CLASSES = ("org.apache.kafka.common.serialization.StringDeserializer",)
+
+
+def _file(path: str | None) -> dict[str, str]:
+    """The properties of a file that was named."""
+    if path is None:
+        return {}
+    from javaproperties import loads
+
+    with open(path, encoding="iso-8859-1") as file:
+        found: dict[str, str] = loads(file.read())
+    return found
+
+
+def _refuse(options: dict[str, Any], names: tuple[str, ...], reason: str) -> None:
+    for name in names:
+        if options[name] is not None:
+            raise Refused(f"--{name.replace('_', '-')}: {reason}")
+
+
+@kafka_command(
+    epilog=example(
+        "echo hello | strandline kafka-console-producer --bootstrap-server 127.0.0.1:9092 --topic peter-test01"
+    )
+)
+@bootstrap_option
+@click.option("--topic", required=True, help="Where to.")
+@click.option("--sync", is_flag=True, help="Wait for each record before the next is sent.")
+@click.option("--compression-codec", is_flag=False, flag_value="gzip", help="none, gzip, snappy, lz4 or zstd.")
+@click.option("--batch-size", type=int, help="The largest batch, in bytes.")
+@click.option("--timeout", type=int, metavar="MS", help="How long a record waits for others (linger.ms).")
+@click.option("--request-required-acks", help="all, 1 or 0.")
+@click.option("--request-timeout-ms", type=int, help="How long a request may take.")
+@click.option("--max-memory-bytes", type=int, help="How much may wait to be sent.")
+@click.option(
+    "--reader-property", "--property", "reader_property", multiple=True, metavar="KEY=VALUE", help="parse.key, …"
+)
+@click.option("--reader-config", type=click.Path(exists=True, dir_okay=False), help="A file of them.")
+@click.option(
+    "--command-property", "--producer-property", "command_property", multiple=True, metavar="KEY=VALUE", help="acks, …"
+)
+@click.option("--command-config", "--producer.config", "command_config", type=click.Path(exists=True, dir_okay=False))
+@click.option("--line-reader", hidden=True)
+def console_producer(bootstrap_server: str, topic: str, sync: bool, **options: Any) -> None:
+    """Send each line of stdin as a record, with Kafka's flags."""
+    _refuse(options, ("line_reader",), "classes of Java cannot be loaded here")
+    from strandline.cli.client_properties import producer_config
+    from strandline.cli.lines import LineReader
+    from strandline.cli.producing import produce_lines
+
+    flags = {
+        "compression.type": options["compression_codec"],
+        "batch.size": options["batch_size"],
+        "linger.ms": options["timeout"],
+        "acks": options["request_required_acks"],
+        "request.timeout.ms": options["request_timeout_ms"],
+        "buffer.memory": options["max_memory_bytes"],
+        "max.in.flight.requests.per.connection": 1 if sync else None,
+    }
+    given = {name: str(value) for name, value in flags.items() if value is not None}
+    properties = (
+        _file(options["command_config"]) | given | key_values(options["command_property"], "--command-property")
+    )
+    reading = _file(options["reader_config"]) | key_values(options["reader_property"], "--reader-property")
+    produce_lines(bootstrap_server, topic, sys.stdin.buffer, LineReader(reading), producer_config(properties))
+
+
+@kafka_command(
+    epilog=example(
+        "strandline kafka-console-consumer --bootstrap-server 127.0.0.1:9092 --topic peter-test01 --from-beginning"
+    )
+)
+@bootstrap_option
+@click.option("--topic", required=True, help="Where from.")
+@click.option("--partition", type=click.IntRange(0), help="Read only this partition.")
+@click.option("--offset", metavar="N|earliest|latest", help="Where to begin; needs --partition.")
+@click.option("--from-beginning", is_flag=True, help="Begin with the oldest record.")
+@click.option("--max-messages", type=int, help="Stop after that many.")
+@click.option("--timeout-ms", type=int, help="Stop after that long without a record.")
+@click.option(
+    "--isolation-level", type=click.Choice(["read_uncommitted", "read_committed"]), default="read_uncommitted"
+)
+@click.option(
+    "--formatter-property", "--property", "formatter_property", multiple=True, metavar="KEY=VALUE", help="print.key, …"
+)
+@click.option("--formatter-config", type=click.Path(exists=True, dir_okay=False), help="A file of them.")
+@click.option("--command-property", "--consumer-property", "command_property", multiple=True, metavar="KEY=VALUE")
+@click.option("--command-config", "--consumer.config", "command_config", type=click.Path(exists=True, dir_okay=False))
+@click.option("--skip-message-on-error", is_flag=True, hidden=True)
+@click.option("--key-deserializer", hidden=True)
+@click.option("--value-deserializer", hidden=True)
+@click.option("--formatter", hidden=True)
+@click.option("--group", hidden=True)
+@click.option("--include", hidden=True)
+def console_consumer(bootstrap_server: str, topic: str, **options: Any) -> None:
+    """Print the records of a topic, with Kafka's flags and output."""
+    _refuse(options, ("group", "include"), "groups are not there yet; the topic's partitions are read without one")
+    _refuse(options, ("formatter",), "classes of Java cannot be loaded here")
+    for name in ("key_deserializer", "value_deserializer"):
+        if options[name] not in (None, *STRING_CLASSES):
+            raise Refused(
+                f"--{name.replace('_', '-')}: classes of Java cannot be loaded here; bytes are printed as they are"
+            )
+    from strandline.cli.client_properties import consumer_config
+    from strandline.cli.consuming import Wanted, consume
+    from strandline.cli.lines import LineFormatter
+
+    formatting = _file(options["formatter_config"]) | key_values(options["formatter_property"], "--formatter-property")
+    properties = {
+        "auto.offset.reset": "earliest",
+        "isolation.level": options["isolation_level"],
+        **_file(options["command_config"]),
+        **key_values(options["command_property"], "--command-property"),
+    }
+    idle_s = None if options["timeout_ms"] is None else options["timeout_ms"] / 1000
+    records_max = options["max_messages"] if options["max_messages"] not in (None, -1) else None
+    wanted = Wanted(topic, options["partition"], _start(options), records_max, idle_s, create=True)
+    formatter = LineFormatter(formatting)
+    count = consume(bootstrap_server, wanted, consumer_config(properties), formatter.format, sys.stdout.buffer)
+    note(f"Processed a total of {count} messages")
+
+
+def _start(options: dict[str, Any]) -> str | int:
+    offset = options["offset"]
+    if offset is None:
+        return "earliest" if options["from_beginning"] else "latest"
+    if options["partition"] is None:
+        raise click.UsageError("The partition is required when offset is specified.")
+    if options["from_beginning"]:
+        raise click.UsageError("Options from-beginning and offset cannot be specified together.")
+    if offset in ("earliest", "latest"):
+        return str(offset)
+    if offset.isascii() and offset.isdigit():
+        return int(offset)
+    raise click.UsageError(
+        f"The provided offset value '{offset}' is incorrect. Valid values are 'earliest', 'latest', or a non-negative long."
+    )

@@ -1,0 +1,198 @@
+"""`topics`: list, create, describe, alter and delete topics.
+
+Always true: `describe` says of each topic whether it can lose acknowledged records, and by which rule.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from strandline.cli.errors import Refused
+from strandline.cli.kafka_flags import key_values
+from strandline.cli.output import bootstrap_option, example, is_terminal, json_option, print_json, print_table
+
+if TYPE_CHECKING:
+    from strandline.cli.topic_admin import TopicView
+
+SHORT_MAX = 32767
+
+
+@click.group(epilog=example("strandline topics create hello --partitions 3", "strandline topics describe hello"))
+def topics() -> None:
+    """List, create, describe, alter and delete topics."""
+
+
+@topics.command("list", epilog=example("strandline topics list"))
+@bootstrap_option
+@click.option("--internal", is_flag=True, help="Also the cluster's own topics.")
+@json_option
+def list_(bootstrap_server: str, internal: bool, as_json: bool) -> None:
+    """List the topics."""
+    from strandline.cli import topic_admin
+    from strandline.cli.cluster import connect_admin
+
+    with connect_admin(bootstrap_server) as admin:
+        views = topic_admin.describe(admin, topic_admin.find(admin, None, exclude_internal=not internal))
+    if as_json:
+        print_json([_summary(view) for view in views])
+        return
+    rows = [(view.topic.name, len(view.topic.partitions), view.replication_factor) for view in views]
+    print_table(("topic", "partitions", "replicas"), rows, empty="no topics; `strandline topics create NAME` makes one")
+
+
+@topics.command(epilog=example("strandline topics create hello --partitions 3 --config retention.ms=3600000"))
+@click.argument("name")
+@bootstrap_option
+@click.option("--partitions", "-p", type=click.IntRange(1), help="How many partitions.  [default: the cluster's]")
+@click.option("--replication-factor", "-r", type=click.IntRange(1, SHORT_MAX), help="How many replicas of each.")
+@click.option("--config", multiple=True, metavar="KEY=VALUE", help="A configuration of the topic.")
+@click.option("--if-not-exists", is_flag=True, help="It is fine if the topic is there.")
+def create(
+    name: str,
+    bootstrap_server: str,
+    partitions: int | None,
+    replication_factor: int | None,
+    config: tuple[str, ...],
+    if_not_exists: bool,
+) -> None:
+    """Create a topic."""
+    from strandline.cli.cluster import connect_admin
+    from strandline.client.flow.described import NewTopic
+    from strandline.errors import ErrorCode, KafkaError
+
+    topic = NewTopic(name, partitions or -1, replication_factor or -1, configs=key_values(config, "--config"))
+    with connect_admin(bootstrap_server) as admin:
+        made = admin.create_topics([topic])[name]
+    if not isinstance(made, KafkaError):
+        click.echo(
+            f"Created topic {name}: {made.num_partitions} partitions, {made.replication_factor} replicas of each."
+        )
+    elif made.code is ErrorCode.TOPIC_ALREADY_EXISTS and if_not_exists:
+        click.echo(f"Topic {name} is there already.")
+    else:
+        raise made
+
+
+@topics.command(epilog=example("strandline topics describe hello", "strandline topics describe --json"))
+@click.argument("names", nargs=-1)
+@bootstrap_option
+@json_option
+def describe(names: tuple[str, ...], bootstrap_server: str, as_json: bool) -> None:
+    """Show topics, their partitions, and whether they can lose data.
+
+    Without a NAME, all topics. Whether data can be lost assumes producers that wait for acks=all.
+    """
+    from strandline.cli import topic_admin
+    from strandline.cli.cluster import connect_admin
+
+    with connect_admin(bootstrap_server) as admin:
+        views = topic_admin.describe(admin, names or topic_admin.find(admin, None, exclude_internal=True))
+    _require(names, [view.topic.name for view in views])
+    if as_json:
+        print_json([_details(view) for view in views])
+        return
+    for number, view in enumerate(views):
+        _print(view, first=number == 0)
+
+
+def _require(names: tuple[str, ...], found: list[str]) -> None:
+    for name in names:
+        if name not in found:
+            raise Refused(f"there is no topic '{name}'; `strandline topics list` shows those that are there")
+
+
+@topics.command(epilog=example("strandline topics delete hello"))
+@click.argument("names", nargs=-1, required=True)
+@bootstrap_option
+@click.option("--if-exists", is_flag=True, help="It is fine if a topic is not there.")
+def delete(names: tuple[str, ...], bootstrap_server: str, if_exists: bool) -> None:
+    """Delete topics and all their records."""
+    from strandline.cli.cluster import connect_admin
+    from strandline.errors import ErrorCode, KafkaError
+
+    with connect_admin(bootstrap_server) as admin:
+        answers = admin.delete_topics(names)
+    failed: list[KafkaError] = []
+    for name, error in answers.items():
+        if error is None:
+            click.echo(f"Deleted topic {name}.")
+        elif error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not if_exists:
+            failed.append(KafkaError(error.code, f"there is no topic '{name}'"))
+        elif error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            failed.append(error)
+    if failed:
+        raise failed[0]
+
+
+@topics.command(epilog=example("strandline topics alter hello --partitions 6"))
+@click.argument("name")
+@bootstrap_option
+@click.option("--partitions", "-p", type=click.IntRange(1), required=True, help="How many it should have in all.")
+def alter(name: str, bootstrap_server: str, partitions: int) -> None:
+    """Add partitions to a topic. Keys may then go to other partitions than before."""
+    from strandline.cli.cluster import connect_admin, value_of
+
+    with connect_admin(bootstrap_server) as admin:
+        value_of(admin.create_partitions({name: partitions})[name])
+    click.echo(f"Topic {name} has {partitions} partitions.")
+
+
+def _summary(view: TopicView) -> dict[str, Any]:
+    return {
+        "name": view.topic.name,
+        "topic_id": str(view.topic.topic_id),
+        "internal": view.topic.is_internal,
+        "partitions": len(view.topic.partitions),
+        "replication_factor": view.replication_factor,
+    }
+
+
+def _details(view: TopicView) -> dict[str, Any]:
+    return {
+        **_summary(view),
+        "partitions": [
+            {
+                "partition": partition.partition,
+                "leader": partition.leader if partition.leader >= 0 else None,
+                "leader_epoch": partition.leader_epoch,
+                "replicas": partition.replicas,
+                "isr": partition.isr,
+                "elr": partition.elr,
+                "offline": partition.offline,
+            }
+            for partition in view.topic.partitions
+        ],
+        "configs": {entry.name: entry.value for entry in view.overrides},
+        "can_lose_data": view.verdict.can_lose,
+        "rule": view.verdict.rule,
+        "advice": view.verdict.advice,
+    }
+
+
+def _print(view: TopicView, *, first: bool) -> None:
+    if not first:
+        click.echo()
+    mark = {"ok": "✓", "warn": "!"}[view.verdict.level]
+    title = f"{view.topic.name}  {view.topic.topic_id}"
+    click.echo(click.style(title, bold=True) if is_terminal() else title)
+    colour = {"ok": "green", "warn": "yellow"}[view.verdict.level] if is_terminal() else None
+    advice = f"; {view.verdict.advice}" if view.verdict.advice else ""
+    click.echo(click.style(f"{mark} {view.verdict.sentence} (with acks=all){advice}", fg=colour))
+    if view.overrides:
+        click.echo("configs: " + ", ".join(f"{entry.name}={entry.value}" for entry in view.overrides))
+    print_table(
+        ("partition", "leader", "epoch", "replicas", "isr", "out of sync"),
+        [
+            (
+                partition.partition,
+                partition.leader if partition.leader >= 0 else "none",
+                partition.leader_epoch,
+                partition.replicas,
+                partition.isr,
+                sorted(set(partition.replicas) - set(partition.isr)) or None,
+            )
+            for partition in view.topic.partitions
+        ],
+    )

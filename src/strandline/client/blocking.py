@@ -1,0 +1,252 @@
+"""The client for callers without an event loop: every method returns when it is done.
+
+    with Client("127.0.0.1:9092") as client:
+        producer = Producer(client)
+        producer.send("topic", b"value").result()
+
+The same operations as `aio`, run by a small scheduler (`selecting.py`) while the caller waits. Between calls nothing happens:
+records that linger go out with the next `send` that fills a batch, with `flush`, or with `result`; fetches that were under
+way go on with the next `poll`. A client and what is made from it belong to one thread.
+
+Always true: a method that failed for want of time leaves the client usable.
+"""
+
+from __future__ import annotations
+
+import random
+import ssl
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from strandline.client.config import ClientConfig, ConsumerConfig, ProducerConfig
+from strandline.client.core.addresses import parse_addresses
+from strandline.client.core.batches import Buffer, Delivery, RecordMetadata
+from strandline.client.core.cluster import NO_EPOCH
+from strandline.client.core.consumer import TopicPartition
+from strandline.client.core.fetched import ConsumerRecord
+from strandline.client.errors import BufferExhausted
+from strandline.client.flow import admin, consumer, producer
+from strandline.client.flow.client import Client as FlowClient
+from strandline.client.flow.described import (
+    ClusterDescription,
+    ConfigEntry,
+    ConfigResource,
+    CreatedTopic,
+    LogDir,
+    NewTopic,
+    ProducerState,
+    TopicDescription,
+    TopicListing,
+)
+from strandline.client.flow.offsets import OffsetAndTimestamp
+from strandline.client.flow.retry import Answers
+from strandline.client.selecting import Scheduler
+from strandline.config.alter import Alteration
+from strandline.errors import KafkaError
+from strandline.records.record import Headers
+
+__all__ = ["Admin", "Client", "ClientConfig", "Consumer", "ConsumerConfig", "Producer", "ProducerConfig"]
+
+
+class Client:
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str],
+        *,
+        config: ClientConfig | None = None,
+        tls: ssl.SSLContext | None = None,
+        randomness: random.Random | None = None,
+    ) -> None:
+        self.scheduler = Scheduler(tls)
+        self.flow = FlowClient(
+            self.scheduler,
+            parse_addresses(bootstrap_servers),
+            config or ClientConfig(),
+            random.Random() if randomness is None else randomness,
+        )
+
+    def request(self, node_id: int | None, api_key: int, message: Any) -> Any:
+        """One request and its reply; `None` is any broker that is known or a bootstrap address."""
+        return self.scheduler.run(self.flow.request(node_id, api_key, message))
+
+    def close(self) -> None:
+        if not self.flow.is_closed:
+            self.scheduler.run(self.flow.close())
+            self.scheduler.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class PendingRecord:
+    """The news of one record, for those who want to wait for it."""
+
+    __slots__ = ("_delivery", "_scheduler")
+
+    def __init__(self, scheduler: Scheduler, delivery: Delivery) -> None:
+        self._scheduler = scheduler
+        self._delivery = delivery
+
+    @property
+    def done(self) -> bool:
+        return self._delivery.done
+
+    def result(self, timeout_s: float | None = None) -> RecordMetadata:
+        async def wait() -> RecordMetadata:
+            return await self._delivery
+
+        return self._delivery.result() if self._delivery.done else self._scheduler.run(wait(), timeout_s)
+
+
+class Producer:
+    def __init__(
+        self, client: Client, config: ProducerConfig | None = None, *, allow_auto_topic_creation: bool = True
+    ) -> None:
+        self._scheduler = client.scheduler
+        self._flow = producer.Producer(client.flow, config, allow_auto_topic_creation=allow_auto_topic_creation)
+
+    def send(
+        self,
+        topic: str,
+        value: Buffer | None,
+        key: Buffer | None = None,
+        partition: int | None = None,
+        headers: Headers = (),
+        timestamp: int | None = None,
+    ) -> PendingRecord:
+        """Take a record, waiting while the buffer is full."""
+        try:
+            delivery = self._flow.send(topic, value, key, partition, headers, timestamp)
+        except BufferExhausted:
+            self._scheduler.run(self._flow.drain())
+            delivery = self._flow.send(topic, value, key, partition, headers, timestamp)
+        if self._scheduler.ready:  # a batch was opened, so the one before it can go
+            self._scheduler.turn()
+        return PendingRecord(self._scheduler, delivery)
+
+    def flush(self, timeout_s: float | None = None) -> None:
+        self._scheduler.run(self._flow.flush(), timeout_s)
+
+    def close(self, timeout_s: float | None = None) -> None:
+        self._scheduler.run(self._flow.close(timeout_s))
+
+    def __enter__(self) -> Producer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.close(None if kind is None else 0)
+
+
+class Consumer:
+    def __init__(self, client: Client, config: ConsumerConfig | None = None) -> None:
+        self._scheduler = client.scheduler
+        self._flow = consumer.Consumer(client.flow, config)
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        self._flow.assign(partitions)
+
+    def assignment(self) -> list[TopicPartition]:
+        return self._flow.assignment()
+
+    def seek(self, topic: str, partition: int, offset: int, leader_epoch: int = NO_EPOCH) -> None:
+        self._flow.seek(topic, partition, offset, leader_epoch)
+
+    def seek_to_beginning(self, partitions: Iterable[TopicPartition] | None = None) -> None:
+        self._flow.seek_to_beginning(partitions)
+
+    def seek_to_end(self, partitions: Iterable[TopicPartition] | None = None) -> None:
+        self._flow.seek_to_end(partitions)
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        self._flow.pause(partitions)
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        self._flow.resume(partitions)
+
+    def position(self, topic: str, partition: int) -> int:
+        return self._scheduler.run(self._flow.position(topic, partition))
+
+    def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return self._scheduler.run(self._flow.beginning_offsets(partitions))
+
+    def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return self._scheduler.run(self._flow.end_offsets(partitions))
+
+    def offsets_for_times(
+        self, timestamps: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        return self._scheduler.run(self._flow.offsets_for_times(timestamps))
+
+    def poll(self, timeout_s: float = 0.0, records_max: int | None = None) -> list[ConsumerRecord]:
+        return self._scheduler.run(self._flow.poll(timeout_s, records_max))
+
+    def __iter__(self) -> Iterator[ConsumerRecord]:
+        """Every record, for ever."""
+        while True:
+            yield from self.poll(consumer.ITERATE_S)
+
+    def close(self) -> None:
+        self._scheduler.run(self._flow.close())
+
+
+class Admin:
+    def __init__(self, client: Client) -> None:
+        self._run = client.scheduler.run
+        self._flow = admin.Admin(client.flow)
+
+    def create_topics(
+        self, topics: Iterable[NewTopic], *, timeout_ms: int = 30_000, validate_only: bool = False
+    ) -> dict[str, CreatedTopic | KafkaError]:
+        return self._run(self._flow.create_topics(topics, timeout_ms=timeout_ms, validate_only=validate_only))
+
+    def delete_topics(self, names: Iterable[str], *, timeout_ms: int = 30_000) -> dict[str, KafkaError | None]:
+        return self._run(self._flow.delete_topics(names, timeout_ms=timeout_ms))
+
+    def create_partitions(
+        self, counts: Mapping[str, int], *, timeout_ms: int = 30_000, validate_only: bool = False
+    ) -> dict[str, KafkaError | None]:
+        return self._run(self._flow.create_partitions(counts, timeout_ms=timeout_ms, validate_only=validate_only))
+
+    def list_topics(self, *, include_internal: bool = False) -> list[TopicListing]:
+        return self._run(self._flow.list_topics(include_internal=include_internal))
+
+    def describe_topics(self, names: Iterable[str]) -> dict[str, TopicDescription | KafkaError]:
+        return self._run(self._flow.describe_topics(names))
+
+    def describe_configs(
+        self,
+        resources: Iterable[ConfigResource],
+        *,
+        include_synonyms: bool = False,
+        include_documentation: bool = False,
+    ) -> dict[ConfigResource, list[ConfigEntry] | KafkaError]:
+        return self._run(
+            self._flow.describe_configs(
+                resources, include_synonyms=include_synonyms, include_documentation=include_documentation
+            )
+        )
+
+    def alter_configs(
+        self, alterations: Mapping[ConfigResource, Sequence[Alteration]], *, validate_only: bool = False
+    ) -> dict[ConfigResource, KafkaError | None]:
+        return self._run(self._flow.alter_configs(alterations, validate_only=validate_only))
+
+    def list_offsets(
+        self, timestamps: Mapping[TopicPartition, int], *, read_committed: bool = False
+    ) -> Answers[OffsetAndTimestamp]:
+        return self._run(self._flow.list_offsets(timestamps, read_committed=read_committed))
+
+    def delete_records(self, before: Mapping[TopicPartition, int], *, timeout_ms: int = 30_000) -> Answers[int]:
+        return self._run(self._flow.delete_records(before, timeout_ms=timeout_ms))
+
+    def describe_producers(self, partitions: Iterable[TopicPartition]) -> Answers[list[ProducerState]]:
+        return self._run(self._flow.describe_producers(partitions))
+
+    def describe_cluster(self, *, include_fenced_brokers: bool = False) -> ClusterDescription:
+        return self._run(self._flow.describe_cluster(include_fenced_brokers=include_fenced_brokers))
+
+    def describe_log_dirs(self, node_ids: Iterable[int]) -> dict[int, list[LogDir]]:
+        return self._run(self._flow.describe_log_dirs(node_ids))

@@ -1,0 +1,255 @@
+"""A small scheduler on sockets and a selector: the port of `flow/io.py` for callers that have no event loop.
+
+It runs the client's coroutines only while somebody waits inside `run`, or calls `turn`. Between calls nothing happens: no
+thread, no timer. Connecting, with TLS's handshake, blocks the caller for at most its timeout; everything after that does not.
+
+Always true: a Future wakes the one coroutine that awaits it, from the queue, never from inside `set_result`; the bytes that a
+socket did not take yet are kept until it does. For one thread: nothing here is locked.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import selectors
+import socket
+import ssl
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator
+from functools import partial
+from typing import Any, TypeVar
+
+from strandline.client.errors import TimedOut
+from strandline.client.flow.io import Receiver
+
+T = TypeVar("T")
+READ_BYTES_MAX = 1 << 18
+
+
+class SelectorFuture:
+    __slots__ = ("_done", "_error", "_result", "_scheduler", "_waiter")
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._done = False
+        self._result: Any = None
+        self._error: BaseException | None = None
+        self._waiter: Callable[[], None] | None = None
+
+    def done(self) -> bool:
+        return self._done
+
+    def set_result(self, result: Any) -> None:
+        self._finish(result, None)
+
+    def set_exception(self, error: BaseException) -> None:
+        self._finish(None, error)
+
+    def _finish(self, result: Any, error: BaseException | None) -> None:
+        assert not self._done
+        self._done, self._result, self._error = True, result, error
+        if self._waiter is not None:
+            self._scheduler.ready.append(self._waiter)
+
+    def __await__(self) -> Generator[SelectorFuture, None, Any]:
+        if not self._done:
+            yield self
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+    def wake(self, waiter: Callable[[], None]) -> None:
+        assert self._waiter is None, "a future is awaited once"
+        self._waiter = waiter
+        if self._done:
+            self._scheduler.ready.append(waiter)
+
+
+class SelectorTimer:
+    __slots__ = ("callback",)
+
+    def __init__(self, callback: Callable[[], None]) -> None:
+        self.callback: Callable[[], None] | None = callback
+
+    def cancel(self) -> None:
+        self.callback = None
+
+
+class SocketLink:
+    def __init__(self, scheduler: Scheduler, connected: socket.socket, receiver: Receiver) -> None:
+        self._scheduler = scheduler
+        self._socket = connected
+        self._receiver = receiver
+        self._outgoing: deque[memoryview] = deque()
+        self._is_closed = False
+        self._events = selectors.EVENT_READ
+        scheduler.selector.register(connected, self._events, self)
+
+    def write(self, data: bytes) -> None:
+        if not self._is_closed:
+            self._outgoing.append(memoryview(data))
+            self._send()
+
+    def close(self) -> None:
+        self._end(None)
+
+    def ready(self, events: int) -> None:
+        """The selector found something to do."""
+        if events & selectors.EVENT_READ:
+            self._receive()
+        if events & selectors.EVENT_WRITE and not self._is_closed:
+            self._send()
+
+    def _receive(self) -> None:
+        # TLS may hold decrypted bytes that the selector does not see, so read until there are none.
+        while not self._is_closed:
+            try:
+                data = self._socket.recv(READ_BYTES_MAX)
+            except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                return
+            except OSError as error:
+                self._end(error)
+                return
+            if not data:
+                self._end(None)
+                return
+            self._receiver.received(data)
+            if not isinstance(self._socket, ssl.SSLSocket):
+                return
+
+    def _send(self) -> None:
+        try:
+            while self._outgoing:
+                sent = self._socket.send(self._outgoing[0])
+                if sent < len(self._outgoing[0]):
+                    self._outgoing[0] = self._outgoing[0][sent:]
+                else:
+                    self._outgoing.popleft()
+        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            pass
+        except OSError as error:
+            self._scheduler.ready.append(partial(self._end, error))
+            return
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._outgoing else 0)
+        if events != self._events and not self._is_closed:
+            self._events = events
+            self._scheduler.selector.modify(self._socket, events, self)
+
+    def _end(self, error: Exception | None) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            self._scheduler.selector.unregister(self._socket)
+            self._socket.close()
+            self._outgoing.clear()
+            self._scheduler.ready.append(lambda: self._receiver.lost(error))
+
+
+class Scheduler:
+    """An Io. `tls` is the context for brokers that speak TLS."""
+
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self.ready: deque[Callable[[], None]] = deque()
+        self.selector = selectors.DefaultSelector()
+        self._tls = tls
+        self._timers: list[tuple[float, int, SelectorTimer]] = []
+        self._count = itertools.count()
+        self._running: dict[int, Coroutine[Any, Any, Any]] = {}
+
+    # The port
+
+    def now(self) -> float:
+        return time.monotonic()
+
+    def wall_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def future(self) -> SelectorFuture:
+        return SelectorFuture(self)
+
+    def call_later(self, delay_s: float, callback: Callable[[], None]) -> SelectorTimer:
+        timer = SelectorTimer(callback)
+        heapq.heappush(self._timers, (self.now() + delay_s, next(self._count), timer))
+        return timer
+
+    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        number = next(self._count)
+        self._running[number] = coroutine
+        self.ready.append(lambda: self._step(number))
+
+    async def connect(self, host: str, port: int, timeout_s: float, receiver: Receiver) -> SocketLink:
+        connected = socket.create_connection((host, port), timeout_s)
+        try:
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._tls is not None:
+                connected = self._tls.wrap_socket(connected, server_hostname=host)
+            connected.setblocking(False)
+        except BaseException:
+            connected.close()
+            raise
+        return SocketLink(self, connected, receiver)
+
+    # Running
+
+    def run(self, coroutine: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
+        """Run until this coroutine is done, and everything else beside it; TimedOut after the time."""
+        outcome: list[Any] = []
+
+        async def main() -> None:
+            try:
+                outcome.append((await coroutine, None))
+            except Exception as error:
+                outcome.append((None, error))
+
+        deadline = None if timeout_s is None else self.now() + timeout_s
+        number = next(self._count)
+        self._running[number] = main()
+        self.ready.append(lambda: self._step(number))
+        try:
+            while not outcome:
+                if deadline is not None and self.now() >= deadline:
+                    raise TimedOut(f"not done within {timeout_s} s")
+                self.turn(deadline)
+        finally:
+            abandoned = self._running.pop(number, None)
+            if abandoned is not None:
+                abandoned.close()
+        result, error = outcome[0]
+        if error is not None:
+            raise error
+        return result  # type: ignore[no-any-return]
+
+    def turn(self, until: float | None = 0.0) -> None:
+        """Wait for sockets and timers until then (None: for the next event; 0: not at all), then run what is ready."""
+        times = [when for when in (until, self._timers[0][0] if self._timers else None) if when is not None]
+        wait_s = 0.0 if self.ready else (max(0.0, min(times) - self.now()) if times else None)
+        for key, events in self.selector.select(wait_s):
+            key.data.ready(events)
+        now = self.now()
+        while self._timers and self._timers[0][0] <= now:
+            callback = heapq.heappop(self._timers)[2].callback
+            if callback is not None:
+                callback()
+        for _ in range(len(self.ready)):
+            self.ready.popleft()()
+
+    def _step(self, number: int) -> None:
+        coroutine = self._running.get(number)
+        if coroutine is None:
+            return
+        try:
+            future = coroutine.send(None)
+        except StopIteration:
+            del self._running[number]
+        except BaseException:
+            del self._running[number]
+            raise
+        else:
+            future.wake(lambda: self._step(number))
+
+    def close(self) -> None:
+        for coroutine in list(self._running.values()):
+            coroutine.close()
+        self._running.clear()
+        self.ready.clear()
+        self.selector.close()

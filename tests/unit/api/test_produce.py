@@ -1,0 +1,358 @@
+"""Produce: what is appended, what is refused and with which code, and who waits for what."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+
+import pytest
+
+from strandline.api import produce
+from strandline.api.reply import Later
+from strandline.errors import ErrorCode
+from strandline.ids import Uuid
+from strandline.metadata.image import INTERNAL_TOPICS
+from strandline.records import header as layout
+from strandline.records.batch import BatchBuilder, join
+from strandline.records.compression import CompressionType, compress
+from strandline.records.header import read_header
+from strandline.sim.faults import Fault
+from strandline.sim.world import World
+from strandline.wire import messages
+from strandline.wire.errors import MalformedRequest
+
+from .conftest import TestBroker, registration
+
+Request = messages.request(0)
+BY_ID = 13
+
+
+def batch(*values, key=b"k", timestamp=1000, **fields):
+    builder = BatchBuilder()
+    for value in values or (b"v",):
+        builder.append(key, value, timestamp=timestamp)
+    return builder.build(**fields)
+
+
+def sealed(data, fmt, at, value):
+    """The batch with one field of its header changed and the checksum put right."""
+    struct.pack_into(fmt, data, at, value)
+    layout.seal(data)
+    return data
+
+
+def handled(broker, version, *batches, topic="t", acks=-1, timeout_ms=60_000, transactional_id=None, index=0):
+    """What the API returns for one batch to each of these partitions of a topic, from `index` on."""
+    name = {"topic_id": topic} if version >= BY_ID else {"name": topic}
+    data = [
+        Request.PartitionProduceData(index=index + i, records=None if records is None else bytes(records))
+        for i, records in enumerate(batches)
+    ]
+    message = Request(
+        transactional_id=transactional_id,
+        acks=acks,
+        timeout_ms=timeout_ms,
+        topic_data=[Request.TopicProduceData(**name, partition_data=data)],
+    )
+    frame = bytearray(messages.encode_request(0, version, message))
+    return produce.handle(memoryview(frame), broker.context(0, version), 0)
+
+
+def answers(version, reply):
+    assert isinstance(reply, bytes)
+    [topic] = messages.decode_response(0, version, reply).responses
+    return topic.partition_responses
+
+
+def code(broker, records, version=9, **fields):
+    [answer] = answers(version, handled(broker, version, records, **fields))
+    assert (answer.base_offset == -1) == bool(answer.error_code)
+    return answer.error_code
+
+
+@pytest.mark.parametrize("version", produce.VERSIONS)
+@pytest.mark.parametrize("acks", [1, -1])
+async def test_batches_are_appended_in_every_version(broker, version, acks):
+    topic = broker.create("t", (1,), (1,))
+    if version < BY_ID:
+        topic = "t"
+    for expected in (0, 2):
+        first, second = answers(version, handled(broker, version, batch(b"a", b"b"), batch(), topic=topic, acks=acks))
+        assert (first.index, first.error_code, first.base_offset, first.log_append_time_ms) == (0, 0, expected, -1)
+        assert (second.index, second.error_code, second.base_offset) == (1, 0, expected // 2)
+        assert first.log_start_offset == (0 if version >= 5 else -1)
+    assert broker.parts.partitions["t", 0].log.log_end_offset == 4
+
+
+async def test_acks_0_has_no_reply(broker):
+    broker.create("t")
+    assert handled(broker, 9, batch(), acks=0) is None
+    assert broker.parts.partitions["t", 0].log.log_end_offset == 1
+
+
+@pytest.mark.parametrize("fields", [{"topic": "absent"}, {"transactional_id": "x"}, {"index": 7}])
+async def test_acks_0_with_an_error_ends_the_connection(broker, fields):
+    broker.create("t")
+    with pytest.raises(ConnectionError):
+        handled(broker, 9, batch(), acks=0, **fields)
+
+
+@pytest.mark.parametrize("acks", [2, -2, 32767, -32768])
+async def test_other_acks_are_refused(broker, acks):
+    broker.create("t")
+    assert code(broker, batch(), acks=acks) == ErrorCode.INVALID_REQUIRED_ACKS
+    assert broker.parts.partitions["t", 0].log.log_end_offset == 0
+
+
+async def test_transactions_are_refused(broker):
+    broker.create("t")
+    assert code(broker, batch(), transactional_id="x") == ErrorCode.INVALID_TXN_STATE
+
+
+def garbage(codec):
+    data = batch()
+    return join(read_header(data)._replace(attributes=codec), b"\x01garbage\xff" * 9)
+
+
+BAD = {
+    "no batch": (lambda: None, ErrorCode.INVALID_RECORD),
+    "empty": (lambda: b"", ErrorCode.CORRUPT_MESSAGE),
+    "too short": (lambda: batch()[:60], ErrorCode.CORRUPT_MESSAGE),
+    "two batches": (lambda: batch() + batch(), ErrorCode.INVALID_RECORD),
+    "cut": (lambda: batch()[:-1], ErrorCode.CORRUPT_MESSAGE),
+    "trailing byte": (lambda: batch() + b"\0", ErrorCode.INVALID_RECORD),
+    "checksum": (lambda: batch()[:-1] + b"\xee", ErrorCode.CORRUPT_MESSAGE),
+    "magic 0": (lambda: sealed(batch(), ">b", layout.MAGIC_AT, 0), ErrorCode.INVALID_RECORD),
+    "magic 1": (lambda: sealed(batch(), ">b", layout.MAGIC_AT, 1), ErrorCode.INVALID_RECORD),
+    "count 0": (lambda: sealed(batch(), ">i", layout.COUNT_AT, 0), ErrorCode.INVALID_RECORD),
+    "count -1": (lambda: sealed(batch(), ">i", layout.COUNT_AT, -1), ErrorCode.INVALID_RECORD),
+    "count unlike offsets": (lambda: sealed(batch(), ">i", layout.COUNT_AT, 5), ErrorCode.INVALID_RECORD),
+    "last offset delta": (lambda: sealed(batch(), ">i", layout.LAST_OFFSET_DELTA_AT, 5), ErrorCode.INVALID_RECORD),
+    "base offset": (lambda: sealed(batch(), ">q", layout.BASE_OFFSET_AT, 9), ErrorCode.INVALID_RECORD),
+    "control batch": (lambda: sealed(batch(), ">h", layout.ATTRIBUTES_AT, 0x20), ErrorCode.INVALID_RECORD),
+    "sequence -1": (lambda: batch(producer_id=5, producer_epoch=0), ErrorCode.INVALID_RECORD),
+    "epoch -1": (lambda: batch(producer_id=5, base_sequence=0), ErrorCode.INVALID_RECORD),
+    "codec 5": (lambda: garbage(5), ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
+    "codec 7": (lambda: garbage(7), ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
+    "too large": (lambda: batch(bytes(1_100_000)), ErrorCode.MESSAGE_TOO_LARGE),
+    "far future": (lambda: batch(timestamp=2**62), ErrorCode.INVALID_TIMESTAMP),
+}
+
+
+@pytest.mark.parametrize(("make", "expected"), BAD.values(), ids=BAD)
+async def test_a_bad_batch_is_refused_and_nothing_is_written(broker, make, expected):
+    broker.create("t")
+    assert code(broker, make()) == expected
+    assert broker.parts.partitions["t", 0].log.size == 0
+    assert code(broker, batch()) == 0
+
+
+@pytest.mark.parametrize("codec", [codec for codec in CompressionType if codec])
+async def test_garbage_under_a_codecs_name_is_refused_where_it_is_opened(broker, codec):
+    broker.create("t", configs={"cleanup.policy": "compact"})
+    assert code(broker, garbage(codec)) in (ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD)
+
+
+@pytest.mark.parametrize("codec", [codec for codec in CompressionType if codec])
+async def test_a_flood_of_zeros_is_refused_where_it_is_opened(broker, codec):
+    broker.create("t", configs={"cleanup.policy": "compact", "max.message.bytes": "10000000"})
+    flood = join(read_header(batch(codec=codec)), compress(codec, bytes(4_000_000), None))
+    assert code(broker, flood) == ErrorCode.INVALID_RECORD
+
+
+async def test_a_compacted_topic_wants_keys(broker):
+    broker.create("t", configs={"cleanup.policy": "compact"})
+    assert code(broker, batch(key=None)) == ErrorCode.INVALID_RECORD
+    assert code(broker, batch()) == 0
+
+
+async def test_a_batch_larger_than_a_segment(broker):
+    broker.create("t", configs={"segment.bytes": "1048576", "max.message.bytes": "10000000"})
+    assert code(broker, batch(bytes(1_100_000))) == ErrorCode.RECORD_LIST_TOO_LARGE
+
+
+@pytest.mark.parametrize("version", produce.VERSIONS)
+async def test_zstd_is_known_since_version_7(broker, version):
+    topic = broker.create("t")
+    expected = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE if version < 7 else 0
+    found = code(broker, batch(codec=CompressionType.ZSTD), version, topic=topic if version >= BY_ID else "t")
+    assert found == expected
+
+
+async def test_one_bad_partition_does_not_keep_the_others_out(broker):
+    broker.create("t", (1,), (1,), (1,))
+    codes = [answer.error_code for answer in answers(9, handled(broker, 9, batch(), b"bad", batch(), batch()))]
+    assert codes == [0, ErrorCode.CORRUPT_MESSAGE, 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+
+
+@pytest.mark.parametrize(("topic", "index"), [("absent", 0), ("t", 1), ("t", -1), ("", 0), ("..", 0)])
+async def test_unknown_topics_and_partitions(broker, topic, index):
+    broker.create("t")
+    assert code(broker, batch(), topic=topic, index=index) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def test_unknown_topic_ids(broker):
+    broker.create("t")
+    assert code(broker, batch(), BY_ID, topic=Uuid(b"x" * 16)) == ErrorCode.UNKNOWN_TOPIC_ID
+    assert code(broker, batch(), BY_ID, topic=Uuid(bytes(16))) == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+async def test_the_current_leader_is_told_since_version_10(broker):
+    broker.commit([registration(2)])
+    broker.create("t", (2,), leader_epoch=7)
+    for version in (9, 10, 12):
+        [answer] = answers(version, handled(broker, version, batch()))
+        assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        told = (answer.current_leader.leader_id, answer.current_leader.leader_epoch) if version >= 10 else (2, 7)
+        assert told == (2, 7)
+
+
+async def test_internal_topics_take_nothing_from_clients(broker):
+    name = sorted(INTERNAL_TOPICS)[0]
+    broker.create(name)
+    assert code(broker, batch(), topic=name) == ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+async def test_a_batch_sent_twice_is_answered_and_not_written_again(broker):
+    broker.create("t")
+    records = batch(producer_id=5, producer_epoch=0, base_sequence=0)
+    for _ in range(2):
+        [answer] = answers(9, handled(broker, 9, records))
+        assert (answer.error_code, answer.base_offset) == (0, 0)
+    assert broker.parts.partitions["t", 0].log.log_end_offset == 1
+    ahead = batch(producer_id=5, producer_epoch=0, base_sequence=7)
+    assert code(broker, ahead) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+async def test_append_time_is_told(broker):
+    broker.create("t", configs={"message.timestamp.type": "LogAppendTime"})
+    before = broker.clock.wall_ms()
+    [answer] = answers(9, handled(broker, 9, batch(timestamp=5)))
+    assert before <= answer.log_append_time_ms <= broker.clock.wall_ms()
+
+
+async def test_the_error_says_what_was_wrong_since_version_8(broker):
+    broker.create("t")
+    for version in (8, 9):
+        [answer] = answers(version, handled(broker, version, batch() + batch()))
+        assert "one record batch" in answer.error_message
+
+
+async def test_a_request_that_cannot_be_read_is_malformed(broker):
+    with pytest.raises(MalformedRequest):
+        produce.handle(memoryview(b"\0\0"), broker.context(0, 9), 0)
+
+
+# Waiting
+
+
+@pytest.fixture
+def flushed(broker):
+    """A topic whose records count once they are on the device; nothing flushes it unless a test does."""
+    broker.create("t", (1,), (1,), configs={"flush.messages": "1"})
+    return broker
+
+
+async def flush(partition):
+    await partition.log.flush()
+    partition.after_flush(0)
+
+
+def delivered(later):
+    """Where the reply will be."""
+    assert isinstance(later, Later)
+    assert later.may_be_overtaken
+    replies = []
+    later.deliver_to(replies.append)
+    return replies
+
+
+async def test_a_produce_waits_until_its_records_are_safe(flushed):
+    replies = delivered(handled(flushed, 9, batch()))
+    assert not replies
+    await flush(flushed.parts.partitions["t", 0])
+    [answer] = answers(9, replies[0])
+    assert (answer.error_code, answer.base_offset) == (0, 0)
+
+
+async def test_it_waits_for_all_its_partitions(flushed):
+    replies = delivered(handled(flushed, 9, batch(), batch()))
+    await flush(flushed.parts.partitions["t", 1])
+    assert not replies
+    await flush(flushed.parts.partitions["t", 0])
+    assert [answer.error_code for answer in answers(9, replies[0])] == [0, 0]
+
+
+async def test_it_does_not_wait_for_what_was_refused(flushed):
+    assert [answer.error_code for answer in answers(9, handled(flushed, 9, b"bad", b"worse"))] == [2, 2]
+    replies = delivered(handled(flushed, 9, b"bad", batch()))
+    await flush(flushed.parts.partitions["t", 1])
+    assert [answer.error_code for answer in answers(9, replies[0])] == [2, 0]
+
+
+async def test_a_deleted_topic_ends_the_wait(flushed):
+    replies = delivered(handled(flushed, 9, batch(), batch()))
+    await flush(flushed.parts.partitions["t", 0])
+    flushed.parts.partitions["t", 1].stop(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    assert [(a.error_code, a.base_offset) for a in answers(9, replies[0])] == [(0, 0), (3, -1)]
+
+
+async def test_a_failed_log_dir_ends_the_wait(flushed):
+    replies = delivered(handled(flushed, 9, batch()))
+    flushed.parts.partitions["t", 0].fail()
+    assert [answer.error_code for answer in answers(9, replies[0])] == [ErrorCode.KAFKA_STORAGE_ERROR]
+    assert code(flushed, batch()) == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+async def test_a_cancelled_produce_is_answered_by_nobody(flushed):
+    later = handled(flushed, 9, batch())
+    replies = delivered(later)
+    later.cancel()
+    await flush(flushed.parts.partitions["t", 0])
+    assert not replies
+
+
+def in_simulation(story):
+    world = World(1)
+    node = world.node("n1")
+    node.disk.cold_probability = 0
+
+    async def main():
+        await node.spawn(story(TestBroker(node.disk, "/data"), node.disk))
+
+    world.run(main())
+    world.close()
+
+
+@pytest.mark.parametrize("timeout_ms", [1500, 0, -1])
+def test_a_wait_ends_with_its_timeout(timeout_ms):
+    async def story(broker, disk):
+        broker.create("t", configs={"flush.messages": "1"})
+        replies = delivered(handled(broker, 9, batch(), timeout_ms=timeout_ms))
+        await asyncio.sleep(1)
+        assert bool(replies) == (timeout_ms <= 0)
+        await asyncio.sleep(1)
+        assert [answer.error_code for answer in answers(9, replies[0])] == [ErrorCode.REQUEST_TIMED_OUT]
+        # The record is in the log, and may still be committed.
+        assert broker.parts.partitions["t", 0].log.log_end_offset == 1
+
+    in_simulation(story)
+
+
+@pytest.mark.parametrize("fault", [Fault.FULL, Fault.WRITE_ERROR, Fault.READ_ONLY])
+def test_a_disk_that_does_not_take_it_is_a_storage_error(fault):
+    async def story(broker, disk):
+        broker.create("t")
+        assert code(broker, batch()) == 0
+        disk.faults.set("/data", fault)
+        assert code(broker, batch()) == ErrorCode.KAFKA_STORAGE_ERROR
+        assert broker.storage_errors == [broker.parts.partitions["t", 0]]
+        assert broker.parts.partitions["t", 0].log.log_end_offset == 1
+
+    in_simulation(story)
+
+
+async def test_an_offline_partition_says_so(broker):
+    broker.create("t")
+    broker.parts.partitions["t", 0].offline = True
+    assert code(broker, batch()) == ErrorCode.KAFKA_STORAGE_ERROR

@@ -1,0 +1,66 @@
+"""What is believed of the cluster, and what is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from strandline.client.core.cluster import Cluster, Leader
+from strandline.errors import ErrorCode, KafkaError
+from strandline.ids import Uuid
+
+from .broker import TOPIC_ID, metadata
+
+
+def test_leaders_are_found_by_name_and_id():
+    cluster = Cluster()
+    cluster.update(metadata({0: (1, 3), 1: (-1, 4), 2: (9, 1)}))
+    assert cluster.leader("t", 0) == Leader(1, 3)
+    assert cluster.leader("t", 1) is None, "it has none"
+    assert cluster.leader("t", 2) is None, "nobody knows its address"
+    assert cluster.leader("u", 0) is None
+    assert cluster.names[TOPIC_ID] == "t"
+    assert cluster.partitions_count("t") == 3
+
+
+def test_an_older_epoch_is_not_believed():
+    cluster = Cluster()
+    cluster.update(metadata({0: (2, 5)}))
+    cluster.update(metadata({0: (1, 4)}))
+    assert cluster.leader("t", 0) == Leader(2, 5)
+    cluster.update(metadata({0: (1, 6)}))
+    assert cluster.leader("t", 0) == Leader(1, 6)
+
+
+def test_a_topic_made_again_starts_over():
+    cluster = Cluster()
+    cluster.update(metadata({0: (2, 5)}))
+    cluster.update(metadata({0: (1, 0)}, topic_id=Uuid(b"another-id-16byt")))
+    assert cluster.leader("t", 0) == Leader(1, 0)
+    assert TOPIC_ID not in cluster.names
+
+
+def test_a_leader_named_in_passing_must_be_newer_and_known():
+    cluster = Cluster()
+    cluster.update(metadata({0: (1, 5)}))
+    assert not cluster.learn_leader("t", 0, 2, 5)
+    assert not cluster.learn_leader("t", 0, 7, 6), "node 7 has no address"
+    assert cluster.learn_leader("t", 0, 2, 6)
+    assert cluster.leader("t", 0) == Leader(2, 6)
+
+
+def test_a_topic_with_an_error_is_gone_and_the_error_kept():
+    cluster = Cluster()
+    cluster.update(metadata({0: (1, 5)}))
+    cluster.update(metadata({}, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    assert "t" not in cluster.topics
+    assert cluster.errors["t"] is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_refused_answer_changes_nothing():
+    cluster = Cluster()
+    cluster.update(metadata({0: (1, 5)}))
+    refused = metadata({}, nodes=())
+    refused.error_code = ErrorCode.REBOOTSTRAP_REQUIRED
+    with pytest.raises(KafkaError, match="REBOOTSTRAP_REQUIRED"):
+        cluster.update(refused)
+    assert cluster.leader("t", 0) == Leader(1, 5)

@@ -1,0 +1,57 @@
+"""The asyncio client in a simulated world: virtual time, split and joined bytes, connections that break at any byte."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+
+from strandline.client.aio import AsyncClient, Consumer, ConsumerConfig, Producer, ProducerConfig
+from strandline.sim.world import World
+
+from .server import Broker, serve
+
+RECORDS = 60
+
+
+async def produce_and_consume(node, broker: Broker) -> list[bytes | None]:
+    async with AsyncClient("broker:9092", clock=node.clock, randomness=node.randomness) as client:
+        async with Producer(client, ProducerConfig(linger_ms=1, batch_size=100)) as producer:
+            sent = []
+            for number in range(RECORDS):
+                sent.append(producer.send("t", b"%d" % number))
+                await asyncio.sleep(node.randomness.random() * 0.02)
+            await producer.flush()
+            assert [delivery.result().offset for delivery in sent] == list(range(RECORDS))
+        consumer = Consumer(client, ConsumerConfig(auto_offset_reset="earliest"))
+        consumer.assign([("t", 0)])
+        values: list[bytes | None] = []
+        while len(values) < RECORDS:
+            values += [record.value for record in await consumer.poll(1.0)]
+        await consumer.close()
+        return values
+
+
+async def break_connections(world: World, times: int, chance: random.Random) -> None:
+    for _ in range(times):
+        await asyncio.sleep(chance.random() * 0.2)
+        world.network.reset_connections("client", "broker")
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_each_record_is_there_once_and_in_order_though_connections_break(seed):
+    broker = Broker("broker", 9092)
+    with World(seed) as world:
+        server, client = world.node("broker"), world.node("client")
+
+        async def story() -> list[bytes | None]:
+            await server.spawn(serve(broker))
+            breaking = asyncio.ensure_future(break_connections(world, 6, random.Random(seed)))
+            values = await client.spawn(produce_and_consume(client, broker))
+            await breaking
+            return values
+
+        assert world.run(story(), until=600) == [b"%d" % number for number in range(RECORDS)]
+    assert broker.log.values == [b"%d" % number for number in range(RECORDS)]
+    assert broker.connections > 2

@@ -1,0 +1,159 @@
+"""Producer state: duplicates, gaps, fenced epochs, open transactions (rules C1-C4)."""
+
+from __future__ import annotations
+
+import pytest
+
+from strandline.errors import ErrorCode, KafkaError
+from strandline.log.producers import SEQUENCE_MAX, Completed, Producers
+
+PID = 42
+
+
+class Story:
+    """A partition that one producer, or a few, write to."""
+
+    def __init__(self) -> None:
+        self.producers = Producers()
+        self.end_offset = 0
+
+    def send(
+        self, first_sequence: int, count: int = 1, *, pid: int = PID, epoch: int = 0, txn: bool = False, at: int = 1000
+    ) -> int:
+        """The base offset of the batch, whether it is new or was there before."""
+        last_sequence = (first_sequence + count - 1) % (SEQUENCE_MAX + 1)
+        duplicate = self.producers.check_client_batch(pid, epoch, first_sequence, last_sequence, txn)
+        if duplicate is not None:
+            return duplicate.first_offset
+        first_offset, self.end_offset = self.end_offset, self.end_offset + count
+        self.producers.add_batch(pid, epoch, last_sequence, first_offset, self.end_offset - 1, at, txn)
+        return first_offset
+
+    def end(self, *, pid: int = PID, epoch: int = 0, aborted: bool = False) -> Completed | None:
+        offset, self.end_offset = self.end_offset, self.end_offset + 1
+        return self.producers.end_txn(pid, epoch, 3, offset, 1000, aborted)
+
+    def refused(self, code: ErrorCode, first_sequence: int, **fields: int) -> None:
+        with pytest.raises(KafkaError) as error:
+            self.send(first_sequence, **fields)
+        assert error.value.code is code
+
+
+@pytest.fixture
+def story() -> Story:
+    return Story()
+
+
+def test_each_of_the_last_five_batches_is_recognised(story: Story) -> None:
+    offsets = [story.send(10 * i, 10) for i in range(6)]
+    for i in (1, 5, 3, 2, 4):
+        assert story.send(10 * i, 10) == offsets[i]
+    assert story.end_offset == 60
+    story.refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 0, count=10)  # the sixth last is forgotten
+
+
+@pytest.mark.parametrize(("first", "count"), [(0, 9), (1, 9), (5, 10), (0, 11)])
+def test_a_batch_that_overlaps_another_is_no_duplicate(story: Story, first: int, count: int) -> None:
+    story.send(0, 10)
+    story.refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, first, count=count)
+
+
+@pytest.mark.parametrize("first", [9, 11, 20, SEQUENCE_MAX])
+def test_the_next_sequence_follows_the_last(story: Story, first: int) -> None:
+    story.send(0, 10)
+    story.refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, first)
+    assert story.send(10) == 10
+
+
+def test_sequences_wrap_between_batches(story: Story) -> None:
+    story.send(SEQUENCE_MAX - 1, 2)
+    assert story.send(0, 3) == 2
+    assert story.send(0, 3) == 2
+    assert story.send(SEQUENCE_MAX - 1, 2) == 0
+
+
+def test_sequences_wrap_within_a_batch(story: Story) -> None:
+    assert story.send(SEQUENCE_MAX - 1, 5) == 0  # the last one is 2
+    assert story.send(SEQUENCE_MAX - 1, 5) == 0
+    story.refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 2)
+    assert story.send(3) == 5
+
+
+def test_an_older_epoch_never_writes_again(story: Story) -> None:
+    story.send(0, epoch=3)
+    story.refused(ErrorCode.INVALID_PRODUCER_EPOCH, 1, epoch=2)
+    story.refused(ErrorCode.INVALID_PRODUCER_EPOCH, 0, epoch=2)
+
+
+def test_a_new_epoch_starts_at_sequence_zero(story: Story) -> None:
+    story.send(0, 5)
+    story.refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 5, epoch=1)
+    assert story.send(0, 5, epoch=1) == 5  # no duplicate of the old epoch's first batch
+    story.refused(ErrorCode.INVALID_PRODUCER_EPOCH, 0, count=5, epoch=0)
+
+
+def test_an_unknown_producer_may_go_on_anywhere(story: Story) -> None:
+    assert story.send(77) == 0
+    assert story.send(78) == 1
+
+
+def test_after_a_marker_of_a_newer_epoch_sequences_start_again(story: Story) -> None:
+    story.send(0, 3, txn=True)
+    story.end(epoch=1)
+    story.refused(ErrorCode.INVALID_PRODUCER_EPOCH, 3, epoch=0)
+    story.refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 3, epoch=1)
+    assert story.send(0, epoch=1) == 4
+
+
+def test_a_plain_batch_may_not_enter_an_open_transaction(story: Story) -> None:
+    story.send(0, txn=True)
+    story.refused(ErrorCode.INVALID_TXN_STATE, 1)
+    story.end()
+    assert story.send(1) == 2
+
+
+def test_stable_is_what_lies_before_the_oldest_open_transaction(story: Story) -> None:
+    producers = story.producers
+    assert producers.first_unstable_offset(0) is None
+    story.send(0, 5)
+    story.send(0, 2, pid=1, txn=True)
+    story.send(0, 2, pid=2, txn=True)
+    story.send(2, 2, pid=1, txn=True)
+    assert producers.first_unstable_offset(story.end_offset) == 5
+    assert story.end(pid=1) == Completed(1, 5, 11, False)
+    assert producers.first_unstable_offset(12) == 7
+    assert story.end(pid=2, aborted=True) == Completed(2, 7, 12, True)
+    assert producers.first_unstable_offset(13) is None
+
+
+def test_an_end_that_is_not_yet_replicated_is_not_stable(story: Story) -> None:
+    story.send(0, 5, txn=True)
+    story.end()
+    assert story.producers.first_unstable_offset(5) == 0
+    assert story.producers.first_unstable_offset(6) is None
+
+
+def test_what_was_stable_when_a_transaction_ended(story: Story) -> None:
+    story.send(0, pid=1, txn=True)
+    story.send(0, pid=2, txn=True)
+    second = story.end(pid=2, aborted=True)
+    assert second is not None
+    assert story.producers.last_stable_offset_before(second) == 0
+    first = story.end(pid=1, aborted=True)
+    assert first is not None
+    assert story.producers.last_stable_offset_before(first) == 4
+
+
+def test_a_marker_without_a_transaction_ends_nothing(story: Story) -> None:
+    assert story.end(pid=9) is None
+    story.send(0)
+    assert story.end() is None
+
+
+def test_silent_producers_are_forgotten_but_not_within_a_transaction(story: Story) -> None:
+    story.send(0, pid=1, at=1000)
+    story.send(0, pid=2, at=1001)
+    story.send(0, pid=3, at=0, txn=True)
+    story.producers.expire(now_ms=2000, expiration_ms=1000)
+    assert list(story.producers.by_id) == [2, 3]
+    assert story.send(500, pid=1) == 3
