@@ -149,6 +149,7 @@ class Stage:
             "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
             "log.dirs": data,
         }
+        self._partitions_max = topics_controller.PARTITIONS_PER_REQUEST_MAX
         topics_controller.PARTITIONS_PER_REQUEST_MAX = PARTITIONS_PER_REQUEST_MAX
         logger = JsonLogger(self._logged, 40)
         self.node = Node(NodeConfig.build(of(settings)), self._disk, SystemClock(), randomness, logger)
@@ -160,6 +161,7 @@ class Stage:
         if self._connection is not None:
             self._connection.lose()
         await self.node.stop()
+        topics_controller.PARTITIONS_PER_REQUEST_MAX = self._partitions_max
 
     # What connections and the loop tell
 

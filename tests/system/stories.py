@@ -75,9 +75,9 @@ class StoredBatch:
 def stored_batches(data: Path, topic: str, partition: int) -> Iterator[StoredBatch]:
     """The batches in the segments on disk."""
     for segment in sorted((data / f"{topic}-{partition}").glob("*.log")):
-        data = segment.read_bytes()
+        stored = segment.read_bytes()
         position = 0
-        while position < len(data):
-            batch = StoredBatch(data[position : position + 61])
+        while position < len(stored):
+            batch = StoredBatch(stored[position : position + 61])
             yield batch
             position += 12 + batch.length

@@ -12,10 +12,10 @@ from typing import BinaryIO, NamedTuple
 
 from strandline.cli.cluster import connect, require_topic
 from strandline.cli.errors import Refused
+from strandline.cli.interrupts import POLL_S, ctrl_c
 from strandline.client.blocking import Client, Consumer, ConsumerConfig
 from strandline.client.core.fetched import ConsumerRecord
 
-POLL_S = 0.5
 EARLIEST, LATEST = "earliest", "latest"
 
 
@@ -43,30 +43,27 @@ def consume(
 ) -> int:
     """Print records until told to stop; how many. Ctrl-C is a way to stop."""
     count = 0
-    with connect(bootstrap_server) as client:
+    with ctrl_c() as asked, connect(bootstrap_server) as client:
         partitions = _partitions(client, wanted)
         consumer = Consumer(client, config)
         consumer.assign(partitions)
         _seek(consumer, wanted, partitions)
         ends = consumer.end_offsets(partitions) if wanted.until_end else None
         last = time.monotonic()
-        try:
-            while wanted.records_max is None or count < wanted.records_max:
-                if ends is not None and all(consumer.position(*key) >= end for key, end in ends.items()):
-                    break
-                left = None if wanted.records_max is None else wanted.records_max - count
-                records = consumer.poll(POLL_S if wanted.idle_s is None else min(POLL_S, wanted.idle_s), left)
-                if ends is not None:
-                    records = [record for record in records if record.offset < ends[record.topic, record.partition]]
-                if records:
-                    output.write(b"".join(map(show, records)))
-                    output.flush()
-                    count += len(records)
-                    last = time.monotonic()
-                elif wanted.idle_s is not None and time.monotonic() - last >= wanted.idle_s:
-                    break
-        except KeyboardInterrupt:
-            pass
+        while not asked.to_end and (wanted.records_max is None or count < wanted.records_max):
+            if ends is not None and all(consumer.position(*key) >= end for key, end in ends.items()):
+                break
+            left = None if wanted.records_max is None else wanted.records_max - count
+            records = consumer.poll(POLL_S if wanted.idle_s is None else min(POLL_S, wanted.idle_s), left)
+            if ends is not None:
+                records = [record for record in records if record.offset < ends[record.topic, record.partition]]
+            if records:
+                output.write(b"".join(map(show, records)))
+                output.flush()
+                count += len(records)
+                last = time.monotonic()
+            elif wanted.idle_s is not None and time.monotonic() - last >= wanted.idle_s:
+                break
     return count
 
 

@@ -71,14 +71,15 @@ def console_producer(bootstrap_server: str, topic: str, sync: bool, **options: A
         "acks": options["request_required_acks"],
         "request.timeout.ms": options["request_timeout_ms"],
         "buffer.memory": options["max_memory_bytes"],
-        "max.in.flight.requests.per.connection": 1 if sync else None,
     }
     given = {name: str(value) for name, value in flags.items() if value is not None}
     properties = (
         _file(options["command_config"]) | given | key_values(options["command_property"], "--command-property")
     )
     reading = _file(options["reader_config"]) | key_values(options["reader_property"], "--reader-property")
-    produce_lines(bootstrap_server, topic, sys.stdin.buffer, LineReader(reading), producer_config(properties))
+    produce_lines(
+        bootstrap_server, topic, sys.stdin.buffer, LineReader(reading), producer_config(properties), sync=sync
+    )
 
 
 @kafka_command(

@@ -16,8 +16,9 @@ from typing import Any, BinaryIO
 
 from strandline.cli.cluster import connect, require_topic
 from strandline.cli.errors import Refused
+from strandline.cli.interrupts import POLL_S, Asked, ctrl_c
 from strandline.cli.lines import LineReader
-from strandline.cli.output import is_terminal, note
+from strandline.cli.output import is_terminal
 from strandline.client.blocking import Producer, ProducerConfig
 from strandline.errors import KafkaError
 
@@ -68,32 +69,33 @@ def produce_lines(
     reader: LineReader,
     config: ProducerConfig,
     partition: int | None = None,
+    *,
+    sync: bool = False,
 ) -> int:
-    """Each line is a record. Returns how many were acknowledged."""
-    with connect(bootstrap_server) as client:
+    """Each line is a record; with `sync`, each is acknowledged before the next is read. Returns how many there were."""
+    with ctrl_c() as asked, connect(bootstrap_server) as client:
         require_topic(client, topic, create=True)
         with Producer(client, config) as producer:
             sender = Sender(producer, topic, partition)
-            prompt = is_terminal(sys.stdout) and stream.isatty()
-            try:
-                for number, line in enumerate(_lines(stream, sender.flush, prompt), 1):
-                    key, value, headers = reader.parse(line.decode("utf-8", "surrogateescape"), number)
-                    sender.send(value, key, headers)
-                    sender.check()
-            except KeyboardInterrupt:
-                note("")
+            for number, line in enumerate(_lines(stream, sender.flush, asked), 1):
+                key, value, headers = reader.parse(line.decode("utf-8", "surrogateescape"), number)
+                sender.send(value, key, headers)
+                if sync:
+                    sender.flush()
+                sender.check()
             sender.flush()
             sender.check()
             return sender.sent
 
 
-def _lines(stream: BinaryIO, on_pause: Callable[[], None], prompt: bool) -> Iterator[bytes]:
-    """Lines without their ends. Before waiting for more input, what was sent so far is flushed."""
+def _lines(stream: BinaryIO, on_pause: Callable[[], None], asked: Asked) -> Iterator[bytes]:
+    """Lines without their ends, until there are no more or Ctrl-C. Before waiting for input, what was sent is flushed."""
     try:
         descriptor = stream.fileno()
     except (OSError, AttributeError):
         yield from (line.rstrip(b"\r\n") for line in stream)
         return
+    prompt = is_terminal(sys.stdout) and stream.isatty()
     rest = b""
     while True:
         if prompt or not select.select([descriptor], [], [], 0)[0]:
@@ -101,7 +103,9 @@ def _lines(stream: BinaryIO, on_pause: Callable[[], None], prompt: bool) -> Iter
         if prompt:
             sys.stdout.write(PROMPT)
             sys.stdout.flush()
-        chunk = os.read(descriptor, CHUNK_BYTES)
+        while not asked.to_end and not select.select([descriptor], [], [], POLL_S)[0]:
+            pass
+        chunk = b"" if asked.to_end else os.read(descriptor, CHUNK_BYTES)
         if not chunk:
             break
         *lines, rest = (rest + chunk).split(b"\n")

@@ -48,7 +48,7 @@ def _both(command: click.Command) -> click.Command:
 @config_option
 @click.option("--cluster-id", "-t", required=True, metavar="ID", help="The cluster's id; the same on all its nodes.")
 @click.option("--ignore-formatted", "-g", is_flag=True, help="Skip log dirs that are formatted instead of failing.")
-@click.option("--standalone", "-s", is_flag=True, help="The first controller of a quorum of its own.")
+@click.option("--standalone", "-s", is_flag=True, help="A quorum of this node alone, as it is anyway.")
 def format_(config: str, cluster_id: str, ignore_formatted: bool, standalone: bool) -> None:
     """Make the log dirs of a properties file usable by its node."""
     import random

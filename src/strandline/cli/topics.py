@@ -66,9 +66,8 @@ def create(
     with connect_admin(bootstrap_server) as admin:
         made = admin.create_topics([topic])[name]
     if not isinstance(made, KafkaError):
-        click.echo(
-            f"Created topic {name}: {made.num_partitions} partitions, {made.replication_factor} replicas of each."
-        )
+        counts = f"{_count(made.num_partitions, 'partition')}, {_count(made.replication_factor, 'replica')} of each"
+        click.echo(f"Created topic {name}: {counts}.")
     elif made.code is ErrorCode.TOPIC_ALREADY_EXISTS and if_not_exists:
         click.echo(f"Topic {name} is there already.")
     else:
@@ -95,6 +94,10 @@ def describe(names: tuple[str, ...], bootstrap_server: str, as_json: bool) -> No
         return
     for number, view in enumerate(views):
         _print(view, first=number == 0)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _require(names: tuple[str, ...], found: list[str]) -> None:

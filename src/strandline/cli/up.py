@@ -6,7 +6,6 @@ of its own; whatever it started and could not bring up is stopped again.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -154,9 +153,10 @@ class Launch:
     def wait_until_ready(self) -> None:
         deadline = time.monotonic() + READY_TIMEOUT_S
         everyone = {node.node_id for node in self.cluster.nodes}
-        with _spinner(f"starting {_nodes(len(everyone))}"):
+        with Spinner(f"starting {_nodes(len(everyone))}") as spinner:
             for node in self.cluster.nodes:
                 while not self._answers(node, everyone):
+                    spinner.turn()
                     self.check()
                     if time.monotonic() > deadline:
                         raise Refused(
@@ -217,12 +217,29 @@ def _nodes(count: int) -> str:
     return "1 node" if count == 1 else f"{count} nodes"
 
 
-def _spinner(text: str) -> contextlib.AbstractContextManager[object]:
-    if not is_terminal(sys.stderr):
-        return contextlib.nullcontext()
-    from rich.console import Console
+class Spinner:
+    """A sign of life on a terminal. Our own: rich takes as long to import as a node to start."""
 
-    return Console(stderr=True).status(text)
+    FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+    EVERY_S = 0.08
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._stream = sys.stderr if is_terminal(sys.stderr) else None
+
+    def __enter__(self) -> Spinner:
+        return self
+
+    def turn(self) -> None:
+        if self._stream is not None:
+            frame = self.FRAMES[int(time.monotonic() / self.EVERY_S) % len(self.FRAMES)]
+            self._stream.write(f"\r{frame} {self._text}")
+            self._stream.flush()
+
+    def __exit__(self, *_: object) -> None:
+        if self._stream is not None:
+            self._stream.write("\r\x1b[2K")
+            self._stream.flush()
 
 
 def _announce(cluster: LocalCluster, ready_s: float, detach: bool, as_json: bool) -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from strandline.ids import Uuid
 from strandline.metadata import records as r
-from strandline.metadata.image import Endpoint, MetadataImage
+from strandline.metadata.image import Endpoint, MetadataImage, PartitionImage
 
 UNFENCE = -1
 
@@ -48,9 +48,23 @@ def register_alone(image: MetadataImage, wanted: Registration) -> tuple[list[r.M
     )
     unfence = r.BrokerRegistrationChangeRecord(broker_id=wanted.broker_id, broker_epoch=epoch, fenced=UNFENCE)
     elections = [
-        r.PartitionChangeRecord(partition_id=index, topic_id=topic.topic_id, leader=wanted.broker_id)
+        _elect(topic.topic_id, index, partition, wanted.broker_id)
         for topic in image.topics.values()
         for index, partition in enumerate(topic.partitions)
-        if wanted.broker_id in partition.isr
+        if wanted.broker_id in (partition.isr or partition.elr)
     ]
     return [registration, unfence, *elections], epoch
+
+
+def _elect(topic_id: Uuid, index: int, partition: PartitionImage, broker_id: int) -> r.PartitionChangeRecord:
+    """The record by which a broker leads a partition; from the ELR it becomes the whole ISR (rule B7)."""
+    if partition.isr:
+        return r.PartitionChangeRecord(partition_id=index, topic_id=topic_id, leader=broker_id)
+    return r.PartitionChangeRecord(
+        partition_id=index,
+        topic_id=topic_id,
+        leader=broker_id,
+        isr=(broker_id,),
+        eligible_leader_replicas=(),
+        last_known_elr=(),
+    )

@@ -48,7 +48,7 @@ def _check_resource(image: MetadataImage, resource_type: int, name: str) -> None
         if name not in image.topics:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
     elif resource_type == BROKER_RESOURCE:
-        if name and not (name.isdigit() and int(name) in image.brokers):
+        if name and name not in map(str, image.brokers):
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"There is no broker '{name}'.")
     else:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Configuration of resource type {resource_type} can't be altered.")

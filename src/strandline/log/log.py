@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import zlib
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from strandline.config.topic_config import TopicConfig
 from strandline.errors import ErrorCode, KafkaError
 from strandline.log import checkpoints, names, producer_snapshot
 from strandline.log.epochs import LeaderEpochs
-from strandline.log.producers import SEQUENCE_MAX, Completed, Producers
+from strandline.log.producer_replay import aborted_txn, batches_in, note_producer, rebuild_producers
+from strandline.log.producers import SEQUENCE_MAX, Producers
 from strandline.log.segment import RELATIVE_OFFSET_MAX, Segment
 from strandline.log.txn_index import AbortedTxn
 from strandline.log.validation import validate
 from strandline.ports import Buffer, Disk, File
-from strandline.records.batch import decode
-from strandline.records.control import ControlRecordType, read_control_type, read_end_txn_marker
 from strandline.records.header import BatchHeader, assign, iterate
 
 
@@ -418,63 +417,6 @@ def new_segment(disk: Disk, directory: str, base_offset: int, config: TopicConfi
     return segment
 
 
-def note_producer(producers: Producers, batch: Buffer, header: BatchHeader) -> Completed | None:
-    """Learn from a batch that is in the log what its producer did; the transaction that it ended, if it did."""
-    if header.producer_id < 0:
-        return None
-    if not header.is_control:
-        producers.add_batch(
-            header.producer_id,
-            header.producer_epoch,
-            header.last_sequence,
-            header.base_offset,
-            header.last_offset,
-            header.max_timestamp,
-            header.is_transactional,
-        )
-        return None
-    for record in decode(batch):
-        kind = read_control_type(record.key)
-        if kind in (ControlRecordType.ABORT, ControlRecordType.COMMIT):
-            return producers.end_txn(
-                header.producer_id,
-                header.producer_epoch,
-                read_end_txn_marker(record.value),
-                header.base_offset,
-                record.timestamp,
-                kind is ControlRecordType.ABORT,
-            )
-    return None
-
-
-def aborted_txn(producers: Producers, completed: Completed) -> AbortedTxn:
-    stable = producers.last_stable_offset_before(completed)
-    return AbortedTxn(completed.producer_id, completed.first_offset, completed.last_offset, stable)
-
-
-def rebuild_producers(
-    disk: Disk, directory: str, segments: Sequence[Segment], end_offset: int, producers: Producers
-) -> None:
-    """Producer state at `end_offset`, from the newest snapshot not beyond it and the batches that came after. Blocks."""
-    producers.clear(end_offset)
-    start = producer_snapshot.load_latest(disk, directory, end_offset, producers) or 0
-    for segment, position, header in _batches(segments, start):
-        if header.base_offset >= start:
-            batch = segment.file.read_blocking(position, header.size_bytes) if header.is_control else b""
-            note_producer(producers, batch, header)
-    producers.end_offset = end_offset
-
-
 def batches_from(log: Log, offset: int) -> Iterator[tuple[Segment, int, BatchHeader]]:
     """Every batch that ends at or after `offset`, with its segment and position. Blocks."""
-    return _batches(log.segments, offset)
-
-
-def _batches(segments: Sequence[Segment], offset: int) -> Iterator[tuple[Segment, int, BatchHeader]]:
-    for segment in segments:
-        if segment.next_offset <= offset:
-            continue
-        found = segment.locate(offset, blocking=True)
-        if found is not None:
-            for position, header in segment.batches(found[0]):
-                yield segment, position, header
+    return batches_in(log.segments, offset)

@@ -73,10 +73,10 @@ def offsets_in(disk: Disk, directory: str) -> list[int]:
     )
 
 
-def load_latest(disk: Disk, directory: str, at_most: int, into: Producers) -> int | None:
-    """Fill `into` from the newest sound snapshot not beyond `at_most`; its offset, or None. Unsound ones are removed."""
+def load_latest(disk: Disk, directory: str, at_least: int, at_most: int, into: Producers) -> int | None:
+    """Fill `into` from the newest sound snapshot between two offsets; its offset, or None. Unsound ones are removed."""
     for offset in reversed(offsets_in(disk, directory)):
-        if offset > at_most:
+        if not at_least <= offset <= at_most:
             continue
         path = f"{directory}/{names.of_offset(offset, names.PRODUCER_SNAPSHOT_SUFFIX)}"
         try:

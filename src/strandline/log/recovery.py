@@ -13,7 +13,8 @@ from strandline.config.topic_config import TopicConfig
 from strandline.log import checkpoints, names, producer_snapshot
 from strandline.log.epochs import LeaderEpochs
 from strandline.log.errors import CorruptLog
-from strandline.log.log import Log, aborted_txn, new_segment, note_producer, rebuild_producers
+from strandline.log.log import Log, new_segment
+from strandline.log.producer_replay import aborted_txn, note_producer, rebuild_producers
 from strandline.log.producers import Producers
 from strandline.log.segment import Segment
 from strandline.ports import Disk

@@ -312,6 +312,11 @@ class Connection(asyncio.BufferedProtocol):
     async def _await(self, slot: _Slot, outcome: Coroutine[Any, Any, Any]) -> None:
         try:
             reply = await outcome
+        except asyncio.CancelledError:
+            # A connection that is gone cancels this itself. If somebody else did, no answer will come any more.
+            if self._transport is not None and self._linger is None:
+                self._give_up()
+            raise
         except Exception as error:
             reply = error
         self._deliver(slot, reply)

@@ -125,7 +125,8 @@ class MetadataLog:
             done = asyncio.get_running_loop().create_future()
             self._uncommitted.append(_Uncommitted(self._log.log_end_offset, self.tip, done))
             self._appended.set()
-            await done
+            # Others may wait for it too: whoever gives up waits no longer, but does not take it away from them.
+            await asyncio.shield(done)
         elif self._uncommitted:
             # It may rest on decisions that are not committed yet: they go first.
             await asyncio.shield(self._uncommitted[-1].done)

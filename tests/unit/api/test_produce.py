@@ -116,7 +116,7 @@ def garbage(codec):
 
 BAD = {
     "no batch": (lambda: None, ErrorCode.INVALID_RECORD),
-    "empty": (lambda: b"", ErrorCode.CORRUPT_MESSAGE),
+    "empty": (lambda: b"", ErrorCode.INVALID_RECORD),
     "too short": (lambda: batch()[:60], ErrorCode.CORRUPT_MESSAGE),
     "two batches": (lambda: batch() + batch(), ErrorCode.INVALID_RECORD),
     "cut": (lambda: batch()[:-1], ErrorCode.CORRUPT_MESSAGE),

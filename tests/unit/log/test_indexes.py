@@ -41,13 +41,13 @@ def test_offset_entries_are_kafkas_bytes(offsets: OffsetIndex, directory: LogDir
     offsets.add(110, 1000)
     offsets.add(120, 2000)
     offsets.seal()
-    assert directory.bytes("a.index") == bytes.fromhex("0000000a000003e8" "00000014000007d0")
+    assert directory.bytes("a.index") == bytes.fromhex("0000000a000003e800000014000007d0")
 
 
 def test_time_entries_are_kafkas_bytes(times: TimeIndex, directory: LogDir) -> None:
     times.add_if_later(0x0102, 110)
     times.seal()
-    assert directory.bytes("a.timeindex") == bytes.fromhex("0000000000000102" "0000000a")
+    assert directory.bytes("a.timeindex") == bytes.fromhex("00000000000001020000000a")
 
 
 def test_a_sealed_index_answers_from_its_file_and_can_be_written_again(offsets: OffsetIndex) -> None:

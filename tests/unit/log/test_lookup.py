@@ -81,7 +81,7 @@ def test_any_log_answers_as_a_list_would(directory: LogDir, seed: int, restart: 
     start = randomness.randrange(len(model) // 2)
     log.advance_start(start)
     assert len(log.segments) > 1
-    for wanted in range(0, 202):
+    for wanted in range(202):
         expected = next((Found(t, o, 3) for o, t in enumerate(model) if o >= start and t >= wanted), None)
         assert first_at_or_after(log, wanted) == expected
     assert of_max_timestamp(log) == Found(max(model), model.index(max(model)), 3)

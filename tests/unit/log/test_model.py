@@ -19,7 +19,7 @@ from strandline.records.header import iterate
 
 from .conftest import ALL, NOW, PoweredLogDir, batch, topic, values_in
 
-LIVES = int(os.environ.get("STRANDLINE_LOG_LIVES", "60"))
+LIVES = int(os.environ.get("STRANDLINE_LOG_LIVES", "30"))
 STEPS = 60
 FIELDS = {"segment_bytes": 1000, "index_interval_bytes": 200, "retention_bytes": 2500, "retention_ms": -1}
 
@@ -125,7 +125,9 @@ class Life:
         self.log = self.directory.recover(recovery_point=self.checkpoint, start=self.start, **FIELDS).log
         end = self.log.log_end_offset
         assert end >= self.checkpoint, "flushed records are gone"
-        assert end in {0, self.start, *(written.next_offset for written in self.batches)}
+        if end not in {self.base, *(written.next_offset for written in self.batches)}:
+            assert end == self.start, "the log ends within a batch"
+            self.batches.clear()
         self.cut(end)
         self.checkpoint = end
 

@@ -61,13 +61,14 @@ def test_a_short_file_is_noticed(size: int) -> None:
         producer_snapshot.decode(KAFKA_BYTES[:size], "s")
 
 
-def test_the_newest_sound_one_not_beyond_the_end_counts(directory: LogDir) -> None:
+def test_the_newest_sound_one_within_the_log_counts(directory: LogDir) -> None:
     directory.disk.mkdir(directory.path)
     empty = producer_snapshot.encode(Producers())
     for offset, data in ((10, KAFKA_BYTES), (20, KAFKA_BYTES[:-1]), (30, b""), (40, empty)):
         producer_snapshot.write(directory.disk, directory.path, offset, data)
     found = Producers()
-    assert producer_snapshot.load_latest(directory.disk, directory.path, 39, found) == 10
+    assert producer_snapshot.load_latest(directory.disk, directory.path, 10, 39, found) == 10
     assert sorted(found.by_id) == [7, 42]
     assert producer_snapshot.offsets_in(directory.disk, directory.path) == [10, 40]
-    assert producer_snapshot.load_latest(directory.disk, directory.path, 9, Producers()) is None
+    assert producer_snapshot.load_latest(directory.disk, directory.path, 0, 9, Producers()) is None
+    assert producer_snapshot.load_latest(directory.disk, directory.path, 11, 39, Producers()) is None

@@ -286,9 +286,7 @@ def test_producers_whose_batches_are_gone_live_on_in_the_snapshot(directory: Log
 
 def test_an_abort_is_known_though_its_transaction_began_before_the_recovery_point(directory: LogDir) -> None:
     log = directory.open()
-    log.append_as_leader(
-        batch("a", "b", producer_id=5, producer_epoch=0, base_sequence=0, transactional=True), 0, NOW
-    )
+    log.append_as_leader(batch("a", "b", producer_id=5, producer_epoch=0, base_sequence=0, transactional=True), 0, NOW)
     log.roll(NOW)
     log.append_as_leader(batch("c"), 0, NOW)
     directory.flush(log)

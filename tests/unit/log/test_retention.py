@@ -33,7 +33,9 @@ def test_by_time_a_young_segment_protects_what_comes_after(directory: LogDir) ->
     assert retention.due(log, log.log_end_offset, NOW) == 1
 
 
-@pytest.mark.parametrize(("retention_bytes", "count"), [(-1, 0), (800, 0), (799, 0), (601, 0), (600, 1), (399, 2), (0, 4)])
+@pytest.mark.parametrize(
+    ("retention_bytes", "count"), [(-1, 0), (800, 0), (799, 0), (601, 0), (600, 1), (399, 2), (0, 4)]
+)
 def test_by_size_only_what_is_whole_above_the_limit_goes(directory: LogDir, retention_bytes: int, count: int) -> None:
     log = segments_of(directory, NOW, NOW, NOW, NOW, retention_bytes=retention_bytes)
     assert retention.due(log, log.log_end_offset, NOW) == count

@@ -18,7 +18,8 @@ from strandline.node.connection import Connection
 from strandline.node.listener import Listener
 from strandline.node.log_dirs import format_dirs
 from strandline.node.node import Node
-from strandline.records.batch import BatchBuilder
+from strandline.records.batch import BatchBuilder, decode
+from strandline.records.header import iterate
 from strandline.replica.partition import Partition
 from strandline.runtime.logging import JsonLogger
 from strandline.sim.world import World
@@ -71,6 +72,22 @@ def fetch(
     topics = [Fetch.FetchTopic(topic=topic, partitions=[wanted])]
     request = Fetch(max_wait_ms=max_wait_ms, min_bytes=min_bytes, max_bytes=max_bytes, topics=topics)
     return frame(FETCH, 12, request, correlation_id)
+
+
+def values_in(data: bytes) -> list[bytes]:
+    view = memoryview(data)
+    return [record.value for at, header in iterate(data) for record in decode(view[at : at + header.size_bytes])]
+
+
+def values_of(partition: Partition) -> list[bytes]:
+    segment = partition.log.active
+    return values_in(segment.file.read_blocking(0, segment.size))
+
+
+def fetched(reply: bytes) -> tuple[int, list[bytes]]:
+    """Error code and values of the only partition in a Fetch reply without its correlation id."""
+    [answer] = messages.decode_response(FETCH, 12, reply, 1).responses[0].partitions
+    return answer.error_code, values_in(answer.records or b"")
 
 
 class End:

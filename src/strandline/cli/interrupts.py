@@ -1,0 +1,39 @@
+"""Ctrl-C as a request to come to an end, for commands that stream.
+
+Always true: the first Ctrl-C never interrupts work under way, so connections are closed and output is whole; the second one does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+
+POLL_S = 0.2
+"""How long a command may wait for something else before it looks whether it was asked to end."""
+
+
+class Asked:
+    """Whether the person at the terminal wants the command to end."""
+
+    def __init__(self) -> None:
+        self.to_end = False
+
+    def on_signal(self, number: int, frame: object) -> None:
+        if self.to_end:
+            raise KeyboardInterrupt
+        self.to_end = True
+
+
+@contextlib.contextmanager
+def ctrl_c() -> Iterator[Asked]:
+    asked = Asked()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+    before = signal.signal(signal.SIGINT, asked.on_signal)
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGINT, before)

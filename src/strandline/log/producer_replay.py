@@ -1,0 +1,77 @@
+"""What the batches of a log say about its producers: as they are appended, and again after a restart or a cut.
+
+Always true: a snapshot and the batches after it give the same state as all the batches would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from strandline.log import producer_snapshot
+from strandline.log.producers import Completed, Producers
+from strandline.log.segment import Segment
+from strandline.log.txn_index import AbortedTxn
+from strandline.ports import Buffer, Disk
+from strandline.records.batch import decode
+from strandline.records.control import ControlRecordType, read_control_type, read_end_txn_marker
+from strandline.records.header import BatchHeader
+
+
+def note_producer(producers: Producers, batch: Buffer, header: BatchHeader) -> Completed | None:
+    """Learn from a batch that is in the log what its producer did; the transaction that it ended, if it did."""
+    if header.producer_id < 0:
+        return None
+    if not header.is_control:
+        producers.add_batch(
+            header.producer_id,
+            header.producer_epoch,
+            header.last_sequence,
+            header.base_offset,
+            header.last_offset,
+            header.max_timestamp,
+            header.is_transactional,
+        )
+        return None
+    for record in decode(batch):
+        kind = read_control_type(record.key)
+        if kind in (ControlRecordType.ABORT, ControlRecordType.COMMIT):
+            return producers.end_txn(
+                header.producer_id,
+                header.producer_epoch,
+                read_end_txn_marker(record.value),
+                header.base_offset,
+                record.timestamp,
+                kind is ControlRecordType.ABORT,
+            )
+    return None
+
+
+def aborted_txn(producers: Producers, completed: Completed) -> AbortedTxn:
+    stable = producers.last_stable_offset_before(completed)
+    return AbortedTxn(completed.producer_id, completed.first_offset, completed.last_offset, stable)
+
+
+def rebuild_producers(
+    disk: Disk, directory: str, segments: Sequence[Segment], end_offset: int, producers: Producers
+) -> None:
+    """Producer state at `end_offset`, from the newest snapshot not beyond it and the batches that came after. Blocks."""
+    producers.clear(end_offset)
+    # A snapshot from before the oldest batch knows less than nothing: what came between is gone.
+    oldest = segments[0].base_offset if segments else end_offset
+    start = producer_snapshot.load_latest(disk, directory, oldest, end_offset, producers) or 0
+    for segment, position, header in batches_in(segments, start):
+        if header.base_offset >= start:
+            batch = segment.file.read_blocking(position, header.size_bytes) if header.is_control else b""
+            note_producer(producers, batch, header)
+    producers.end_offset = end_offset
+
+
+def batches_in(segments: Sequence[Segment], offset: int) -> Iterator[tuple[Segment, int, BatchHeader]]:
+    """Every batch that ends at or after `offset`, with its segment and position. Blocks."""
+    for segment in segments:
+        if segment.next_offset <= offset:
+            continue
+        found = segment.locate(offset, blocking=True)
+        if found is not None:
+            for position, header in segment.batches(found[0]):
+                yield segment, position, header
