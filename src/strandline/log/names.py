@@ -7,6 +7,7 @@ and whatever waits for deletion is `topic-partition.<id>-delete`.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
@@ -23,6 +24,7 @@ DELETE_DIR_SUFFIX = "-delete"
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 
 TOPIC_NAME_LENGTH_MAX = 249
+_OFFSET = re.compile(r"[0-9]{20}")
 _LEGAL_TOPIC = re.compile(r"[a-zA-Z0-9._-]+")
 _PARTITION_DIR = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>[0-9]+)")
 _DELETE_DIR = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>[0-9]+)\.[0-9a-f]{32}-delete")
@@ -35,9 +37,18 @@ def of_offset(offset: int, suffix: str) -> str:
 def offset_of(name: str) -> int:
     """The offset that a file name starts with; ValueError if it has none."""
     stem = name.partition(".")[0]
-    if len(stem) != 20 or not stem.isdigit():
+    if not _OFFSET.fullmatch(stem):
         raise ValueError(f"'{name}' does not start with a 20-digit offset")
     return int(stem)
+
+
+def offsets_in(listing: Iterable[str], suffix: str) -> list[int]:
+    """The offsets of the files with this suffix, rising; a name without an offset is not ours and is passed over."""
+    return sorted(
+        int(stem)
+        for stem, dot, rest in (name.partition(".") for name in listing)
+        if dot + rest == suffix and _OFFSET.fullmatch(stem)
+    )
 
 
 def partition_dir(topic: str, partition: int) -> str:

@@ -68,9 +68,7 @@ def write(disk: Disk, directory: str, offset: int, data: bytes) -> None:
 
 def offsets_in(disk: Disk, directory: str) -> list[int]:
     """The offsets of the snapshots that a directory holds, rising."""
-    return sorted(
-        names.offset_of(name) for name in disk.listdir(directory) if name.endswith(names.PRODUCER_SNAPSHOT_SUFFIX)
-    )
+    return names.offsets_in(disk.listdir(directory), names.PRODUCER_SNAPSHOT_SUFFIX)
 
 
 def load_latest(disk: Disk, directory: str, at_least: int, at_most: int, into: Producers) -> int | None:

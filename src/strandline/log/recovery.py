@@ -117,7 +117,7 @@ def _load_segments(
     epochs: LeaderEpochs,
     now_ms: int,
 ) -> tuple[list[Segment], int, int, int]:
-    bases = sorted(names.offset_of(name) for name in disk.listdir(directory) if name.endswith(names.LOG_SUFFIX))
+    bases = names.offsets_in(disk.listdir(directory), names.LOG_SUFFIX)
     segments: list[Segment] = []
     truncated = scanned = rebuilt = 0
     producers = Producers()

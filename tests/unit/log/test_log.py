@@ -447,15 +447,21 @@ def test_an_untouched_log_is_closed_without_a_write(powered: PoweredLogDir) -> N
     assert contents(powered.open()) == [(0, "a"), (1, "b")]
 
 
-def test_a_file_that_belongs_to_the_log_is_synced_with_it(powered: PoweredLogDir) -> None:
-    log = powered.open()
-    file = powered.disk.open(powered.file("partition.metadata"), create=True)
-    file.append(b"version: 0")
-    log.sync_with_names(file)
-    append(log, "a")
-    powered.flush(log)
-    powered.power_loss()
-    assert powered.bytes("partition.metadata") == b"version: 0"
+def test_a_file_that_belongs_to_the_log_is_synced_with_it() -> None:
+    for seed in range(10):
+        powered = PoweredLogDir(seed)
+        log = powered.open()
+        append(log, "a")
+        log.close_clean()
+        log = powered.open()
+        file = powered.disk.open(powered.file("partition.metadata"), create=True)
+        file.append(b"version: 0")
+        log.sync_with_names(file)
+        append(log, "b")
+        powered.flush(log)
+        powered.power_loss()
+        assert powered.bytes("partition.metadata") == b"version: 0"
+        powered.world.close()
 
 
 def test_the_size_of_a_log_and_of_what_follows_an_offset(directory: LogDir) -> None:

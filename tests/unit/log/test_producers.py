@@ -92,6 +92,13 @@ def test_a_new_epoch_starts_at_sequence_zero(story: Story) -> None:
     story.refused(ErrorCode.INVALID_PRODUCER_EPOCH, 0, count=5, epoch=0)
 
 
+def test_what_a_new_epoch_sends_is_no_duplicate_of_the_old(story: Story) -> None:
+    story.send(0, 5)
+    story.send(5, 5)
+    story.send(0, 5, epoch=1)
+    assert story.send(5, 5, epoch=1) == 15
+
+
 def test_an_unknown_producer_may_go_on_anywhere(story: Story) -> None:
     assert story.send(77) == 0
     assert story.send(78) == 1

@@ -284,6 +284,25 @@ def test_producers_whose_batches_are_gone_live_on_in_the_snapshot(directory: Log
     assert {pid: producer.last_sequence for pid, producer in log.producers.by_id.items()} == {1: 17, 2: 0}
 
 
+def test_a_snapshot_older_than_the_oldest_batch_is_not_believed(directory: LogDir) -> None:
+    """A crash brought it back after its segment was deleted: it would take the producer's next batch for a gap."""
+    log = directory.open()
+    for sequence in range(2):
+        log.append_as_leader(batch("a", producer_id=2, producer_epoch=0, base_sequence=sequence), 0, NOW)
+        log.roll(NOW)
+    log.append_as_leader(batch("x"), 0, NOW)
+    directory.flush(log)
+    stale = directory.bytes("00000000000000000001.snapshot")
+    log.drop_segments(2, NOW)
+    log.close()
+    directory.disk.remove(directory.file("00000000000000000002.snapshot"))
+    directory.replace("00000000000000000001.snapshot", stale)
+    log = directory.recover(recovery_point=3).log
+    assert log.producers.by_id == {}
+    again = batch("b", producer_id=2, producer_epoch=0, base_sequence=2)
+    assert log.append_as_leader(again, 0, NOW).base_offset == 3
+
+
 def test_an_abort_is_known_though_its_transaction_began_before_the_recovery_point(directory: LogDir) -> None:
     log = directory.open()
     log.append_as_leader(batch("a", "b", producer_id=5, producer_epoch=0, base_sequence=0, transactional=True), 0, NOW)
@@ -326,6 +345,14 @@ def test_leftovers_are_cleared_away(directory: LogDir) -> None:
     log = directory.open(segment_bytes=260)
     assert contents(log) == before
     assert not set(leftovers) & set(directory.names(""))
+
+
+def test_files_that_are_not_ours_are_passed_over(directory: LogDir) -> None:
+    filled(directory).close_clean()
+    for name in ("notes.log", "notes.snapshot", "1.log", "00000000000000000000.log.bak"):
+        directory.replace(name, b"somebody's")
+    assert directory.open(segment_bytes=260).log_end_offset == 18
+    assert directory.bytes("notes.log") == b"somebody's"
 
 
 def test_segments_that_overlap_are_refused(directory: LogDir) -> None:
