@@ -26,7 +26,7 @@ class _Entries:
         self._file: File | None = None
         self._recent: bytearray | None = None
         self._written = 0
-        self.bytes_max = bytes_max - bytes_max % entry.size
+        self.count_max = bytes_max // entry.size
         self.count = 0
 
     def begin(self) -> None:
@@ -87,7 +87,7 @@ class _Entries:
 
     @property
     def full(self) -> bool:
-        return (self.count + 1) * self._entry.size > self.bytes_max
+        return self.count >= self.count_max
 
     def seal(self) -> None:
         """Write everything and stop holding it in memory."""
@@ -144,6 +144,7 @@ class TimeIndex(_Entries):
 
     def __init__(self, disk: Disk, path: str, base_offset: int, bytes_max: int) -> None:
         super().__init__(disk, path, TIME_ENTRY, bytes_max)
+        self.count_max -= 1  # one place is kept for the entry that closes the segment
         self.base_offset = base_offset
         self.last_timestamp = -1
 
@@ -162,11 +163,6 @@ class TimeIndex(_Entries):
             return -1, self.base_offset
         timestamp, relative = self.get(self.count - 1)
         return timestamp, self.base_offset + relative
-
-    @property
-    def full(self) -> bool:
-        """One place is kept for the entry that closes the segment."""
-        return (self.count + 2) * TIME_ENTRY.size > self.bytes_max
 
     def add_if_later(self, timestamp: int, offset: int) -> None:
         if timestamp > self.last_timestamp:
