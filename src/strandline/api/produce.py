@@ -14,7 +14,6 @@ from typing import Any
 from strandline.api.context import Broker, RequestContext, code_of
 from strandline.api.reply import Later
 from strandline.errors import ErrorCode, KafkaError
-from strandline.metadata.image import INTERNAL_TOPICS
 from strandline.replica.partition import Partition
 from strandline.wire import produce as wire
 from strandline.wire.produce import PartitionResponse
@@ -30,6 +29,35 @@ _Answers = list[tuple[str | bytes, list[PartitionResponse]]]
 
 
 def handle(frame: memoryview, ctx: RequestContext, position: int) -> Any:
+    one = wire.parse_one(ctx.version, frame, position)
+    if one is not None:
+        acks, timeout_ms, topic, index, records = one
+        partition = _partition(ctx.broker, topic, index)
+        if partition is not None and acks in (ACKS_ALL, ACKS_LEADER):
+            return _append_one(ctx, partition, topic, records, timeout_ms)
+    return _append_all(frame, ctx, position)
+
+
+def _append_one(
+    ctx: RequestContext, partition: Partition, topic: str | bytes, records: memoryview, timeout_ms: int
+) -> Any:
+    """The way of nearly every request, kept short."""
+    try:
+        if partition.is_internal:
+            raise _internal(partition)
+        base_offset, append_time = partition.append(records, ctx.broker.clock.wall_ms())
+    except (KafkaError, OSError) as error:
+        return wire.write_response(ctx.version, [(topic, [_refused(ctx.broker, partition, error)])])
+    log = partition.log
+    if partition.high_watermark >= log.log_end_offset:
+        return wire.write_one(topic, partition.index, base_offset, append_time, log.log_start_offset)
+    answer = PartitionResponse(partition.index, 0, base_offset, append_time, log.log_start_offset)
+    waiting = _Waiting(ctx, [(topic, [answer])])
+    waiting.on(partition, log.log_end_offset, 0, 0)
+    return waiting.reply(timeout_ms)
+
+
+def _append_all(frame: memoryview, ctx: RequestContext, position: int) -> Any:
     request = wire.parse(ctx.version, frame, position)
     acks = request.acks
     if acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
@@ -98,9 +126,13 @@ def _absent(broker: Broker, topic: str | bytes, index: int) -> PartitionResponse
     return PartitionResponse(index, code, -1, leader_id=state.leader, leader_epoch=state.leader_epoch)
 
 
+def _internal(partition: Partition) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {partition.topic}")
+
+
 def _check(partition: Partition, records: memoryview, version: int) -> None:
-    if partition.topic in INTERNAL_TOPICS:
-        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {partition.topic}")
+    if partition.is_internal:
+        raise _internal(partition)
     if version < ZSTD_SINCE and len(records) > _CODEC_AT and records[_CODEC_AT] & 7 == ZSTD:
         raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7 or newer")
 

@@ -133,9 +133,10 @@ def validate(batch: memoryview, config: TopicConfig, now_ms: int) -> Valid:
 def _open(batch: memoryview, codec: int, config: TopicConfig) -> bytearray | memoryview:
     """Look at the records, for topics whose rules ask for it."""
     bytes_max = min(DECOMPRESSED_BYTES_MAX, DECOMPRESSED_ANYWAY_BYTES + DECOMPRESSED_RATIO_MAX * len(batch))
-    if config.compact:
-        validate_records(batch, require_keys=True, max_decompressed_bytes=bytes_max)
-    if config.compression_type != "producer" and (wanted := _codec(config.compression_type)) != codec:
+    wanted = CompressionType(codec) if config.compression_type == "producer" else _codec(config.compression_type)
+    if config.compact or wanted != codec:
+        validate_records(batch, require_keys=config.compact, max_decompressed_bytes=bytes_max)
+    if wanted != codec:
         recoded = recompress(batch, wanted, _level(wanted, config), max_bytes=bytes_max)
         if len(recoded) > config.max_message_bytes:
             raise KafkaError(

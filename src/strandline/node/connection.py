@@ -12,14 +12,14 @@ import asyncio
 import struct
 from collections import deque
 from collections.abc import Awaitable, Coroutine
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 from strandline.api.context import Broker, RequestContext
 from strandline.api.reply import Later
 from strandline.api.table import API_VERSIONS, APIS, Api, unsupported_version
 from strandline.ports import Buffer
 from strandline.wire.errors import MalformedRequest
-from strandline.wire.headers import RequestHeader, read_request_header, response_header
+from strandline.wire.headers import has_flexible_response_header, read_request_header
 from strandline.wire.messages import decode_request, encode_response
 
 READ_BUFFER_BYTES = 256 * 1024
@@ -42,15 +42,32 @@ LINGER_S = 5.0
 """How long a connection that ends may take to deliver what was written."""
 
 _SIZE = struct.Struct(">i")
+_HEAD = struct.Struct(">ii")
+_FLEXIBLE_HEAD = struct.Struct(">iiB")
+HEAD_BYTES_MAX = _FLEXIBLE_HEAD.size
+
+
+class _Kind(NamedTuple):
+    """What a request has in common with the next one of its connection, nearly always: all but its correlation id."""
+
+    key_and_version: bytes
+    client: bytes
+    """Everything in the header after the correlation id."""
+    body_position: int
+    api: Api
+    context: RequestContext
+    is_flexible: bool
+    """Its reply has a header with tagged fields."""
 
 
 class _Slot:
     """The place of one reply in the order; `buffers` is None until it is there."""
 
-    __slots__ = ("buffers", "later", "request", "size_bytes")
+    __slots__ = ("buffers", "correlation_id", "kind", "later", "size_bytes")
 
-    def __init__(self, request: RequestHeader) -> None:
-        self.request = request
+    def __init__(self, kind: _Kind, correlation_id: int) -> None:
+        self.kind = kind
+        self.correlation_id = correlation_id
         self.buffers: list[Buffer] | None = None
         self.size_bytes = 0
         self.later: Later | asyncio.Task[None] | None = None
@@ -83,7 +100,7 @@ class Connection(asyncio.BufferedProtocol):
         self._ready: list[Buffer] = []
         """Replies that may leave with the next write: nothing that is not there yet comes before them."""
         self._ready_bytes = self._held_bytes = 0
-        self._context: RequestContext | None = None
+        self._kind: _Kind | None = None
         self._barrier: _Slot | None = None
         self._handling = False
         self._reading_paused = self._writing_paused = False
@@ -235,26 +252,19 @@ class Connection(asyncio.BufferedProtocol):
     def _handle(self, frame: memoryview) -> bool:
         """Serve one request; False if the connection must end."""
         try:
-            request = read_request_header(frame)
-            api = APIS.get(request.api_key)
-            if api is None:
-                self._owner.refused(self, f"unknown API key {request.api_key}")
-                return False
-            if request.api_version not in api.versions:
-                return self._refuse_version(request, api)
-            context = self._context
-            if (
-                context is None
-                or context.api_key != request.api_key
-                or context.version != request.api_version
-                or context.client_id != request.client_id
-            ):
-                context = self._new_context(request)
-            body: Any = (
-                frame if api.raw else decode_request(request.api_key, request.api_version, frame, request.body_position)
-            )
-            outcome = api.handle(body, context, request.body_position) if api.raw else api.handle(body, context)
-            self._take(request, outcome)
+            kind = self._kind
+            if kind is None or frame[:4] != kind.key_and_version or frame[8 : kind.body_position] != kind.client:
+                kind = self._new_kind(frame)
+                if kind is None:
+                    return False
+            (correlation_id,) = _SIZE.unpack_from(frame, 4)
+            api = kind.api
+            if api.raw:
+                outcome = api.handle(frame, kind.context, kind.body_position)
+            else:
+                request = decode_request(api.key, kind.context.version, frame, kind.body_position)
+                outcome = api.handle(request, kind.context)
+            self._take(kind, correlation_id, outcome)
         except MalformedRequest as error:
             self._owner.refused(self, str(error))
             return False
@@ -263,39 +273,54 @@ class Connection(asyncio.BufferedProtocol):
             return False
         return True
 
-    def _new_context(self, request: RequestHeader) -> RequestContext:
-        self._context = RequestContext(
-            self._broker,
-            request.api_key,
-            request.api_version,
-            request.client_id,
-            self._listener,
-            self.peer,
-            self._loop,
-        )
-        return self._context
-
-    def _refuse_version(self, request: RequestHeader, api: Api) -> bool:
-        if request.api_key == API_VERSIONS:
+    def _new_kind(self, frame: memoryview) -> _Kind | None:
+        """Look closely at a header; None if we do not serve such a request."""
+        header = read_request_header(frame)
+        api = APIS.get(header.api_key)
+        if api is None:
+            self._owner.refused(self, f"unknown API key {header.api_key}")
+            return None
+        if header.api_version not in api.versions:
+            if api.key != API_VERSIONS:
+                served = f"{api.versions[0]}-{api.versions[-1]}"
+                self._owner.refused(self, f"{api.name} version {header.api_version}, we serve {served}")
+                return None
             # Whatever a client speaks, it understands this answer in version 0, and learns what we speak.
-            self._take(request._replace(api_version=0), encode_response(API_VERSIONS, 0, unsupported_version()))
-            return True
-        self._owner.refused(
-            self, f"{api.name} version {request.api_version}, we serve {api.versions[0]}-{api.versions[-1]}"
+            api = api._replace(handle=lambda frame, context, position: unsupported_version(), raw=True)
+            header = header._replace(api_version=0)
+        self._kind = _Kind(
+            bytes(frame[:4]),
+            bytes(frame[8 : header.body_position]),
+            header.body_position,
+            api,
+            RequestContext(
+                self._broker,
+                header.api_key,
+                header.api_version,
+                header.client_id,
+                self._listener,
+                self.peer,
+                self._loop,
+            ),
+            has_flexible_response_header(header.api_key, header.api_version),
         )
-        return False
+        return self._kind
 
-    def _take(self, request: RequestHeader, outcome: Any) -> None:
+    def _take(self, kind: _Kind, correlation_id: int, outcome: Any) -> None:
         if outcome is None:
             return
         if not self._slots and isinstance(outcome, (bytes, list)):
-            framed = self._framed(request, outcome)
-            self._ready += framed
-            self._ready_bytes += len(framed[0]) if len(framed) == 1 else sum(map(len, framed))
+            if isinstance(outcome, bytes):
+                size_bytes = len(outcome)
+                self._ready.append(_head(kind, correlation_id, size_bytes) + outcome)
+            else:
+                size_bytes = sum(map(len, outcome))
+                self._ready += (_head(kind, correlation_id, size_bytes), *outcome)
+            self._ready_bytes += HEAD_BYTES_MAX + size_bytes
             if self._ready_bytes > READY_BYTES_MAX:
                 self._send_ready()
             return
-        slot = _Slot(request)
+        slot = _Slot(kind, correlation_id)
         self._slots.append(slot)
         if isinstance(outcome, Later):
             if not outcome.done:
@@ -335,11 +360,13 @@ class Connection(asyncio.BufferedProtocol):
         """Put a reply in its place: it may leave once those before it have."""
         if isinstance(reply, Exception):
             raise reply
-        request = slot.request
+        kind = slot.kind
         if not isinstance(reply, (bytes, bytearray, list)):
-            reply = encode_response(request.api_key, request.api_version, reply)
-        slot.buffers = self._framed(request, reply)
-        slot.size_bytes = sum(map(len, slot.buffers))
+            reply = encode_response(kind.api.key, kind.context.version, reply)
+        buffers = reply if isinstance(reply, list) else [reply]
+        size_bytes = sum(map(len, buffers))
+        slot.buffers = [_head(kind, slot.correlation_id, size_bytes), *buffers]
+        slot.size_bytes = HEAD_BYTES_MAX + size_bytes
         slot.later = None
         self._held_bytes += slot.size_bytes
         released = self._barrier is slot
@@ -354,13 +381,6 @@ class Connection(asyncio.BufferedProtocol):
         """Not at once: it may be another connection's append that is just waking us, and its turn comes first."""
         if self._end - self._start >= 4 or self._reading_paused:
             self._loop.call_soon(self._go_on)
-
-    @staticmethod
-    def _framed(request: RequestHeader, body: Buffer | list[Buffer]) -> list[Buffer]:
-        header = response_header(request.api_key, request.api_version, request.correlation_id)
-        if isinstance(body, list):
-            return [_SIZE.pack(len(header) + sum(map(len, body))) + header, *body]
-        return [b"".join((_SIZE.pack(len(header) + len(body)), header, body))]
 
     def _send_ready(self) -> None:
         slots, buffers = self._slots, self._ready
@@ -382,3 +402,10 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(b"".join(buffers))
         else:
             self._transport.writelines(buffers)
+
+
+def _head(kind: _Kind, correlation_id: int, body_bytes: int) -> bytes:
+    """What stands before a reply's body: the size of all that follows, and the response header."""
+    if kind.is_flexible:
+        return _FLEXIBLE_HEAD.pack(5 + body_bytes, correlation_id, 0)
+    return _HEAD.pack(4 + body_bytes, correlation_id)

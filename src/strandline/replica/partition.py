@@ -14,6 +14,7 @@ from typing import Protocol
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
 from strandline.log.log import Appended, Log
+from strandline.metadata.image import INTERNAL_TOPICS
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
@@ -36,6 +37,7 @@ class Partition:
         on_flush_due: Callable[[Partition], None],
     ) -> None:
         self.topic = topic
+        self.is_internal = topic in INTERNAL_TOPICS
         self.index = index
         self.topic_id = topic_id
         self.log = log

@@ -93,9 +93,14 @@ def request_header(api_key: int, version: int, correlation_id: int, client_id: s
     return fixed + name + (b"\0" if is_flexible(api_key, version) else b"")
 
 
+def has_flexible_response_header(api_key: int, version: int) -> bool:
+    """ApiVersions' never is: a client that reads it does not know yet what the broker speaks."""
+    return api_key != API_VERSIONS and is_flexible(api_key, version)
+
+
 def response_header(api_key: int, version: int, correlation_id: int) -> bytes:
     header = _CORRELATION_ID.pack(correlation_id)
-    return header + b"\0" if api_key != API_VERSIONS and is_flexible(api_key, version) else header
+    return header + b"\0" if has_flexible_response_header(api_key, version) else header
 
 
 def read_response_header(api_key: int, version: int, buffer: Buffer, position: int = 0) -> tuple[int, int]:

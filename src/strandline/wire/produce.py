@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple, NoReturn
 
 from strandline.wire.errors import MalformedRequest
@@ -24,6 +25,10 @@ _ACKS_TIMEOUT = struct.Struct(">hi")
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INDEX_SIZE = struct.Struct(">ii")
+
+_NO_TAGS_3 = bytes(3)
+_AFTER_ONE = bytes(6)
+"""No tagged fields of the topic, no throttling, no tagged fields of the reply."""
 
 PartitionData = tuple[int, memoryview | None]
 TopicData = tuple[str | bytes, list[PartitionData]]
@@ -54,6 +59,39 @@ def parse(version: int, frame: memoryview, position: int) -> ProduceRequest:
         return _parse_plain(frame, position)
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise MalformedRequest(f"Produce v{version}: {error}") from None
+
+
+def parse_one(version: int, frame: memoryview, position: int) -> tuple[int, int, str | bytes, int, memoryview] | None:
+    """Acks, timeout, topic, partition and records of a request with one batch and no transaction, as nearly all have.
+
+    None for any other, sound or not: `parse` then says what it is.
+    """
+    try:
+        if version < FLEXIBLE_SINCE or frame[position] or frame[position + 7] != 2:
+            return None
+        acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(frame, position + 1)
+        position += 8
+        topic: str | bytes
+        if version >= TOPIC_ID_SINCE:
+            end = position + 16
+            topic = bytes(frame[position:end])
+        else:
+            size = frame[position]
+            if size >= 0x80:
+                return None
+            end = position + size
+            topic = str(frame[position + 1 : end], "utf-8")
+        if frame[end] != 2:
+            return None
+        (index,) = _INT32.unpack_from(frame, end + 1)
+        size, position = _compact_size(frame, end + 5)
+        end = position + size
+        # Three times no tagged fields, and that is all.
+        if size < 0 or frame[end:] != _NO_TAGS_3:
+            return None
+        return acks, timeout_ms, topic, index, frame[position:end]
+    except (struct.error, IndexError, UnicodeDecodeError, MalformedRequest):
+        return None
 
 
 def _parse_flexible(version: int, frame: memoryview, position: int) -> ProduceRequest:
@@ -173,6 +211,26 @@ _PLAIN_5 = struct.Struct(">ihqqq")
 _FINE_8 = struct.Struct(">ihqqqih")
 _FINE_9 = struct.Struct(">ihqqqBBB")
 _LEADER = struct.Struct(">BBBiiB")
+
+
+def write_one(
+    topic: str | bytes, index: int, base_offset: int, log_append_time_ms: int, log_start_offset: int
+) -> bytes:
+    """The reply to a request of one batch that went well, in a flexible version."""
+    return (
+        _before_one(topic)
+        + _FINE_9.pack(index, 0, base_offset, log_append_time_ms, log_start_offset, 1, 0, 0)
+        + _AFTER_ONE
+    )
+
+
+@lru_cache(4096)
+def _before_one(topic: str | bytes) -> bytes:
+    """One topic, and one partition of it."""
+    if isinstance(topic, bytes):
+        return b"\2" + topic + b"\2"
+    name = topic.encode()
+    return b"\2" + uvarint(len(name) + 1) + name + b"\2"
 
 
 def write_response(

@@ -12,7 +12,7 @@ from strandline.errors import ErrorCode, KafkaError
 from strandline.log.validation import Valid, validate
 from strandline.records.batch import BatchBuilder, decode
 from strandline.records.compression import CompressionType
-from strandline.records.header import (
+from strandline.records.header import RECORDS_AT, (, seal
     ATTRIBUTES_AT,
     BASE_OFFSET_AT,
     COUNT_AT,
@@ -178,3 +178,10 @@ def test_a_compression_bomb_is_refused(fields: dict[str, Any]) -> None:
     bomb = batch("k" + "0" * 40_000_000, codec=CompressionType.ZSTD)
     assert len(bomb) < 10_000
     assert refusal(bomb, **fields) is ErrorCode.INVALID_RECORD
+
+
+def test_records_that_cannot_be_read_are_refused_before_they_are_recompressed() -> None:
+    sent = bytearray(batch("abcdefgh"))
+    sent[RECORDS_AT] ^= 0x7F  # the length of the first record
+    seal(sent)
+    assert refusal(memoryview(sent), compression_type="gzip") is ErrorCode.INVALID_RECORD

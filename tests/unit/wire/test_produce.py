@@ -100,6 +100,35 @@ def test_mangled_requests_are_judged_as_the_schemas_codec_judges_them(version):
     assert refused > 20
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_short_way_for_one_batch_reads_what_the_long_way_reads(version):
+    chance = random.Random(version)
+    taken = 0
+    for _ in range(2000):
+        body = bytearray(small(version))
+        for _ in range(chance.choice((0, 1, 1, 2))):
+            body[chance.randrange(len(body))] = chance.choice((0, 1, 2, 127, 128, chance.randrange(256)))
+        one = produce.parse_one(version, memoryview(body), 0)
+        if one is None:
+            continue
+        acks, timeout_ms, topic, index, records = one
+        # A name of another length than stated holds a byte below a space: no topic has such a name.
+        if isinstance(topic, bytes) or topic.isprintable():
+            taken += 1
+            expected = (None, acks, timeout_ms, [(topic, [(index, bytes(records))])])
+            assert told(version, produce.parse(version, memoryview(body), 0)) == expected
+    assert (taken > 500) == (version >= FLEXIBLE_SINCE)
+
+
+@pytest.mark.parametrize("version", FLEXIBLE)
+def test_the_reply_for_one_batch_is_the_same_as_for_many(version):
+    topic = Uuid(bytes(range(16))) if version >= TOPIC_ID_SINCE else "é" * 100
+    answer = PartitionResponse(7, 0, 2**40, 1_700_000_000_000, 3)
+    assert produce.write_one(topic, 7, 2**40, 1_700_000_000_000, 3) == produce.write_response(
+        version, [(topic, [answer])]
+    )
+
+
 @pytest.mark.parametrize("version", FLEXIBLE)
 def test_unknown_tagged_fields_are_skipped_wherever_they_stand(version):
     plain = small(version)
