@@ -22,7 +22,7 @@ from tests.judges.java import JudgeMissing, find_kafka
 from bench import report
 from bench.clusters import CannotStart, Cluster, Name, apache_kafka, strandline
 from bench.load import PARTS, LoadFailed, Sample, Size, run_load
-from bench.processes import resident_mb
+from bench.processes import resident_mb, settle
 
 TITLES: Mapping[Name, str] = {"ours": "Strandline", "kafka": "Apache Kafka"}
 WARM_UPS, ROUNDS = 3, 5
@@ -113,6 +113,7 @@ def _measure(
 
                 def step(part: str, title: str = f"{stage}, {TITLES[name]}") -> None:
                     progress.update(bar, advance=1, description=f"{title}: {part}")
+                    settle([pid for cluster in clusters.values() for pid in cluster.pids])
 
                 sample = run_load(clusters[name], size, step)
                 if turn >= warm_ups:

@@ -47,8 +47,6 @@ BUFFERS = ignored("It sizes a buffer of the JVM; here the system and the work at
     ("offsets.load.buffer.size", INT, 5 * MIB, AT_LEAST_1, HIGH),
     ("replica.socket.receive.buffer.bytes", INT, 64 * KIB, None, HIGH),
     ("share.coordinator.load.buffer.size", INT, 5 * MIB, AT_LEAST_1, HIGH),
-    ("socket.receive.buffer.bytes", INT, 100 * KIB, None, HIGH),
-    ("socket.send.buffer.bytes", INT, 100 * KIB, None, HIGH),
     ("transaction.state.log.load.buffer.size", INT, 5 * MIB, AT_LEAST_1, HIGH),
 ))
 

@@ -59,6 +59,11 @@ KEYS = (
     Key("security.inter.broker.protocol", STRING,
         "PLAINTEXT", OneOf(("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")), MEDIUM, READ_ONLY,
         "The security protocol that brokers use among themselves, when no listener is named for it."),
+    Key("socket.send.buffer.bytes", INT, 512 * KIB, Range(-1), HIGH, READ_ONLY,
+        "The system's buffer for what a connection has still to send; -1 leaves it to the system, which grows it past the "
+        "processor's caches."),
+    Key("socket.receive.buffer.bytes", INT, 512 * KIB, Range(-1), HIGH, READ_ONLY,
+        "The system's buffer for what a connection has received and the node has not read; -1 leaves it to the system."),
     Key("socket.listen.backlog.size", INT, 50, AT_LEAST_1, MEDIUM, READ_ONLY,
         "How many connections the system holds while they wait to be accepted."),
     Key("socket.request.max.bytes", INT, 100 * MIB, AT_LEAST_1, HIGH, READ_ONLY,

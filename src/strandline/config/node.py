@@ -74,6 +74,8 @@ class NodeConfig:
 
     # Connections and requests.
     socket_listen_backlog_size: int
+    socket_send_buffer_bytes: int
+    socket_receive_buffer_bytes: int
     socket_request_max_bytes: int
     socket_connection_setup_timeout_ms: int
     socket_connection_setup_timeout_max_ms: int

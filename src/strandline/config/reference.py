@@ -35,6 +35,8 @@ DIFFERENT_DEFAULTS = {
     "max.connections": ("2147483647", "what a peer can make us hold is finite"),
     "metric.reporters": ("org.apache.kafka.common.metrics.JmxReporter", "there is no JMX"),
     "queued.max.request.bytes": ("-1", "what a peer can make us hold is finite"),
+    "socket.receive.buffer.bytes": ("102400", "more in flight, and still in the processor's caches"),
+    "socket.send.buffer.bytes": ("102400", "more in flight, and still in the processor's caches"),
     "ssl.keystore.type": ("JKS", "only PEM is read"),
     "ssl.truststore.type": ("JKS", "only PEM is read"),
 }

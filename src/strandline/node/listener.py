@@ -7,8 +7,11 @@ a peer that breaks the protocol loses its connection and nothing else happens.
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import ssl
 from collections import Counter
+from typing import Any
 
 from strandline.api.context import Broker
 from strandline.config.listeners import Listener as ListenerConfig
@@ -17,6 +20,7 @@ from strandline.node.connection import Connection
 from strandline.node.replicas import Logger
 
 IDLE_CHECK_S = 1.0
+SYSTEM_DEFAULT = -1
 
 
 class Listener:
@@ -39,7 +43,21 @@ class Listener:
             backlog=self._broker.config.socket_listen_backlog_size,
             ssl=context,
         )
+        for listening in self._server.sockets:
+            self._size_buffers(listening)
         self.port = self._server.sockets[0].getsockname()[1]
+
+    def _size_buffers(self, listening: Any) -> None:
+        """Connections inherit the buffers of the socket that accepted them. A simulated socket has none."""
+        if not hasattr(listening, "fileno"):
+            return
+        with socket.socket(fileno=os.dup(listening.fileno())) as same:
+            for option, size in (
+                (socket.SO_SNDBUF, self._broker.config.socket_send_buffer_bytes),
+                (socket.SO_RCVBUF, self._broker.config.socket_receive_buffer_bytes),
+            ):
+                if size != SYSTEM_DEFAULT:
+                    same.setsockopt(socket.SOL_SOCKET, option, size)
 
     async def stop(self) -> None:
         """Take no more connections and end those that are there."""

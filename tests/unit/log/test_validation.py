@@ -12,7 +12,7 @@ from strandline.errors import ErrorCode, KafkaError
 from strandline.log.validation import Valid, validate
 from strandline.records.batch import BatchBuilder, decode
 from strandline.records.compression import CompressionType
-from strandline.records.header import RECORDS_AT, (, seal
+from strandline.records.header import (
     ATTRIBUTES_AT,
     BASE_OFFSET_AT,
     COUNT_AT,
@@ -20,6 +20,7 @@ from strandline.records.header import RECORDS_AT, (, seal
     LAST_OFFSET_DELTA_AT,
     LENGTH_AT,
     MAGIC_AT,
+    RECORDS_AT,
     crc_valid,
     read_header,
     seal,
