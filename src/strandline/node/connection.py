@@ -17,17 +17,13 @@ from typing import Any, NamedTuple, Protocol, cast
 from strandline.api.context import Broker, RequestContext
 from strandline.api.reply import Later
 from strandline.api.table import API_VERSIONS, APIS, Api, unsupported_version
+from strandline.node.frame_buffer import BUFFER_BYTES, FrameBuffer
+from strandline.node.read_budget import ReadBudget
 from strandline.ports import Buffer
 from strandline.wire.errors import MalformedRequest
 from strandline.wire.headers import has_flexible_response_header, read_request_header
 from strandline.wire.messages import decode_request, encode_response
 
-READ_BUFFER_BYTES = 256 * 1024
-READ_BUFFER_KEPT_BYTES = 8 * 1024 * 1024
-"""A buffer that grew beyond this for one frame is given back after it."""
-GROW_BYTES = 1024 * 1024
-"""A frame that claims to be large gets its room in steps, as its bytes arrive."""
-SLACK_BYTES = 64 * 1024
 READ_AHEAD_BYTES_MAX = 512 * 1024
 """How much is read behind a barrier before the peer has to wait."""
 REQUESTS_IN_FLIGHT_MAX = 4096
@@ -41,7 +37,7 @@ REPLIES_HELD_BYTES_MAX = 4 * 1024 * 1024
 LINGER_S = 5.0
 """How long a connection that ends may take to deliver what was written."""
 
-_SIZE = struct.Struct(">i")
+_CORRELATION_ID = struct.Struct(">i")
 _HEAD = struct.Struct(">ii")
 _FLEXIBLE_HEAD = struct.Struct(">iiB")
 HEAD_BYTES_MAX = _FLEXIBLE_HEAD.size
@@ -88,14 +84,16 @@ class Owner(Protocol):
 
 
 class Connection(asyncio.BufferedProtocol):
-    def __init__(self, owner: Owner, broker: Broker, listener: str) -> None:
+    def __init__(self, owner: Owner, broker: Broker, listener: str, budget: ReadBudget | None = None) -> None:
         self._owner = owner
+        self._budget = budget or ReadBudget()
+        self._taken_bytes = 0
+        """Of the budget, for the large frame that is arriving."""
+        self._waits_for_room = False
         self._broker = broker
         self._listener = listener
         self._frame_bytes_max = broker.config.socket_request_max_bytes
-        self._buffer = bytearray(READ_BUFFER_BYTES)
-        self._view = memoryview(self._buffer)
-        self._start = self._end = 0
+        self._incoming = FrameBuffer()
         self._slots: deque[_Slot] = deque()
         self._ready: list[Buffer] = []
         """Replies that may leave with the next write: nothing that is not there yet comes before them."""
@@ -124,6 +122,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = None
         if self._linger is not None:
             self._linger.cancel()
+        self._give_room_back()
         self._owner.closed(self)
         self._forget_requests()
 
@@ -132,45 +131,24 @@ class Connection(asyncio.BufferedProtocol):
         slots, self._slots = self._slots, deque()
         self._barrier = None
         self._held_bytes = 0
-        self._start = self._end = 0
+        self._incoming.clear()
         for slot in slots:
             if slot.later is not None:
                 slot.later.cancel()
 
     def get_buffer(self, size_hint: int) -> memoryview:
-        if self._start == self._end:
-            self._start = self._end = 0
-            if len(self._buffer) > READ_BUFFER_KEPT_BYTES:
-                self._replace_buffer(READ_BUFFER_BYTES)
-        held = self._end - self._start
-        needed = 4 + _SIZE.unpack_from(self._buffer, self._start)[0] if held >= 4 else 4
-        if self._end == len(self._buffer) or (self._start and self._start + needed > len(self._buffer)):
-            self._make_room(held, needed)
-        return self._view[self._end :]
-
-    def _make_room(self, held: int, needed: int) -> None:
-        """Move what is held to the front. Only a buffer that is full of it grows: a size alone gets nobody memory."""
-        if held < len(self._buffer):
-            self._view[:held] = self._view[self._start : self._end]
-            self._start, self._end = 0, held
-        else:
-            self._replace_buffer(max(min(needed, max(2 * held, GROW_BYTES)), held) + SLACK_BYTES)
-
-    def _replace_buffer(self, size: int) -> None:
-        held = self._end - self._start
-        buffer = bytearray(size)
-        view = memoryview(buffer)
-        view[:held] = self._view[self._start : self._end]
-        self._buffer, self._view = buffer, view
-        self._start, self._end = 0, held
+        return self._incoming.room()
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._end += nbytes
+        self._incoming.filled(nbytes)
         self._handle_frames()
-        if self._end - self._start > READ_AHEAD_BYTES_MAX and self._is_held() and not self._reading_paused:
+        if self._incoming.held_bytes > READ_AHEAD_BYTES_MAX and self._is_held():
+            self._pause_reading()
+
+    def _pause_reading(self) -> None:
+        if not self._reading_paused and self._transport is not None:
             self._reading_paused = True
-            if self._transport is not None:
-                self._transport.pause_reading()
+            self._transport.pause_reading()
 
     def eof_received(self) -> bool:
         return False
@@ -222,32 +200,53 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is None or self._handling or self._linger is not None:
             return
         self._handle_frames()
-        if self._reading_paused and not self._is_held() and self._transport is not None:
+        if self._reading_paused and not self._is_held() and not self._waits_for_room and self._transport is not None:
             self._reading_paused = False
             self._transport.resume_reading()
 
     def _handle_frames(self) -> None:
         self.last_active = self._loop.time()
         self._handling = True
+        incoming = self._incoming
         try:
-            while self._end - self._start >= 4 and not self._is_held():
-                (size,) = _SIZE.unpack_from(self._buffer, self._start)
+            while not self._is_held() and (size := incoming.frame_size()) is not None:
                 if not 0 <= size <= self._frame_bytes_max:
                     self._owner.refused(
                         self, f"a frame of {size} bytes (socket.request.max.bytes is {self._frame_bytes_max})"
                     )
                     self._give_up()
                     return
-                frame_at = self._start + 4
-                if self._end - frame_at < size:
+                frame = incoming.take(size)
+                if frame is None:
+                    if size > BUFFER_BYTES and not self._taken_bytes:
+                        self._take_room(size)
                     break
-                self._start = frame_at + size
-                if not self._handle(self._view[frame_at : self._start]):
+                if not self._handle(frame):
                     self._give_up()
                     return
+                if self._taken_bytes:
+                    self._give_room_back()
         finally:
             self._handling = False
         self._send_ready()
+
+    def _take_room(self, size: int) -> None:
+        """Read the rest of a large frame only if all connections together hold little enough."""
+        if self._budget.try_take(size):
+            self._taken_bytes = size
+        elif not self._waits_for_room:
+            self._waits_for_room = True
+            self._pause_reading()
+            self._budget.when_freed(self._ask_for_room_again)
+
+    def _ask_for_room_again(self) -> None:
+        self._waits_for_room = False
+        self._go_on()
+
+    def _give_room_back(self) -> None:
+        taken_bytes, self._taken_bytes = self._taken_bytes, 0
+        if taken_bytes:
+            self._budget.give_back(taken_bytes)
 
     def _handle(self, frame: memoryview) -> bool:
         """Serve one request; False if the connection must end."""
@@ -257,7 +256,7 @@ class Connection(asyncio.BufferedProtocol):
                 kind = self._new_kind(frame)
                 if kind is None:
                     return False
-            (correlation_id,) = _SIZE.unpack_from(frame, 4)
+            (correlation_id,) = _CORRELATION_ID.unpack_from(frame, 4)
             api = kind.api
             if api.raw:
                 outcome = api.handle(frame, kind.context, kind.body_position)
@@ -379,7 +378,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _go_on_soon(self) -> None:
         """Not at once: it may be another connection's append that is just waking us, and its turn comes first."""
-        if self._end - self._start >= 4 or self._reading_paused:
+        if self._incoming.held_bytes >= 4 or self._reading_paused:
             self._loop.call_soon(self._go_on)
 
     def _send_ready(self) -> None:

@@ -17,6 +17,7 @@ from strandline.api.context import Broker
 from strandline.config.listeners import Listener as ListenerConfig
 from strandline.config.tls import TlsConfig
 from strandline.node.connection import Connection
+from strandline.node.read_budget import ReadBudget
 from strandline.node.replicas import Logger
 
 IDLE_CHECK_S = 1.0
@@ -24,8 +25,11 @@ SYSTEM_DEFAULT = -1
 
 
 class Listener:
-    def __init__(self, config: ListenerConfig, broker: Broker, logger: Logger) -> None:
+    def __init__(
+        self, config: ListenerConfig, broker: Broker, logger: Logger, budget: ReadBudget | None = None
+    ) -> None:
         self.config = config
+        self.budget = budget or ReadBudget()
         self.port = config.port
         self._broker = broker
         self._logger = logger
@@ -37,7 +41,7 @@ class Listener:
         loop = asyncio.get_running_loop()
         context = None if self.config.tls is None else server_context(self.config.tls)
         self._server = await loop.create_server(
-            lambda: Connection(self, self._broker, self.config.name),
+            lambda: Connection(self, self._broker, self.config.name, self.budget),
             self.config.host or None,
             self.config.port,
             backlog=self._broker.config.socket_listen_backlog_size,

@@ -25,6 +25,7 @@ from strandline.node.listener import Listener
 from strandline.node.log_dirs import open_dirs
 from strandline.node.maintenance import Maintenance
 from strandline.node.metadata_log import MetadataLog, describe, metadata_dir
+from strandline.node.read_budget import ReadBudget
 from strandline.node.replicas import Logger, Replicas, directory_ids
 from strandline.ports import Clock, Disk
 
@@ -75,7 +76,8 @@ class Node:
         await self._apply(image)
         self._spawn(self.metadata.run(self._apply))
         self.broker = self._make_broker(cluster_id)
-        self.listeners = [Listener(listener, self.broker, self._logger) for listener in self.config.listeners]
+        budget = ReadBudget(self.config.queued_max_request_bytes)
+        self.listeners = [Listener(listener, self.broker, self._logger, budget) for listener in self.config.listeners]
         for listener in self.listeners:
             await listener.start()
             self._spawn(listener.close_idle())

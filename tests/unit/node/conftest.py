@@ -205,7 +205,7 @@ class Stage:
         return next(listener for listener in self.node.listeners if listener.config.name == "PLAINTEXT")
 
     def connect(self, kind: type[Connection] = Connection) -> End:
-        return End(kind(self.listener, self.node.broker, "PLAINTEXT"))
+        return End(kind(self.listener, self.node.broker, "PLAINTEXT", self.listener.budget))
 
     async def call(self, api_key: int, version: int, message: Any) -> Any:
         """A request on a connection of its own, and its reply."""

@@ -10,7 +10,6 @@ import pytest
 
 from strandline.api.reply import Later
 from strandline.api.table import APIS, Api
-from strandline.node import connection as subject
 from strandline.node.connection import Connection
 from strandline.records.batch import BatchBuilder
 from strandline.sim.transport import poison
@@ -83,32 +82,6 @@ def test_a_frame_larger_than_the_buffer(play):
         end.feed(produce(b"before", 1) + produce(value, 2) + produce(b"after", 3))
         assert end.ids() == [1, 2, 3]
         assert values_of(stage.partition()) == [b"before", value, b"after"]
-
-    play(story)
-
-
-def test_a_claimed_size_gets_no_memory_before_its_bytes_come(play):
-    async def story(stage):
-        end = stage.connect()
-        end.feed((90 << 20).to_bytes(4, "big"))
-        for _ in range(1000):
-            end.feed(b"x")
-        assert len(end.connection._buffer) == subject.READ_BUFFER_BYTES
-        end.feed(bytes(3 << 20))
-        assert len(end.connection._buffer) <= 2 * (4 << 20)
-        assert not end.closed
-
-    play(story)
-
-
-def test_a_buffer_that_grew_for_one_frame_is_given_back(play):
-    async def story(stage):
-        end = stage.connect()
-        end.feed(api_versions(1, tail_bytes=9 << 20) + api_versions(2))
-        assert end.ids() == [1, 2]
-        end.feed(api_versions(3))
-        assert end.ids() == [3]
-        assert len(end.connection._buffer) == subject.READ_BUFFER_BYTES
 
     play(story)
 
