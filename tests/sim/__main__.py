@@ -9,6 +9,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 
 from rich.progress import Progress
+
 from tests.sim.one_node import Outcome, play
 
 

@@ -9,8 +9,6 @@ import asyncio
 import random
 from dataclasses import dataclass, field
 
-from tests.sim.history import History
-
 from strandline.client.aio import Admin, AsyncClient, ClientConfig, Consumer, ConsumerConfig, Producer, ProducerConfig
 from strandline.client.core.backoff import Backoff
 from strandline.client.core.batches import Delivery
@@ -22,6 +20,7 @@ from strandline.node.log_dirs import format_dirs
 from strandline.node.node import Node
 from strandline.runtime.logging import LEVELS, JsonLogger
 from strandline.sim.world import SimNode, World
+from tests.sim.history import History
 
 TOPIC, PARTITIONS = "durable", 2
 BROKER, PORT = "broker", 9092

@@ -7,10 +7,10 @@ import subprocess
 import sys
 
 import pytest
-from tests.sim.one_node import TOPIC, Outcome, play
 
 from strandline.replica.partition import Partition
 from strandline.sim.disk import SimFile
+from tests.sim.one_node import TOPIC, Outcome, play
 
 SEEDS = 200
 SEEDS_PER_TEST = 10

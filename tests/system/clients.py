@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 import aiokafka
 import confluent_kafka
+
 from tests.system.server import Server
 
 TIMEOUT_S = 20.0

@@ -12,6 +12,7 @@ import trustme
 from bench.kafka_cluster import free_ports
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+
 from tests.system.server import Server, eventually, format_data, running
 
 # kafka-python, one of the judges, warns about itself when it is first imported, and warnings are errors here.

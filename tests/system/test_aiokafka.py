@@ -7,6 +7,7 @@ import uuid
 import pytest
 from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+
 from tests.system.clients import AIOKAFKA, CLIENTS, Broker, Client, Rec
 from tests.system.conftest import MakeTopic
 from tests.system.stories import NOW_MS, PARTITIONS, expected, round_trip

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from bench.kafka_cluster import free_ports
+
 from tests.judges.java import judge
 
 COMMAND = [sys.executable, "-m", "strandline"]

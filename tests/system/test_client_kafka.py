@@ -10,7 +10,6 @@ import pytest
 from bench.kafka_cluster import kafka_cluster
 from confluent_kafka import Consumer as ConfluentConsumer
 from confluent_kafka import TopicPartition
-from tests.judges.java import judge
 
 from strandline.client import aio, blocking
 from strandline.client.flow.described import ConfigResource, CreatedTopic, NewTopic, ResourceType, TopicDescription
@@ -18,6 +17,7 @@ from strandline.config.alter import Alteration, Op
 from strandline.errors import ErrorCode, KafkaError
 from strandline.records.compression import CompressionType
 from strandline.runtime.clock import SystemClock
+from tests.judges.java import judge
 
 pytestmark = pytest.mark.java
 

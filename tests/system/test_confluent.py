@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+
 from tests.system.clients import CLIENTS, CONFLUENT, TIMEOUT_S, Broker, Client, Rec, read_from
 from tests.system.conftest import MakeTopic
 from tests.system.server import eventually

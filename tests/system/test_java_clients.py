@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+
 from tests.judges.java import Kafka, Result, Run, judge
 from tests.system.clients import CONFLUENT, Broker, Rec, read_from
 from tests.system.conftest import MakeTopic

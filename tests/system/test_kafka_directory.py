@@ -19,6 +19,7 @@ from bench.kafka_cluster import CLUSTER_ID, kafka_cluster
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.cimpl import NewTopic
+
 from tests.judges.java import judge
 from tests.system.clients import CONFLUENT, TIMEOUT_S, Broker, Rec, Seen, read_from, read_topics
 from tests.system.server import Server, eventually, running

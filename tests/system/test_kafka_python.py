@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 
 import pytest
+
 from tests.system.clients import CLIENTS, KAFKA_PYTHON, Broker, Client, Rec
 from tests.system.conftest import MakeTopic
 from tests.system.stories import NOW_MS, PARTITIONS, expected, round_trip

@@ -10,6 +10,7 @@ from pathlib import Path
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+
 from tests.system.server import Server, format_data, running
 
 ROUNDS = 20

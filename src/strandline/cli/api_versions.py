@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from strandline.cli import kafka_flags
+from strandline.cli.access import Access, access_options, kafka_access_options
 from strandline.cli.kafka_flags import kafka_command
-from strandline.cli.output import bootstrap_option, example, json_option, print_json, print_table
+from strandline.cli.output import example, json_option, print_json, print_table
 
 if TYPE_CHECKING:
     from strandline.client.core.cluster import Broker
 
 API_VERSIONS = 18
+API_KEYS_MAX = 128
+"""Beyond every key that there is."""
+BETWEEN_NODES = frozenset({4, 5, 6, 7, 52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82})
+"""APIs that only brokers and controllers ask of each other; Kafka's tool does not miss them in a broker."""
 
 
 @click.command(epilog=example("strandline api-versions"))
-@bootstrap_option
+@access_options
 @json_option
-def api_versions(bootstrap_server: str, as_json: bool) -> None:
+def api_versions(access: Access, as_json: bool) -> None:
     """Show which APIs each broker serves, and in which versions."""
     rows = [
         {
@@ -29,7 +35,7 @@ def api_versions(bootstrap_server: str, as_json: bool) -> None:
             "min": api.min_version,
             "max": api.max_version,
         }
-        for broker, apis in _ask(bootstrap_server)
+        for broker, apis in _ask(access)
         for api in apis
     ]
     if as_json:
@@ -39,35 +45,48 @@ def api_versions(bootstrap_server: str, as_json: bool) -> None:
 
 
 @kafka_command(epilog=example("strandline kafka-broker-api-versions --bootstrap-server 127.0.0.1:9092"))
-@kafka_flags.bootstrap_option
-@click.option("--command-config", type=click.Path(exists=True, dir_okay=False), hidden=True)
-def kafka_broker_api_versions(bootstrap_server: str, command_config: str | None) -> None:
+@kafka_access_options()
+def kafka_broker_api_versions(access: Access) -> None:
     """Show which APIs each broker serves, in the form of Kafka's tool."""
-    for broker, apis in _ask(bootstrap_server):
-        click.echo(
-            f"{broker.host}:{broker.port} (id: {broker.node_id} rack: {broker.rack or 'null'} isFenced: false) -> ("
-        )
-        lines = []
-        for api in apis:
-            span = (
-                str(api.min_version)
-                if api.min_version == api.max_version
-                else f"{api.min_version} to {api.max_version}"
-            )
-            lines.append(f"\t{name(api.api_key)}({api.api_key}): {span} [usable: {usable(api)}]")
-        click.echo(",\n".join(lines) + "\n)")
+    for broker, apis in _ask(access):
+        where = f"{broker.host}:{broker.port} (id: {broker.node_id} rack: {broker.rack or 'null'} isFenced: false)"
+        click.echo(f"{where} -> (\n\t" + ",\n\t".join(api_lines(apis)) + "\n)")
 
 
-def usable(api: Any) -> str:
-    """The newest version that both sides know."""
+def api_lines(apis: Iterable[Any]) -> list[str]:
+    """A line for each API that the broker serves or that a client may ask for, by key."""
+    lines = {key: f"{name(key)}({key}): UNSUPPORTED" for key in client_apis()}
+    for api in apis:
+        low, high = api.min_version, api.max_version
+        span = str(low) if low == high else f"{low} to {high}"
+        lines[api.api_key] = f"{name(api.api_key)}({api.api_key}): {span}{usable(api.api_key, range(low, high + 1))}"
+    return [lines[key] for key in sorted(lines)]
+
+
+def usable(api_key: int, theirs: range) -> str:
+    """The newest version that both sides know, or who is behind; nothing for an API that we do not know."""
     from strandline.wire import messages
 
     try:
-        ours = messages.request_family(api.api_key).versions
+        ours = messages.request_family(api_key).versions
     except LookupError:
-        return "none"
-    newest = min(api.max_version, ours[-1])
-    return str(newest) if newest >= max(api.min_version, ours[0]) else "none"
+        return ""
+    if ours[-1] < theirs[0]:
+        return " [unusable: node too new]"
+    if theirs[-1] < ours[0]:
+        return " [unusable: node too old]"
+    return f" [usable: {min(ours[-1], theirs[-1])}]"
+
+
+def client_apis() -> Iterator[int]:
+    """The keys of the APIs that brokers serve to clients."""
+    from strandline.wire import messages
+
+    for key in range(API_KEYS_MAX):
+        if key not in BETWEEN_NODES:
+            with contextlib.suppress(LookupError):
+                messages.request_family(key)
+                yield key
 
 
 def name(api_key: int) -> str:
@@ -80,14 +99,15 @@ def name(api_key: int) -> str:
         return "UNKNOWN"
 
 
-def _ask(bootstrap_server: str) -> list[tuple[Broker, list[Any]]]:
+def _ask(access: Access) -> list[tuple[Broker, list[Any]]]:
     from strandline import __version__
+    from strandline.cli.client_properties import reach
     from strandline.cli.cluster import connect
     from strandline.client.flow.retry import check
     from strandline.wire import messages
 
     found = []
-    with connect(bootstrap_server) as client:
+    with connect(reach(access)) as client:
         for broker in client.flow.cluster.brokers.values():
             request = messages.request(API_VERSIONS)(
                 client_software_name="strandline", client_software_version=__version__

@@ -13,24 +13,24 @@ from typing import TypeVar
 
 import click
 
+from strandline.cli.access import Access
+from strandline.cli.client_properties import Reach, reach
 from strandline.cli.errors import Refused
-from strandline.client.blocking import Admin, Client, ClientConfig
+from strandline.client.blocking import Admin, Client
 from strandline.client.core.cluster import Topic
 from strandline.errors import ErrorCode, KafkaError
 
 T = TypeVar("T")
-API_TIMEOUT_MS = 15_000
 TOPIC_TIMEOUT_S = 5.0
 """How long a topic that is being created may take to get a leader."""
 TOPIC_POLL_S = 0.05
 
 
 @contextlib.contextmanager
-def connect(bootstrap_server: str) -> Iterator[Client]:
+def connect(to: Reach) -> Iterator[Client]:
     """A client that has reached a broker."""
-    config = ClientConfig(client_id="strandline-cli", default_api_timeout_ms=API_TIMEOUT_MS)
     try:
-        client = Client(bootstrap_server, config=config)
+        client = Client(to.bootstrap_server, config=to.config, tls=to.tls)
     except ValueError as error:
         raise click.UsageError(f"--bootstrap-server: {error}") from None
     with client:
@@ -39,8 +39,8 @@ def connect(bootstrap_server: str) -> Iterator[Client]:
 
 
 @contextlib.contextmanager
-def connect_admin(bootstrap_server: str) -> Iterator[Admin]:
-    with connect(bootstrap_server) as client:
+def connect_admin(access: Access) -> Iterator[Admin]:
+    with connect(reach(access)) as client:
         yield Admin(client)
 
 

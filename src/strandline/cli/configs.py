@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from strandline.cli.access import Access, access_options
 from strandline.cli.kafka_flags import key_values
-from strandline.cli.output import bootstrap_option, example, json_option, print_json, print_table
+from strandline.cli.output import example, json_option, print_json, print_table
 
 if TYPE_CHECKING:
     from strandline.client.flow.described import ConfigResource
@@ -48,18 +49,16 @@ def configs() -> None:
 
 @configs.command(epilog=example("strandline configs describe --topic hello --all"))
 @target_options
-@bootstrap_option
+@access_options
 @click.option("--all", "all_", is_flag=True, help="Also what nobody set.")
 @json_option
-def describe(
-    topic: str | None, broker: int | None, default: bool, bootstrap_server: str, all_: bool, as_json: bool
-) -> None:
+def describe(topic: str | None, broker: int | None, default: bool, access: Access, all_: bool, as_json: bool) -> None:
     """Show the configuration of a topic or a broker, and where each value comes from."""
     one = _target(topic, broker, default)
     from strandline.cli.cluster import connect_admin
     from strandline.cli.config_admin import SOURCES, read
 
-    with connect_admin(bootstrap_server) as admin:
+    with connect_admin(access) as admin:
         entries = read(admin, one, own_only=not all_)
     if as_json:
         print_json(
@@ -84,26 +83,26 @@ def describe(
 )
 @click.argument("pairs", nargs=-1, required=True, metavar="KEY=VALUE…")
 @target_options
-@bootstrap_option
-def set_(pairs: tuple[str, ...], topic: str | None, broker: int | None, default: bool, bootstrap_server: str) -> None:
+@access_options
+def set_(pairs: tuple[str, ...], topic: str | None, broker: int | None, default: bool, access: Access) -> None:
     """Set keys of a topic or a broker. Others stay as they are."""
-    _change(_target(topic, broker, default), bootstrap_server, key_values(pairs, "KEY=VALUE"), ())
+    _change(_target(topic, broker, default), access, key_values(pairs, "KEY=VALUE"), ())
     click.echo(f"Set {', '.join(pairs)}.")
 
 
 @configs.command(epilog=example("strandline configs unset --topic hello retention.ms"))
 @click.argument("keys", nargs=-1, required=True, metavar="KEY…")
 @target_options
-@bootstrap_option
-def unset(keys: tuple[str, ...], topic: str | None, broker: int | None, default: bool, bootstrap_server: str) -> None:
+@access_options
+def unset(keys: tuple[str, ...], topic: str | None, broker: int | None, default: bool, access: Access) -> None:
     """Give keys of a topic or a broker their default back."""
-    _change(_target(topic, broker, default), bootstrap_server, {}, keys)
+    _change(_target(topic, broker, default), access, {}, keys)
     click.echo(f"Unset {', '.join(keys)}.")
 
 
-def _change(one: ConfigResource, bootstrap_server: str, to_set: dict[str, str], to_delete: tuple[str, ...]) -> None:
+def _change(one: ConfigResource, access: Access, to_set: dict[str, str], to_delete: tuple[str, ...]) -> None:
     from strandline.cli.cluster import connect_admin
     from strandline.cli.config_admin import change
 
-    with connect_admin(bootstrap_server) as admin:
+    with connect_admin(access) as admin:
         change(admin, one, to_set, to_delete)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from strandline.cli.output import bootstrap_option, example, note
+from strandline.cli.access import Access, access_options
+from strandline.cli.output import example, note
 
 if TYPE_CHECKING:
     from strandline.client.core.fetched import ConsumerRecord
@@ -28,7 +29,7 @@ def _offset(context: click.Context, parameter: click.Parameter, value: str | Non
     )
 )
 @click.argument("topic")
-@bootstrap_option
+@access_options
 @click.option("--partition", "-p", type=click.IntRange(0), help="Read only this partition.  [default: all]")
 @click.option(
     "--offset", "-o", callback=_offset, metavar="N|earliest|latest", help="Where to begin.  [default: latest]"
@@ -42,7 +43,7 @@ def _offset(context: click.Context, parameter: click.Parameter, value: str | Non
 @click.option("--read-committed", is_flag=True, help="Leave out records of transactions that are not committed.")
 def consume(
     topic: str,
-    bootstrap_server: str,
+    access: Access,
     partition: int | None,
     offset: str | int | None,
     from_beginning: bool,
@@ -58,18 +59,19 @@ def consume(
         raise click.UsageError("give --offset or --from-beginning, not both")
     if isinstance(offset, int) and partition is None:
         raise click.UsageError("a numeric --offset needs --partition")
-    from strandline.cli.client_properties import consumer_config
-    from strandline.cli.consuming import EARLIEST, LATEST, Wanted
+    from strandline.cli.client_properties import for_consumer, from_file, from_flag
+    from strandline.cli.consuming import Wanted, start_of
     from strandline.cli.consuming import consume as consume_records
     from strandline.cli.lines import LineFormatter
 
-    start = EARLIEST if from_beginning else LATEST if offset is None else offset
+    settings = from_file(access.command_config)
+    if read_committed:
+        settings |= from_flag({"isolation.level": "read_committed"}, "--read-committed")
+    reach, config = for_consumer(access, settings)
+    start = start_of(config, settings, from_beginning) if offset is None else offset
     wanted = Wanted(topic, partition, start, max_messages, timeout_s, until_end)
-    config = consumer_config(
-        {"auto.offset.reset": "earliest", "isolation.level": "read_committed" if read_committed else "read_uncommitted"}
-    )
     show = json_line if as_json else LineFormatter({"print.key": str(keys)}).format
-    count = consume_records(bootstrap_server, wanted, config, show, sys.stdout.buffer)
+    count = consume_records(reach, wanted, config, show, sys.stdout.buffer)
     if sys.stderr.isatty():
         note(f"{count} records")
 

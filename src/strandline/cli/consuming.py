@@ -7,9 +7,10 @@ before waiting for more, so whoever reads the pipe sees each record when it is t
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import BinaryIO, NamedTuple
 
+from strandline.cli.client_properties import Reach
 from strandline.cli.cluster import connect, require_topic
 from strandline.cli.errors import Refused
 from strandline.cli.interrupts import POLL_S, ctrl_c
@@ -35,7 +36,7 @@ class Wanted(NamedTuple):
 
 
 def consume(
-    bootstrap_server: str,
+    to: Reach,
     wanted: Wanted,
     config: ConsumerConfig,
     show: Callable[[ConsumerRecord], bytes],
@@ -43,7 +44,7 @@ def consume(
 ) -> int:
     """Print records until told to stop; how many. Ctrl-C is a way to stop."""
     count = 0
-    with ctrl_c() as asked, connect(bootstrap_server) as client:
+    with ctrl_c() as asked, connect(to) as client:
         partitions = _partitions(client, wanted)
         consumer = Consumer(client, config)
         consumer.assign(partitions)
@@ -65,6 +66,18 @@ def consume(
             elif wanted.idle_s is not None and time.monotonic() - last >= wanted.idle_s:
                 break
     return count
+
+
+def start_of(config: ConsumerConfig, given: Container[str], from_beginning: bool) -> str:
+    """Where to begin when no offset was named: at what auto.offset.reset says if it was given, as there is no group to ask."""
+    if "auto.offset.reset" not in given:
+        return EARLIEST if from_beginning else LATEST
+    reset = config.auto_offset_reset
+    if from_beginning and reset != EARLIEST:
+        raise Refused(f"--from-beginning and auto.offset.reset={reset} contradict each other; remove one of them")
+    if reset == "none":
+        raise Refused("auto.offset.reset=none leaves no place to begin; name one with --partition and --offset")
+    return reset
 
 
 def _partitions(client: Client, wanted: Wanted) -> list[tuple[str, int]]:

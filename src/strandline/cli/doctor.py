@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from strandline.cli import local_cluster
+from strandline.cli.access import Access, command_config_option
 from strandline.cli.output import example, json_option, print_json, print_table
 
 if TYPE_CHECKING:
@@ -17,13 +18,18 @@ if TYPE_CHECKING:
 
 @click.command(epilog=example("strandline doctor", "strandline doctor --bootstrap-server 127.0.0.1:9092 --json"))
 @click.option("--bootstrap-server", "-b", metavar="HOST:PORT,…", help="The cluster to look at.")
+@command_config_option("--command-config")
 @click.option("--dir", "directory", metavar="DIR", help="The cluster that `up` started there.  [default: .strandline]")
 @json_option
-def doctor(bootstrap_server: str | None, directory: str | None, as_json: bool) -> int:
+def doctor(bootstrap_server: str | None, command_config: str | None, directory: str | None, as_json: bool) -> int:
     """Check this machine and, if there is one, a cluster. Exit code 1 if something fails."""
     from strandline.cli.checks import FAIL, machine
 
-    findings = [*machine(), *_cluster(bootstrap_server, directory)]
+    if directory is not None and (bootstrap_server is not None or command_config is not None):
+        raise click.UsageError(
+            "--dir names a cluster of `up`, the other options one that is elsewhere; give one of them"
+        )
+    findings = [*machine(), *_cluster(Access(bootstrap_server, command_config), directory)]
     if as_json:
         print_json([finding._asdict() for finding in findings])
     else:
@@ -31,11 +37,11 @@ def doctor(bootstrap_server: str | None, directory: str | None, as_json: bool) -
     return 1 if any(finding.level == FAIL for finding in findings) else 0
 
 
-def _cluster(bootstrap_server: str | None, directory: str | None) -> Iterator[Finding]:
+def _cluster(access: Access, directory: str | None) -> Iterator[Finding]:
     from strandline.cli.checks import FAIL, OK, Finding
     from strandline.errors import KafkaError
 
-    if bootstrap_server is None:
+    if access == Access():
         known = local_cluster.find(directory or local_cluster.DEFAULT_DIR)
         if known is None:
             if directory is not None:
@@ -49,12 +55,12 @@ def _cluster(bootstrap_server: str | None, directory: str | None) -> Iterator[Fi
                 yield Finding(FAIL, "processes", f"node {node.node_id} does not run", advice)
         if not known.running:
             return
-        bootstrap_server = ",".join(node.address for node in known.running)
+        access = Access(",".join(node.address for node in known.running))
     from strandline.cli import checks
     from strandline.cli.cluster import connect_admin
 
     try:
-        with connect_admin(bootstrap_server) as admin:
+        with connect_admin(access) as admin:
             yield from checks.cluster(admin)
     except KafkaError as error:
         yield Finding(FAIL, "cluster", error.message, "start it with `strandline up`, or name another address")

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from strandline.cli.access import Access, kafka_access_options
 from strandline.cli.errors import Refused
-from strandline.cli.kafka_flags import bootstrap_option, comma_pairs, kafka_command
+from strandline.cli.kafka_flags import comma_pairs, kafka_command
 from strandline.cli.output import example
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ TYPES = ("topics", "brokers")
         "--add-config retention.ms=60000"
     )
 )
-@bootstrap_option
+@kafka_access_options()
 @click.option("--describe", is_flag=True, help="Show the configuration.")
 @click.option("--alter", is_flag=True, help="Change the configuration.")
 @click.option("--entity-type", metavar="|".join(TYPES), help="What is configured.")
@@ -39,8 +40,7 @@ TYPES = ("topics", "brokers")
 @click.option("--add-config-file", type=click.Path(exists=True, dir_okay=False), help="A file of keys to set.")
 @click.option("--delete-config", metavar="k1,k2", help="Keys to give their default back.")
 @click.option("--all", "all_", is_flag=True, help="Also what nobody set.")
-@click.option("--command-config", type=click.Path(exists=True, dir_okay=False), hidden=True)
-def kafka_configs(bootstrap_server: str, describe: bool, alter: bool, all_: bool, **options: Any) -> None:
+def kafka_configs(access: Access, describe: bool, alter: bool, all_: bool, **options: Any) -> None:
     """Show and change the configuration of topics and brokers, with Kafka's flags and output."""
     if describe == alter:
         raise click.UsageError("Command must include exactly one action: --describe, --alter")
@@ -59,7 +59,7 @@ def kafka_configs(bootstrap_server: str, describe: bool, alter: bool, all_: bool
         raise Refused(f"The entity name for brokers must be a valid integer broker id, found: {name}")
     from strandline.cli.cluster import connect_admin
 
-    with connect_admin(bootstrap_server) as admin:
+    with connect_admin(access) as admin:
         if describe:
             _describe(admin, kind, name, all_)
         else:

@@ -10,22 +10,19 @@ from typing import Any
 
 import click
 
+from strandline.cli.access import Access, kafka_access_options
 from strandline.cli.errors import Refused
-from strandline.cli.kafka_flags import bootstrap_option, kafka_command, key_values
+from strandline.cli.kafka_flags import kafka_command, key_values
 from strandline.cli.output import example, note
 
 STRING_CLASSES = ("org.apache.kafka.common.serialization.StringDeserializer",)
 
 
-def _file(path: str | None) -> dict[str, str]:
-    """The properties of a file that was named."""
-    if path is None:
-        return {}
-    from javaproperties import loads
+def _properties(path: str | None, pairs: tuple[str, ...], flag: str) -> dict[str, str]:
+    """The properties of a file, and those that were typed, which win."""
+    from strandline.cli.client_properties import from_file
 
-    with open(path, encoding="iso-8859-1") as file:
-        found: dict[str, str] = loads(file.read())
-    return found
+    return {name: setting.text for name, setting in from_file(path).items()} | key_values(pairs, flag)
 
 
 def _refuse(options: dict[str, Any], names: tuple[str, ...], reason: str) -> None:
@@ -39,7 +36,7 @@ def _refuse(options: dict[str, Any], names: tuple[str, ...], reason: str) -> Non
         "echo hello | strandline kafka-console-producer --bootstrap-server 127.0.0.1:9092 --topic peter-test01"
     )
 )
-@bootstrap_option
+@kafka_access_options("--producer.config")
 @click.option("--topic", required=True, help="Where to.")
 @click.option("--sync", is_flag=True, help="Wait for each record before the next is sent.")
 @click.option("--compression-codec", is_flag=False, flag_value="gzip", help="none, gzip, snappy, lz4 or zstd.")
@@ -49,37 +46,46 @@ def _refuse(options: dict[str, Any], names: tuple[str, ...], reason: str) -> Non
 @click.option("--request-timeout-ms", type=int, help="How long a request may take.")
 @click.option("--max-memory-bytes", type=int, help="How much may wait to be sent.")
 @click.option(
-    "--reader-property", "--property", "reader_property", multiple=True, metavar="KEY=VALUE", help="parse.key, …"
+    "--reader-property",
+    "--property",
+    "reader_property",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="How lines are read: parse.key, …",
 )
-@click.option("--reader-config", type=click.Path(exists=True, dir_okay=False), help="A file of them.")
+@click.option("--reader-config", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="A file of them.")
 @click.option(
-    "--command-property", "--producer-property", "command_property", multiple=True, metavar="KEY=VALUE", help="acks, …"
+    "--command-property",
+    "--producer-property",
+    "command_property",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A producer property: acks, …",
 )
-@click.option("--command-config", "--producer.config", "command_config", type=click.Path(exists=True, dir_okay=False))
 @click.option("--line-reader", hidden=True)
-def console_producer(bootstrap_server: str, topic: str, sync: bool, **options: Any) -> None:
+def console_producer(access: Access, topic: str, sync: bool, **options: Any) -> None:
     """Send each line of stdin as a record, with Kafka's flags."""
     _refuse(options, ("line_reader",), "classes of Java cannot be loaded here")
-    from strandline.cli.client_properties import producer_config
+    from strandline.cli.client_properties import for_producer, from_file, from_flag
     from strandline.cli.lines import LineReader
     from strandline.cli.producing import produce_lines
 
     flags = {
-        "compression.type": options["compression_codec"],
-        "batch.size": options["batch_size"],
-        "linger.ms": options["timeout"],
-        "acks": options["request_required_acks"],
-        "request.timeout.ms": options["request_timeout_ms"],
-        "buffer.memory": options["max_memory_bytes"],
+        "compression.type": "compression_codec",
+        "batch.size": "batch_size",
+        "linger.ms": "timeout",
+        "acks": "request_required_acks",
+        "request.timeout.ms": "request_timeout_ms",
+        "buffer.memory": "max_memory_bytes",
     }
-    given = {name: str(value) for name, value in flags.items() if value is not None}
-    properties = (
-        _file(options["command_config"]) | given | key_values(options["command_property"], "--command-property")
-    )
-    reading = _file(options["reader_config"]) | key_values(options["reader_property"], "--reader-property")
-    produce_lines(
-        bootstrap_server, topic, sys.stdin.buffer, LineReader(reading), producer_config(properties), sync=sync
-    )
+    settings = from_file(access.command_config)
+    settings |= from_flag(key_values(options["command_property"], "--command-property"), "--command-property")
+    for name, flag in flags.items():
+        if options[flag] is not None:
+            settings |= from_flag({name: str(options[flag])}, f"--{flag.replace('_', '-')}")
+    reading = LineReader(_properties(options["reader_config"], options["reader_property"], "--reader-property"))
+    reach, config = for_producer(access, settings)
+    produce_lines(reach, topic, sys.stdin.buffer, reading, config, sync=sync)
 
 
 @kafka_command(
@@ -87,7 +93,7 @@ def console_producer(bootstrap_server: str, topic: str, sync: bool, **options: A
         "strandline kafka-console-consumer --bootstrap-server 127.0.0.1:9092 --topic peter-test01 --from-beginning"
     )
 )
-@bootstrap_option
+@kafka_access_options("--consumer.config")
 @click.option("--topic", required=True, help="Where from.")
 @click.option("--partition", type=click.IntRange(0), help="Read only this partition.")
 @click.option("--offset", metavar="N|earliest|latest", help="Where to begin; needs --partition.")
@@ -95,21 +101,36 @@ def console_producer(bootstrap_server: str, topic: str, sync: bool, **options: A
 @click.option("--max-messages", type=int, help="Stop after that many.")
 @click.option("--timeout-ms", type=int, help="Stop after that long without a record.")
 @click.option(
-    "--isolation-level", type=click.Choice(["read_uncommitted", "read_committed"]), default="read_uncommitted"
+    "--isolation-level",
+    type=click.Choice(["read_uncommitted", "read_committed"]),
+    help="Whether records of open and aborted transactions are shown.  [default: read_uncommitted]",
 )
 @click.option(
-    "--formatter-property", "--property", "formatter_property", multiple=True, metavar="KEY=VALUE", help="print.key, …"
+    "--formatter-property",
+    "--property",
+    "formatter_property",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="What is printed: print.key, …",
 )
-@click.option("--formatter-config", type=click.Path(exists=True, dir_okay=False), help="A file of them.")
-@click.option("--command-property", "--consumer-property", "command_property", multiple=True, metavar="KEY=VALUE")
-@click.option("--command-config", "--consumer.config", "command_config", type=click.Path(exists=True, dir_okay=False))
+@click.option(
+    "--formatter-config", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="A file of them."
+)
+@click.option(
+    "--command-property",
+    "--consumer-property",
+    "command_property",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A consumer property: max.poll.records, …",
+)
 @click.option("--skip-message-on-error", is_flag=True, hidden=True)
 @click.option("--key-deserializer", hidden=True)
 @click.option("--value-deserializer", hidden=True)
 @click.option("--formatter", hidden=True)
 @click.option("--group", hidden=True)
 @click.option("--include", hidden=True)
-def console_consumer(bootstrap_server: str, topic: str, **options: Any) -> None:
+def console_consumer(access: Access, topic: str, **options: Any) -> None:
     """Print the records of a topic, with Kafka's flags and output."""
     _refuse(options, ("group", "include"), "groups are not there yet; the topic's partitions are read without one")
     _refuse(options, ("formatter",), "classes of Java cannot be loaded here")
@@ -118,29 +139,31 @@ def console_consumer(bootstrap_server: str, topic: str, **options: Any) -> None:
             raise Refused(
                 f"--{name.replace('_', '-')}: classes of Java cannot be loaded here; bytes are printed as they are"
             )
-    from strandline.cli.client_properties import consumer_config
-    from strandline.cli.consuming import Wanted, consume
+    from strandline.cli.client_properties import for_consumer, from_file, from_flag
+    from strandline.cli.consuming import Wanted, consume, start_of
     from strandline.cli.lines import LineFormatter
 
-    formatting = _file(options["formatter_config"]) | key_values(options["formatter_property"], "--formatter-property")
-    properties = {
-        "auto.offset.reset": "earliest",
-        "isolation.level": options["isolation_level"],
-        **_file(options["command_config"]),
-        **key_values(options["command_property"], "--command-property"),
-    }
+    formatter = LineFormatter(
+        _properties(options["formatter_config"], options["formatter_property"], "--formatter-property")
+    )
+    settings = from_file(access.command_config)
+    settings |= from_flag(key_values(options["command_property"], "--command-property"), "--command-property")
+    if options["isolation_level"] is not None:
+        settings |= from_flag({"isolation.level": options["isolation_level"]}, "--isolation-level")
+    offset = _offset(options)
+    reach, config = for_consumer(access, settings)
+    start = start_of(config, settings, options["from_beginning"]) if offset is None else offset
     idle_s = None if options["timeout_ms"] is None else options["timeout_ms"] / 1000
     records_max = options["max_messages"] if options["max_messages"] not in (None, -1) else None
-    wanted = Wanted(topic, options["partition"], _start(options), records_max, idle_s, create=True)
-    formatter = LineFormatter(formatting)
-    count = consume(bootstrap_server, wanted, consumer_config(properties), formatter.format, sys.stdout.buffer)
+    wanted = Wanted(topic, options["partition"], start, records_max, idle_s, create=True)
+    count = consume(reach, wanted, config, formatter.format, sys.stdout.buffer)
     note(f"Processed a total of {count} messages")
 
 
-def _start(options: dict[str, Any]) -> str | int:
+def _offset(options: dict[str, Any]) -> str | int | None:
     offset = options["offset"]
     if offset is None:
-        return "earliest" if options["from_beginning"] else "latest"
+        return None
     if options["partition"] is None:
         raise click.UsageError("The partition is required when offset is specified.")
     if options["from_beginning"]:

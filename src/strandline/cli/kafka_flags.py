@@ -6,11 +6,9 @@ Always true: a long option may be shortened as far as it stays unambiguous (`--b
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import click
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class KafkaCommand(click.Command):
@@ -47,18 +45,6 @@ class KafkaCommand(click.Command):
 
 def kafka_command(**attributes: Any) -> Callable[[Callable[..., Any]], KafkaCommand]:
     return click.command(cls=KafkaCommand, **attributes)
-
-
-def bootstrap_option(command: F) -> F:
-    """Where to find the cluster. Kafka's tools have no default for it."""
-    return click.option(
-        "--bootstrap-server",
-        "--boot-server",
-        "bootstrap_server",
-        required=True,
-        metavar="HOST:PORT,…",
-        help="Brokers to ask first.",
-    )(command)
 
 
 def key_values(pairs: tuple[str, ...], flag: str) -> dict[str, str]:

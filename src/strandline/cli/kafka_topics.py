@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from strandline.cli.kafka_flags import bootstrap_option, kafka_command, key_values
+from strandline.cli.access import Access, kafka_access_options
+from strandline.cli.kafka_flags import kafka_command, key_values
 from strandline.cli.output import example
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ COLLISION = (
         "strandline kafka-topics --bootstrap-server 127.0.0.1:9092 --describe --topic peter-test01",
     )
 )
-@bootstrap_option
+@kafka_access_options()
 @click.option("--create", is_flag=True, help="Create a topic.")
 @click.option("--list", "list_", is_flag=True, help="List the topics.")
 @click.option("--describe", is_flag=True, help="Show topics and their partitions.")
@@ -56,15 +57,14 @@ COLLISION = (
 @click.option("--topics-with-overrides", is_flag=True, help="Describe only topics with a configuration of their own.")
 @click.option("--exclude-internal", is_flag=True, help="Leave out internal topics.")
 @click.option("--partition-size-limit-per-response", type=int, hidden=True)
-@click.option("--command-config", type=click.Path(exists=True, dir_okay=False), hidden=True)
-def kafka_topics(bootstrap_server: str, **options: Any) -> int:
+def kafka_topics(access: Access, **options: Any) -> int:
     """Create, list, describe, alter and delete topics, with Kafka's flags and output."""
     options["list"] = options.pop("list_")
     _check(options)
     from strandline.errors import KafkaError
 
     try:
-        _act(bootstrap_server, options)
+        _act(access, options)
     except (KafkaError, _Failed) as error:
         message = error.message if isinstance(error, KafkaError) else str(error)
         click.echo(f"Error while executing topic command : {' '.join(message.split())}")
@@ -115,11 +115,12 @@ def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _act(bootstrap_server: str, options: dict[str, Any]) -> None:
+def _act(access: Access, options: dict[str, Any]) -> None:
+    from strandline.cli.client_properties import reach
     from strandline.cli.cluster import connect
     from strandline.client.blocking import Admin
 
-    with connect(bootstrap_server) as client:
+    with connect(reach(access)) as client:
         if options["alter"] and options["replica_assignment"]:
             _alter_with_assignment(client, options)
             return

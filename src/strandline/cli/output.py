@@ -8,27 +8,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import click
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-
-
-def bootstrap_option(command: F) -> F:
-    """Where to find the cluster, for our own commands."""
-    return click.option(
-        "--bootstrap-server",
-        "-b",
-        default="127.0.0.1:9092",
-        show_default=True,
-        envvar="STRANDLINE_BOOTSTRAP_SERVER",
-        metavar="HOST:PORT,…",
-        help="Brokers to ask first.",
-    )(command)
 
 
 def is_terminal(stream: Any = None) -> bool:

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
+from strandline.cli.client_properties import Reach
 from strandline.cli.cluster import connect, require_topic
 from strandline.cli.errors import Refused
 from strandline.cli.interrupts import POLL_S, Asked, ctrl_c
@@ -63,7 +64,7 @@ class Sender:
 
 
 def produce_lines(
-    bootstrap_server: str,
+    to: Reach,
     topic: str,
     stream: BinaryIO,
     reader: LineReader,
@@ -73,7 +74,7 @@ def produce_lines(
     sync: bool = False,
 ) -> int:
     """Each line is a record; with `sync`, each is acknowledged before the next is read. Returns how many there were."""
-    with ctrl_c() as asked, connect(bootstrap_server) as client:
+    with ctrl_c() as asked, connect(to) as client:
         require_topic(client, topic, create=True)
         with Producer(client, config) as producer:
             sender = Sender(producer, topic, partition)
@@ -115,10 +116,10 @@ def _lines(stream: BinaryIO, on_pause: Callable[[], None], asked: Asked) -> Iter
 
 
 def produce_load(
-    bootstrap_server: str, topic: str, count: int, size_bytes: int, config: ProducerConfig, partition: int | None = None
+    to: Reach, topic: str, count: int, size_bytes: int, config: ProducerConfig, partition: int | None = None
 ) -> tuple[int, float]:
     """`count` records of `size_bytes` random bytes, as fast as they are taken. How many, and in how many seconds."""
-    with connect(bootstrap_server) as client:
+    with connect(to) as client:
         require_topic(client, topic, create=True)
         value = os.urandom(size_bytes)
         began = time.monotonic()

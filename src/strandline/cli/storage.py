@@ -48,13 +48,27 @@ def _both(command: click.Command) -> click.Command:
 @config_option
 @click.option("--cluster-id", "-t", required=True, metavar="ID", help="The cluster's id; the same on all its nodes.")
 @click.option("--ignore-formatted", "-g", is_flag=True, help="Skip log dirs that are formatted instead of failing.")
-@click.option("--standalone", "-s", is_flag=True, help="A quorum of this node alone, as it is anyway.")
-def format_(config: str, cluster_id: str, ignore_formatted: bool, standalone: bool) -> None:
-    """Make the log dirs of a properties file usable by its node."""
+@click.option("--standalone", "-s", is_flag=True, help="A quorum of this node alone.")
+@click.option("--no-initial-controllers", "-N", is_flag=True, help="No voters but those of controller.quorum.voters.")
+@click.option("--initial-controllers", "-I", metavar="ID@HOST:PORT:DIRECTORY,…", hidden=True)
+def format_(
+    config: str,
+    cluster_id: str,
+    ignore_formatted: bool,
+    standalone: bool,
+    no_initial_controllers: bool,
+    initial_controllers: str | None,
+) -> None:
+    """Make the log dirs of a properties file usable by its node.
+
+    A controller without controller.quorum.voters needs --standalone.
+    """
     import random
 
     from strandline.ids import Uuid
+    from strandline.metadata.records import METADATA_VERSION_4_3
     from strandline.node.log_dirs import StorageError, cluster_id_of, format_dirs
+    from strandline.node.metadata_log import BOOTSTRAP_FEATURES
     from strandline.runtime.disk import FileDisk
 
     try:
@@ -62,6 +76,7 @@ def format_(config: str, cluster_id: str, ignore_formatted: bool, standalone: bo
     except ValueError as error:
         raise Refused(f"--cluster-id {error}; `strandline storage random-uuid` prints one") from None
     node = _load(config)
+    _check_quorum(node, standalone, no_initial_controllers, initial_controllers)
     disk = FileDisk()
     paths = _log_dirs(node)
     try:
@@ -78,8 +93,35 @@ def format_(config: str, cluster_id: str, ignore_formatted: bool, standalone: bo
         disk.close()
     if not fresh:
         click.echo("All of the log directories are already formatted.")
+    version = {METADATA_VERSION_4_3: "4.3-IV0"}[BOOTSTRAP_FEATURES["metadata.version"]]
+    voter = "dynamic metadata voter" if standalone else "metadata"
     for path in fresh:
-        click.echo(f"Formatted {path} for node {node.node_id} of cluster {cluster_id}.")
+        kind = voter if path == node.metadata_log_dir else "data"
+        click.echo(f"Formatting {kind} directory {path} with metadata.version {version}.")
+
+
+def _check_quorum(node: NodeConfig, standalone: bool, no_initial: bool, initial: str | None) -> None:
+    """Refuse a quorum that would not come about: a node begins as the only voter, with a directory id of its own."""
+    if standalone + no_initial + (initial is not None) > 1:
+        raise click.UsageError("give one of --standalone, --no-initial-controllers and --initial-controllers")
+    if initial is not None:
+        raise Refused(
+            "--initial-controllers: voters with directory ids of your choice are not there yet; --standalone makes a quorum "
+            "of this node alone, controller.quorum.voters a fixed one"
+        )
+    if standalone and not node.controller:
+        raise Refused("--standalone: this node is no controller (process.roles), so it cannot be a quorum")
+    if standalone and node.quorum_voters:
+        raise Refused(
+            "--standalone: controller.quorum.voters names the quorum already; remove one of the two "
+            "(controller.quorum.bootstrap.servers goes with --standalone)"
+        )
+    if node.controller and not node.quorum_voters and not standalone:
+        if no_initial:
+            raise Refused("--no-initial-controllers: a controller cannot join a quorum later yet; use --standalone")
+        raise Refused(
+            "controller.quorum.voters is not set, so who votes has to be said here: --standalone for a quorum of one"
+        )
 
 
 @_both
@@ -153,4 +195,5 @@ def _load(path: str) -> NodeConfig:
 
 
 def _log_dirs(node: NodeConfig) -> list[str]:
-    return list(dict.fromkeys((*node.log_dirs, node.metadata_log_dir)))
+    """The one with the metadata log first."""
+    return list(dict.fromkeys((node.metadata_log_dir, *node.log_dirs)))

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from strandline.cli.access import Access, access_options
 from strandline.cli.errors import Refused
 from strandline.cli.kafka_flags import key_values
-from strandline.cli.output import bootstrap_option, example, is_terminal, json_option, print_json, print_table
+from strandline.cli.output import example, is_terminal, json_option, print_json, print_table
 
 if TYPE_CHECKING:
     from strandline.cli.topic_admin import TopicView
@@ -25,15 +26,15 @@ def topics() -> None:
 
 
 @topics.command("list", epilog=example("strandline topics list"))
-@bootstrap_option
+@access_options
 @click.option("--internal", is_flag=True, help="Also the cluster's own topics.")
 @json_option
-def list_(bootstrap_server: str, internal: bool, as_json: bool) -> None:
+def list_(access: Access, internal: bool, as_json: bool) -> None:
     """List the topics."""
     from strandline.cli import topic_admin
     from strandline.cli.cluster import connect_admin
 
-    with connect_admin(bootstrap_server) as admin:
+    with connect_admin(access) as admin:
         views = topic_admin.describe(admin, topic_admin.find(admin, None, exclude_internal=not internal))
     if as_json:
         print_json([_summary(view) for view in views])
@@ -44,14 +45,14 @@ def list_(bootstrap_server: str, internal: bool, as_json: bool) -> None:
 
 @topics.command(epilog=example("strandline topics create hello --partitions 3 --config retention.ms=3600000"))
 @click.argument("name")
-@bootstrap_option
+@access_options
 @click.option("--partitions", "-p", type=click.IntRange(1), help="How many partitions.  [default: the cluster's]")
 @click.option("--replication-factor", "-r", type=click.IntRange(1, SHORT_MAX), help="How many replicas of each.")
 @click.option("--config", multiple=True, metavar="KEY=VALUE", help="A configuration of the topic.")
 @click.option("--if-not-exists", is_flag=True, help="It is fine if the topic is there.")
 def create(
     name: str,
-    bootstrap_server: str,
+    access: Access,
     partitions: int | None,
     replication_factor: int | None,
     config: tuple[str, ...],
@@ -63,7 +64,7 @@ def create(
     from strandline.errors import ErrorCode, KafkaError
 
     topic = NewTopic(name, partitions or -1, replication_factor or -1, configs=key_values(config, "--config"))
-    with connect_admin(bootstrap_server) as admin:
+    with connect_admin(access) as admin:
         made = admin.create_topics([topic])[name]
     if not isinstance(made, KafkaError):
         counts = f"{_count(made.num_partitions, 'partition')}, {_count(made.replication_factor, 'replica')} of each"
@@ -76,9 +77,9 @@ def create(
 
 @topics.command(epilog=example("strandline topics describe hello", "strandline topics describe --json"))
 @click.argument("names", nargs=-1)
-@bootstrap_option
+@access_options
 @json_option
-def describe(names: tuple[str, ...], bootstrap_server: str, as_json: bool) -> None:
+def describe(names: tuple[str, ...], access: Access, as_json: bool) -> None:
     """Show topics, their partitions, and whether they can lose data.
 
     Without a NAME, all topics. Whether data can be lost assumes producers that wait for acks=all.
@@ -86,7 +87,7 @@ def describe(names: tuple[str, ...], bootstrap_server: str, as_json: bool) -> No
     from strandline.cli import topic_admin
     from strandline.cli.cluster import connect_admin
 
-    with connect_admin(bootstrap_server) as admin:
+    with connect_admin(access) as admin:
         views = topic_admin.describe(admin, names or topic_admin.find(admin, None, exclude_internal=True))
     _require(names, [view.topic.name for view in views])
     if as_json:
@@ -108,14 +109,14 @@ def _require(names: tuple[str, ...], found: list[str]) -> None:
 
 @topics.command(epilog=example("strandline topics delete hello"))
 @click.argument("names", nargs=-1, required=True)
-@bootstrap_option
+@access_options
 @click.option("--if-exists", is_flag=True, help="It is fine if a topic is not there.")
-def delete(names: tuple[str, ...], bootstrap_server: str, if_exists: bool) -> None:
+def delete(names: tuple[str, ...], access: Access, if_exists: bool) -> None:
     """Delete topics and all their records."""
     from strandline.cli.cluster import connect_admin
     from strandline.errors import ErrorCode, KafkaError
 
-    with connect_admin(bootstrap_server) as admin:
+    with connect_admin(access) as admin:
         answers = admin.delete_topics(names)
     failed: list[KafkaError] = []
     for name, error in answers.items():
@@ -131,13 +132,13 @@ def delete(names: tuple[str, ...], bootstrap_server: str, if_exists: bool) -> No
 
 @topics.command(epilog=example("strandline topics alter hello --partitions 6"))
 @click.argument("name")
-@bootstrap_option
+@access_options
 @click.option("--partitions", "-p", type=click.IntRange(1), required=True, help="How many it should have in all.")
-def alter(name: str, bootstrap_server: str, partitions: int) -> None:
+def alter(name: str, access: Access, partitions: int) -> None:
     """Add partitions to a topic. Keys may then go to other partitions than before."""
     from strandline.cli.cluster import connect_admin, value_of
 
-    with connect_admin(bootstrap_server) as admin:
+    with connect_admin(access) as admin:
         value_of(admin.create_partitions({name: partitions})[name])
     click.echo(f"Topic {name} has {partitions} partitions.")
 

@@ -7,6 +7,7 @@ of its own; whatever it started and could not bring up is stopped again.
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -254,7 +255,9 @@ def _announce(cluster: LocalCluster, ready_s: float, detach: bool, as_json: bool
     )
     click.echo(f"\nready in {ready_s:.1f} s, cluster {cluster.cluster_id}\n")
     server = "" if cluster.port == 9092 else f" -b {HOST}:{cluster.port}"
-    where = "" if cluster.directory == os.path.abspath(DEFAULT_DIR) else f" --dir {_short(cluster.directory)}"
+    where = (
+        "" if cluster.directory == os.path.abspath(DEFAULT_DIR) else f" --dir {shlex.quote(_short(cluster.directory))}"
+    )
     click.echo("Try next:")
     for command in (
         f"topics create hello{server}",

@@ -1,0 +1,74 @@
+"""Which cluster a command talks to, and the file that says how: `--bootstrap-server` and `--command-config`.
+
+Always true: what was typed wins over the file, the file over the environment, and that over the default. Kafka's tools have
+neither of the last two.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DEFAULT_SERVER = "127.0.0.1:9092"
+ENVIRONMENT = "STRANDLINE_BOOTSTRAP_SERVER"
+
+
+class Access(NamedTuple):
+    """What was said about the cluster; `fallback` is asked if nobody named one."""
+
+    bootstrap_server: str | None = None
+    command_config: str | None = None
+    fallback: str | None = None
+
+
+def access_options(command: F) -> F:
+    """The two options of our own commands, which reach the command as one argument `access`."""
+    return _options(
+        command,
+        ("--bootstrap-server", "-b"),
+        ("--command-config",),
+        f"Brokers to ask first; ${ENVIRONMENT} if not given.  [default: {DEFAULT_SERVER}]",
+        lambda: os.environ.get(ENVIRONMENT) or DEFAULT_SERVER,
+    )
+
+
+def kafka_access_options(*older_names: str) -> Callable[[F], F]:
+    """The two options of Kafka's tools; some know the file by an older name too."""
+
+    def decorate(command: F) -> F:
+        return _options(
+            command,
+            ("--bootstrap-server", "--boot-server"),
+            ("--command-config", *older_names),
+            "Brokers to ask first.  [required, here or in FILE]",
+            lambda: None,
+        )
+
+    return decorate
+
+
+def _options(
+    command: F, server: tuple[str, ...], file: tuple[str, ...], help_: str, fallback: Callable[[], str | None]
+) -> F:
+    @functools.wraps(command)
+    def with_access(*arguments: Any, bootstrap_server: str | None, command_config: str | None, **options: Any) -> Any:
+        return command(*arguments, access=Access(bootstrap_server, command_config, fallback()), **options)
+
+    server_option = click.option(*server, "bootstrap_server", metavar="HOST:PORT,…", help=help_)
+    return server_option(command_config_option(*file)(with_access))  # type: ignore[return-value]
+
+
+def command_config_option(*names: str) -> Callable[[F], F]:
+    return click.option(
+        *names,
+        "command_config",
+        type=click.Path(exists=True, dir_okay=False),
+        metavar="FILE",
+        help="Client properties, by Kafka's names: security.protocol, ssl.truststore.location, …",
+    )
