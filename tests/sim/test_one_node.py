@@ -59,8 +59,8 @@ def test_without_the_fsync_a_power_loss_takes_what_was_acknowledged(monkeypatch:
 def test_a_reply_before_the_fsync_is_a_promise_that_a_power_loss_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
     flushing = Partition.after_append
 
-    def reply_at_once(self: Partition, new_bytes: int) -> None:
-        flushing(self, new_bytes)
+    def reply_at_once(self: Partition) -> None:
+        flushing(self)
         self.vouch_for(self.log.log_end_offset)
 
     monkeypatch.setattr(Partition, "after_append", reply_at_once)

@@ -18,7 +18,6 @@ from strandline.api.resources import layers, topic_defaults
 from strandline.config.describe import describe_topic
 from strandline.controller.topics import PARTITIONS_PER_REQUEST_MAX, NewTopic, create
 from strandline.errors import ErrorCode, KafkaError
-from strandline.log.names import CLUSTER_METADATA_TOPIC
 from strandline.metadata import records as r
 from strandline.metadata.image import MetadataImage
 from strandline.wire import messages
@@ -37,8 +36,6 @@ async def _create(request: Any, ctx: RequestContext) -> Any:
     for name, count in named.items():
         if count > 1:
             refused[name] = KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-        elif name == CLUSTER_METADATA_TOPIC:
-            refused[name] = KafkaError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
     wanted = [topic for topic in request.topics if topic.name not in refused]
     if sum(_partition_count(topic, ctx) for topic in wanted) > PARTITIONS_PER_REQUEST_MAX:
         too_many = KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")

@@ -98,34 +98,27 @@ class _Fetch:
         found, at_once = 0, not self._wanted
         self._answers = []
         for place, wanted in self._wanted:
-            partition, answer = self._read(place, wanted, budget - found, first=not found)
+            answer = self._read(place, wanted, budget - found, first=not found)
             self._answers.append((place, answer))
             found += len(answer.records)
-            if answer.error_code or answer.diverging_epoch is not None:
-                at_once = True
-            elif self._session is not None and partition is not None:
-                cached = self._session.partitions.get(place)
-                # A reader that does not know the newest watermark is told at once (KIP-227, KIP-392).
-                at_once = at_once or (cached is not None and cached.high_watermark not in (-2, answer.high_watermark))
+            at_once = at_once or answer.error_code != 0 or answer.diverging_epoch is not None
         self._missing_bytes = min(request.min_bytes, budget) - found
         if at_once or self._missing_bytes <= 0 or self._ctx.loop.time() >= self._deadline:
             return True
         self._answers = []
         return False
 
-    def _read(
-        self, place: Place, wanted: FetchPartition, budget: int, *, first: bool
-    ) -> tuple[Partition | None, FetchedPartition]:
+    def _read(self, place: Place, wanted: FetchPartition, budget: int, *, first: bool) -> FetchedPartition:
         broker, index = self._ctx.broker, wanted.partition
         partition = _find(broker, place)
         if partition is None:
-            return None, _absent(broker, place[0], index)
+            return _absent(broker, place[0], index)
         try:
-            return partition, _read(partition, wanted, budget, self._request.isolation_level, min_one=first)
+            return _read(partition, wanted, budget, self._request.isolation_level, min_one=first)
         except (KafkaError, OSError) as error:
             if isinstance(error, OSError):
                 broker.on_storage_error(partition, error)
-            return partition, _failed(partition, index, error)
+            return _failed(partition, index, error)
 
     def body(self) -> Any:
         """The answer as it stands, told to the session. Records are handed on, not kept."""

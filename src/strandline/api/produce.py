@@ -14,6 +14,7 @@ from typing import Any
 from strandline.api.context import Broker, RequestContext, code_of
 from strandline.api.reply import Later
 from strandline.errors import ErrorCode, KafkaError
+from strandline.records.header import ATTRIBUTES_AT, CODEC_MASK, TRANSACTIONAL_FLAG
 from strandline.replica.partition import Partition
 from strandline.wire import produce as wire
 from strandline.wire.produce import PartitionResponse
@@ -21,8 +22,8 @@ from strandline.wire.produce import PartitionResponse
 KEY, VERSIONS, RAW = wire.KEY, wire.VERSIONS, True
 
 ZSTD, ZSTD_SINCE = 4, 7
-_CODEC_AT = 22
-"""The low byte of a batch's attributes."""
+_ATTRIBUTES_AT = ATTRIBUTES_AT + 1
+"""Their low byte, which has all that is asked of them here."""
 
 ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
 _Answers = list[tuple[str | bytes, list[PartitionResponse]]]
@@ -43,8 +44,8 @@ def _append_one(
 ) -> Any:
     """The way of nearly every request, kept short."""
     try:
-        if partition.is_internal:
-            raise _internal(partition)
+        if partition.is_internal or (len(records) > _ATTRIBUTES_AT and records[_ATTRIBUTES_AT] & TRANSACTIONAL_FLAG):
+            _check(partition, records, ctx.version)
         base_offset, append_time = partition.append(records, ctx.broker.clock.wall_ms())
     except (KafkaError, OSError) as error:
         return wire.write_response(ctx.version, [(topic, [_refused(ctx.broker, partition, error)])])
@@ -71,7 +72,8 @@ def _append_all(frame: memoryview, ctx: RequestContext, position: int) -> Any:
     answers: _Answers = []
     waiting: _Waiting | None = None
     for topic, partitions in request.topics:
-        answered = []
+        answered: list[PartitionResponse] = []
+        answers.append((topic, answered))
         for index, records in partitions:
             partition = _partition(broker, topic, index)
             if partition is None:
@@ -91,8 +93,7 @@ def _append_all(frame: memoryview, ctx: RequestContext, position: int) -> Any:
             end_offset = partition.log.log_end_offset
             if acks and partition.high_watermark < end_offset:
                 waiting = waiting or _Waiting(ctx, answers)
-                waiting.on(partition, end_offset, len(answers), len(answered) - 1)
-        answers.append((topic, answered))
+                waiting.on(partition, end_offset, len(answers) - 1, len(answered) - 1)
     if acks == ACKS_NONE:
         if any(answer.error_code for _, answered in answers for answer in answered):
             raise _no_reply()
@@ -126,14 +127,15 @@ def _absent(broker: Broker, topic: str | bytes, index: int) -> PartitionResponse
     return PartitionResponse(index, code, -1, leader_id=state.leader, leader_epoch=state.leader_epoch)
 
 
-def _internal(partition: Partition) -> KafkaError:
-    return KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {partition.topic}")
-
-
 def _check(partition: Partition, records: memoryview, version: int) -> None:
     if partition.is_internal:
-        raise _internal(partition)
-    if version < ZSTD_SINCE and len(records) > _CODEC_AT and records[_CODEC_AT] & 7 == ZSTD:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {partition.topic}")
+    attributes = records[_ATTRIBUTES_AT] if len(records) > _ATTRIBUTES_AT else 0
+    if attributes & TRANSACTIONAL_FLAG:
+        raise KafkaError(
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a transactional batch came without a transactional id"
+        )
+    if version < ZSTD_SINCE and attributes & CODEC_MASK == ZSTD:
         raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7 or newer")
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from strandline.cli.output import example, json_option, print_json
+from strandline.cli.output import example, print_json
 
 
 @click.command(epilog=example("strandline config-reference > docs/config.md"))
-@json_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of Markdown.")
 def config_reference(as_json: bool) -> None:
     """Print every configuration key as Markdown."""
     from strandline.config.reference import reference

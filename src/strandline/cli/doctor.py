@@ -51,7 +51,9 @@ def _cluster(access: Access, directory: str | None) -> Iterator[Finding]:
             if node.alive:
                 yield Finding(OK, "processes", f"node {node.node_id} runs, pid {node.status()['pid']}")
             else:
-                advice = f"`strandline up --dir {known.directory}` starts it; its last words are in {node.log_path}"
+                advice = (
+                    f"`{local_cluster.command('up', known.directory)}` starts it; its last words are in {node.log_path}"
+                )
                 yield Finding(FAIL, "processes", f"node {node.node_id} does not run", advice)
         if not known.running:
             return

@@ -12,9 +12,22 @@ from strandline.cli.processes import Process, stop
 
 
 @click.command(epilog=example("strandline down --dir .strandline"))
-@click.option("--dir", "directory", default=local_cluster.DEFAULT_DIR, show_default=True, metavar="DIR")
 @click.option(
-    "--timeout", "timeout_s", default=30.0, show_default=True, metavar="SECONDS", help="Kill a node after that."
+    "--dir",
+    "directory",
+    default=local_cluster.DEFAULT_DIR,
+    show_default=True,
+    metavar="DIR",
+    help="Where the cluster lives.",
+)
+@click.option(
+    "--timeout",
+    "timeout_s",
+    default=30,
+    show_default=True,
+    metavar="SECONDS",
+    type=click.FloatRange(0),
+    help="Kill a node after that long.",
 )
 def down(directory: str, timeout_s: float) -> int:
     """Stop the nodes that `up` started in DIR. Their data stays; `up` goes on with it."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from strandline.cli.errors import Refused
 from strandline.cli.kafka_flags import kafka_command
 from strandline.cli.output import example, note
 
@@ -25,12 +26,18 @@ WHOLE_FILE = 0x7FFF_FFFF
 @click.command(
     epilog=example("strandline dump-log --print-data-log .strandline/node-1/data/hello-0/00000000000000000000.log")
 )
-@click.argument("files", nargs=-1, required=True, type=click.Path(dir_okay=False))
+@click.argument("files", nargs=-1, required=True, type=click.Path())
 @click.option("--print-data-log", "-p", is_flag=True, help="Also print keys and values.")
 @click.option("--records", "deep", is_flag=True, help="Also print a line for each record.")
 @click.option("--metadata", is_flag=True, help="Show values as records of __cluster_metadata.")
 @click.option("--verify-index-only", is_flag=True, help="Check indexes without printing them.")
-@click.option("--max-bytes", type=click.IntRange(1), default=WHOLE_FILE, help="Read no more of each file.")
+@click.option(
+    "--max-bytes",
+    type=click.IntRange(1),
+    default=WHOLE_FILE,
+    metavar="BYTES",
+    help="Read no more of each file.  [default: all of it]",
+)
 def dump_log(
     files: tuple[str, ...], print_data_log: bool, deep: bool, metadata: bool, verify_index_only: bool, max_bytes: int
 ) -> None:
@@ -52,8 +59,20 @@ def dump_log(
 @click.option("--deep-iteration", is_flag=True, help="Also print a line for each record.")
 @click.option("--index-sanity-check", is_flag=True, help="Only make the checks that a broker makes at its start.")
 @click.option("--verify-index-only", is_flag=True, help="Check indexes without printing them.")
-@click.option("--max-message-size", type=int, default=5 * 1024 * 1024, help="Accepted; batches of any size are read.")
-@click.option("--max-bytes", type=click.IntRange(1), default=WHOLE_FILE, help="Read no more of each file.")
+@click.option(
+    "--max-message-size",
+    type=int,
+    default=5 * 1024 * 1024,
+    metavar="BYTES",
+    help="No bound here: batches of any size are read.",
+)
+@click.option(
+    "--max-bytes",
+    type=click.IntRange(1),
+    default=WHOLE_FILE,
+    metavar="BYTES",
+    help="Read no more of each file.  [default: all of it]",
+)
 @click.option("--skip-record-metadata", is_flag=True, help="Of records, print only keys and values.")
 @click.option("--cluster-metadata-decoder", is_flag=True, help="Show values as records of __cluster_metadata.")
 @click.option("--key-decoder-class", hidden=True)
@@ -78,7 +97,6 @@ def kafka_dump_log(
 ) -> None:
     """Print the batches and records of log files, with Kafka's flags and output."""
     from strandline.cli.dump.segments import Options, as_metadata, as_text
-    from strandline.cli.errors import Refused
 
     for name, given in decoders.items():
         if given:
@@ -95,6 +113,13 @@ def kafka_dump_log(
 def _dump_all(files: tuple[str, ...], options: Options, *, sanity_only: bool, verify_only: bool) -> None:
     from strandline.cli.dump.indexes import Findings
 
+    for path in files:
+        if not os.path.exists(path):
+            raise Refused(f"there is no file {path}")
+        if os.path.isdir(path):
+            raise Refused(
+                f"{path} is a directory; name the files in it: .log .index .timeindex .txnindex .snapshot .checkpoint"
+            )
     gaps: Gaps = {}
     findings = Findings()
     # A line per record: through click it would take several times as long.

@@ -44,8 +44,8 @@ COLLISION = (
 @click.option("--delete", is_flag=True, help="Delete topics.")
 @click.option("--topic", help="The topic; a regular expression except with --create.")
 @click.option("--topic-id", help="The topic to describe, by its id.")
-@click.option("--partitions", type=int, help="How many partitions.")
-@click.option("--replication-factor", type=int, help="How many replicas of each partition.")
+@click.option("--partitions", type=int, help="How many partitions.  [default for a new topic: the cluster's]")
+@click.option("--replication-factor", type=int, help="How many replicas of each partition.  [default: the cluster's]")
 @click.option("--replica-assignment", metavar="1:2,2:3,…", help="The brokers of each partition.")
 @click.option("--config", multiple=True, metavar="NAME=VALUE", help="A configuration of the new topic.")
 @click.option("--if-exists", is_flag=True, help="Do nothing if there is no such topic.")
@@ -56,7 +56,6 @@ COLLISION = (
 @click.option("--at-min-isr-partitions", is_flag=True, help="Describe only those at min.insync.replicas.")
 @click.option("--topics-with-overrides", is_flag=True, help="Describe only topics with a configuration of their own.")
 @click.option("--exclude-internal", is_flag=True, help="Leave out internal topics.")
-@click.option("--partition-size-limit-per-response", type=int, hidden=True)
 def kafka_topics(access: Access, **options: Any) -> int:
     """Create, list, describe, alter and delete topics, with Kafka's flags and output."""
     options["list"] = options.pop("list_")

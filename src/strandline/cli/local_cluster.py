@@ -165,8 +165,15 @@ def find(directory: str) -> LocalCluster | None:
 def require(directory: str) -> LocalCluster:
     cluster = find(directory)
     if cluster is None:
-        raise Refused(f"there is no cluster in {directory}; `strandline up --dir {directory}` starts one")
+        raise Refused(f"there is no cluster in {directory}; `{command('up', directory)}` starts one")
     return cluster
+
+
+def command(verb: str, directory: str) -> str:
+    """What to type to do that with the cluster in a directory."""
+    import shlex
+
+    return f"strandline {verb} --dir {shlex.quote(directory)}"
 
 
 def check_ours(directory: str) -> None:

@@ -9,7 +9,14 @@ from strandline.cli.output import example, json_option, print_json, print_table
 
 
 @click.command(epilog=example("strandline status --dir .strandline --json"))
-@click.option("--dir", "directory", default=local_cluster.DEFAULT_DIR, show_default=True, metavar="DIR")
+@click.option(
+    "--dir",
+    "directory",
+    default=local_cluster.DEFAULT_DIR,
+    show_default=True,
+    metavar="DIR",
+    help="Where the cluster lives.",
+)
 @json_option
 def status(directory: str, as_json: bool) -> None:
     """Show the nodes that `up` started in DIR."""

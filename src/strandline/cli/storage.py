@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from strandline.cli.errors import Refused
-from strandline.cli.output import example, json_option, print_json
+from strandline.cli.output import example, print_json
 
 if TYPE_CHECKING:
     from strandline.config.node import NodeConfig
@@ -138,7 +138,7 @@ def random_uuid() -> None:
 @_both
 @click.command("info", epilog=example("strandline storage info --config server.properties"))
 @config_option
-@json_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def info(config: str, as_json: bool) -> int:
     """Show the log dirs of a properties file and whose they are."""
     rows = [_inspect(path) for path in sorted(_log_dirs(_load(config)))]

@@ -47,7 +47,12 @@ def list_(access: Access, internal: bool, as_json: bool) -> None:
 @click.argument("name")
 @access_options
 @click.option("--partitions", "-p", type=click.IntRange(1), help="How many partitions.  [default: the cluster's]")
-@click.option("--replication-factor", "-r", type=click.IntRange(1, SHORT_MAX), help="How many replicas of each.")
+@click.option(
+    "--replication-factor",
+    "-r",
+    type=click.IntRange(1, SHORT_MAX),
+    help="How many replicas of each.  [default: the cluster's]",
+)
 @click.option("--config", multiple=True, metavar="KEY=VALUE", help="A configuration of the topic.")
 @click.option("--if-not-exists", is_flag=True, help="It is fine if the topic is there.")
 def create(

@@ -7,7 +7,6 @@ of its own; whatever it started and could not bring up is stopped again.
 from __future__ import annotations
 
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -36,10 +35,16 @@ LAST_LINES = 10
         "strandline up --detach --dir /tmp/demo --port 19092 --config auto.create.topics.enable=false",
     )
 )
-@click.option("--nodes", type=click.IntRange(1, 99), help="How many nodes, each broker and controller.  [default: 1]")
-@click.option("--dir", "directory", default=DEFAULT_DIR, show_default=True, metavar="DIR", help="Where it lives.")
 @click.option(
-    "--port", type=click.IntRange(1, 64000), help="The first node's port; the others follow.  [default: 9092]"
+    "--nodes", type=click.IntRange(1, 99), help="How many nodes; only 1 until the quorum is there.  [default: 1]"
+)
+@click.option(
+    "--dir", "directory", default=DEFAULT_DIR, show_default=True, metavar="DIR", help="Where the cluster lives."
+)
+@click.option(
+    "--port",
+    type=click.IntRange(1, 64000),
+    help="The first node's port; the others follow.  [default: as before in DIR, or 9092]",
 )
 @click.option("--detach", is_flag=True, help="Return when it is ready and leave it running.")
 @click.option("--fresh", is_flag=True, help="Delete what an earlier cluster left in DIR first.")
@@ -72,19 +77,24 @@ def up(
             launch.wait_until_ready()
             ready_s = age_s()
             cluster.save()
-            if detach:
-                _announce(cluster, ready_s, detach, as_json)
-                return
-            try:
-                _announce(cluster, ready_s, detach, as_json)
-                launch.watch()
-            except KeyboardInterrupt:
-                began = time.monotonic()
-                launch.stop()
-                note(f"stopped cleanly in {time.monotonic() - began:.1f} s")
+            if not detach:
+                _stay(launch, ready_s, as_json)
         except BaseException:
             launch.stop()
             raise
+        if detach:
+            # It is on its own now: whoever closes the pipe that this goes to does not stop it.
+            _announce(cluster, ready_s, detach, as_json)
+
+
+def _stay(launch: Launch, ready_s: float, as_json: bool) -> None:
+    try:
+        _announce(launch.cluster, ready_s, False, as_json)
+        launch.watch()
+    except KeyboardInterrupt:
+        began = time.monotonic()
+        launch.stop()
+        note(f"stopped cleanly in {time.monotonic() - began:.1f} s")
 
 
 def _prepare(directory: str, nodes: int | None, port: int | None, fresh: bool, config: tuple[str, ...]) -> LocalCluster:
@@ -96,7 +106,7 @@ def _prepare(directory: str, nodes: int | None, port: int | None, fresh: bool, c
     if present is not None and present.running:
         pids = ", ".join(str(node.process.pid) for node in present.running if node.process)
         raise Refused(
-            f"a cluster is already running in {directory} (pid {pids}); `strandline down --dir {directory}` first"
+            f"a cluster is already running in {directory} (pid {pids}); `{local_cluster.command('down', directory)}` first"
         )
     if present is not None and fresh:
         local_cluster.clear(directory)
@@ -255,9 +265,8 @@ def _announce(cluster: LocalCluster, ready_s: float, detach: bool, as_json: bool
     )
     click.echo(f"\nready in {ready_s:.1f} s, cluster {cluster.cluster_id}\n")
     server = "" if cluster.port == 9092 else f" -b {HOST}:{cluster.port}"
-    where = (
-        "" if cluster.directory == os.path.abspath(DEFAULT_DIR) else f" --dir {shlex.quote(_short(cluster.directory))}"
-    )
+    default = cluster.directory == os.path.abspath(DEFAULT_DIR)
+    down = "strandline down" if default else local_cluster.command("down", _short(cluster.directory))
     click.echo("Try next:")
     for command in (
         f"topics create hello{server}",
@@ -265,7 +274,7 @@ def _announce(cluster: LocalCluster, ready_s: float, detach: bool, as_json: bool
         f"consume hello --from-beginning{server}",
     ):
         click.echo(f"  strandline {command}")
-    click.echo(f"Stop it with: strandline down{where}" if detach else "Stop it with: Ctrl-C")
+    click.echo(f"Stop it with: {down}" if detach else "Stop it with: Ctrl-C")
     sys.stdout.flush()
 
 

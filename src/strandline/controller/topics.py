@@ -16,7 +16,7 @@ from strandline.config.layers import Layers
 from strandline.controller.placement import place
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
-from strandline.log.names import collision_key, topic_name_problem
+from strandline.log.names import CLUSTER_METADATA_TOPIC, collision_key, topic_name_problem
 from strandline.metadata import records as r
 from strandline.metadata.image import TOPIC_RESOURCE, MetadataImage, TopicImage
 
@@ -64,6 +64,8 @@ def create(
 def _check_name(image: MetadataImage, name: str) -> None:
     if problem := topic_name_problem(name):
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {problem}")
+    if name == CLUSTER_METADATA_TOPIC:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
     if name in image.topics:
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     if "." in name or "_" in name:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from strandline.errors import ErrorCode, KafkaError
 from strandline.ports import File
 
 
@@ -19,5 +20,8 @@ class NotCached(Exception):
         self.file.read_blocking(self.position, self.size)
 
 
-class CorruptLog(Exception):
-    """A file that must be sound is not; says which and where."""
+class CorruptLog(KafkaError):
+    """A file that must be sound is not; says which and where. Whoever wanted to read it is told CORRUPT_MESSAGE."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.CORRUPT_MESSAGE, message)

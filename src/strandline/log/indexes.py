@@ -100,9 +100,6 @@ class _Entries:
     def sync_blocking(self) -> None:
         self._open(create=True).sync_blocking()
 
-    def moved(self, path: str) -> None:
-        self.path = path
-
     def close(self) -> None:
         if self._file is not None:
             self._file.close()

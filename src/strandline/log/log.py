@@ -56,6 +56,8 @@ class Log:
         self.recovery_point = recovery_point
         self.epochs = epochs
         self.producers = producers
+        self.appended_bytes = 0
+        """Since it was opened."""
         self._names_changed = True
         self._companion: File | None = None
         self._unsynced: list[Segment] = []
@@ -108,6 +110,7 @@ class Log:
                 valid.transactional,
             )
         self.log_end_offset = self.producers.end_offset = last_offset + 1
+        self.appended_bytes += len(data)
         return Appended(base_offset, valid.append_time)
 
     def append_own(self, batch: bytearray, leader_epoch: int, now_ms: int) -> int:
@@ -137,6 +140,7 @@ class Log:
             if completed is not None and completed.aborted:
                 self.active.txn_index.add(aborted_txn(self.producers, completed))
             self.log_end_offset = self.producers.end_offset = header.last_offset + 1
+            self.appended_bytes += header.size_bytes
 
     def _roll_if_due(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> None:
         segment = self.active
@@ -380,7 +384,6 @@ class Log:
             return
         if self._companion is not None:
             self._companion.sync_blocking()
-            self._companion.close()
         producer_snapshot.write(
             self.disk, self.directory, self.log_end_offset, producer_snapshot.encode(self.producers)
         )
@@ -395,17 +398,15 @@ class Log:
         self.close()
 
     def close(self) -> None:
+        if self._companion is not None:
+            self._companion.close()
+            self._companion = None
         self._retire(self.segments)
 
-    def moved(self, directory: str) -> None:
-        """The log's directory has another name now."""
-        self.directory = directory
-        for segment in self.segments:
-            segment.moved(directory)
 
-
-def new_segment(disk: Disk, directory: str, base_offset: int, config: TopicConfig, now_ms: int) -> Segment:
-    segment = Segment(
+def open_segment(disk: Disk, directory: str, base_offset: int, config: TopicConfig, now_ms: int) -> Segment:
+    """A segment whose indexes are not loaded yet."""
+    return Segment(
         disk,
         directory,
         base_offset,
@@ -413,6 +414,10 @@ def new_segment(disk: Disk, directory: str, base_offset: int, config: TopicConfi
         index_bytes_max=config.segment_index_bytes,
         created_ms=now_ms,
     )
+
+
+def new_segment(disk: Disk, directory: str, base_offset: int, config: TopicConfig, now_ms: int) -> Segment:
+    segment = open_segment(disk, directory, base_offset, config, now_ms)
     segment.begin_indexes()
     return segment
 

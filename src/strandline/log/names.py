@@ -67,6 +67,12 @@ def doomed_dir(topic: str, partition: int, unique: bytes) -> str:
     return topic[: 255 - len(suffix)] + suffix
 
 
+def stray_dir(name: str, unique: bytes) -> str:
+    """The name of a directory that was set aside because it is not part of the cluster."""
+    suffix = f".{unique.hex()}-stray"
+    return name[: 255 - len(suffix)] + suffix
+
+
 def is_doomed_dir(name: str) -> bool:
     return _DELETE_DIR.fullmatch(name) is not None
 

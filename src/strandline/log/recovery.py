@@ -13,7 +13,7 @@ from strandline.config.topic_config import TopicConfig
 from strandline.log import checkpoints, names, producer_snapshot
 from strandline.log.epochs import LeaderEpochs
 from strandline.log.errors import CorruptLog
-from strandline.log.log import Log, new_segment
+from strandline.log.log import Log, new_segment, open_segment
 from strandline.log.producer_replay import aborted_txn, note_producer, rebuild_producers
 from strandline.log.producers import Producers
 from strandline.log.segment import Segment
@@ -124,14 +124,7 @@ def _load_segments(
     scanned_before = False
     epochs_known = bool(epochs.entries)
     for i, base_offset in enumerate(bases):
-        segment = Segment(
-            disk,
-            directory,
-            base_offset,
-            index_interval_bytes=config.index_interval_bytes,
-            index_bytes_max=config.segment_index_bytes,
-            created_ms=now_ms,
-        )
+        segment = open_segment(disk, directory, base_offset, config, now_ms)
         following = bases[i + 1] if i + 1 < len(bases) else None
         # One that ends at the recovery point may have been closed while that was reached: its indexes were not synced.
         settled = clean or (following is not None and following < recovery_point)

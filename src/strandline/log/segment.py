@@ -192,12 +192,6 @@ class Segment:
     def paths(self) -> list[str]:
         return [self._path(suffix) for suffix in names.SEGMENT_SUFFIXES]
 
-    def moved(self, directory: str) -> None:
-        self.directory = directory
-        self.offset_index.moved(self._path(names.INDEX_SUFFIX))
-        self.time_index.moved(self._path(names.TIME_INDEX_SUFFIX))
-        self.txn_index.moved(self._path(names.TXN_INDEX_SUFFIX))
-
     def mark_deleted(self) -> list[str]:
         """Rename the files so that a restart removes them; the names to remove later."""
         doomed = []

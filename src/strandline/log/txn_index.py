@@ -57,9 +57,6 @@ class TxnIndex:
         if self._file is not None:
             self._file.sync_blocking()
 
-    def moved(self, path: str) -> None:
-        self.path = path
-
     def close(self) -> None:
         if self._file is not None:
             self._file.close()

@@ -17,15 +17,15 @@ from typing import Any, NamedTuple, Protocol, cast
 from strandline.api.context import Broker, RequestContext
 from strandline.api.reply import Later
 from strandline.api.table import API_VERSIONS, APIS, Api, unsupported_version
-from strandline.node.frame_buffer import BUFFER_BYTES, FrameBuffer
+from strandline.node.frame_buffer import FrameBuffer
 from strandline.node.read_budget import ReadBudget
 from strandline.ports import Buffer
 from strandline.wire.errors import MalformedRequest
 from strandline.wire.headers import has_flexible_response_header, read_request_header
 from strandline.wire.messages import decode_request, encode_response
 
-READ_AHEAD_BYTES_MAX = 512 * 1024
-"""How much is read behind a barrier before the peer has to wait."""
+GROWN_BYTES_KEPT_MAX = 4 * 1024 * 1024
+"""A buffer that grew beyond this for one frame is given back right after it."""
 REQUESTS_IN_FLIGHT_MAX = 4096
 WRITE_BUFFER_HIGH_BYTES = 4 * 1024 * 1024
 JOIN_BYTES_MAX = 16 * 1024
@@ -87,8 +87,6 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(self, owner: Owner, broker: Broker, listener: str, budget: ReadBudget | None = None) -> None:
         self._owner = owner
         self._budget = budget or ReadBudget()
-        self._taken_bytes = 0
-        """Of the budget, for the large frame that is arriving."""
         self._waits_for_room = False
         self._broker = broker
         self._listener = listener
@@ -107,7 +105,7 @@ class Connection(asyncio.BufferedProtocol):
         """Set once the connection ends: nothing is handled any more."""
         self._loop = asyncio.get_running_loop()
         self.peer = "?"
-        self.last_active = self._loop.time()
+        self.last_active = self.last_served = self._loop.time()
 
     # The transport's side
 
@@ -122,7 +120,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = None
         if self._linger is not None:
             self._linger.cancel()
-        self._give_room_back()
+        self._budget.give_back(self, self._incoming.grown_bytes)
         self._owner.closed(self)
         self._forget_requests()
 
@@ -140,10 +138,14 @@ class Connection(asyncio.BufferedProtocol):
         return self._incoming.room()
 
     def buffer_updated(self, nbytes: int) -> None:
+        if self._linger is not None:
+            return
         self._incoming.filled(nbytes)
         self._handle_frames()
-        if self._incoming.held_bytes > READ_AHEAD_BYTES_MAX and self._is_held():
-            self._pause_reading()
+        if self._incoming.is_full:
+            self._make_room()
+        elif self._incoming.grown_bytes > GROWN_BYTES_KEPT_MAX:
+            self.rest()
 
     def _pause_reading(self) -> None:
         if not self._reading_paused and self._transport is not None:
@@ -184,12 +186,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _is_held(self) -> bool:
         """Nothing more is handled for now."""
-        return (
-            self._barrier is not None
-            or self._writing_paused
-            or len(self._slots) >= REQUESTS_IN_FLIGHT_MAX
-            or self._held_bytes > REPLIES_HELD_BYTES_MAX
-        )
+        return self._barrier is not None or self._writing_paused or self._is_full()
 
     def _is_full(self) -> bool:
         """Too much waits behind a Produce."""
@@ -200,6 +197,8 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is None or self._handling or self._linger is not None:
             return
         self._handle_frames()
+        if self._incoming.is_full:
+            self._make_room()
         if self._reading_paused and not self._is_held() and not self._waits_for_room and self._transport is not None:
             self._reading_paused = False
             self._transport.resume_reading()
@@ -218,35 +217,38 @@ class Connection(asyncio.BufferedProtocol):
                     return
                 frame = incoming.take(size)
                 if frame is None:
-                    if size > BUFFER_BYTES and not self._taken_bytes:
-                        self._take_room(size)
                     break
+                self.last_served = self.last_active
                 if not self._handle(frame):
                     self._give_up()
                     return
-                if self._taken_bytes:
-                    self._give_room_back()
         finally:
             self._handling = False
         self._send_ready()
 
-    def _take_room(self, size: int) -> None:
-        """Read the rest of a large frame only if all connections together hold little enough."""
-        if self._budget.try_take(size):
-            self._taken_bytes = size
-        elif not self._waits_for_room:
+    def _make_room(self) -> None:
+        """The buffer is full of what can't be handled yet: requests behind a barrier, or one that is larger than it."""
+        if self._is_held() or self._linger is not None:
+            self._pause_reading()
+            return
+        step_bytes = self._incoming.step_bytes()
+        if self._budget.try_take(self, step_bytes):
+            self._incoming.grow(step_bytes)
+        else:
             self._waits_for_room = True
             self._pause_reading()
-            self._budget.when_freed(self._ask_for_room_again)
+            self._budget.when_freed(self, self._ask_for_room_again)
 
     def _ask_for_room_again(self) -> None:
         self._waits_for_room = False
         self._go_on()
 
-    def _give_room_back(self) -> None:
-        taken_bytes, self._taken_bytes = self._taken_bytes, 0
-        if taken_bytes:
-            self._budget.give_back(taken_bytes)
+    def rest(self) -> None:
+        """Nothing happened for a while: give back what a large request took."""
+        if self._incoming.grown_bytes and not self._incoming.held_bytes:
+            grown_bytes = self._incoming.grown_bytes
+            self._incoming.shrink()
+            self._budget.give_back(self, grown_bytes)
 
     def _handle(self, frame: memoryview) -> bool:
         """Serve one request; False if the connection must end."""

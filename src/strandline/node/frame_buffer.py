@@ -1,7 +1,7 @@
 """The bytes that a connection has read, as frames.
 
 Always true: a frame is a view into this buffer, valid until the next read. A claimed size alone gets nobody memory: the buffer
-grows only when it is full of bytes that have arrived.
+grows in steps, when it is full of bytes that have arrived and its owner allows it.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from __future__ import annotations
 import struct
 
 BUFFER_BYTES = 256 * 1024
-KEPT_BYTES_MAX = 8 * 1024 * 1024
-"""A buffer that grew beyond this for one frame is given back after it."""
 GROW_BYTES = 1024 * 1024
 """A frame that claims to be large gets its room in steps, as its bytes arrive."""
 SLACK_BYTES = 64 * 1024
@@ -30,25 +28,40 @@ class FrameBuffer:
     def held_bytes(self) -> int:
         return self._end - self._start
 
+    @property
+    def grown_bytes(self) -> int:
+        """What it takes beyond the buffer that every connection has."""
+        return len(self._buffer) - BUFFER_BYTES
+
+    @property
+    def is_full(self) -> bool:
+        """Nothing more can be read before a frame is taken or the buffer grows."""
+        return self._end - self._start == len(self._buffer)
+
     def room(self) -> memoryview:
-        """Where to read to; never empty."""
+        """Where to read to; empty only if the buffer is full."""
         if self._start == self._end:
             self._start = self._end = 0
-            if len(self._buffer) > KEPT_BYTES_MAX:
-                self._replace(BUFFER_BYTES)
         held = self._end - self._start
         needed = 4 + _SIZE.unpack_from(self._buffer, self._start)[0] if held >= 4 else 4
-        if self._end == len(self._buffer) or (self._start and self._start + needed > len(self._buffer)):
-            self._make_room(held, needed)
-        return self._view[self._end :]
-
-    def _make_room(self, held: int, needed: int) -> None:
-        """Move what is held to the front; grow if that is everything."""
-        if held < len(self._buffer):
+        if self._start and (self._end == len(self._buffer) or self._start + needed > len(self._buffer)):
             self._view[:held] = self._view[self._start : self._end]
             self._start, self._end = 0, held
-        else:
-            self._replace(max(min(needed, max(2 * held, GROW_BYTES)), held) + SLACK_BYTES)
+        return self._view[self._end :]
+
+    def step_bytes(self) -> int:
+        """By how much the frame that fills the buffer makes it grow next."""
+        needed: int = 4 + _SIZE.unpack_from(self._buffer, self._start)[0]
+        size = len(self._buffer)
+        return max(min(needed, max(2 * size, GROW_BYTES)), size) + SLACK_BYTES - size
+
+    def grow(self, by_bytes: int) -> None:
+        self._replace(len(self._buffer) + by_bytes)
+
+    def shrink(self) -> None:
+        """Back to what every connection has; only while nothing is held."""
+        assert self._start == self._end, "a frame is in the buffer"
+        self._replace(BUFFER_BYTES)
 
     def _replace(self, size: int) -> None:
         held = self._end - self._start

@@ -37,7 +37,8 @@ class Listener:
         self._connections: dict[Connection, None] = {}
         self._per_peer: Counter[str] = Counter()
 
-    async def start(self) -> None:
+    async def bind(self) -> None:
+        """Have the address; nobody is let in yet."""
         loop = asyncio.get_running_loop()
         context = None if self.config.tls is None else server_context(self.config.tls)
         self._server = await loop.create_server(
@@ -46,6 +47,7 @@ class Listener:
             self.config.port,
             backlog=self._broker.config.socket_listen_backlog_size,
             ssl=context,
+            start_serving=False,
         )
         for listening in self._server.sockets:
             self._size_buffers(listening)
@@ -63,6 +65,10 @@ class Listener:
                 if size != SYSTEM_DEFAULT:
                     same.setsockopt(socket.SOL_SOCKET, option, size)
 
+    async def serve(self) -> None:
+        assert self._server is not None
+        await self._server.start_serving()
+
     async def stop(self) -> None:
         """Take no more connections and end those that are there."""
         if self._server is not None:
@@ -74,15 +80,16 @@ class Listener:
         return len(self._connections)
 
     async def close_idle(self) -> None:
-        """Close connections on which nothing happened for too long."""
+        """Close connections that were silent, or in the middle of one request, for too long; let the quiet ones rest."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(IDLE_CHECK_S)
-            limit_ms = self._broker.config.connections_max_idle_ms
-            if limit_ms >= 0:
-                for connection in list(self._connections):
-                    if connection.is_idle and (loop.time() - connection.last_active) * 1000 > limit_ms:
-                        connection.close()
+            limit_ms, now = self._broker.config.connections_max_idle_ms, loop.time()
+            for connection in list(self._connections):
+                if now - connection.last_active > IDLE_CHECK_S:
+                    connection.rest()
+                if connection.is_idle and limit_ms >= 0 and (now - connection.last_served) * 1000 > limit_ms:
+                    connection.close()
 
     # What connections tell
 

@@ -34,7 +34,6 @@ class LogDir:
     """The last process to use it shut down in order."""
     recovery_points: Mapping[TopicPartition, int] = field(default_factory=dict)
     start_offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
-    high_watermarks: Mapping[TopicPartition, int] = field(default_factory=dict)
     online: bool = True
 
 
@@ -121,7 +120,6 @@ def _open(disk: Disk, path: str, directory_id: Uuid) -> LogDir:
         clean,
         _offsets(disk, f"{path}/{checkpoints.RECOVERY_POINT_CHECKPOINT}"),
         _offsets(disk, f"{path}/{checkpoints.LOG_START_OFFSET_CHECKPOINT}"),
-        _offsets(disk, f"{path}/{checkpoints.REPLICATION_OFFSET_CHECKPOINT}"),
     )
 
 

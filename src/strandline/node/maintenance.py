@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from functools import partial
 from typing import Any
 
 from strandline.log import retention
 from strandline.log.errors import CorruptLog
 from strandline.node.replicas import Logger, Replicas
-from strandline.ports import Clock, Disk
+from strandline.node.tasks import to_the_end
+from strandline.ports import Clock
 
 TICK_MS = 1000
 """How often to look where no setting says it."""
@@ -21,9 +21,8 @@ FOREVER_MS = 2**63 - 1
 
 
 class Maintenance:
-    def __init__(self, replicas: Replicas, disk: Disk, clock: Clock, logger: Logger) -> None:
+    def __init__(self, replicas: Replicas, clock: Clock, logger: Logger) -> None:
         self._replicas = replicas
-        self._disk = disk
         self._clock = clock
         self._logger = logger
         self._checkpointed: dict[str, tuple[object, ...]] = {}
@@ -51,8 +50,8 @@ class Maintenance:
         await asyncio.sleep((interval_ms if first_ms is None else first_ms) / 1000)
         while True:
             try:
-                await job()
-            except OSError as error:
+                await to_the_end(job())
+            except (OSError, CorruptLog) as error:
                 self._logger.error("regular work failed", job=job.__name__, error=str(error))
             await asyncio.sleep(interval_ms / 1000)
 
@@ -79,23 +78,21 @@ class Maintenance:
     async def write_checkpoints(self) -> None:
         """How far each replica is written, read and flushed, where that changed."""
         for log_dir in self._replicas.log_dirs:
-            if not log_dir.online:
-                continue
             state = tuple(
                 (p.topic, p.index, p.log.recovery_point, p.log.log_start_offset, p.high_watermark)
                 for p in self._replicas.in_dir(log_dir)
             )
             if self._checkpointed.get(log_dir.path) != state:
-                await self._disk.offload(partial(self._replicas.write_checkpoints, log_dir))
+                await self._replicas.checkpoint(log_dir)
                 self._checkpointed[log_dir.path] = state
 
     async def flush_by_time(self) -> None:
         """`flush.ms`: no record stays longer than that without being on the device."""
-        now_ms = self._clock.wall_ms()
+        now = self._clock.monotonic()
         for partition, _ in self._replicas.online():
             log, flush_ms = partition.log, partition.log.config.flush_ms
             unflushed = log.log_end_offset > log.recovery_point
-            if unflushed and flush_ms != FOREVER_MS and now_ms - partition.last_flush_ms >= flush_ms:
+            if unflushed and flush_ms != FOREVER_MS and (now - partition.last_flush) * 1000 >= flush_ms:
                 self._replicas.flush_due(partition)
 
     async def forget_producers(self) -> None:

@@ -28,6 +28,7 @@ from strandline.metadata.records import (
     version_for,
 )
 from strandline.metadata.replay import replay
+from strandline.node.tasks import to_the_end
 from strandline.ports import Clock, Disk
 from strandline.records.batch import BatchBuilder, decode
 from strandline.records.control import ControlRecordType, control_key
@@ -49,11 +50,16 @@ class _Uncommitted(NamedTuple):
 
 
 class MetadataLog:
-    def __init__(self, disk: Disk, directory: str, node_id: int, clock: Clock) -> None:
+    def __init__(
+        self, disk: Disk, directory: str, node_id: int, clock: Clock, on_failed: Callable[[str], None]
+    ) -> None:
         self._disk = disk
         self._directory = directory
         self._node_id = node_id
         self._clock = clock
+        self._on_failed = on_failed
+        self.truncated_bytes = 0
+        """Cut from the log when it was loaded."""
         self._log: Log
         self._epoch = 0
         self._uncommitted: deque[_Uncommitted] = deque()
@@ -78,6 +84,7 @@ class MetadataLog:
         recovered = load(self._disk, self._directory, config, clean=clean, now_ms=self._clock.wall_ms())
         self._disk.sync_dir(self._directory.rpartition("/")[0])
         self._log = recovered.log
+        self.truncated_bytes = recovered.truncated_bytes
         metadata = f"{self._directory}/{checkpoints.PARTITION_METADATA}"
         if not self._disk.exists(metadata):
             self._disk.write_file(metadata, checkpoints.partition_metadata(METADATA_TOPIC_ID))
@@ -121,7 +128,12 @@ class MetadataLog:
     async def decide(self, decision: Callable[[MetadataImage], tuple[list[MetadataRecord], T]]) -> T:
         records, answer = decision(self.tip)
         if records:
-            self._append(records)
+            try:
+                self._append(records)
+            except OSError as error:
+                # What is in the log now is anybody's guess: nothing may be decided on it.
+                self._on_failed(f"the metadata log could not be written: {error}")
+                raise
             done = asyncio.get_running_loop().create_future()
             self._uncommitted.append(_Uncommitted(self._log.log_end_offset, self.tip, done))
             self._appended.set()
@@ -134,8 +146,12 @@ class MetadataLog:
 
     def _append(self, records: Sequence[MetadataRecord]) -> None:
         level = self.tip.features.get("metadata.version", METADATA_VERSION_4_3)
-        for start in range(0, len(records), BATCH_RECORDS_MAX):
-            part = records[start : start + BATCH_RECORDS_MAX]
+        written: Sequence[MetadataRecord] = records
+        if len(records) > BATCH_RECORDS_MAX:
+            # Several batches take effect together or not at all.
+            written = [BeginTransactionRecord(), *records, EndTransactionRecord()]
+        for start in range(0, len(written), BATCH_RECORDS_MAX):
+            part = written[start : start + BATCH_RECORDS_MAX]
             values = [(None, framing.encode(record, version_for(type(record), level))) for record in part]
             self._append_batch(values, control=False)
         self.tip = replay(self.tip, records, self._log.log_end_offset, self._epoch)
@@ -155,8 +171,8 @@ class MetadataLog:
             await self._appended.wait()
             self._appended.clear()
             while self._uncommitted:
-                await self._log.flush()
-                await self._commit(apply)
+                await to_the_end(self._log.flush())
+                await to_the_end(self._commit(apply))
 
     async def _commit(self, apply: Callable[[MetadataImage], Awaitable[None]]) -> None:
         committed = []
@@ -190,7 +206,8 @@ def whole_transactions(records: Iterable[MetadataRecord]) -> list[MetadataRecord
             case EndTransactionRecord():
                 open_since = None
             case AbortTransactionRecord():
-                del kept[open_since:]
+                if open_since is not None:
+                    del kept[open_since:]
                 open_since = None
             case _:
                 kept.append(record)

@@ -16,6 +16,7 @@ from strandline.api.api_versions import SUPPORTED_FEATURES
 from strandline.api.context import Broker
 from strandline.api.fetch_sessions import FetchSessions
 from strandline.api.topic_bytes import TopicBytes
+from strandline.config.errors import ConfigError
 from strandline.config.node import NodeConfig
 from strandline.controller import producer_ids
 from strandline.controller.brokers import Registration, register_alone
@@ -56,10 +57,13 @@ class Node:
     # Starting
 
     async def start(self) -> None:
+        _check_alone(self.config)
         paths = list(dict.fromkeys((*self.config.log_dirs, self.config.metadata_log_dir)))
         cluster_id, log_dirs = await self._disk.offload(lambda: open_dirs(self._disk, paths, self.config.node_id))
         metadata_log_dir = next(log_dir for log_dir in log_dirs if log_dir.path == self.config.metadata_log_dir)
-        self.metadata = MetadataLog(self._disk, metadata_dir(metadata_log_dir.path), self.config.node_id, self._clock)
+        self.metadata = MetadataLog(
+            self._disk, metadata_dir(metadata_log_dir.path), self.config.node_id, self._clock, self._fail
+        )
         topic_config = replace(
             self.config.topic_defaults,
             segment_bytes=self.config.metadata_log_segment_bytes,
@@ -67,22 +71,35 @@ class Node:
             flush_messages=1,
         )
         await self.metadata.open(topic_config, clean=metadata_log_dir.clean)
+        if self.metadata.truncated_bytes:
+            self._logger.warning(
+                "metadata log cut at its first bad batch", truncated_bytes=self.metadata.truncated_bytes
+            )
         data_dirs = [log_dir for log_dir in log_dirs if log_dir.path in self.config.log_dirs]
         self.replicas = Replicas(
-            self.config, self._disk, self._clock, self._randomness, self._logger, data_dirs, self._fail
+            self.config,
+            self._disk,
+            self._clock,
+            self._randomness,
+            self._logger,
+            data_dirs,
+            self._fail,
+            self._ended,
         )
+        self.broker = self._make_broker(cluster_id)
         image = self.metadata.committed
         await self._disk.offload(lambda: self.replicas.find(image))
         await self._apply(image)
         self._spawn(self.metadata.run(self._apply))
-        self.broker = self._make_broker(cluster_id)
         budget = ReadBudget(self.config.queued_max_request_bytes)
         self.listeners = [Listener(listener, self.broker, self._logger, budget) for listener in self.config.listeners]
         for listener in self.listeners:
-            await listener.start()
-            self._spawn(listener.close_idle())
+            await listener.bind()
         await self._register()
-        for job in Maintenance(self.replicas, self._disk, self._clock, self._logger).jobs():
+        for listener in self.listeners:
+            await listener.serve()
+            self._spawn(listener.close_idle())
+        for job in Maintenance(self.replicas, self._clock, self._logger).jobs():
             self._spawn(job)
         self._logger.info(
             "started",
@@ -138,8 +155,7 @@ class Node:
         if (defaults, own) != (self.config.layers.dynamic_default, self.config.layers.dynamic_broker):
             self.config = self.config.with_dynamic(defaults, own)
             self.replicas.use_config(self.config)
-            if hasattr(self, "broker"):
-                self.broker.config = self.config
+            self.broker.config = self.config
         await self.replicas.apply(image)
 
     async def _allocate_producer_id(self) -> int:
@@ -184,7 +200,22 @@ class Node:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         failed = self._failed.done()
         if not failed:
-            await self.replicas.close(self.broker_epoch)
+            # The mark of a clean shutdown, which the data dirs get last, may stand for the metadata log too.
             await self._disk.offload(self.metadata.close)
+            await self.replicas.close(self.broker_epoch)
         self._failed.cancel()
         self._logger.info("stopped", clean=not failed)
+
+
+def _check_alone(config: NodeConfig) -> None:
+    """Refuse what a quorum of one can't be."""
+    if not (config.broker and config.controller):
+        raise ConfigError(
+            "process.roles must be broker,controller: until there is a quorum of several nodes, one node is both"
+        )
+    others = [voter.id for voter in config.quorum_voters if voter.id != config.node_id]
+    if others:
+        raise ConfigError(
+            f"controller.quorum.voters names other nodes ({', '.join(map(str, others))}), and a quorum of several is not there "
+            "yet: name only this node"
+        )

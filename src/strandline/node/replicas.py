@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from strandline.config.node import NodeConfig
 from strandline.config.topic_config import TopicConfig
@@ -30,6 +30,14 @@ Logger = Any
 """A structlog logger; it belongs to its node."""
 
 
+class _Place(NamedTuple):
+    topic: TopicImage
+    partition: int
+    log_dir: LogDir
+    known: bool
+    """There is a log of this very topic; what the checkpoints say is about it."""
+
+
 @dataclass(slots=True)
 class _Hosted:
     partition: Partition
@@ -46,6 +54,7 @@ class Replicas:
         logger: Logger,
         log_dirs: list[LogDir],
         on_all_dirs_failed: Callable[[str], None],
+        on_task_ended: Callable[[asyncio.Task[None]], None],
     ) -> None:
         self.config = config
         self.partitions: dict[tuple[str, int], Partition] = {}
@@ -56,6 +65,9 @@ class Replicas:
         self._randomness = randomness
         self._logger = logger
         self._on_all_dirs_failed = on_all_dirs_failed
+        self._on_task_ended = on_task_ended
+        self._checkpointing = asyncio.Lock()
+        """Two at once would write the same files."""
         self._image = MetadataImage()
         self._hosted: dict[tuple[str, int], _Hosted] = {}
         self._flushing: dict[Partition, asyncio.Task[None]] = {}
@@ -67,10 +79,13 @@ class Replicas:
 
     async def apply(self, image: MetadataImage) -> None:
         before, self._image = self._image, image
-        for name, topic in before.topics.items():
-            present = image.topics.get(name)
-            if present is None or present.topic_id != topic.topic_id:
-                self._drop(topic)
+        gone = [
+            topic
+            for name, topic in before.topics.items()
+            if (present := image.topics.get(name)) is None or present.topic_id != topic.topic_id
+        ]
+        if gone:
+            await self._drop(gone)
         changed = [topic for name, topic in image.topics.items() if before.topics.get(name) is not topic]
         if changed:
             self._follow(changed)
@@ -111,36 +126,40 @@ class Replicas:
             partition.log.config = self.topic_config(self._image, name)
 
     async def _open(self, wanted: list[tuple[TopicImage, int]]) -> None:
-        places = [(topic, index, self._place(topic.name, index)) for topic, index in wanted]
+        places = self._place(wanted)
         opened = await self._disk.offload(lambda: self._load_all(places))
-        for (topic, index, log_dir), result in zip(places, opened, strict=True):
+        for place, result in zip(places, opened, strict=True):
             if isinstance(result, OSError):
-                self._dir_failed(log_dir, result)
+                self._dir_failed(place.log_dir, result)
             else:
-                self._host(topic, index, log_dir, result)
+                self._host(place.topic, place.partition, place.log_dir, result)
 
-    def _load_all(self, places: list[tuple[TopicImage, int, LogDir]]) -> list[Recovered | OSError]:
+    def _load_all(self, places: list[_Place]) -> list[Recovered | OSError]:
         """Open or create logs; a new directory is on the device before anybody is told of it. Blocks."""
-        opened = [self._load(*place) for place in places]
-        for path in dict.fromkeys(log_dir.path for _, _, log_dir in places):
+        opened = [self._load(place) for place in places]
+        for path in dict.fromkeys(place.log_dir.path for place in places):
             try:
                 self._disk.sync_dir(path)
             except OSError as error:
-                opened = [error if place[2].path == path else one for place, one in zip(places, opened, strict=True)]
+                opened = [
+                    error if place.log_dir.path == path else one for place, one in zip(places, opened, strict=True)
+                ]
         return opened
 
-    def _load(self, topic: TopicImage, index: int, log_dir: LogDir) -> Recovered | OSError:
+    def _load(self, place: _Place) -> Recovered | OSError:
         """Open or create one log. Blocks; runs beside the event loop."""
-        key = (topic.name, index)
+        topic, log_dir = place.topic, place.log_dir
+        key = (topic.name, place.partition)
+        assert topic.name != names.CLUSTER_METADATA_TOPIC, "the metadata log has a place of its own"
         directory = f"{log_dir.path}/{names.partition_dir(*key)}"
         try:
             recovered = load(
                 self._disk,
                 directory,
                 self.topic_config(self._image, topic.name),
-                clean=log_dir.clean,
-                recovery_point=log_dir.recovery_points.get(key, 0),
-                log_start_offset=log_dir.start_offsets.get(key, 0),
+                clean=log_dir.clean and place.known,
+                recovery_point=log_dir.recovery_points.get(key, 0) if place.known else 0,
+                log_start_offset=log_dir.start_offsets.get(key, 0) if place.known else 0,
                 now_ms=self._clock.wall_ms(),
             )
             metadata = f"{directory}/{checkpoints.PARTITION_METADATA}"
@@ -171,18 +190,23 @@ class Replicas:
         if recovered.rebuilt_indexes:
             self._logger.warning("indexes rebuilt", partition=str(partition), segments=recovered.rebuilt_indexes)
 
-    def _place(self, topic: str, index: int) -> LogDir:
-        """Where the log is, or where a new one goes."""
-        found = self._found.pop((topic, index), None)
-        return self._emptiest() if found is None else found
-
-    def _emptiest(self) -> LogDir:
-        """The online log dir with the fewest partitions."""
+    def _place(self, wanted: list[tuple[TopicImage, int]]) -> list[_Place]:
+        """Where each log is, or, for a new one, the online log dir with the fewest partitions so far."""
         counts = {id(log_dir): 0 for log_dir in self.log_dirs if log_dir.online}
         for hosted in self._hosted.values():
             if hosted.log_dir.online:
                 counts[id(hosted.log_dir)] += 1
-        return min((log_dir for log_dir in self.log_dirs if log_dir.online), key=lambda log_dir: counts[id(log_dir)])
+        online = [log_dir for log_dir in self.log_dirs if log_dir.online]
+        places = []
+        for topic, index in wanted:
+            log_dir = self._found.pop((topic.name, index), None)
+            known = log_dir is not None
+            if log_dir is None:
+                log_dir = min(online, key=lambda log_dir: counts[id(log_dir)])
+            if log_dir.online:
+                counts[id(log_dir)] += 1
+                places.append(_Place(topic, index, log_dir, known))
+        return places
 
     def find(self, image: MetadataImage) -> None:
         """See what the log dirs hold before the first image is applied: logs to open, and strays to set aside. Blocks."""
@@ -199,7 +223,7 @@ class Replicas:
                 if reason is None:
                     self._found[parsed] = log_dir
                 else:
-                    aside = f"{path}.{self._randomness.randbytes(16).hex()}-stray"
+                    aside = f"{log_dir.path}/{names.stray_dir(name, self._randomness.randbytes(16))}"
                     self._disk.rename(path, aside)
                     self._logger.warning(
                         "set a directory aside that is not part of the cluster", path=aside, reason=reason
@@ -223,17 +247,26 @@ class Replicas:
 
     # Deleting
 
-    def _drop(self, topic: TopicImage) -> None:
-        for index in range(len(topic.partitions)):
-            hosted = self._hosted.pop((topic.name, index), None)
-            if hosted is None:
-                continue
-            partition = self.partitions.pop((topic.name, index))
-            self.partitions_by_id.pop((topic.topic_id, index))
-            partition.stop(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            partition.gone = True
+    async def _drop(self, topics: list[TopicImage]) -> None:
+        dropped = []
+        for topic in topics:
+            for index in range(len(topic.partitions)):
+                hosted = self._hosted.pop((topic.name, index), None)
+                if hosted is not None:
+                    partition = self.partitions.pop((topic.name, index))
+                    self.partitions_by_id.pop((topic.topic_id, index))
+                    partition.gone = True
+                    partition.stop(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                    dropped.append(hosted)
+        # A flush that is under way knows its directory by name: it ends before another log can have that name.
+        if flushing := [self._flushing[h.partition] for h in dropped if h.partition in self._flushing]:
+            await asyncio.wait(flushing)
+        for hosted in dropped:
             if hosted.log_dir.online:
-                self._doom(partition, hosted.log_dir)
+                self._doom(hosted.partition, hosted.log_dir)
+        # Nor may a topic of the same name inherit how far this one was.
+        for log_dir in {id(hosted.log_dir): hosted.log_dir for hosted in dropped}.values():
+            await self.checkpoint(log_dir)
 
     def _doom(self, partition: Partition, log_dir: LogDir) -> None:
         log = partition.log
@@ -260,20 +293,26 @@ class Replicas:
 
     def _remove(self, paths: list[str]) -> None:
         for path in paths:
-            self._disk.remove_tree(path)
+            try:
+                self._disk.remove_tree(path)
+            except OSError as error:
+                # It has a name that the next start removes.
+                self._logger.warning("could not remove a deleted log", path=path, error=str(error))
 
     # Flushing
 
     def flush_due(self, partition: Partition) -> None:
         """Bring the partition's log to the device; appends that come meanwhile share the next flush."""
         if partition not in self._flushing:
-            self._flushing[partition] = asyncio.get_running_loop().create_task(self._flush(partition))
+            task = asyncio.get_running_loop().create_task(self._flush(partition))
+            task.add_done_callback(self._on_task_ended)
+            self._flushing[partition] = task
 
     async def _flush(self, partition: Partition) -> None:
         try:
             while not partition.offline and not partition.gone:
                 await partition.log.flush()
-                if not partition.after_flush(self._clock.wall_ms()):
+                if not partition.after_flush(self._clock.monotonic()):
                     break
         except OSError as error:
             self.storage_error(partition, error)
@@ -292,9 +331,12 @@ class Replicas:
             return
         log_dir.online = False
         self._logger.error("log dir failed and is offline until a restart", path=log_dir.path, error=str(error))
-        for hosted in self._hosted.values():
-            if hosted.log_dir is log_dir:
-                hosted.partition.fail()
+        failed = [hosted.partition for hosted in self._hosted.values() if hosted.log_dir is log_dir]
+        # All of them first: whoever is told of one may look at the others.
+        for partition in failed:
+            partition.offline = True
+        for partition in failed:
+            partition.fail()
         if not any(other.online for other in self.log_dirs):
             self._on_all_dirs_failed(f"every log dir failed, the last one with: {error}")
 
@@ -310,35 +352,53 @@ class Replicas:
 
     async def close(self, broker_epoch: int) -> None:
         """Everything on the device, and word left that it is."""
-        for task in list(self._flushing.values()):
-            await asyncio.wait([task])
+        if self._flushing:
+            await asyncio.wait(list(self._flushing.values()))
         for log_dir in self.log_dirs:
             if log_dir.online:
                 logs = [partition.log for partition in self.in_dir(log_dir)]
-                await self._disk.offload(partial(self._close_dir, log_dir, logs, broker_epoch))
+                try:
+                    await self._disk.offload(partial(self._close_logs, logs))
+                    await self.checkpoint(log_dir)
+                    if log_dir.online:
+                        await self._disk.offload(partial(mark_clean, self._disk, log_dir, broker_epoch))
+                except OSError as error:
+                    self._dir_failed(log_dir, error)
 
-    def _close_dir(self, log_dir: LogDir, logs: list[Log], broker_epoch: int) -> None:
+    @staticmethod
+    def _close_logs(logs: list[Log]) -> None:
         for log in logs:
             log.close_clean()
-        self.write_checkpoints(log_dir)
-        mark_clean(self._disk, log_dir, broker_epoch)
 
-    def write_checkpoints(self, log_dir: LogDir) -> None:
-        """Blocks."""
-        partitions = [((p.topic, p.index), p) for p in list(self.in_dir(log_dir))]
-        for name, offsets in (
-            (checkpoints.RECOVERY_POINT_CHECKPOINT, {key: p.log.recovery_point for key, p in partitions}),
-            (
-                checkpoints.LOG_START_OFFSET_CHECKPOINT,
-                {
-                    key: p.log.log_start_offset
-                    for key, p in partitions
-                    if p.log.log_start_offset > p.log.segments[0].base_offset
-                },
-            ),
-            (checkpoints.REPLICATION_OFFSET_CHECKPOINT, {key: p.high_watermark for key, p in partitions}),
-        ):
-            checkpoints.write_offsets(self._disk, f"{log_dir.path}/{name}", offsets)
+    # Checkpoints
+
+    async def checkpoint(self, log_dir: LogDir) -> None:
+        """Write down how far each replica is written, read and flushed."""
+        async with self._checkpointing:
+            if log_dir.online:
+                try:
+                    await self._disk.offload(self._checkpoint_work(log_dir))
+                except OSError as error:
+                    self._dir_failed(log_dir, error)
+
+    def _checkpoint_work(self, log_dir: LogDir) -> Callable[[], None]:
+        """What a worker does: it gets plain numbers, so that topics may come and go meanwhile."""
+        partitions = {(p.topic, p.index): p for p in self.in_dir(log_dir)}
+        files = {
+            checkpoints.RECOVERY_POINT_CHECKPOINT: {key: p.log.recovery_point for key, p in partitions.items()},
+            checkpoints.LOG_START_OFFSET_CHECKPOINT: {
+                key: p.log.log_start_offset
+                for key, p in partitions.items()
+                if p.log.log_start_offset > p.log.segments[0].base_offset
+            },
+            checkpoints.REPLICATION_OFFSET_CHECKPOINT: {key: p.high_watermark for key, p in partitions.items()},
+        }
+
+        def work() -> None:
+            for name, offsets in files.items():
+                checkpoints.write_offsets(self._disk, f"{log_dir.path}/{name}", offsets)
+
+        return work
 
 
 def directory_ids(log_dirs: Iterable[LogDir]) -> tuple[Uuid, ...]:

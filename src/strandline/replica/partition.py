@@ -47,11 +47,13 @@ class Partition:
         """The log dir failed: nothing can be read or written until a restart."""
         self.gone = False
         """The topic was deleted, or moved elsewhere."""
-        self.last_flush_ms = 0
+        self.last_flush = 0.0
+        """On the monotonic clock."""
         self.readers: dict[Reader, None] = {}
         self._writers: deque[tuple[int, Callable[[ErrorCode], None]]] = deque()
         self._on_flush_due = on_flush_due
-        self._new_bytes = 0
+        self._announced_bytes = 0
+        """Of what was appended, so much the readers know of."""
         log.epochs.assign(leader_epoch, log.log_end_offset)
 
     def lead(self, leader_epoch: int) -> None:
@@ -70,17 +72,16 @@ class Partition:
         if self.offline:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log dir of {self} is offline")
         appended = self.log.append_as_leader(batch, self.leader_epoch, now_ms)
-        self.after_append(len(batch))
+        self.after_append()
         return appended
 
     def append_own(self, batch: bytearray, now_ms: int) -> int:
         """Append a batch that this node made; its base offset."""
         base_offset = self.log.append_own(batch, self.leader_epoch, now_ms)
-        self.after_append(len(batch))
+        self.after_append()
         return base_offset
 
-    def after_append(self, new_bytes: int) -> None:
-        self._new_bytes += new_bytes
+    def after_append(self) -> None:
         log = self.log
         if log.log_end_offset - log.recovery_point < log.config.flush_messages:
             self.vouch_for(log.log_end_offset)
@@ -89,10 +90,10 @@ class Partition:
         else:
             self._on_flush_due(self)
 
-    def after_flush(self, now_ms: int) -> bool:
+    def after_flush(self, now: float) -> bool:
         """The log up to its recovery point is on the device; True if it already grew by enough to need another flush."""
         log = self.log
-        self.last_flush_ms = now_ms
+        self.last_flush = now
         behind = log.log_end_offset - log.recovery_point >= log.config.flush_messages
         self.vouch_for(log.recovery_point if behind else log.log_end_offset)
         return behind
@@ -110,8 +111,9 @@ class Partition:
         self.high_watermark = offset
         while self._writers and self._writers[0][0] <= offset:
             self._writers.popleft()[1](ErrorCode.NONE)
+        new_bytes = self.log.appended_bytes - self._announced_bytes
+        self._announced_bytes = self.log.appended_bytes
         if self.readers:
-            new_bytes, self._new_bytes = self._new_bytes, 0
             for reader in tuple(self.readers):
                 reader.wake(self, new_bytes)
 

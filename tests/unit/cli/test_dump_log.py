@@ -178,17 +178,15 @@ def test_aborted_transactions(call, tmp_path):
     )
 
 
-def test_refusals_are_one_line(call, log, tmp_path):
+def test_a_decoder_that_is_not_there_is_refused(call, log):
     path = log(batch((b"k", b"v")))
     refused = call("kafka-dump-log", "--offsets-decoder", "--files", path)
     assert (refused.code, refused.out) == (1, "")
     assert "--offsets-decoder is not there yet" in refused.err
-    missing = call("dump-log", str(tmp_path / f"{NAME.replace('0', '1')}.log"))
-    assert missing.code == 1
-    assert "No such file or directory" in missing.err
 
 
 def test_an_unknown_file_is_ignored(call, tmp_path):
+    (tmp_path / "leader-epoch-checkpoint").touch()
     ran = call("dump-log", str(tmp_path / "leader-epoch-checkpoint"))
     assert ran.code == 0
     assert ran.err.startswith("Ignoring unknown file ")
@@ -197,3 +195,24 @@ def test_an_unknown_file_is_ignored(call, tmp_path):
 def test_type_names():
     assert type_name("NoOpRecord") == "NO_OP_RECORD"
     assert type_name("RegisterBrokerRecord") == "REGISTER_BROKER_RECORD"
+
+
+def test_what_is_no_file_is_one_line_before_anything_is_printed(call, tmp_path):
+    (tmp_path / "00000000000000000000.log").touch()
+    (tmp_path / "topic-0").mkdir()
+    for path, reason in (
+        (tmp_path / "00000000000000000007.log", "there is no file "),
+        (tmp_path / "topic-0", "is a directory; name the files in it"),
+    ):
+        files = (f"{tmp_path}/00000000000000000000.log", str(path))
+        for ran in (call("dump-log", *files), call("kafka-dump-log", "--files", ",".join(files))):
+            assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+            assert reason in ran.err
+
+
+def test_an_empty_and_a_cut_segment(call, tmp_path):
+    path = tmp_path / "00000000000000000000.log"
+    path.touch()
+    assert call("dump-log", str(path)).out == f"Dumping {path}\nLog starting offset: 0\n"
+    path.write_bytes(bytes(5))
+    assert call("dump-log", str(path)).out.endswith(f"Found 5 invalid bytes at the end of {path.name}\n")

@@ -20,15 +20,44 @@ def test_help_lists_every_command_in_its_section(call):
 
 
 def test_help_imports_no_command_and_nothing_heavy():
-    code = """
+    imported = modules_after("--help")
+    ours = {name for name in imported if name.split(".")[0] == "strandline"}
+    assert ours == {"strandline", "strandline.cli", "strandline.cli.main"}
+    heavy = {
+        "rich",
+        "asyncio",
+        "structlog",
+        "kio",
+        "uvloop",
+        "msgspec",
+        "javaproperties",
+        "cramjam",
+        "ssl",
+        "subprocess",
+    }
+    assert not heavy & imported
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_help_of_a_command_imports_no_client_and_no_node(name):
+    imported = modules_after(name, "--help")
+    heavy = {"rich", "asyncio", "structlog", "kio", "uvloop", "msgspec", "javaproperties", "cramjam", "ssl"}
+    layers = {"node", "api", "client", "wire", "records", "log", "runtime", "config"}
+    assert not imported & (heavy | {f"strandline.{layer}" for layer in layers})
+
+
+def modules_after(*arguments: str) -> set[str]:
+    """What a fresh interpreter has imported after a call."""
+    code = f"""
 import sys
 from strandline.cli.main import run
-run(["--help"])
-heavy = {"rich", "asyncio", "structlog", "kio", "uvloop", "strandline.config.node", "strandline.cli.up", "subprocess"}
-sys.exit(", ".join(sorted(heavy & sys.modules.keys())) or 0)
+code = run({list(arguments)!r})
+sys.stderr.write("\\n".join(sys.modules))
+sys.exit(code)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+    return set(done.stderr.splitlines())
 
 
 @pytest.mark.parametrize("name", NAMES)

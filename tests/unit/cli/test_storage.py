@@ -21,7 +21,10 @@ def properties(tmp_path):
 def test_format_then_info(call, properties, tmp_path):
     ran = call("kafka-storage", "format", "-t", ID, "-c", properties)
     assert ran.code == 0
-    assert ran.out.count("Formatted ") == 2
+    assert ran.out == (
+        f"Formatting metadata directory {tmp_path}/a with metadata.version 4.3-IV0.\n"
+        f"Formatting data directory {tmp_path}/b with metadata.version 4.3-IV0.\n"
+    )
     info = call("storage", "info", "--config", properties)
     assert info.code == 0
     assert info.out.startswith(
@@ -57,3 +60,32 @@ def test_errors_are_one_line(call, properties, tmp_path):
     assert "is not a Uuid" in call("storage", "format", "-c", properties, "-t", "short").err
     missing = call("storage", "info", "-c", str(tmp_path / "none"))
     assert (missing.code, missing.err.count("\n")) == (1, 1)
+
+
+def test_who_votes_is_said_once_and_only_as_it_will_be(call, properties, tmp_path):
+    def format_(*flags, path):
+        return call("kafka-storage", "format", "-t", ID, "-c", path, *flags)
+
+    dynamic = tmp_path / "dynamic.properties"
+    with open(properties) as file:
+        dynamic.write_text(file.read().replace("voters=1@", "bootstrap.servers="))
+    for path, flags, reason in (
+        (properties, ["--standalone"], "controller.quorum.voters names the quorum already"),
+        (properties, ["--initial-controllers", f"1@127.0.0.1:9093:{ID}"], "--initial-controllers: "),
+        (str(dynamic), [], "controller.quorum.voters is not set"),
+        (str(dynamic), ["--no-initial-controllers"], "cannot join a quorum later yet"),
+    ):
+        ran = format_(*flags, path=path)
+        assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+        assert reason in ran.err
+    assert format_("--standalone", "--no-initial-controllers", path=properties).code == 2
+    assert not (tmp_path / "a").exists()
+    ran = format_("--standalone", path=str(dynamic))
+    assert ran.out.startswith(
+        f"Formatting dynamic metadata voter directory {tmp_path}/a with metadata.version 4.3-IV0.\n"
+    )
+
+
+def test_a_fixed_quorum_has_no_initial_controllers(call, properties):
+    ran = call("kafka-storage", "format", "-t", ID, "-c", properties, "--no-initial-controllers")
+    assert (ran.code, ran.out.count("Formatting ")) == (0, 2)

@@ -470,13 +470,3 @@ def test_the_size_of_a_log_and_of_what_follows_an_offset(directory: LogDir) -> N
         log.append_as_leader(sized(100), 0, NOW)
     assert log.size == 600
     assert [log.bytes_after(offset) for offset in (0, 2, 3, 5)] == [600, 400, 400, 200]
-
-
-def test_a_log_can_move(directory: LogDir) -> None:
-    log = directory.open()
-    append(log, "a")
-    directory.disk.rename(directory.path, directory.path + "-moved")
-    log.moved(directory.path + "-moved")
-    append(log, "b")
-    log.close_clean()
-    assert contents(LogDir(directory.disk, directory.path + "-moved").open()) == [(0, "a"), (1, "b")]

@@ -105,14 +105,19 @@ class End:
         connection.connection_made(self)  # type: ignore[arg-type]
 
     def feed(self, data: bytes) -> None:
+        left = self.offer(data)
+        assert not left or self.closed, "nothing is read while reading is paused"
+
+    def offer(self, data: bytes) -> bytes:
+        """Send until the node stops reading; what it has not read."""
         view = memoryview(data)
-        while len(view) and not self.closed:
-            assert not self.reading_paused, "nothing is read while reading is paused"
+        while len(view) and not self.closed and not self.reading_paused:
             room = self.connection.get_buffer(-1)
             size = min(len(room), len(view))
             room[:size] = view[:size]
             view = view[size:]
             self.connection.buffer_updated(size)
+        return bytes(view)
 
     def replies(self) -> list[tuple[int, bytes]]:
         """Correlation id and rest of each reply so far; they are forgotten here."""

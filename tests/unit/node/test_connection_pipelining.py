@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from strandline.node import connection as subject
+from strandline.node.frame_buffer import BUFFER_BYTES
 from strandline.wire import messages
 
 from .conftest import DELETE_TOPICS, Delete, api_versions, fetch, fetched, frame, produce, values_of
@@ -126,16 +127,15 @@ def test_reading_pauses_behind_a_barrier_and_goes_on_after_it(play):
         partition = await stage.create()
         end, other = stage.connect(), stage.connect()
         end.feed(fetch(0, 0, max_wait_ms=60_000))
-        sent = 0
-        while not end.reading_paused:
-            sent += 1
-            end.feed(produce(bytes(10_000), sent))
-            assert sent < 100
-        assert sent * 10_000 > subject.READ_AHEAD_BYTES_MAX - 20_000
+        sent = 100
+        left = end.offer(b"".join(produce(bytes(10_000), number) for number in range(1, sent + 1)))
+        assert end.reading_paused
+        assert sent * 10_000 - len(left) > BUFFER_BYTES - 20_000
         assert partition.log.log_end_offset == 0
         other.feed(produce(b"wakes", 1))
         await asyncio.sleep(0)
         assert not end.reading_paused
+        end.feed(left)
         assert end.ids() == list(range(sent + 1))
         assert partition.log.log_end_offset == sent + 1
 
@@ -170,11 +170,12 @@ def test_many_small_replies_do_not_pile_up_either(play):
         end.unread_bytes = 0
         one = api_versions(1)
         while not end.reading_paused:
-            end.feed(one * 100)
+            left = end.offer(one * 100)
         assert end.sent_bytes < subject.WRITE_BUFFER_HIGH_BYTES + 2 * subject.READY_BYTES_MAX
         end.unread_bytes = None
         end.connection.resume_writing()
         assert not end.reading_paused
+        end.feed(left)
 
     play(story)
 

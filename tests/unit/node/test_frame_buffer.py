@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from strandline.node.frame_buffer import BUFFER_BYTES, KEPT_BYTES_MAX, SLACK_BYTES, FrameBuffer
+from strandline.node.frame_buffer import BUFFER_BYTES, GROW_BYTES, SLACK_BYTES, FrameBuffer
 
 
 def framed(payload: bytes) -> bytes:
@@ -10,23 +10,21 @@ def framed(payload: bytes) -> bytes:
 
 
 def feed(buffer: FrameBuffer, data: bytes) -> list[bytes]:
-    """The frames that these bytes complete."""
+    """The frames that these bytes complete; the buffer grows when it must."""
     found = []
     view = memoryview(data)
     while len(view):
+        if buffer.is_full:
+            buffer.grow(buffer.step_bytes())
         room = buffer.room()
-        assert len(room) > 0
         size = min(len(room), len(view))
+        assert size
         room[:size] = view[:size]
         view = view[size:]
         buffer.filled(size)
         while (frame_size := buffer.frame_size()) is not None and (frame := buffer.take(frame_size)) is not None:
             found.append(bytes(frame))
     return found
-
-
-def memory_of(buffer: FrameBuffer) -> int:
-    return len(buffer.room()) + buffer.held_bytes
 
 
 def test_frames_come_out_as_they_went_in_wherever_they_are_cut() -> None:
@@ -40,23 +38,26 @@ def test_frames_come_out_as_they_went_in_wherever_they_are_cut() -> None:
 def test_what_is_left_at_the_end_moves_to_the_front() -> None:
     buffer = FrameBuffer()
     payload = bytes(BUFFER_BYTES // 3)
-    stream = framed(payload) * 20
-    assert feed(buffer, stream) == [payload] * 20
-    assert memory_of(buffer) == BUFFER_BYTES
+    assert feed(buffer, framed(payload) * 20) == [payload] * 20
+    assert not buffer.grown_bytes
 
 
 def test_a_claimed_size_gets_no_memory_before_its_bytes_come() -> None:
     buffer = FrameBuffer()
-    feed(buffer, (90 << 20).to_bytes(4, "big"))
-    for _ in range(1000):
-        feed(buffer, b"x")
-    assert memory_of(buffer) == BUFFER_BYTES
+    feed(buffer, (90 << 20).to_bytes(4, "big") + b"x" * 1000)
+    assert not buffer.is_full
+    assert not buffer.grown_bytes
+    feed(buffer, bytes(BUFFER_BYTES))
+    assert buffer.grown_bytes == GROW_BYTES + SLACK_BYTES - BUFFER_BYTES
     feed(buffer, bytes(3 << 20))
-    assert memory_of(buffer) <= 2 * (4 << 20) + SLACK_BYTES
+    assert buffer.grown_bytes <= 2 * (4 << 20)
 
 
-def test_a_buffer_that_grew_for_one_frame_is_given_back() -> None:
+def test_a_buffer_that_grew_shrinks_when_it_is_told_to() -> None:
     buffer = FrameBuffer()
-    large = bytes(KEPT_BYTES_MAX + 1)
+    large = bytes(9 << 20)
     assert feed(buffer, framed(large)) == [large]
-    assert memory_of(buffer) == BUFFER_BYTES
+    assert buffer.grown_bytes > 8 << 20
+    buffer.shrink()
+    assert not buffer.grown_bytes
+    assert feed(buffer, framed(b"again")) == [b"again"]

@@ -10,46 +10,62 @@ from .conftest import produce, values_of
 
 LIMIT = 1_000_000
 LARGE = bytes(700_000)
+HALF = 256 * 1024
+"""Enough to fill the buffer that every connection has."""
 
 
 def test_what_does_not_fit_waits_until_something_is_given_back() -> None:
     budget = ReadBudget(100)
     asked: list[str] = []
-    assert budget.try_take(60)
-    assert not budget.try_take(50)
-    budget.when_freed(lambda: asked.append("first"))
-    budget.when_freed(lambda: asked.append("second"))
-    budget.give_back(60)
-    assert asked == ["first", "second"]
-    assert budget.try_take(50)
+    assert budget.try_take("a", 90)
+    assert budget.try_take("b", 50), "one at a time may go beyond the limit"
+    assert not budget.try_take("c", 5)
+    budget.when_freed("c", lambda: asked.append("c"))
+    budget.when_freed("d", lambda: asked.append("d"))
+    budget.give_back("a", 90)
+    assert asked == ["c", "d"]
+    assert budget.try_take("c", 5)
+    assert not budget.try_take("d", 50)
+    budget.give_back("b", 50)
+    assert budget.try_take("d", 50)
 
 
-def test_a_single_request_always_fits_and_minus_one_is_no_limit() -> None:
-    assert ReadBudget(100).try_take(1000)
+def test_whoever_leaves_is_not_called() -> None:
+    budget = ReadBudget(10)
+    asked: list[str] = []
+    budget.try_take("a", 20)
+    budget.when_freed("gone", lambda: asked.append("gone"))
+    budget.give_back("gone", 0)
+    budget.give_back("a", 20)
+    assert not asked
+
+
+def test_minus_one_is_no_limit() -> None:
     unlimited = ReadBudget(-1)
-    assert all(unlimited.try_take(1 << 30) for _ in range(10))
+    assert all(unlimited.try_take(i, 1 << 30) for i in range(10))
 
 
 def test_giving_back_more_than_was_taken_is_a_bug() -> None:
     with pytest.raises(AssertionError, match="more was given back"):
-        ReadBudget(100).give_back(1)
+        ReadBudget(100).give_back("a", 1)
 
 
-def test_a_second_large_request_is_read_once_the_first_is_served(play):
+def test_a_third_large_request_is_read_once_one_is_served(play):
     async def story(stage):
         await stage.create()
-        first, second = stage.connect(), stage.connect()
-        one, two = produce(LARGE + b"1", 1), produce(LARGE + b"2", 2)
-        first.feed(one[:400_000])
-        second.feed(two[:200_000])
-        assert second.reading_paused, "both together are more than may be held"
-        assert not first.reading_paused
-        first.feed(one[400_000:])
-        assert first.ids() == [1]
-        assert not second.reading_paused
-        second.feed(two[200_000:])
-        assert second.ids() == [2]
-        assert values_of(stage.partition()) == [LARGE + b"1", LARGE + b"2"]
+        ends = [stage.connect() for _ in range(3)]
+        requests = [produce(LARGE + b"%d" % i, i) for i in range(3)]
+        for end, request in zip(ends, requests, strict=True):
+            end.feed(request[:HALF])
+        assert [end.reading_paused for end in ends] == [False, False, True], "two together reach the limit"
+        ends[1].feed(requests[1][HALF:])
+        assert ends[1].ids() == [1]
+        ends[1].connection.rest()
+        assert not ends[2].reading_paused
+        ends[2].feed(requests[2][HALF:])
+        ends[0].feed(requests[0][HALF:])
+        assert ends[2].ids() + ends[0].ids() == [2, 0]
+        assert values_of(stage.partition()) == [LARGE + b"1", LARGE + b"2", LARGE + b"0"]
 
     play(story, queued_max_request_bytes=str(LIMIT), socket_request_max_bytes=str(LIMIT))
 
@@ -57,14 +73,13 @@ def test_a_second_large_request_is_read_once_the_first_is_served(play):
 def test_a_connection_that_is_lost_gives_its_room_back(play):
     async def story(stage):
         await stage.create()
-        first, second = stage.connect(), stage.connect()
-        first.feed(produce(LARGE, 1)[:400_000])
-        request = produce(LARGE, 2)
-        second.feed(request[:200_000])
-        assert second.reading_paused
-        first.lose()
-        assert not second.reading_paused
-        second.feed(request[200_000:])
-        assert second.ids() == [2]
+        ends = [stage.connect() for _ in range(3)]
+        for i, end in enumerate(ends):
+            end.feed(produce(LARGE, i)[:HALF])
+        assert ends[2].reading_paused
+        ends[1].lose()
+        assert not ends[2].reading_paused
+        ends[2].feed(produce(LARGE, 2)[HALF:])
+        assert ends[2].ids() == [2]
 
     play(story, queued_max_request_bytes=str(LIMIT), socket_request_max_bytes=str(LIMIT))

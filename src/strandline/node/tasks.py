@@ -1,0 +1,24 @@
+"""Work that must not be cut off in the middle.
+
+Always true: what was handed to a worker thread goes on when its task is cancelled, so whoever cancels must wait for it, or two
+of them will write the same file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
+    """Await `work`. If we are cancelled meanwhile, it ends first, and its own error counts for more than the cancellation."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        if not task.cancelled():
+            await task
+        raise
