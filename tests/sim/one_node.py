@@ -6,6 +6,7 @@ The node, its client, its log: all the shipped code. One seed is one history.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from dataclasses import dataclass, field
 
@@ -15,7 +16,7 @@ from strandline.client.core.batches import Delivery
 from strandline.client.flow.described import NewTopic
 from strandline.config import properties
 from strandline.config.node import NodeConfig
-from strandline.errors import KafkaError
+from strandline.errors import ErrorCode, KafkaError
 from strandline.node.log_dirs import format_dirs
 from strandline.node.node import Node
 from strandline.runtime.logging import LEVELS, JsonLogger
@@ -23,6 +24,8 @@ from strandline.sim.world import SimNode, World
 from tests.sim.history import History
 
 TOPIC, PARTITIONS = "durable", 2
+SCRATCH = "scratch"
+"""A topic that is deleted and made again all the time."""
 BROKER, PORT = "broker", 9092
 CLUSTER_ID = "c2ltdWxhdGVkY2x1c3Rlcg"
 FAULTS = 4
@@ -77,6 +80,10 @@ class _Story:
         self.log: list[str] = []
         self._chance = world.faults
         self._stopping = False
+        self._node: Node
+        self._scratched: dict[bytes, int] = {}
+        """What the broker acknowledged of the topic as it is now, and where."""
+        self._scratch_start = 0
 
     async def run(self) -> None:
         broker = self.world.node(BROKER)
@@ -89,13 +96,16 @@ class _Story:
         writing = [node.spawn(self._write(node)) for node in clients]
         reader = self.world.node("reader")
         reading = reader.spawn(self._read(reader))
+        scratcher = self.world.node("scratcher")
+        scratching = scratcher.spawn(self._scratch(scratcher))
         for _ in range(FAULTS):
             await asyncio.sleep(self._chance.uniform(*FAULT_EVERY_S))
             await self._harm(broker)
         await asyncio.sleep(CALM_S)
         self._stopping = True
-        await asyncio.gather(*writing, reading)
+        await asyncio.gather(*writing, reading, scratching)
         await admin.spawn(self._read_everything(admin))
+        await admin.spawn(self._judge_scratch(admin))
 
     async def _start(self, broker: SimNode) -> None:
         async def start() -> None:
@@ -104,13 +114,14 @@ class _Story:
                 config, broker.disk, broker.clock, broker.randomness, JsonLogger(self.log.append, LEVELS["warning"])
             )
             await node.start()
+            self._node = node
 
         await broker.spawn(start())
 
     # Harm
 
     async def _harm(self, broker: SimNode) -> None:
-        kind = self._chance.choices(("power loss", "kill", "reset", "cut"), weights=(5, 2, 2, 1))[0]
+        kind = self._chance.choices(("power loss", "kill", "stop", "reset", "cut"), weights=(5, 2, 2, 2, 1))[0]
         self.faults[kind] = self.faults.get(kind, 0) + 1
         others = [name for name in self.world.nodes if name != BROKER]
         if kind == "reset":
@@ -121,6 +132,8 @@ class _Story:
             await asyncio.sleep(self._chance.uniform(*DOWN_S))
             self.world.network.heal_all()
         else:
+            if kind == "stop":
+                await broker.spawn(self._node.stop())
             broker.power_loss() if kind == "power loss" else broker.kill()
             await asyncio.sleep(self._chance.uniform(*DOWN_S))
             broker.restart()
@@ -177,6 +190,56 @@ class _Story:
                 for record in await consumer.poll(0.2):
                     self.history.note_read((record.partition, record.offset), record.value or b"")
             await consumer.close()
+
+    async def _scratch(self, node: SimNode) -> None:
+        """Make a topic, write to it, cut its beginning off, delete it, and again. The last one stays, to be judged."""
+        chance = random.Random(f"{self.world.seed}/{node.name}")
+        async with self._client(node) as client:
+            admin = Admin(client)
+            number = 0
+            while True:
+                topic = NewTopic(SCRATCH, 1, 1, configs={"flush.messages": "1"})
+                created = (await admin.create_topics([topic]))[SCRATCH]
+                if isinstance(created, KafkaError) and created.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+                    continue
+                self._scratched, self._scratch_start = {}, 0
+                async with Producer(client, ProducerConfig(linger_ms=0)) as producer:
+                    for _ in range(chance.randrange(1, 12)):
+                        number += 1
+                        value = b"scratch-%d" % number
+                        with contextlib.suppress(KafkaError):
+                            self._scratched[value] = (await producer.send(SCRATCH, value, partition=0)).offset
+                if self._scratched and chance.random() < 0.5:
+                    before = chance.choice(list(self._scratched.values()))
+                    deleted = (await admin.delete_records({(SCRATCH, 0): before}))[SCRATCH, 0]
+                    self._scratch_start = 0 if isinstance(deleted, KafkaError) else deleted
+                    await asyncio.sleep(chance.uniform(0.0, 0.5))
+                if self._stopping:
+                    return
+                await admin.delete_topics([SCRATCH])
+
+    async def _judge_scratch(self, node: SimNode) -> None:
+        """A topic made again holds what was acknowledged to it, and nothing of those before it."""
+        async with self._client(node) as client:
+            consumer = Consumer(client, ConsumerConfig(auto_offset_reset="earliest"))
+            end = (await consumer.end_offsets([(SCRATCH, 0)]))[SCRATCH, 0]
+            start = (await consumer.beginning_offsets([(SCRATCH, 0)]))[SCRATCH, 0]
+            consumer.assign([(SCRATCH, 0)])
+            consumer.seek_to_beginning()
+            stored: dict[bytes, int] = {}
+            while await consumer.position(SCRATCH, 0) < end:
+                stored |= {record.value or b"": record.offset for record in await consumer.poll(1.0)}
+            await consumer.close()
+        if start > self._scratch_start:
+            self.history.problems.append(
+                f"lost-write: {SCRATCH} begins at {start}, and was cut at {self._scratch_start}"
+            )
+        for value, offset in self._scratched.items():
+            if offset >= start and stored.get(value) != offset:
+                self.history.problems.append(f"lost-write: {value!r} was acknowledged at {offset} of {SCRATCH}")
+        for value in stored.keys() - self._scratched.keys():
+            if int(value.rpartition(b"-")[2]) < min((int(v.rpartition(b"-")[2]) for v in self._scratched), default=0):
+                self.history.problems.append(f"resurrected: {value!r} is of an earlier {SCRATCH}")
 
     @staticmethod
     def _assign_from_start(consumer: Consumer) -> None:
