@@ -1,3 +1,3 @@
-"""Strandline: a Kafka-compatible, replicated log in Python."""
+"""Strandline: a Kafka-compatible log in Python."""
 
 __version__ = "0.1.0"

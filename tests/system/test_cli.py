@@ -173,6 +173,15 @@ def test_up_in_the_foreground_stops_with_ctrl_c(tmp_path):
     assert (Path(row["data_dir"]) / ".kafka_cleanshutdown").exists()
 
 
+def test_down_from_elsewhere_ends_up_in_order(tmp_path):
+    directory = tmp_path / "cluster"
+    with _foreground(directory) as (process, _):
+        strandline("down", "--dir", str(directory))
+        _, errors = process.communicate(timeout=30)
+        assert process.returncode == 0
+        assert errors.strip() == "stopped from elsewhere, in order"
+
+
 def test_a_node_that_dies_ends_up_with_its_last_words(tmp_path):
     directory = tmp_path / "cluster"
     with _foreground(directory) as (process, _):

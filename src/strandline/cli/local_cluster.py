@@ -55,11 +55,11 @@ class LocalNode:
     def alive(self) -> bool:
         return self.process is not None and self.process.alive
 
-    def last_lines(self, count: int) -> list[str]:
-        """The end of what the node said."""
+    def last_lines(self, count: int, start: int = 0) -> list[str]:
+        """The end of what the node said, from a place in its log on."""
         try:
             with open(self.log_path, "rb") as file:
-                file.seek(max(0, os.path.getsize(self.log_path) - 64 * 1024))
+                file.seek(max(start, os.path.getsize(self.log_path) - 64 * 1024))
                 return file.read().decode(errors="replace").splitlines()[-count:]
         except OSError:
             return []

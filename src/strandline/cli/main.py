@@ -113,7 +113,7 @@ class Commands(click.Group):
 )
 @click.version_option(__version__, message="strandline %(version)s")
 def strandline() -> None:
-    """A Kafka-compatible, replicated log."""
+    """A Kafka-compatible log."""
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:

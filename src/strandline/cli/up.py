@@ -7,12 +7,12 @@ of its own; whatever it started and could not bring up is stopped again.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from dataclasses import replace
-from typing import NoReturn
 
 import click
 
@@ -91,6 +91,7 @@ def _stay(launch: Launch, ready_s: float, as_json: bool) -> None:
     try:
         _announce(launch.cluster, ready_s, False, as_json)
         launch.watch()
+        note("stopped from elsewhere, in order")
     except KeyboardInterrupt:
         began = time.monotonic()
         launch.stop()
@@ -119,12 +120,12 @@ def _prepare(directory: str, nodes: int | None, port: int | None, fresh: bool, c
         )
     present.port = port or present.port
     present.processes = {}
-    present.save()
     # What --config gives is kept only once a cluster has started with it.
     cluster = replace(present, config=present.config | given)
-    cluster.write_properties()
     for node in cluster.nodes:
         _check_free(node)
+    present.save()
+    cluster.write_properties()
     return cluster
 
 
@@ -146,6 +147,8 @@ class Launch:
     def __init__(self, cluster: LocalCluster) -> None:
         self.cluster = cluster
         self._children: dict[int, subprocess.Popen[bytes]] = {}
+        self._log_starts: dict[int, int] = {}
+        """Where the words of this run begin in each node's log."""
         signal.signal(signal.SIGTERM, _interrupt)
 
     def spawn(self) -> None:
@@ -153,6 +156,7 @@ class Launch:
             # The node's own entrance: it needs nothing of the command line, and would wait for its imports.
             command = [sys.executable, "-m", "strandline.runtime.server", node.properties_path, self.cluster.cluster_id]
             with open(node.log_path, "ab") as log:
+                self._log_starts[node.node_id] = log.tell()
                 self._children[node.node_id] = subprocess.Popen(
                     command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, close_fds=True
                 )
@@ -179,19 +183,22 @@ class Launch:
         answer = probe.ask(HOST, node.port)
         return answer is not None and answer.cluster_id == self.cluster.cluster_id and answer.brokers.keys() >= everyone
 
-    def check(self) -> None:
-        """Refused, with its last words, if a node has ended."""
+    def check(self, *, may_stop: bool = False) -> None:
+        """Refused, with its last words, if a node has ended; `may_stop` if it may do so in order."""
         for node in self.cluster.nodes:
             code = self._children[node.node_id].poll()
-            if code is not None:
-                _tell_end(node)
+            if code is not None and not (may_stop and code == 0):
+                _tell_end(node, self._log_starts[node.node_id])
                 how = f"with exit code {code}" if code >= 0 else f"by signal {signal.Signals(-code).name}"
                 raise Refused(f"node {node.node_id} ended {how}; its log is {node.log_path}")
 
-    def watch(self) -> NoReturn:
-        """Stay until Ctrl-C, or until a node dies."""
-        while True:
-            self.check()
+    def _stopped_in_order(self) -> bool:
+        return all(child.poll() == 0 for child in self._children.values())
+
+    def watch(self) -> None:
+        """Stay until Ctrl-C, or until a node dies; return if all of them were told to stop by somebody else."""
+        while not self._stopped_in_order():
+            self.check(may_stop=True)
             time.sleep(WATCH_S)
 
     def reap(self) -> None:
@@ -219,8 +226,8 @@ def _say_killed(process: object) -> None:
     note(f"pid {getattr(process, 'pid', '?')} did not stop within {STOP_TIMEOUT_S:.0f} s and is killed")
 
 
-def _tell_end(node: LocalNode) -> None:
-    for line in node.last_lines(LAST_LINES):
+def _tell_end(node: LocalNode, log_start: int) -> None:
+    for line in node.last_lines(LAST_LINES, log_start):
         note(f"  node {node.node_id} | {line}")
 
 
@@ -273,9 +280,14 @@ def _announce(cluster: LocalCluster, ready_s: float, detach: bool, as_json: bool
         f"produce hello{server}",
         f"consume hello --from-beginning{server}",
     ):
-        click.echo(f"  strandline {command}")
+        click.echo(f"  {_program()} {command}")
     click.echo(f"Stop it with: {down}" if detach else "Stop it with: Ctrl-C")
     sys.stdout.flush()
+
+
+def _program() -> str:
+    """How this program is called from here: by its name where that is found."""
+    return "strandline" if shutil.which("strandline") else _short(os.path.abspath(sys.argv[0]))
 
 
 def _short(path: str) -> str:

@@ -242,7 +242,7 @@ PREALLOCATION = refused("Segments grow as they are written, so there is nothing 
     ("log.preallocate", BOOLEAN, False, None, MEDIUM),
 ))
 
-CLEANER = refused("The cleaner is always on and its reading and writing is not throttled.", (
+CLEANER = refused("The cleaner is still to come; it will always be on, and set its own pace.", (
     ("log.cleaner.enable", BOOLEAN, True, None, MEDIUM),
     ("log.cleaner.io.max.bytes.per.second", DOUBLE, 1.7976931348623157e308, None, MEDIUM),
 ))

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from strandline.config.broker import BROKER
 from strandline.config.key import REQUIRED, Dynamic, Key, Treatment
+from strandline.config.pending import pending_part
 from strandline.config.topic import TOPIC
 from strandline.config.types import DAY_MS, GIB, HOUR_MS, INT_MAX, KIB, LONG_MAX, MIB, MINUTE_MS, show
 
@@ -20,6 +21,9 @@ images (`KAFKA_NUM_PARTITIONS=3`), and `--override key=value`; the last wins. Th
 
 Every key of Kafka 4 is known. A key is *honoured*, *ignored* with a warning (it only tunes a JVM's threads, buffers or
 libraries), or *refused* with a reason; a refused key may be spelled out with its default. A name that is no key is refused.
+Keys for parts that are still to come (several nodes, groups, transactions) are kept, and warn too: they have a section below.
+`cleanup.policy=compact` already asks for keys and keeps records however old they are; the cleaner that removes superseded
+records is still to come, so such a topic only grows.
 
 Defaults are Kafka's, but for these:
 
@@ -57,8 +61,12 @@ def _lines() -> Iterator[str]:
     yield from _table(_treated(TOPIC, Treatment.HONOURED))
     yield "\nRefused:\n\n"
     yield from _reasons(_treated(TOPIC, Treatment.REFUSED))
+    honoured = _treated(BROKER, Treatment.HONOURED)
     yield "\n## Broker keys\n\n"
-    yield from _table(_treated(BROKER, Treatment.HONOURED))
+    yield from _table(key for key in honoured if pending_part(key.name) is None)
+    yield "\n## Broker keys whose part is still to come\n\n"
+    yield "They are read and kept; setting one to anything but its default gives a warning, because nothing uses it yet.\n\n"
+    yield from _pending(key for key in honoured if pending_part(key.name) is not None)
     yield "\n## Broker keys that are ignored with a warning\n\n"
     yield from _reasons(_treated(BROKER, Treatment.IGNORED))
     yield "\n## Broker keys that are refused\n\n"
@@ -106,6 +114,12 @@ def _in_words(key: Key) -> str:
         if unit and value % size == 0:
             return f" ({value // size} {unit})"
     return ""
+
+
+def _pending(keys: Iterable[Key]) -> Iterator[str]:
+    yield "| Key | Default | For | Meaning |\n| --- | --- | --- | --- |\n"
+    for key in keys:
+        yield f"| `{key.name}` | {_default(key)} | {pending_part(key.name)} | {key.doc} |\n"
 
 
 def _reasons(keys: Iterable[Key]) -> Iterator[str]:

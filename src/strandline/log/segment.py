@@ -132,7 +132,7 @@ class Segment:
             at, available = 0, len(chunk) - RECORDS_AT
             while at <= available:
                 base_offset, length, last_offset_delta = _WALK.unpack_from(chunk, at)
-                if length < RECORDS_AT - LOG_OVERHEAD:
+                if not RECORDS_AT <= length + LOG_OVERHEAD <= end - position - at:
                     raise CorruptLog(f"{self.file.path} has a batch of length {length} at {position + at}")
                 if base_offset + last_offset_delta >= offset:
                     return position + at, length + LOG_OVERHEAD

@@ -61,6 +61,8 @@ class MetadataLog:
         self.truncated_bytes = 0
         """Cut from the log when it was loaded."""
         self._log: Log
+        self._cut_off = False
+        """The log that was loaded ends within a metadata transaction."""
         self._epoch = 0
         self._uncommitted: deque[_Uncommitted] = deque()
         self._appended = asyncio.Event()
@@ -74,6 +76,9 @@ class MetadataLog:
         """Load what is there, begin a new epoch, and write what a new cluster begins with. Returns when that is committed."""
         await self._disk.offload(lambda: self._load(config, clean))
         self._append_batch([self._leader_change()], control=True)
+        if self._cut_off:
+            # Else all that is decided from now on would belong to a transaction that never ends.
+            self._append([AbortTransactionRecord(reason="the log ended within it")])
         if not self.tip.features:
             records = [FeatureLevelRecord(name=name, feature_level=level) for name, level in BOOTSTRAP_FEATURES.items()]
             self._append(records)
@@ -95,6 +100,7 @@ class MetadataLog:
                 batch = segment.file.read_blocking(position, header.size_bytes)
                 records += [framing.decode(record.value or b"")[0] for record in decode(batch)]
         self.tip = replay(MetadataImage(), whole_transactions(records), self._log.log_end_offset, self._epoch)
+        self._cut_off = ends_within_transaction(records)
         self._epoch = max(self._epoch, self._read_epoch()) + 1
         self._write_epoch()
 
@@ -214,6 +220,12 @@ def whole_transactions(records: Iterable[MetadataRecord]) -> list[MetadataRecord
     if open_since is not None:
         del kept[open_since:]
     return kept
+
+
+def ends_within_transaction(records: Sequence[MetadataRecord]) -> bool:
+    marks = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
+    last = next((record for record in reversed(records) if isinstance(record, marks)), None)
+    return isinstance(last, BeginTransactionRecord)
 
 
 def describe(image: MetadataImage) -> dict[str, Any]:

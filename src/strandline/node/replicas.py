@@ -180,6 +180,8 @@ class Replicas:
         self.partitions[key] = partition
         self.partitions_by_id[topic.topic_id, index] = partition
         self._hosted[key] = _Hosted(partition, log_dir)
+        if recovered.log.config.compact and not index:
+            self._logger.warning("nothing is compacted yet: the cleaner is still to come", topic=topic.name)
         if recovered.truncated_bytes:
             self._logger.warning(
                 "log cut at its first bad batch",

@@ -253,14 +253,15 @@ class FileTable:
         with self._lock:
             if os.path.isfile(old) and os.path.isfile(new):
                 self.orphan(new)
+            below = self._directories_at(old)
             os.rename(old, new)
             directory, name = os.path.split(old)
             file = self._directories.get(directory, {}).get(name)
             if file is not None:
                 self._unlist(file)
                 self._list(file, new)
-            for below in [d for d in self._directories if d == old or d.startswith(old + "/")]:
-                for file in self._directories.pop(below).values():
+            for open_in in below:
+                for file in self._directories.pop(open_in).values():
                     self._list(file, new + file.path[len(old) :])
 
     def orphan(self, path: str) -> None:
@@ -269,12 +270,20 @@ class FileTable:
             directory, name = os.path.split(path)
             file = self._directories.get(directory, {}).get(name)
             files = [] if file is None else [file]
-            for below in [d for d in self._directories if d == path or d.startswith(path + "/")]:
-                files += self._directories[below].values()
+            for open_in in self._directories_at(path):
+                files += self._directories[open_in].values()
             for file in files:
                 self.reopen(file)
                 file._orphan = True
                 self._unlist(file)
+
+    def _directories_at(self, path: str) -> list[str]:
+        """The directories with open Files at and below a path. Only one that has others inside is worth a look at all of them."""
+        if not os.path.isdir(path):
+            return []
+        if any(entry.is_dir(follow_symlinks=False) for entry in os.scandir(path)):
+            return [d for d in self._directories if d == path or d.startswith(path + "/")]
+        return [path] if path in self._directories else []
 
     def _list(self, file: RealFile, path: str) -> None:
         file.path = path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import struct
 
 import pytest
 
@@ -13,7 +14,7 @@ from strandline.errors import ErrorCode
 from strandline.ids import Uuid
 from strandline.log.txn_index import AbortedTxn
 from strandline.metadata import records as r
-from strandline.records.header import iterate
+from strandline.records.header import LENGTH_AT, iterate
 from strandline.sim.faults import Fault
 from strandline.sim.world import World
 from strandline.wire import messages
@@ -336,6 +337,22 @@ async def test_a_partition_that_is_elsewhere_names_its_leader(broker):
     assert (answer.current_leader.leader_id, answer.current_leader.leader_epoch) == (2, 7)
 
 
+def damage(broker, position, data):
+    with open(broker.parts.partitions["t", 0].log.active.file.path, "r+b") as file:
+        file.seek(position)
+        file.write(data)
+
+
+@pytest.mark.parametrize("offset", [4, 6])
+@pytest.mark.parametrize("length", [0, -1, 48, 2**31 - 1])
+async def test_a_damaged_batch_is_a_corrupt_message_and_the_others_are_served(filled, length, offset):
+    filled.append("t", 5000, index=1)
+    damage(filled, 4 * batch_bytes(filled) + LENGTH_AT, struct.pack(">i", length))
+    bad, good = ask(filled, 12, part(offset), part(0, 1))
+    assert (bad.error_code, offsets(bad)) == (ErrorCode.CORRUPT_MESSAGE, [])
+    assert (good.error_code, offsets(good)) == (0, [0])
+
+
 async def test_a_request_that_cannot_be_read_is_malformed(broker):
     with pytest.raises(MalformedRequest):
         fetch.handle(memoryview(b"\0\0"), broker.context(1, 12), 0)
@@ -416,6 +433,16 @@ async def test_a_session_waits_and_is_woken(filled):
     replies = delivered(handled(filled, 12, session_id=session_id, session_epoch=1, max_wait_ms=60_000))
     filled.append("t", 5000)
     assert told(read(12, replies[0])) == [(0, [10])]
+
+
+async def test_a_session_waits_for_min_bytes(filled):
+    session_id = begin(filled).session_id
+    filled.append("t", 5000)
+    wanted = {"min_bytes": 2 * batch_bytes(filled), "max_wait_ms": 60_000}
+    replies = delivered(handled(filled, 12, session_id=session_id, session_epoch=1, **wanted))
+    assert not replies, "what came between two Fetches is not enough"
+    filled.append("t", 5000, index=1)
+    assert told(read(12, replies[0])) == [(0, [10]), (1, [0])]
 
 
 async def test_a_forgotten_partition_is_not_told_of(filled):

@@ -109,6 +109,18 @@ async def test_transactions_are_refused(broker):
     assert code(broker, batch(), transactional_id="x") == ErrorCode.INVALID_TXN_STATE
 
 
+@pytest.mark.parametrize("partitions", [1, 2], ids=["one batch", "several"])
+async def test_a_transactional_batch_needs_a_transactional_id(broker, partitions):
+    broker.create("t", (1,), (1,))
+    records = batch(producer_id=5, producer_epoch=0, base_sequence=0, transactional=True)
+    refused = answers(9, handled(broker, 9, *[records] * partitions))
+    assert [a.error_code for a in refused] == [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED] * partitions
+    partition = broker.parts.partitions["t", 0]
+    assert (partition.log.size, partition.log.producers.by_id) == (0, {})
+    assert code(broker, batch()) == 0
+    assert partition.last_stable_offset == 1, "no open transaction holds it back"
+
+
 def garbage(codec):
     data = batch()
     return join(read_header(data)._replace(attributes=codec), b"\x01garbage\xff" * 9)
@@ -302,6 +314,22 @@ async def test_a_failed_log_dir_ends_the_wait(flushed):
     flushed.parts.partitions["t", 0].fail()
     assert [answer.error_code for answer in answers(9, replies[0])] == [ErrorCode.KAFKA_STORAGE_ERROR]
     assert code(flushed, batch()) == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+@pytest.mark.parametrize("acks", [1, -1])
+def test_a_log_dir_that_fails_while_the_request_is_still_read(acks):
+    """The first partition waits already when the second brings the log dir down: both are told, once."""
+
+    async def story(broker, disk):
+        broker.create("t", (1,), (1,), (1,), configs={"flush.messages": "1"})
+        partitions = broker.parts.partitions
+        broker.parts.on_storage_error = lambda partition, error: [p.fail() for p in partitions.values()]
+        disk.faults.set("/data/t-1", Fault.FULL)
+        replies = delivered(handled(broker, 9, batch(), batch(), batch(), acks=acks))
+        assert [(a.error_code, a.base_offset) for a in answers(9, replies[0])] == [(56, -1)] * 3
+        assert len(replies) == 1
+
+    in_simulation(story)
 
 
 async def test_a_cancelled_produce_is_answered_by_nobody(flushed):

@@ -76,6 +76,10 @@ def test_illegal_names(name: str) -> None:
     assert code_of(THREE, name) is ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
+def test_the_metadata_log_can_not_be_made_a_topic() -> None:
+    assert code_of(THREE, "__cluster_metadata") is ErrorCode.INVALID_REQUEST
+
+
 def test_names_that_are_taken() -> None:
     image = create(THREE, "a.b")
     assert code_of(image, "a.b") is ErrorCode.TOPIC_ALREADY_EXISTS

@@ -1,0 +1,177 @@
+"""A whole node: what it refuses to be, how it fails, how it stops."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from strandline.config.errors import ConfigError
+from strandline.errors import ErrorCode
+from strandline.log import checkpoints
+from strandline.node.node import NodeFailed
+from strandline.sim.faults import Fault
+from strandline.wire import messages
+
+from .conftest import PRODUCE, Produce, batch, produce, values_of
+from .lives import METADATA_DIR, lives
+
+METADATA = 3
+MARK = f"/data/{checkpoints.CLEAN_SHUTDOWN_FILE}"
+RECOVERY_POINTS = checkpoints.RECOVERY_POINT_CHECKPOINT
+
+
+# What it refuses
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (
+            {
+                "process_roles": "broker",
+                "listeners": "PLAINTEXT://n1:9092",
+                "controller_quorum_bootstrap_servers": "n2:9093",
+            },
+            "process.roles must be broker,controller",
+        ),
+        (
+            {"controller_quorum_bootstrap_servers": "", "controller_quorum_voters": "1@n1:9093,2@n2:9093,3@n3:9093"},
+            r"names other nodes \(2, 3\)",
+        ),
+    ],
+)
+def test_what_a_quorum_of_one_cannot_be(settings, said):
+    async def never(stage):
+        pytest.fail("it started")
+
+    with pytest.raises(ConfigError, match=said):
+        lives(never, **settings)
+
+
+def test_the_metadata_log_is_nobodys_topic():
+    name = "__cluster_metadata"
+
+    async def story(stage):
+        end_offset = stage.node.metadata.log.log_end_offset
+        request = messages.request(METADATA)
+        wanted = request(topics=[request.MetadataRequestTopic(name=name)], allow_auto_topic_creation=True)
+        [answer] = (await stage.call(METADATA, 9, wanted)).topics
+        assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert await stage.create_topic(name, 1) == ErrorCode.INVALID_REQUEST
+        data = [Produce.PartitionProduceData(index=0, records=batch(b"v"))]
+        topic_data = [Produce.TopicProduceData(name=name, partition_data=data)]
+        reply = await stage.call(PRODUCE, 9, Produce(acks=-1, timeout_ms=1000, topic_data=topic_data))
+        assert reply.responses[0].partition_responses[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert stage.node.metadata.log.log_end_offset == end_offset
+        assert not stage.node.metadata.committed.topics
+
+    lives(story)
+
+
+# Failing
+
+
+@pytest.mark.parametrize("fault", [Fault.FULL, Fault.SYNC_ERROR])
+def test_a_metadata_log_that_fails_ends_the_node(fault):
+    async def story(stage):
+        stage.disk.faults.set(METADATA_DIR, fault)
+        creating = asyncio.create_task(stage.create_topic("t", 1))
+        with pytest.raises(NodeFailed):
+            await asyncio.wait_for(stage.node.failed(), 10)
+        stage.disk.faults.clear()
+        creating.cancel()
+        await stage.node.stop()
+        assert not stage.disk.exists(MARK)
+
+    lives(story)
+
+
+def test_whoever_stops_waiting_for_the_failure_does_not_hide_it_from_others():
+    async def story(stage):
+        waiting = asyncio.create_task(stage.node.failed())
+        await asyncio.sleep(0)
+        waiting.cancel()
+        stage.disk.faults.set("/data/recovery-point", Fault.WRITE_ERROR)
+        await stage.create()
+        await stage.node.replicas.checkpoint(stage.log_dir)
+        with pytest.raises(NodeFailed):
+            await stage.node.failed()
+
+    lives(story)
+
+
+# Stopping
+
+
+async def left_in_order(stage):
+    assert stage.logged('"clean": true') + stage.logged('"clean":true') == 2, "stopped, then started"
+
+
+def test_a_node_that_stops_while_a_checkpoint_is_being_written():
+    async def first(stage):
+        partition = await stage.create()
+        stage.append(partition, b"a")
+        stage.disk.offload_s = (5.0, 5.0)
+        await asyncio.sleep(1)
+        stage.disk.offload_s = (0.001, 0.001)
+        stage.append(partition, b"b")
+        await stage.node.stop()
+        assert stage.disk.exists(MARK)
+        for _ in range(2):
+            assert stage.text(RECOVERY_POINTS) == "0\n1\nt 0 2\n"
+            await asyncio.sleep(10)  # an older checkpoint that was still on its way would be there now
+
+    async def second(stage):
+        assert values_of(stage.partition()) == [b"a", b"b"]
+        await left_in_order(stage)
+
+    lives(first, second, replica_high_watermark_checkpoint_interval_ms="500")
+
+
+def test_a_node_that_stops_while_records_are_being_flushed():
+    async def first(stage):
+        partition = await stage.create(flush_messages="1")
+        stage.flushes_take(2)
+        stage.connect().feed(produce(b"a"))
+        await asyncio.sleep(0.5)
+        assert partition.high_watermark == 0
+        await stage.node.stop()
+        assert partition.high_watermark == 1, "nothing is under way any more"
+        assert stage.text(RECOVERY_POINTS) == "0\n1\nt 0 1\n"
+
+    async def second(stage):
+        assert values_of(stage.partition()) == [b"a"]
+        await left_in_order(stage)
+
+    lives(first, second)
+
+
+def test_a_node_that_stops_while_a_decision_is_being_committed():
+    async def first(stage):
+        stage.flushes_take(2)
+        creating = asyncio.create_task(stage.create_topic("t", 1))
+        await asyncio.sleep(0.5)
+        await stage.node.stop()
+        creating.cancel()
+        assert stage.disk.exists(MARK)
+
+    async def second(stage):
+        stage.flushes_take(0.001)
+        stage.append(stage.partition(), b"a")
+        await left_in_order(stage)
+
+    lives(first, second)
+
+
+def test_a_log_dir_that_failed_gets_no_clean_mark():
+    async def story(stage):
+        await stage.create_topic("t", 2)
+        stage.disk.faults.set("/b/replication-offset", Fault.WRITE_ERROR)
+        await stage.node.stop()
+        assert [stage.disk.exists(f"{path}/{checkpoints.CLEAN_SHUTDOWN_FILE}") for path in ("/a", "/b")] == [
+            True,
+            False,
+        ]
+
+    lives(story, log_dirs="/a,/b")
