@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from strandline.node.log_dirs import LogDir, format_dirs
 from strandline.node.node import Node
 from strandline.replica.partition import Partition
@@ -55,24 +53,20 @@ class Host(Stage):
         return self.disk.read_file(f"/data/{name}").decode()
 
 
-def lives(*stories: Any, before: Any = None, **settings: str) -> Host:
-    """Play each story against a node of its own, which is killed at its end. `before` sees the disk before the first."""
-    stories_told: list[Story] = list(stories)
+def lives(*stories: Story, power_loss: bool = False, **settings: str) -> None:
+    """Play each story against a node of its own, which is killed, or its host goes dark, at its end."""
     with World(1) as world:
         host = Host(world, {name.replace("_", "."): value for name, value in settings.items()})
-        if before is not None:
-            before(host)
 
         async def life(story: Story) -> None:
             await host.start()
             await story(host)
 
         async def main() -> None:
-            for i, story in enumerate(stories_told):
+            for i, story in enumerate(stories):
                 if i:
-                    host.host.kill()
+                    host.host.power_loss() if power_loss else host.host.kill()
                     host.host.restart()
                 await host.host.spawn(life(story))
 
         world.run(main())
-    return host

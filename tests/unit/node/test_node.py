@@ -164,6 +164,15 @@ def test_a_node_that_stops_while_a_decision_is_being_committed():
     lives(first, second)
 
 
+def test_a_stopped_node_holds_no_file_open():
+    async def story(stage):
+        stage.append(await stage.create())
+        await stage.node.stop()
+        assert [file.path for file in stage.disk._files] == []
+
+    lives(story)
+
+
 def test_a_log_dir_that_failed_gets_no_clean_mark():
     async def story(stage):
         await stage.create_topic("t", 2)

@@ -172,6 +172,17 @@ def test_an_error_while_checkpoints_are_written_takes_the_log_dir_offline(fault)
     lives(story)
 
 
+def test_what_was_acknowledged_in_a_new_topic_outlives_a_power_loss():
+    async def first(stage):
+        assert await stage.create_topic("t", 20, flush_messages="1") == 0
+        assert await produced(stage, *range(20)) == [0] * 20
+
+    async def second(stage):
+        assert [values_of(stage.node.broker.partitions["t", index]) for index in range(20)] == [[b"v"]] * 20
+
+    lives(first, second, power_loss=True)
+
+
 # Placing
 
 
