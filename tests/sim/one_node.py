@@ -187,7 +187,12 @@ class _Story:
             consumer = Consumer(client, ConsumerConfig(auto_offset_reset="none", fetch_max_wait_ms=100))
             self._assign_from_start(consumer)
             while not self._stopping:
-                for record in await consumer.poll(0.2):
+                try:
+                    records = await consumer.poll(0.2)
+                except KafkaError as error:
+                    self.history.problems.append(f"unrepeatable read: {error}")
+                    break
+                for record in records:
                     self.history.note_read((record.partition, record.offset), record.value or b"")
             await consumer.close()
 
