@@ -1,0 +1,60 @@
+"""What a member of the quorum must not forget: the epoch, its leader, and for whom it voted.
+
+Always true: it is on the device before anybody may rely on it (rule D1). The file is Kafka's `quorum-state`: version 0 lists
+the voters (kraft.version 0), version 1 says the directory of the one voted for (kraft.version 1).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from strandline.ids import ZERO_UUID, Uuid
+from strandline.raft.messages import NOBODY, ReplicaKey
+
+
+class MalformedState(ValueError):
+    """The file is not an election state."""
+
+
+class ElectionState(NamedTuple):
+    epoch: int = 0
+    leader_id: int = NOBODY
+    voted: ReplicaKey | None = None
+
+
+def encode(state: ElectionState, *, kraft_version: int, voter_ids: Sequence[int] = ()) -> bytes:
+    """The bytes of `quorum-state`."""
+    voted = state.voted or ReplicaKey(NOBODY)
+    fields: dict[str, Any]
+    if kraft_version == 0:
+        fields = {
+            "clusterId": "",
+            "leaderId": state.leader_id,
+            "leaderEpoch": state.epoch,
+            "votedId": voted.id,
+            "appliedOffset": 0,
+            "currentVoters": [{"voterId": voter_id} for voter_id in voter_ids],
+            "data_version": 0,
+        }
+    else:
+        fields = {
+            "leaderId": state.leader_id,
+            "leaderEpoch": state.epoch,
+            "votedId": voted.id,
+            "votedDirectoryId": str(voted.directory_id),
+            "data_version": 1,
+        }
+    return json.dumps(fields, separators=(",", ":")).encode()
+
+
+def decode(data: bytes) -> ElectionState:
+    try:
+        fields = json.loads(data)
+        voted_id = int(fields["votedId"])
+        directory_id = Uuid.parse(fields["votedDirectoryId"]) if "votedDirectoryId" in fields else ZERO_UUID
+        voted = None if voted_id == NOBODY else ReplicaKey(voted_id, directory_id)
+        return ElectionState(int(fields["leaderEpoch"]), int(fields["leaderId"]), voted)
+    except (ValueError, KeyError, TypeError) as error:
+        raise MalformedState(f"not a quorum-state file: {error}") from None
