@@ -1,7 +1,8 @@
 """The clusters that are measured: Strandline as a user starts it, and Apache Kafka beside it.
 
-Always true: a cluster's processes and data are gone when its `with` block is left; `start_s` is the time from the command to the
-first Metadata answer that names every broker. Kafka's directories are formatted before its clock starts, ours after.
+Always true: a cluster's processes are gone when its `with` block is left, and its data unless the caller named a directory;
+`start_s` is the time from the command until every broker named all of them in a Metadata answer. Kafka's directories are formatted
+before its clock starts, ours after.
 """
 
 from __future__ import annotations
@@ -41,23 +42,31 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def apache_kafka(nodes: int) -> Iterator[Cluster]:
-    with kafka_cluster(nodes) as cluster:
+def apache_kafka(nodes: int, directory: Path | None = None) -> Iterator[Cluster]:
+    """A directory that is given is kept, so that the cluster can be started again on it."""
+    with kafka_cluster(nodes, directory=directory) as cluster:
         yield Cluster("kafka", cluster.bootstrap, cluster.pids, cluster.start_s)
 
 
 @contextlib.contextmanager
-def strandline(nodes: int) -> Iterator[Cluster]:
-    with tempfile.TemporaryDirectory(prefix="strandline-bench-", ignore_cleanup_errors=True) as directory:
-        port = _free_run_of_ports(nodes)
-        log = Path(directory) / "up.out"
+def strandline(nodes: int, directory: Path | None = None) -> Iterator[Cluster]:
+    """A directory that is given is kept, so that the cluster can be started again on it."""
+    with contextlib.ExitStack() as stack:
+        if directory is None:
+            temporary = tempfile.TemporaryDirectory(prefix="strandline-bench-", ignore_cleanup_errors=True)
+            directory = Path(stack.enter_context(temporary))
+        directory.mkdir(parents=True, exist_ok=True)
+        port = free_run_of_ports(nodes)
+        log = directory / "up.out"
         command = _command("up", "--nodes", str(nodes), "--detach", "--dir", f"{directory}/data", "--port", str(port))
         started = time.monotonic()
         try:
             with log.open("wb") as output:
                 process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
                 try:
-                    await_brokers(f"127.0.0.1:{port}", nodes, START_TIMEOUT_S, lambda: _check_alive(process, log))
+                    for node in range(nodes):
+                        address = f"127.0.0.1:{port + node}"
+                        await_brokers(address, nodes, START_TIMEOUT_S, lambda: _check_alive(process, log))
                 except TimeoutError as error:
                     raise CannotStart(f"{error}:\n{log.read_text(errors='replace')}") from None
                 start_s = time.monotonic() - started
@@ -94,7 +103,7 @@ def _pids(directory: str) -> tuple[int, ...]:
     return tuple(int(node["pid"]) for node in json.loads(status.stdout))
 
 
-def _free_run_of_ports(nodes: int) -> int:
+def free_run_of_ports(nodes: int) -> int:
     """A port that begins a run of free ones for clients, with the run of the controllers free as well."""
     for _ in range(PORT_ATTEMPTS_MAX):
         port = free_ports(1)[0]

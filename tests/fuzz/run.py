@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from strandline.api.table import APIS
+from strandline.api.table import BROKER_APIS
 from strandline.wire import messages
 from strandline.wire.headers import request_header
 
@@ -33,7 +33,7 @@ class Result:
 
 
 def cases() -> list[tuple[int, int]]:
-    return [(api.key, version) for api in APIS.values() for version in api.versions]
+    return [(api.key, version) for api in BROKER_APIS.values() for version in api.versions]
 
 
 async def run(

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from strandline.api.table import APIS
+from strandline.api.table import BROKER_APIS
 from strandline.config.node import NodeConfig
 from strandline.config.properties import of
 from strandline.controller import topics as topics_controller
@@ -192,7 +192,7 @@ class Stage:
 
     async def send(self, api_key: int, version: int, data: bytes, *, whole: bool) -> None:
         """Send a frame that may be broken in any way, and see what becomes of it. `whole`: its size is true."""
-        self._sending = (f"{APIS[api_key].name} v{version}", data)
+        self._sending = (f"{BROKER_APIS[api_key].name} v{version}", data)
         pipe = self._connection
         if pipe is None or pipe.closed:
             pipe = self._connection = self.connect()
@@ -235,7 +235,7 @@ class Stage:
         """A reply must be one that a client can read."""
         try:
             request = read_request_header(data, 4)
-            version = request.api_version if request.api_version in APIS[request.api_key].versions else 0
+            version = request.api_version if request.api_version in BROKER_APIS[request.api_key].versions else 0
             correlation_id, position = read_response_header(request.api_key, version, reply)
             assert correlation_id == request.correlation_id, "another request's correlation id"
             messages.decode_response(request.api_key, version, reply, position)

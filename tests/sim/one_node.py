@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from dataclasses import dataclass, field
 
 from strandline.client.aio import Admin, AsyncClient, ClientConfig, Consumer, ConsumerConfig, Producer, ProducerConfig
 from strandline.client.core.backoff import Backoff
@@ -22,7 +21,10 @@ from strandline.node.node import Node
 from strandline.runtime.logging import LEVELS, JsonLogger
 from strandline.sim.world import SimNode, World
 from tests.sim.history import History
+from tests.sim.outcome import Outcome
+from tests.sim.transcript import WORLD, Transcript
 
+NAME = "one node"
 TOPIC, PARTITIONS = "durable", 2
 SCRATCH = "scratch"
 """A topic that is deleted and made again all the time."""
@@ -48,16 +50,6 @@ CONFIG = {
 }
 
 
-@dataclass(slots=True)
-class Outcome:
-    seed: int
-    problems: list[str]
-    trace_hash: str
-    virtual_s: float
-    acknowledged: int
-    faults: dict[str, int] = field(default_factory=dict)
-
-
 def play(seed: int) -> Outcome:
     """One history from its first byte to the verdict."""
     with World(seed) as world:
@@ -69,7 +61,16 @@ def play(seed: int) -> Outcome:
             problems.append(f"the history did not come to its end: {error!r}")
         else:
             problems = story.history.judge()
-        return Outcome(seed, problems, world.trace_hash, world.now, len(story.history.acknowledged), story.faults)
+        return Outcome(
+            seed,
+            NAME,
+            problems,
+            world.trace_hash,
+            world.now,
+            len(story.history.acknowledged),
+            story.faults,
+            str(story.transcript),
+        )
 
 
 class _Story:
@@ -77,6 +78,7 @@ class _Story:
         self.world = world
         self.history = History()
         self.faults: dict[str, int] = {}
+        self.transcript = Transcript(lambda: world.now)
         self.log: list[str] = []
         self._chance = world.faults
         self._stopping = False
@@ -115,6 +117,7 @@ class _Story:
             )
             await node.start()
             self._node = node
+            self.transcript.note(BROKER, f"is started, {len(self.history.acknowledged)} records acknowledged so far")
 
         await broker.spawn(start())
 
@@ -123,6 +126,7 @@ class _Story:
     async def _harm(self, broker: SimNode) -> None:
         kind = self._chance.choices(("power loss", "kill", "stop", "reset", "cut"), weights=(5, 2, 2, 2, 1))[0]
         self.faults[kind] = self.faults.get(kind, 0) + 1
+        self.transcript.note(WORLD, kind)
         others = [name for name in self.world.nodes if name != BROKER]
         if kind == "reset":
             for name in others:

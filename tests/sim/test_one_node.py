@@ -9,8 +9,9 @@ import sys
 import pytest
 
 from strandline.replica.partition import Partition
-from strandline.sim.disk import SimFile
-from tests.sim.one_node import TOPIC, Outcome, play
+from strandline.sim.file import SimFile
+from tests.sim.one_node import NAME, TOPIC, play
+from tests.sim.outcome import Outcome
 
 SEEDS = 200
 SEEDS_PER_TEST = 10
@@ -22,7 +23,7 @@ SEEDS_TO_CATCH = 40
 def test_nothing_acknowledged_is_lost(first: int) -> None:
     outcomes = [play(seed) for seed in range(first, first + SEEDS_PER_TEST)]
     broken = {outcome.seed: outcome.problems for outcome in outcomes if outcome.problems}
-    assert not broken, f"replay with: python -m tests.sim --seed {min(broken)}\n{broken}"
+    assert not broken, f"replay with: python -m tests.sim --scenario '{NAME}' --seed {min(broken)}\n{broken}"
     assert all(outcome.acknowledged > 100 for outcome in outcomes), (
         "a history in which hardly anything was written shows nothing"
     )

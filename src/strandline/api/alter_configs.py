@@ -18,6 +18,7 @@ from strandline.metadata.records import MetadataRecord
 from strandline.wire import messages
 
 KEY, VERSIONS = 33, range(3)
+LISTENERS, FORWARDED = ("broker", "controller"), True
 
 
 def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:

@@ -10,9 +10,8 @@ Left out: the check that a client reached the node it meant (KIP-1242, version 5
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from strandline.api.context import RequestContext
 from strandline.errors import ErrorCode
@@ -20,10 +19,8 @@ from strandline.metadata.image import MetadataImage
 from strandline.metadata.records import METADATA_VERSION_4_3, METADATA_VERSION_MIN
 from strandline.wire import messages
 
-if TYPE_CHECKING:
-    from strandline.api.table import Api
-
 KEY, VERSIONS = 18, range(5)
+LISTENERS = ("broker", "controller")
 
 PRODUCE = 0
 PRODUCE_MIN_ADVERTISED = 0
@@ -40,19 +37,21 @@ def handle(request: Any, ctx: RequestContext) -> Any:
         _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return messages.response(KEY)(error_code=ErrorCode.INVALID_REQUEST)
-    return _answer(ctx.broker.image(), ctx.version)
+    broker = ctx.broker
+    is_controller = ctx.listener in broker.config.controller_listener_names
+    return _answer(broker.image(), ctx.version, _all_ranges(is_controller))
 
 
-def refusal(apis: Iterable[Api]) -> Any:
+def refusal() -> Any:
     """The answer to a version that is newer than we are: in version 0, and only our own range."""
-    own = [api for api in apis if api.key == KEY]
-    return messages.response(KEY)(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_ranges(own))
+    own = messages.response(KEY).ApiVersion(api_key=KEY, min_version=VERSIONS[0], max_version=VERSIONS[-1])
+    return messages.response(KEY)(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[own])
 
 
-def _answer(image: MetadataImage, version: int) -> Any:
+def _answer(image: MetadataImage, version: int, api_keys: list[Any]) -> Any:
     response = messages.response(KEY)
     return response(
-        api_keys=_all_ranges(),
+        api_keys=api_keys,
         supported_features=[
             response.SupportedFeatureKey(name=name, min_version=low, max_version=high)
             for name, low, high in SUPPORTED_FEATURES
@@ -67,14 +66,11 @@ def _answer(image: MetadataImage, version: int) -> Any:
 
 
 @cache
-def _all_ranges() -> list[Any]:
+def _all_ranges(is_controller: bool) -> list[Any]:
     # The table lists this file too, so it can only be looked at once it is complete.
-    from strandline.api.table import APIS
+    from strandline.api.table import BROKER_APIS, CONTROLLER_APIS
 
-    return _ranges(APIS.values())
-
-
-def _ranges(apis: Iterable[Api]) -> list[Any]:
+    apis = CONTROLLER_APIS if is_controller else BROKER_APIS
     ApiVersion = messages.response(KEY).ApiVersion
     return [
         ApiVersion(
@@ -82,5 +78,5 @@ def _ranges(apis: Iterable[Api]) -> list[Any]:
             min_version=PRODUCE_MIN_ADVERTISED if api.key == PRODUCE else api.versions[0],
             max_version=api.versions[-1],
         )
-        for api in sorted(apis, key=lambda api: api.key)
+        for api in sorted(apis.values(), key=lambda api: api.key)
     ]

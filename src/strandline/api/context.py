@@ -6,10 +6,11 @@ Always true: an API reaches the rest of the node only through these names.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from strandline.api.fetch_sessions import FetchSessions
 from strandline.api.topic_bytes import TopicBytes
@@ -18,7 +19,12 @@ from strandline.errors import ErrorCode, KafkaError
 from strandline.metadata.image import MetadataImage
 from strandline.metadata.records import MetadataRecord
 from strandline.ports import Clock, Disk
+from strandline.raft.messages import Request, Response
 from strandline.replica.partition import Partition
+
+if TYPE_CHECKING:
+    from strandline.controller.liveness import Liveness
+    from strandline.raft.replicas import QuorumDescription
 
 T = TypeVar("T")
 
@@ -31,9 +37,32 @@ class Decider(Protocol):
         committed and applied here. What it raises is raised, and nothing is written. No records: nothing is written."""
 
 
+class Quorum(Protocol):
+    """This node's place in the quorum of controllers, as a voter or as an observer."""
+
+    @property
+    def is_active(self) -> bool:
+        """This node is the active controller."""
+
+    @property
+    def leader(self) -> tuple[int, int]:
+        """The epoch, and the id of its leader, -1 if that is not known."""
+
+    @property
+    def kraft_version(self) -> int: ...
+
+    def submit(self, request: Request, answer: Callable[[Response], None]) -> None:
+        """Have Raft answer a request of a peer, a broker or a person; `answer` is called once."""
+
+    def cancel(self, answer: Callable[[Response], None]) -> None:
+        """Nobody waits for this answer any more."""
+
+    def describe(self) -> QuorumDescription: ...
+
+
 @dataclass(slots=True)
 class Broker:
-    """The parts of a node that its APIs use."""
+    """The parts of a node that its APIs use. One that is a controller only hosts no partitions."""
 
     config: NodeConfig
     cluster_id: str
@@ -55,6 +84,18 @@ class Broker:
     """A log dir failed under this partition."""
     allocate_producer_id: Callable[[], Awaitable[int]]
     """A producer id that nobody ever had."""
+    quorum: Quorum
+    liveness: Liveness
+    """Which brokers are alive, as the active controller sees them."""
+    ask_controller: Callable[[int, Any], Awaitable[Any]]
+    """Send the active controller a request in this node's own name: API key and message, to the response."""
+    forward: Callable[[bytes, bytes, bytes], Awaitable[bytes]]
+    """Pass a client's request on to the active controller: its frame, principal and host, to the response's frame."""
+    image_until: Callable[[Callable[[MetadataImage], bool], float], Awaitable[None]]
+    """Wait until the newest committed image is such, at most so many seconds."""
+    on_connection_closed: Callable[[int], None] = lambda connection_id: None
+    """A connection of that id, to whichever listener, is no more."""
+    connection_ids: Iterator[int] = field(default_factory=itertools.count)
 
     @property
     def node_id(self) -> int:
@@ -79,6 +120,8 @@ class RequestContext:
     listener: str
     peer: str
     loop: asyncio.AbstractEventLoop
+    connection_id: int = 0
+    """Another one for each connection that this node ever had."""
 
     @property
     def now_ms(self) -> int:

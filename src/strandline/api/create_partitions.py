@@ -20,6 +20,7 @@ from strandline.metadata.records import MetadataRecord
 from strandline.wire import messages
 
 KEY, VERSIONS = 37, range(4)
+LISTENERS, FORWARDED = ("broker", "controller"), True
 
 
 def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:

@@ -23,6 +23,7 @@ from strandline.metadata.image import MetadataImage
 from strandline.wire import messages
 
 KEY, VERSIONS = 19, range(2, 8)
+LISTENERS, FORWARDED = ("broker", "controller"), True
 
 
 def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:

@@ -21,6 +21,7 @@ from strandline.metadata.records import MetadataRecord
 from strandline.wire import messages
 
 KEY, VERSIONS = 20, range(1, 7)
+LISTENERS, FORWARDED = ("broker", "controller"), True
 
 
 class _Named(NamedTuple):

@@ -1,39 +1,59 @@
-"""DescribeCluster (60), versions 0-2: the cluster's id and its brokers.
+"""DescribeCluster (60), versions 0-2: the cluster's id and its brokers, or its controllers.
 
-v1 says whether brokers or controllers are meant, of which a broker knows the first; v2 can list fenced brokers too.
+v1 says whether brokers or controllers are meant: a broker's listener tells of the first, a controller's of the second;
+v2 can list fenced brokers too.
 Left out: nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from strandline.api.authorized_operations import CLUSTER_OPERATIONS
 from strandline.api.cluster_view import ClusterView
 from strandline.api.context import RequestContext
 from strandline.errors import ErrorCode
+from strandline.metadata.image import MetadataImage
+from strandline.metadata.records import RegisterControllerRecord
 from strandline.wire import messages
 
 KEY, VERSIONS = 60, range(3)
+LISTENERS = ("broker", "controller")
 
 BROKERS, CONTROLLERS = 1, 2
+_NAMES = {BROKERS: "BROKER", CONTROLLERS: "CONTROLLER"}
 
 
 def handle(request: Any, ctx: RequestContext) -> Any:
     response = messages.response(KEY)
-    if request.endpoint_type == CONTROLLERS:
+    asked, wanted = CONTROLLERS if _is_controller(ctx) else BROKERS, request.endpoint_type
+    if wanted not in _NAMES:
+        return response(
+            error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, error_message=f"Unsupported endpoint type {wanted}"
+        )
+    if wanted != asked:
         return response(
             error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
-            error_message="The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER",
+            error_message=f"The request was sent to an endpoint of type {_NAMES[asked]}, but we wanted an endpoint of type "
+            f"{_NAMES[wanted]}",
         )
-    if request.endpoint_type != BROKERS:
-        return response(
-            error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
-            error_message=f"Unsupported endpoint type {request.endpoint_type}",
-        )
+    reply = _controllers(ctx) if asked == CONTROLLERS else _brokers(request, ctx)
+    reply.cluster_id = ctx.broker.cluster_id
+    reply.endpoint_type = asked
+    if request.include_cluster_authorized_operations:
+        reply.cluster_authorized_operations = CLUSTER_OPERATIONS
+    return reply
+
+
+def _is_controller(ctx: RequestContext) -> bool:
+    return ctx.listener in ctx.broker.config.controller_listener_names
+
+
+def _brokers(request: Any, ctx: RequestContext) -> Any:
+    response = messages.response(KEY)
     view = ClusterView(ctx.broker.image().brokers, ctx.listener)
-    reply = response(
-        cluster_id=ctx.broker.cluster_id,
+    return response(
         # Any broker passes on what is for the controller, so the one that was asked will do.
         controller_id=ctx.broker.node_id if ctx.broker.node_id in view.alive else -1,
         brokers=[
@@ -47,6 +67,23 @@ def handle(request: Any, ctx: RequestContext) -> Any:
             for broker, endpoint in view.nodes(fenced=request.include_fenced_brokers)
         ],
     )
-    if request.include_cluster_authorized_operations:
-        reply.cluster_authorized_operations = CLUSTER_OPERATIONS
-    return reply
+
+
+def _controllers(ctx: RequestContext) -> Any:
+    response = messages.response(KEY)
+    return response(
+        controller_id=ctx.broker.quorum.leader[1],
+        brokers=[
+            response.DescribeClusterBroker(broker_id=controller.controller_id, host=endpoint.host, port=endpoint.port)
+            for controller in _registered(ctx.broker.image())
+            for endpoint in controller.end_points
+            if endpoint.name == ctx.listener
+        ],
+    )
+
+
+def _registered(image: MetadataImage) -> Iterator[RegisterControllerRecord]:
+    """The controllers that told where they listen, in the order of their ids."""
+    for (key, _), record in sorted(item for item in image.others.items() if item[0][0] == RegisterControllerRecord.KEY):
+        assert isinstance(record, RegisterControllerRecord), key
+        yield record

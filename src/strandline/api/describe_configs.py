@@ -18,6 +18,7 @@ from strandline.log.names import topic_name_problem
 from strandline.wire import messages
 
 KEY, VERSIONS = 32, range(1, 5)
+LISTENERS = ("broker", "controller")
 
 
 def handle(request: Any, ctx: RequestContext) -> Any:

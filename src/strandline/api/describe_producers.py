@@ -35,7 +35,7 @@ def _describe(topic: str, index: int, ctx: RequestContext) -> Any:
         if problem := topic_name_problem(topic):
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {problem}")
         partition = ctx.broker.partition(topic, index)
-        partition.check_online()
+        partition.check_leads()
     except KafkaError as error:
         answer.error_code, answer.error_message = error.code, error.message
         return answer

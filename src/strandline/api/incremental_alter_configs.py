@@ -20,6 +20,7 @@ from strandline.metadata.records import MetadataRecord
 from strandline.wire import messages
 
 KEY, VERSIONS = 44, range(2)
+LISTENERS, FORWARDED = ("broker", "controller"), True
 
 
 def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:

@@ -16,18 +16,17 @@ from typing import Any
 from strandline.api.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from strandline.api.cluster_view import ClusterView
 from strandline.api.context import RequestContext
-from strandline.api.decisions import decide_each
-from strandline.api.resources import topic_defaults
 from strandline.api.topic_bytes import encode_topic, join_reply
-from strandline.controller.topics import NewTopic, create
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import ZERO_UUID, Uuid
 from strandline.log.names import topic_name_problem
-from strandline.metadata.image import INTERNAL_TOPICS, MetadataImage, PartitionImage, TopicImage
-from strandline.metadata.records import MetadataRecord
+from strandline.metadata.image import INTERNAL_TOPICS, PartitionImage, TopicImage
 from strandline.wire import messages
 
 KEY, VERSIONS = 3, range(14)
+
+CREATE_TOPICS = 19
+CREATED_WITHIN_MS = 5_000
 
 CREATED_PER_REQUEST_MAX = 1_000
 """Topics that one Metadata request may bring into being; the rest are unknown until it is sent again."""
@@ -58,17 +57,20 @@ def _to_create(request: Any, ctx: RequestContext) -> list[str]:
 
 async def _create_and_answer(names: list[str], request: Any, ctx: RequestContext) -> bytes:
     broker = ctx.broker
-
-    def decide(image: MetadataImage, name: str) -> list[MetadataRecord]:
-        return create(image, NewTopic(name, -1, -1), topic_defaults(broker, image), broker.randomness)
-
-    # That it exists by now is no failure here: somebody else asked for it at the same time.
-    outcomes = await decide_each(broker, names, decide)
-    invalid = {
-        name
-        for name, outcome in zip(names, outcomes, strict=True)
-        if isinstance(outcome, KafkaError) and outcome.code is ErrorCode.INVALID_TOPIC_EXCEPTION
-    }
+    create = messages.request(CREATE_TOPICS)
+    wanted = [create.CreatableTopic(name=name, num_partitions=-1, replication_factor=-1) for name in names]
+    invalid = set()
+    try:
+        reply = await broker.ask_controller(CREATE_TOPICS, create(topics=wanted, timeout_ms=CREATED_WITHIN_MS))
+    except KafkaError:
+        # There is no controller just now: the topics are unknown, and the client asks again.
+        pass
+    else:
+        codes = {topic.name: topic.error_code for topic in reply.topics}
+        invalid = {name for name, code in codes.items() if code == ErrorCode.INVALID_TOPIC_EXCEPTION}
+        # That it exists by now is no failure here: somebody else asked for it at the same time.
+        made = [name for name, code in codes.items() if code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)]
+        await broker.image_until(lambda image: all(name in image.topics for name in made), CREATED_WITHIN_MS / 1000)
     return _Answer(request, ctx, invalid).named_topics()
 
 

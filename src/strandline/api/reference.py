@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from strandline.api.table import APIS, Api
+from strandline.api.table import ALL, Api
 
 OPENING = """# APIs
 
@@ -20,6 +20,7 @@ dispatches requests and answers ApiVersions, and from the text at the top of eac
 does and we do not.
 
 A version outside of its range ends the connection, as in Kafka; only ApiVersions is answered in any version.
+A request that changes the cluster may be sent to any broker, which passes it on to the active controller.
 Requests on one connection are pipelined: a Produce that waits for its acknowledgement does not hold up the next request;
 replies keep the order of their requests.
 Records inside a batch are not looked at on Produce, unless a rule opens the batch (a compacted topic, another compression type):
@@ -41,6 +42,8 @@ class Entry(NamedTuple):
     notes: str
     """What changed by version, and what else is to be known."""
     left_out: str
+    where: str
+    """Who serves it."""
 
 
 def entry(api: Api) -> Entry:
@@ -59,7 +62,14 @@ def entry(api: Api) -> Entry:
         match["sentence"],
         " ".join(notes.split()),
         " ".join(left_out.split()),
+        _where(api),
     )
+
+
+def _where(api: Api) -> str:
+    if api.forwarded:
+        return "broker, for the controller"
+    return " and ".join(api.listeners)
 
 
 def reference() -> str:
@@ -68,14 +78,14 @@ def reference() -> str:
 
 
 def _lines() -> Iterator[str]:
-    entries = [entry(APIS[key]) for key in sorted(APIS)]
+    entries = [entry(api) for api in sorted(ALL, key=lambda api: (api.key, api.listeners))]
     yield OPENING
-    yield "| Key | API | Versions | |\n| --- | --- | --- | --- |\n"
+    yield "| Key | API | Versions | Served by | |\n| --- | --- | --- | --- | --- |\n"
     for api in entries:
-        yield f"| {api.key} | [{api.name}](#{api.name.lower()}) | {api.versions} | {api.sentence} |\n"
+        yield f"| {api.key} | [{api.name}](#{api.name.lower()}) | {api.versions} | {api.where} | {api.sentence} |\n"
     for api in entries:
         versions = f"{'versions' if '-' in api.versions else 'version'} {api.versions}"
-        yield f"\n## {api.name}\n\nKey {api.key}, {versions}: {api.sentence}\n"
+        yield f"\n## {api.name}\n\nKey {api.key}, {versions}, served by {api.where}: {api.sentence}\n"
         if api.notes:
             yield f"\n{api.notes}\n"
         yield f"\n*Left out:* {api.left_out}\n"

@@ -1,6 +1,7 @@
 """Every API we serve: dispatch, ApiVersions and `docs/apis.md` all come from this table.
 
-Always true: an API that stands here is served in every version it names; one that does not is unknown.
+Always true: an API that stands here is served in every version it names, on the listeners it names; one that does not is
+unknown.
 """
 
 from __future__ import annotations
@@ -10,8 +11,17 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from strandline.api import (
+    add_raft_voter,
+    allocate_producer_ids,
     alter_configs,
+    alter_partition,
+    alter_partition_reassignments,
     api_versions,
+    assign_replicas_to_dirs,
+    begin_quorum_epoch,
+    broker_heartbeat,
+    broker_registration,
+    controller_registration,
     create_partitions,
     create_topics,
     delete_records,
@@ -20,17 +30,32 @@ from strandline.api import (
     describe_configs,
     describe_log_dirs,
     describe_producers,
+    describe_quorum,
     describe_topic_partitions,
+    elect_leaders,
+    end_quorum_epoch,
+    envelope,
     fetch,
+    fetch_metadata_log,
+    fetch_snapshot,
     find_coordinator,
+    forwarding,
     incremental_alter_configs,
     init_producer_id,
     list_config_resources,
     list_offsets,
+    list_partition_reassignments,
     metadata,
     offset_for_leader_epoch,
     produce,
+    remove_raft_voter,
+    unregister_broker,
+    update_features,
+    update_raft_voter,
+    vote,
 )
+from strandline.api.context import RequestContext
+from strandline.wire.messages import decode_request
 
 API_VERSIONS = 18
 
@@ -43,16 +68,39 @@ class Api(NamedTuple):
     raw: bool
     """Takes the frame itself and the position of its body instead of a decoded request."""
     doc: str
+    listeners: tuple[str, ...] = ("broker",)
+    forwarded: bool = False
+    """For the active controller: a broker passes it on unless it is that itself."""
 
 
 def _api(module: ModuleType) -> Api:
     doc = module.__doc__ or ""
-    return Api(module.KEY, doc.partition(" (")[0], module.VERSIONS, module.handle, getattr(module, "RAW", False), doc)
+    return Api(
+        module.KEY,
+        doc.partition(" (")[0],
+        module.VERSIONS,
+        module.handle,
+        getattr(module, "RAW", False),
+        doc,
+        getattr(module, "LISTENERS", ("broker",)),
+        getattr(module, "FORWARDED", False),
+    )
 
 
-APIS: dict[int, Api] = {
-    api.key: api
-    for api in map(
+def _passed_on(api: Api) -> Api:
+    """The API as a broker serves it to clients."""
+
+    def handle(frame: memoryview, ctx: RequestContext, body_position: int) -> Any:
+        if ctx.broker.quorum.is_active:
+            return api.handle(decode_request(api.key, ctx.version, frame, body_position), ctx)
+        return forwarding.forward(frame, ctx, body_position)
+
+    assert not api.raw, f"{api.name}: a request that is passed on is decoded by whoever answers it"
+    return api._replace(handle=handle, raw=True)
+
+
+ALL: tuple[Api, ...] = tuple(
+    map(
         _api,
         (
             produce,
@@ -75,11 +123,38 @@ APIS: dict[int, Api] = {
             describe_producers,
             list_config_resources,
             describe_topic_partitions,
+            vote,
+            begin_quorum_epoch,
+            end_quorum_epoch,
+            fetch_metadata_log,
+            fetch_snapshot,
+            describe_quorum,
+            add_raft_voter,
+            remove_raft_voter,
+            update_raft_voter,
+            broker_registration,
+            broker_heartbeat,
+            unregister_broker,
+            update_features,
+            controller_registration,
+            allocate_producer_ids,
+            alter_partition,
+            elect_leaders,
+            alter_partition_reassignments,
+            list_partition_reassignments,
+            assign_replicas_to_dirs,
+            envelope,
         ),
     )
+)
+BROKER_APIS: dict[int, Api] = {
+    api.key: _passed_on(api) if api.forwarded else api for api in ALL if "broker" in api.listeners
 }
+"""What clients and other brokers are served."""
+CONTROLLER_APIS: dict[int, Api] = {api.key: api for api in ALL if "controller" in api.listeners}
+"""What the listeners of a controller serve, to brokers, other controllers, and tools that ask it directly."""
 
 
 def unsupported_version() -> Any:
     """The answer to an ApiVersions request that is newer than we are."""
-    return api_versions.refusal(APIS.values())
+    return api_versions.refusal()

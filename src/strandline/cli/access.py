@@ -1,5 +1,7 @@
 """Which cluster a command talks to, and the file that says how: `--bootstrap-server` and `--command-config`.
 
+Commands that controllers can answer by themselves take `--bootstrap-controller` in place of the first.
+
 Always true: what was typed wins over the file, the file over the environment, and that over the default. Kafka's tools have
 neither of the last two.
 """
@@ -25,6 +27,7 @@ class Access(NamedTuple):
     bootstrap_server: str | None = None
     command_config: str | None = None
     fallback: str | None = None
+    bootstrap_controller: str | None = None
 
 
 def access_options(command: F) -> F:
@@ -38,17 +41,35 @@ def access_options(command: F) -> F:
     )
 
 
-def kafka_access_options(*older_names: str) -> Callable[[F], F]:
-    """The two options of Kafka's tools; some know the file by an older name too."""
+def kafka_access_options(*older_names: str, short: tuple[str, ...] = ()) -> Callable[[F], F]:
+    """The two options of Kafka's tools; some know the file by an older name too, and some the servers by a letter."""
 
     def decorate(command: F) -> F:
         return _options(
             command,
-            ("--bootstrap-server", "--boot-server"),
+            ("--bootstrap-server", "--boot-server", *short),
             ("--command-config", *older_names),
             "Brokers to ask first.  [required, here or in FILE]",
             lambda: None,
         )
+
+    return decorate
+
+
+def or_controllers(options: Callable[[F], F], *short: str) -> Callable[[F], F]:
+    """The same options, and the address of controllers as another way in."""
+
+    def decorate(command: F) -> F:
+        @functools.wraps(command)
+        def with_controllers(*arguments: Any, access: Access, bootstrap_controller: str | None, **others: Any) -> Any:
+            if bootstrap_controller is not None and access.bootstrap_server is not None:
+                raise click.UsageError("give --bootstrap-server or --bootstrap-controller, not both")
+            return command(*arguments, access=access._replace(bootstrap_controller=bootstrap_controller), **others)
+
+        option = click.option(
+            "--bootstrap-controller", *short, metavar="HOST:PORT,…", help="Controllers to ask, instead of brokers."
+        )
+        return options(option(with_controllers))  # type: ignore[arg-type]
 
     return decorate
 

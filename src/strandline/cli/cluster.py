@@ -27,12 +27,12 @@ TOPIC_POLL_S = 0.05
 
 
 @contextlib.contextmanager
-def connect(to: Reach) -> Iterator[Client]:
-    """A client that has reached a broker."""
+def connect(to: Reach, *, controllers: bool = False) -> Iterator[Client]:
+    """A client that has reached a broker, or a controller."""
     try:
-        client = Client(to.bootstrap_server, config=to.config, tls=to.tls)
+        client = Client(to.bootstrap_server, config=to.config, tls=to.tls, controllers=controllers)
     except ValueError as error:
-        raise click.UsageError(f"--bootstrap-server: {error}") from None
+        raise click.UsageError(f"--bootstrap-{'controller' if controllers else 'server'}: {error}") from None
     with client:
         client.scheduler.run(client.flow.refresh(()))
         yield client
@@ -40,8 +40,12 @@ def connect(to: Reach) -> Iterator[Client]:
 
 @contextlib.contextmanager
 def connect_admin(access: Access) -> Iterator[Admin]:
-    with connect(reach(access)) as client:
-        yield Admin(client)
+    if access.bootstrap_controller is None:
+        with connect(reach(access)) as client:
+            yield Admin(client)
+    else:
+        with connect(reach(access._replace(bootstrap_server=access.bootstrap_controller)), controllers=True) as client:
+            yield Admin(client)
 
 
 def value_of(answer: T | KafkaError) -> T:

@@ -55,9 +55,10 @@ def _cluster(access: Access, directory: str | None) -> Iterator[Finding]:
                     f"`{local_cluster.command('up', known.directory)}` starts it; its last words are in {node.log_path}"
                 )
                 yield Finding(FAIL, "processes", f"node {node.node_id} does not run", advice)
-        if not known.running:
+        running = [node.address for node in known.brokers if node.alive]
+        if not running:
             return
-        access = Access(",".join(node.address for node in known.running))
+        access = Access(",".join(running))
     from strandline.cli import checks
     from strandline.cli.cluster import connect_admin
 

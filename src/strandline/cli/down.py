@@ -1,4 +1,4 @@
-"""`down`: stop the nodes that `up` started."""
+"""`down`: stop the nodes that `up` started, separate controllers after the brokers."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from strandline.cli.processes import Process, stop
 )
 def down(directory: str, timeout_s: float) -> int:
     """Stop the nodes that `up` started in DIR. Their data stays; `up` goes on with it."""
-    running = local_cluster.require(directory).running
-    if not running:
+    cluster = local_cluster.require(directory)
+    if not cluster.running:
         click.echo(f"nothing is running in {directory}")
         return 0
     killed: list[Process] = []
@@ -43,9 +43,11 @@ def down(directory: str, timeout_s: float) -> int:
             f"pid {process.pid} did not stop within {timeout_s:g} s and is killed; its logs are checked at the next start"
         )
 
-    began = time.monotonic()
-    stop([node.process for node in running if node.process is not None], timeout_s, on_kill, lambda: None)
-    for node in running:
-        how = "killed" if node.process in killed else "stopped cleanly"
-        click.echo(f"node {node.node_id} {how} in {time.monotonic() - began:.1f} s")
+    for group in cluster.stop_order:
+        running = [node for node in group if node.alive]
+        began = time.monotonic()
+        stop([node.process for node in running if node.process is not None], timeout_s, on_kill, lambda: None)
+        for node in running:
+            how = "killed" if node.process in killed else "stopped cleanly"
+            click.echo(f"node {node.node_id} {how} in {time.monotonic() - began:.1f} s")
     return 0

@@ -29,7 +29,12 @@ WHOLE_FILE = 0x7FFF_FFFF
 @click.argument("files", nargs=-1, required=True, type=click.Path())
 @click.option("--print-data-log", "-p", is_flag=True, help="Also print keys and values.")
 @click.option("--records", "deep", is_flag=True, help="Also print a line for each record.")
-@click.option("--metadata", is_flag=True, help="Show values as records of __cluster_metadata.")
+@click.option(
+    "--metadata",
+    "--cluster-metadata-decoder",
+    is_flag=True,
+    help="Show values as records of __cluster_metadata.",
+)
 @click.option("--verify-index-only", is_flag=True, help="Check indexes without printing them.")
 @click.option(
     "--max-bytes",

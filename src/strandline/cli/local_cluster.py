@@ -5,6 +5,9 @@
     DIR/node-1/data                 its log dir
     DIR/node-1/log                  what it says
 
+Nodes 1, 2, … are brokers, on PORT, PORT+1, …. They are the controllers as well, on PORT+1000, …, unless separate ones were asked
+for, which are the nodes 101, 102, … on the same ports.
+
 Always true: `cluster.json` is replaced as a whole, and a directory without it is not ours unless it is empty.
 """
 
@@ -24,20 +27,33 @@ CONTROLLER_PORTS_FROM = 1000
 DEFAULT_DIR = ".strandline"
 STATE_FILE = "cluster.json"
 STATE_VERSION = 1
-ROLES = ["broker", "controller"]
+CONTROLLER_IDS_FROM = 101
+BROKER, CONTROLLER = "broker", "controller"
 
 
 @dataclass
 class LocalNode:
+    """A node has a port for each of its roles."""
+
     node_id: int
-    port: int
-    controller_port: int
+    port: int | None
+    controller_port: int | None
     directory: str
     process: Process | None = None
 
     @property
+    def roles(self) -> list[str]:
+        ports = {BROKER: self.port, CONTROLLER: self.controller_port}
+        return [role for role, port in ports.items() if port is not None]
+
+    @property
+    def ports(self) -> list[int]:
+        return [port for port in (self.port, self.controller_port) if port is not None]
+
+    @property
     def address(self) -> str:
-        return f"{HOST}:{self.port}"
+        """Where clients reach it; where other nodes do, if it is no broker."""
+        return f"{HOST}:{self.ports[0]}"
 
     @property
     def properties_path(self) -> str:
@@ -50,6 +66,10 @@ class LocalNode:
     @property
     def log_path(self) -> str:
         return os.path.join(self.directory, "log")
+
+    @property
+    def log_bytes(self) -> int:
+        return os.path.getsize(self.log_path) if os.path.exists(self.log_path) else 0
 
     @property
     def alive(self) -> bool:
@@ -70,7 +90,7 @@ class LocalNode:
             "node_id": self.node_id,
             "pid": None if self.process is None else self.process.pid,
             "address": self.address,
-            "roles": ROLES,
+            "roles": self.roles,
             "alive": self.alive,
             "data_dir": self.data_dir,
         }
@@ -84,19 +104,41 @@ class LocalCluster:
     nodes_count: int
     config: dict[str, str] = field(default_factory=dict)
     processes: dict[int, Process] = field(default_factory=dict)
+    controllers_count: int = 0
+    """Separate controllers; without any, every node is one."""
 
     @property
     def nodes(self) -> list[LocalNode]:
-        return [
-            LocalNode(
-                node_id=node_id,
-                port=self.port + node_id - 1,
-                controller_port=self.port + CONTROLLER_PORTS_FROM + node_id - 1,
-                directory=os.path.join(self.directory, f"node-{node_id}"),
-                process=self.processes.get(node_id),
-            )
-            for node_id in range(1, self.nodes_count + 1)
+        are_controllers = self.controllers_count == 0
+        brokers = [
+            self._node(1 + index, self.port + index, self._controller_port(index) if are_controllers else None)
+            for index in range(self.nodes_count)
         ]
+        controllers = [
+            self._node(CONTROLLER_IDS_FROM + index, None, self._controller_port(index))
+            for index in range(self.controllers_count)
+        ]
+        return [*brokers, *controllers]
+
+    def _controller_port(self, index: int) -> int:
+        return self.port + CONTROLLER_PORTS_FROM + index
+
+    def _node(self, node_id: int, port: int | None, controller_port: int | None) -> LocalNode:
+        directory = os.path.join(self.directory, f"node-{node_id}")
+        return LocalNode(node_id, port, controller_port, directory, self.processes.get(node_id))
+
+    @property
+    def brokers(self) -> list[LocalNode]:
+        return [node for node in self.nodes if node.port is not None]
+
+    @property
+    def controllers(self) -> list[LocalNode]:
+        return [node for node in self.nodes if node.controller_port is not None]
+
+    @property
+    def stop_order(self) -> tuple[list[LocalNode], list[LocalNode]]:
+        """Brokers leave through their controllers, so those that are nothing else come last."""
+        return self.brokers, [node for node in self.nodes if node.port is None]
 
     @property
     def running(self) -> list[LocalNode]:
@@ -120,24 +162,25 @@ class LocalCluster:
                 file.write("\n".join(lines) + "\n")
 
     def _properties(self, node: LocalNode) -> dict[str, str]:
-        voters = ",".join(f"{voter.node_id}@{HOST}:{voter.controller_port}" for voter in self.nodes)
-        copies, in_sync = min(3, self.nodes_count), min(2, self.nodes_count)
-        # On one node these are Kafka's defaults; written out, every topic's description would repeat them.
-        replication = {"default.replication.factor": str(copies), "min.insync.replicas": str(in_sync)}
-        return {
-            "process.roles": ",".join(ROLES),
-            "node.id": str(node.node_id),
-            "listeners": f"PLAINTEXT://{node.address},CONTROLLER://{HOST}:{node.controller_port}",
+        voters = ",".join(f"{voter.node_id}@{HOST}:{voter.controller_port}" for voter in self.controllers)
+        listeners = {"PLAINTEXT": node.port, "CONTROLLER": node.controller_port}
+        given = [f"{name}://{HOST}:{port}" for name, port in listeners.items() if port is not None]
+        clients = {
             "advertised.listeners": f"PLAINTEXT://{node.address}",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "inter.broker.listener.name": "PLAINTEXT",
+        }
+        return {
+            "process.roles": ",".join(node.roles),
+            "node.id": str(node.node_id),
+            "listeners": ",".join(given),
+            **(clients if node.port is not None else {}),
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "controller.listener.names": "CONTROLLER",
             "controller.quorum.voters": voters,
             "log.dirs": node.data_dir,
-            **(replication if self.nodes_count > 1 else {}),
-            "offsets.topic.replication.factor": str(copies),
-            "transaction.state.log.replication.factor": str(copies),
-            "transaction.state.log.min.isr": str(in_sync),
+            "offsets.topic.replication.factor": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
         } | self.config
 
 
@@ -212,11 +255,11 @@ def lock(directory: str) -> Any:
     return file
 
 
-def new(directory: str, port: int, nodes_count: int, config: dict[str, str]) -> LocalCluster:
+def new(directory: str, port: int, nodes_count: int, controllers_count: int = 0) -> LocalCluster:
     import base64
 
     # Sixteen random bytes in Kafka's notation; a leading dash would look like a flag.
     cluster_id = "-"
     while cluster_id.startswith("-"):
         cluster_id = base64.urlsafe_b64encode(os.urandom(16)).rstrip(b"=").decode()
-    return LocalCluster(os.path.abspath(directory), cluster_id, port, nodes_count, config)
+    return LocalCluster(os.path.abspath(directory), cluster_id, port, nodes_count, controllers_count=controllers_count)

@@ -35,6 +35,9 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "status": Entry("status", "status", "Show the nodes that `up` started."),
         "down": Entry("down", "down", "Stop the nodes that `up` started."),
         "server": Entry("server", "server", "Run one node in the foreground."),
+        "cluster": Entry("cluster_nodes", "cluster", "Show a cluster and its nodes, and forget a broker."),
+        "quorum": Entry("quorum", "quorum", "Show and change the quorum of controllers."),
+        "features": Entry("features", "features", "Show and change the features of a cluster."),
         "doctor": Entry("doctor", "doctor", "Check this machine and a cluster, and say what to do."),
     },
     DATA: {
@@ -42,6 +45,7 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "produce": Entry("produce", "produce", "Write records to a topic."),
         "consume": Entry("consume", "consume", "Read records of a topic."),
         "configs": Entry("configs", "configs", "Show and change the configuration of topics and brokers."),
+        "elect": Entry("elect", "elect", "Give partitions their preferred leader back."),
         "api-versions": Entry("api_versions", "api_versions", "Show which APIs each broker serves."),
     },
     FILES: {
@@ -54,6 +58,10 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "kafka-console-producer": Entry("kafka_console", "console_producer", "As `produce`."),
         "kafka-console-consumer": Entry("kafka_console", "console_consumer", "As `consume`."),
         "kafka-configs": Entry("kafka_configs", "kafka_configs", "As `configs`."),
+        "kafka-metadata-quorum": Entry("kafka_metadata_quorum", "kafka_metadata_quorum", "As `quorum`."),
+        "kafka-features": Entry("kafka_features", "kafka_features", "As `features`."),
+        "kafka-cluster": Entry("kafka_cluster", "kafka_cluster", "As `cluster`."),
+        "kafka-leader-election": Entry("kafka_leader_election", "kafka_leader_election", "As `elect`."),
         "kafka-storage": Entry("storage", "kafka_storage", "As `storage`."),
         "kafka-dump-log": Entry("dump_log", "kafka_dump_log", "As `dump-log`."),
         "kafka-broker-api-versions": Entry("api_versions", "kafka_broker_api_versions", "As `api-versions`."),

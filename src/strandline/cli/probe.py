@@ -1,4 +1,4 @@
-"""Is a broker answering? Asked with two small requests written by hand, so that asking costs no imports.
+"""Is a broker answering, and does a controller lead? Asked with small requests written by hand, so that asking costs no imports.
 
 Always true: an answer is believed only if it comes from the cluster that was expected.
 """
@@ -8,9 +8,11 @@ from __future__ import annotations
 import socket
 import struct
 
-API_VERSIONS, METADATA = 18, 3
+API_VERSIONS, METADATA, DESCRIBE_QUORUM = 18, 3, 55
 METADATA_VERSION = 2
 """The first version that names the cluster."""
+DESCRIBE_QUORUM_VERSION = 0
+METADATA_TOPIC = b"__cluster_metadata"
 FRAME_BYTES_MAX = 1 << 20
 _CLIENT = b"strandline-probe"
 
@@ -31,6 +33,28 @@ def ask(host: str, port: int, timeout_s: float = 1.0) -> Answer | None:
             return _read_metadata(_call(connection, METADATA, METADATA_VERSION, struct.pack(">i", 0)))
     except (OSError, ValueError, struct.error, IndexError):
         return None
+
+
+def leads(host: str, port: int, timeout_s: float = 1.0) -> bool:
+    """Whether the controller that listens there is the active one: only that one describes the quorum."""
+    # One topic with one partition, 0, in the compact notation: lengths are one more than they are, and structs end with no tags.
+    topic = bytes((len(METADATA_TOPIC) + 1,)) + METADATA_TOPIC
+    asked = b"\x02" + topic + b"\x02" + struct.pack(">i", 0) + b"\x00" + b"\x00" + b"\x00"
+    try:
+        with socket.create_connection((host, port), timeout_s) as connection:
+            reply = _call(connection, DESCRIBE_QUORUM, DESCRIBE_QUORUM_VERSION, b"\x00" + asked)
+            return _describes_quorum(reply[1:], topic)
+    except (OSError, ValueError, struct.error, IndexError):
+        return False
+
+
+def _describes_quorum(reply: bytes, topic: bytes) -> bool:
+    """No error at the top, nor for the only partition of the only topic."""
+    (error_code,) = struct.unpack_from(">h", reply)
+    if error_code or reply[2 : 4 + len(topic)] != b"\x02" + topic + b"\x02":
+        return False
+    _index, error_code = struct.unpack_from(">ih", reply, 4 + len(topic))
+    return bool(error_code == 0)
 
 
 def _call(connection: socket.socket, api_key: int, version: int, body: bytes) -> bytes:

@@ -1,10 +1,13 @@
-"""`status`: the nodes that `up` started."""
+"""`status`: the nodes that `up` started, and which of them is the active controller."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from strandline.cli import local_cluster
+from strandline.cli import local_cluster, probe
+from strandline.cli.local_cluster import CONTROLLER, LocalNode
 from strandline.cli.output import example, json_option, print_json, print_table
 
 
@@ -20,9 +23,24 @@ from strandline.cli.output import example, json_option, print_json, print_table
 @json_option
 def status(directory: str, as_json: bool) -> None:
     """Show the nodes that `up` started in DIR."""
-    rows = [node.status() for node in local_cluster.require(directory).nodes]
+    cluster = local_cluster.require(directory)
+    rows = [node.status() | _leadership(node) for node in cluster.nodes]
     if as_json:
         print_json(rows)
         return
     columns = ("node_id", "pid", "address", "roles", "alive", "data_dir")
-    print_table(("node", "pid", "address", "roles", "alive", "data"), [[row[name] for name in columns] for row in rows])
+    print_table(
+        ("node", "pid", "address", "roles", "alive", "data"),
+        [[_roles(row) if name == "roles" else row[name] for name in columns] for row in rows],
+    )
+
+
+def _leadership(node: LocalNode) -> dict[str, bool]:
+    """Whether this is the active controller, of nodes that can be."""
+    if node.controller_port is None:
+        return {}
+    return {"controller": node.alive and probe.leads(local_cluster.HOST, node.controller_port)}
+
+
+def _roles(row: dict[str, Any]) -> list[str]:
+    return [f"{role} (active)" if role == CONTROLLER and row["controller"] else role for role in row["roles"]]

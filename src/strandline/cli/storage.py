@@ -12,6 +12,7 @@ from strandline.cli.output import example, print_json
 
 if TYPE_CHECKING:
     from strandline.config.node import NodeConfig
+    from strandline.metadata.initial_voters import InitialVoter
 
 config_option = click.option(
     "--config", "-c", required=True, type=click.Path(dir_okay=False), metavar="FILE", help="The node's properties file."
@@ -41,6 +42,17 @@ def _both(command: click.Command) -> click.Command:
     return command
 
 
+feature_option = click.option(
+    "--feature", "-f", "features", multiple=True, metavar="NAME=LEVEL", help="A feature and its level; may be repeated."
+)
+release_option = click.option(
+    "--release-version",
+    "-r",
+    metavar="VERSION",
+    help="The release whose features are meant, 3.3-IV3 to 4.3-IV0.  [default: the newest]",
+)
+
+
 @_both
 @click.command(
     "format", epilog=example("strandline storage format --config server.properties --cluster-id MkU3OEVBNTcwNTJENDM2Qg")
@@ -48,9 +60,17 @@ def _both(command: click.Command) -> click.Command:
 @config_option
 @click.option("--cluster-id", "-t", required=True, metavar="ID", help="The cluster's id; the same on all its nodes.")
 @click.option("--ignore-formatted", "-g", is_flag=True, help="Skip log dirs that are formatted instead of failing.")
-@click.option("--standalone", "-s", is_flag=True, help="A quorum of this node alone.")
-@click.option("--no-initial-controllers", "-N", is_flag=True, help="No voters but those of controller.quorum.voters.")
-@click.option("--initial-controllers", "-I", metavar="ID@HOST:PORT:DIRECTORY,…", hidden=True)
+@click.option("--standalone", "-s", is_flag=True, help="A dynamic quorum of this node alone.")
+@click.option("--no-initial-controllers", "-N", is_flag=True, help="This node joins a dynamic quorum later.")
+@click.option(
+    "--initial-controllers",
+    "-I",
+    metavar="ID@HOST:PORT:DIRECTORY,…",
+    help="A dynamic quorum of these controllers; the same on all its nodes.",
+)
+@release_option
+@feature_option
+@click.option("--add-scram", "-S", multiple=True, metavar="CREDENTIAL", help="Not there yet.")
 def format_(
     config: str,
     cluster_id: str,
@@ -58,25 +78,108 @@ def format_(
     standalone: bool,
     no_initial_controllers: bool,
     initial_controllers: str | None,
+    release_version: str | None,
+    features: tuple[str, ...],
+    add_scram: tuple[str, ...],
 ) -> None:
     """Make the log dirs of a properties file usable by its node.
 
-    A controller without controller.quorum.voters needs --standalone.
+    A controller without controller.quorum.voters needs --standalone, --initial-controllers or --no-initial-controllers.
     """
-    import random
-
     from strandline.ids import Uuid
-    from strandline.metadata.records import METADATA_VERSION_4_3
-    from strandline.node.log_dirs import StorageError, cluster_id_of, format_dirs
-    from strandline.node.metadata_log import BOOTSTRAP_FEATURES
-    from strandline.runtime.disk import FileDisk
 
+    if add_scram:
+        raise Refused("--add-scram: SCRAM credentials are not there yet")
+    if standalone + no_initial_controllers + (initial_controllers is not None) > 1:
+        raise click.UsageError("give one of --standalone, --no-initial-controllers and --initial-controllers")
     try:
         Uuid.parse(cluster_id)
     except ValueError as error:
         raise Refused(f"--cluster-id {error}; `strandline storage random-uuid` prints one") from None
     node = _load(config)
-    _check_quorum(node, standalone, no_initial_controllers, initial_controllers)
+    levels = _levels(release_version, features, dynamic_quorum=not node.quorum_voters)
+    voters = _voters(node, standalone, no_initial_controllers, initial_controllers)
+    _format(node, cluster_id, levels, voters, ignore_formatted)
+
+
+def _levels(release: str | None, features: tuple[str, ...], *, dynamic_quorum: bool) -> dict[str, int]:
+    """The features that the cluster begins with."""
+    from strandline.metadata import features as table
+    from strandline.metadata.records import METADATA_VERSION_4_3
+
+    wanted = dict(_name_and_level(text) for text in features)
+    kraft_version = wanted.setdefault(table.KRAFT_VERSION, int(dynamic_quorum))
+    try:
+        if table.METADATA_VERSION not in wanted:
+            level = METADATA_VERSION_4_3 if release is None else table.metadata_version(release)
+        elif release is None:
+            level = wanted[table.METADATA_VERSION]
+        else:
+            raise Refused("Use --release-version instead of --feature metadata.version=X to avoid ambiguity.")
+        levels = table.bootstrap_features(level, wanted)
+    except table.UnknownFeature as error:
+        raise Refused(str(error)) from None
+    if bool(kraft_version) != dynamic_quorum:
+        raise Refused(
+            f"Cannot set kraft.version to {kraft_version}: it is 1 when controller.quorum.voters is empty and one of "
+            "--standalone, --initial-controllers and --no-initial-controllers is given, and 0 otherwise."
+        )
+    return levels
+
+
+def _name_and_level(text: str) -> tuple[str, int]:
+    name, equals, level = (part.strip() for part in text.partition("="))
+    if not equals:
+        raise Refused(f"Can't parse feature=level string {text}: equals sign not found.")
+    try:
+        return name, int(level)
+    except ValueError:
+        raise Refused(f"Can't parse feature=level string {text}: unable to parse {level} as a short.") from None
+
+
+def _voters(node: NodeConfig, standalone: bool, no_initial: bool, initial: str | None) -> list[InitialVoter]:
+    """The voters of a dynamic quorum, as far as they are said here."""
+    import random
+
+    from strandline.ids import Uuid
+    from strandline.metadata.initial_voters import InitialVoter, parse
+
+    if node.quorum_voters and (standalone or initial is not None):
+        raise Refused(
+            "You cannot specify controller.quorum.voters and format the node with --initial-controllers or --standalone. "
+            "If you want to use dynamic quorum, please remove controller.quorum.voters and specify "
+            "controller.quorum.bootstrap.servers instead."
+        )
+    if standalone:
+        if not node.controller:
+            raise Refused("You can only use --standalone on a controller.")
+        listener = next(each for each in node.listeners if each.name == node.controller_listener_names[0])
+        directory_id = Uuid.draw(random.SystemRandom())
+        return [InitialVoter(node.node_id, listener.advertised_host, listener.advertised_port, directory_id)]
+    if initial is not None:
+        try:
+            return parse(initial)
+        except ValueError as error:
+            raise Refused(f"--initial-controllers: {error}") from None
+    if node.controller and not node.quorum_voters and not no_initial:
+        raise Refused(
+            "Because controller.quorum.voters is not set on this controller, you must specify one of the following: "
+            "--standalone, --initial-controllers, or --no-initial-controllers."
+        )
+    return []
+
+
+def _format(
+    node: NodeConfig, cluster_id: str, levels: dict[str, int], voters: list[InitialVoter], ignore_formatted: bool
+) -> None:
+    import random
+
+    from strandline.metadata.features import METADATA_VERSION, METADATA_VERSIONS
+    from strandline.metadata.initial_voters import voters_record
+    from strandline.node.log_dirs import StorageError, cluster_id_of, format_dirs
+    from strandline.runtime.clock import SystemClock
+    from strandline.runtime.disk import FileDisk
+
     disk = FileDisk()
     paths = _log_dirs(node)
     try:
@@ -86,42 +189,88 @@ def format_(
                 f"Log directory {formatted[0]} is already formatted. "
                 "Use --ignore-formatted to ignore this directory and format the others."
             )
-        fresh = format_dirs(disk, paths, cluster_id, node.node_id, random.SystemRandom())
+        fresh = format_dirs(
+            disk,
+            paths,
+            cluster_id,
+            node.node_id,
+            random.SystemRandom(),
+            features=levels,
+            voters=voters_record(voters, node.controller_listener_names[0]) if voters else None,
+            metadata_log_dir=node.metadata_log_dir,
+            timestamp_ms=SystemClock().wall_ms(),
+        )
     except StorageError as error:
         raise Refused(str(error)) from None
     finally:
         disk.close()
     if not fresh:
         click.echo("All of the log directories are already formatted.")
-    version = {METADATA_VERSION_4_3: "4.3-IV0"}[BOOTSTRAP_FEATURES["metadata.version"]]
-    voter = "dynamic metadata voter" if standalone else "metadata"
+        return
+    click.echo(f"Bootstrap metadata: {_bootstrap_text(levels)}")
+    metadata_kind = "metadata directory"
+    if voters:
+        is_voter = node.node_id in {voter.id for voter in voters}
+        metadata_kind = "dynamic metadata voter directory" if is_voter else "dynamic metadata directory"
     for path in fresh:
-        kind = voter if path == node.metadata_log_dir else "data"
-        click.echo(f"Formatting {kind} directory {path} with metadata.version {version}.")
+        kind = metadata_kind if path == node.metadata_log_dir else "data directory"
+        click.echo(f"Formatting {kind} {path} with metadata.version {METADATA_VERSIONS[levels[METADATA_VERSION]]}.")
 
 
-def _check_quorum(node: NodeConfig, standalone: bool, no_initial: bool, initial: str | None) -> None:
-    """Refuse a quorum that would not come about: a node begins as the only voter, with a directory id of its own."""
-    if standalone + no_initial + (initial is not None) > 1:
-        raise click.UsageError("give one of --standalone, --no-initial-controllers and --initial-controllers")
-    if initial is not None:
-        raise Refused(
-            "--initial-controllers: voters with directory ids of your choice are not there yet; --standalone makes a quorum "
-            "of this node alone, controller.quorum.voters a fixed one"
-        )
-    if standalone and not node.controller:
-        raise Refused("--standalone: this node is no controller (process.roles), so it cannot be a quorum")
-    if standalone and node.quorum_voters:
-        raise Refused(
-            "--standalone: controller.quorum.voters names the quorum already; remove one of the two "
-            "(controller.quorum.bootstrap.servers goes with --standalone)"
-        )
-    if node.controller and not node.quorum_voters and not standalone:
-        if no_initial:
-            raise Refused("--no-initial-controllers: a controller cannot join a quorum later yet; use --standalone")
-        raise Refused(
-            "controller.quorum.voters is not set, so who votes has to be said here: --standalone for a quorum of one"
-        )
+def _bootstrap_text(levels: dict[str, int]) -> str:
+    records = ", ".join(
+        f"ApiMessageAndVersion(FeatureLevelRecord(name='{name}', featureLevel={level}) at version 0)"
+        for name, level in levels.items()
+    )
+    level = levels["metadata.version"]
+    return f"BootstrapMetadata(records=[{records}], metadataVersionLevel={level}, source=format command)"
+
+
+@_both
+@click.command("version-mapping", epilog=example("strandline storage version-mapping --release-version 4.2"))
+@release_option
+def version_mapping(release_version: str | None) -> None:
+    """Show the level of each feature that belongs to a release."""
+    from strandline.metadata import features as table
+    from strandline.metadata.records import METADATA_VERSION_4_3
+
+    newest = table.METADATA_VERSIONS[METADATA_VERSION_4_3]
+    try:
+        level = table.metadata_version(release_version or newest)
+    except table.UnknownFeature as error:
+        raise Refused(str(error)) from None
+    click.echo(f"metadata.version={level} ({release_version or newest})")
+    for name in table.SUPPORTED:
+        if name != table.METADATA_VERSION:
+            click.echo(f"{name}={table.default_level(name, level)}")
+
+
+@_both
+@click.command(
+    "feature-dependencies", epilog=example("strandline storage feature-dependencies --feature kraft.version=1")
+)
+@click.option(
+    "--feature", "-f", "features", multiple=True, required=True, metavar="NAME=LEVEL", help="May be repeated."
+)
+def feature_dependencies(features: tuple[str, ...]) -> None:
+    """Show which features a level of a feature needs."""
+    from strandline.metadata import features as table
+
+    for name, level in map(_name_and_level, features):
+        try:
+            needed = table.dependencies(name, level)
+        except table.UnknownFeature as error:
+            raise Refused(str(error)) from None
+        title = _feature_text(name, level)
+        click.echo(f"{title} requires:" if needed else f"{title} has no dependencies.")
+        for other, least in needed.items():
+            click.echo(f"    {_feature_text(other, least)}")
+
+
+def _feature_text(name: str, level: int) -> str:
+    from strandline.metadata.features import METADATA_VERSION, METADATA_VERSIONS
+
+    return f"{name}={level} ({METADATA_VERSIONS[level]})" if name == METADATA_VERSION else f"{name}={level}"
 
 
 @_both

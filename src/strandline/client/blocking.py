@@ -27,22 +27,29 @@ from strandline.client.core.fetched import ConsumerRecord
 from strandline.client.errors import BufferExhausted
 from strandline.client.flow import admin, consumer, producer
 from strandline.client.flow.client import Client as FlowClient
+from strandline.client.flow.controllers import ControllerClient
 from strandline.client.flow.described import (
     ClusterDescription,
     ConfigEntry,
     ConfigResource,
     CreatedTopic,
+    ElectionType,
+    FeaturesDescription,
     LogDir,
     NewTopic,
     ProducerState,
+    QuorumDescription,
+    RaftEndpoint,
     TopicDescription,
     TopicListing,
+    UpgradeType,
 )
 from strandline.client.flow.offsets import OffsetAndTimestamp
 from strandline.client.flow.retry import Answers
 from strandline.client.selecting import Scheduler
 from strandline.config.alter import Alteration
 from strandline.errors import KafkaError
+from strandline.ids import Uuid
 from strandline.records.record import Headers
 
 __all__ = ["Admin", "Client", "ClientConfig", "Consumer", "ConsumerConfig", "Producer", "ProducerConfig"]
@@ -56,9 +63,11 @@ class Client:
         config: ClientConfig | None = None,
         tls: ssl.SSLContext | None = None,
         randomness: random.Random | None = None,
+        controllers: bool = False,
     ) -> None:
+        """`controllers`: the addresses are those of controllers, which are talked to without a broker in between."""
         self.scheduler = Scheduler(tls)
-        self.flow = FlowClient(
+        self.flow = (ControllerClient if controllers else FlowClient)(
             self.scheduler,
             parse_addresses(bootstrap_servers),
             config or ClientConfig(),
@@ -250,3 +259,32 @@ class Admin:
 
     def describe_log_dirs(self, node_ids: Iterable[int]) -> dict[int, list[LogDir]]:
         return self._run(self._flow.describe_log_dirs(node_ids))
+
+    def describe_quorum(self) -> QuorumDescription:
+        return self._run(self._flow.describe_quorum())
+
+    def add_raft_voter(self, voter_id: int, directory_id: Uuid, endpoints: Iterable[RaftEndpoint]) -> None:
+        self._run(self._flow.add_raft_voter(voter_id, directory_id, endpoints))
+
+    def remove_raft_voter(self, voter_id: int, directory_id: Uuid) -> None:
+        self._run(self._flow.remove_raft_voter(voter_id, directory_id))
+
+    def unregister_broker(self, broker_id: int) -> None:
+        self._run(self._flow.unregister_broker(broker_id))
+
+    def describe_features(self, node_id: int | None = None) -> FeaturesDescription:
+        return self._run(self._flow.describe_features(node_id))
+
+    def update_features(
+        self,
+        levels: Mapping[str, int],
+        upgrade_type: UpgradeType = UpgradeType.UPGRADE,
+        *,
+        validate_only: bool = False,
+    ) -> dict[str, KafkaError | None]:
+        return self._run(self._flow.update_features(levels, upgrade_type, validate_only=validate_only))
+
+    def elect_leaders(
+        self, election_type: ElectionType, partitions: Iterable[TopicPartition] | None = None
+    ) -> Answers[None]:
+        return self._run(self._flow.elect_leaders(election_type, partitions))

@@ -13,14 +13,16 @@ from typing import NamedTuple
 from strandline.config.alter import check_topic
 from strandline.config.errors import ConfigError
 from strandline.config.layers import Layers
-from strandline.controller.placement import place
+from strandline.controller.placement import default_directory, place, takes_replicas
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
 from strandline.log.names import CLUSTER_METADATA_TOPIC, collision_key, topic_name_problem
 from strandline.metadata import records as r
-from strandline.metadata.image import TOPIC_RESOURCE, MetadataImage, TopicImage
+from strandline.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION
+from strandline.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage, TopicImage
 
 PARTITIONS_PER_REQUEST_MAX = 10_000
+MIN_ISR = "min.insync.replicas"
 
 
 class NewTopic(NamedTuple):
@@ -112,12 +114,13 @@ def _assigned(image: MetadataImage, wanted: NewTopic) -> list[tuple[int, ...]]:
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions should be a consecutive 0-based integer sequence"
         )
-    return _check_assignments(image, [tuple(wanted.assignments[i]) for i in range(len(wanted.assignments))])
+    return check_assignments(image, [tuple(wanted.assignments[i]) for i in range(len(wanted.assignments))])
 
 
-def _check_assignments(
+def check_assignments(
     image: MetadataImage, assignments: list[tuple[int, ...]], replication_factor: int | None = None
 ) -> list[tuple[int, ...]]:
+    """The assignments, if they are ones that can be: INVALID_REPLICA_ASSIGNMENT if not."""
     for replicas in assignments:
         if not replicas:
             raise KafkaError(
@@ -133,6 +136,11 @@ def _check_assignments(
                 raise KafkaError(
                     ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                     f"The manual partition assignment includes broker {broker_id}, but no such broker is registered.",
+                )
+            if not takes_replicas(image.brokers[broker_id]):
+                raise KafkaError(
+                    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                    f"The manual partition assignment includes broker {broker_id}, whose log dirs are all cordoned.",
                 )
         if len(replicas) != (replication_factor or len(assignments[0])):
             raise KafkaError(
@@ -158,18 +166,8 @@ def _partition(image: MetadataImage, topic_id: Uuid, index: int, replicas: tuple
         leader=isr[0],
         leader_epoch=0,
         partition_epoch=0,
-        directories=tuple(_directory(image, broker_id) for broker_id in replicas),
+        directories=tuple(default_directory(image, broker_id) for broker_id in replicas),
     )
-
-
-def _directory(image: MetadataImage, broker_id: int) -> Uuid:
-    """The replica's log dir: known where the broker has only one, else left to the broker."""
-    dirs = image.brokers[broker_id].log_dirs
-    return dirs[0] if len(dirs) == 1 else UNASSIGNED_DIRECTORY
-
-
-UNASSIGNED_DIRECTORY = Uuid(bytes(15) + b"\1")
-"""Kafka's DirectoryId.UNASSIGNED: the broker will choose and tell."""
 
 
 def delete(image: MetadataImage, topic: TopicImage | None, *, enabled: bool) -> list[r.MetadataRecord]:
@@ -199,7 +197,9 @@ def add_partitions(
     added = count - present
     if added > PARTITIONS_PER_REQUEST_MAX:
         raise KafkaError(ErrorCode.POLICY_VIOLATION, f"Excessively large number of partitions per request: {added}.")
-    factor = len(topic.partitions[0].replicas)
+    # A partition that is being reassigned has those that go and those that come at once; it will have the latter.
+    pattern = topic.partitions[0]
+    factor = len(pattern.replicas) - len(pattern.removing_replicas)
     if assignments is None:
         replicas = place(image.brokers.values(), added, factor, randomness, first=present)
     else:
@@ -208,5 +208,39 @@ def add_partitions(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"Attempted to add {added} additional partition(s), but only {len(assignments)} assignment(s) were specified.",
             )
-        replicas = _check_assignments(image, [tuple(chosen) for chosen in assignments], factor)
+        replicas = check_assignments(image, [tuple(chosen) for chosen in assignments], factor)
     return [_partition(image, topic.topic_id, present + i, chosen) for i, chosen in enumerate(replicas)]
+
+
+def min_isr_changed(image: MetadataImage, changes: Sequence[r.MetadataRecord]) -> list[r.MetadataRecord]:
+    """What must follow these changes of configuration: who is eligible to lead was found by the old min.insync.replicas.
+
+    While ELR is on there is one min.insync.replicas for all brokers, which can't be taken away: INVALID_CONFIG.
+    """
+    if not image.features.get(ELIGIBLE_LEADER_REPLICAS_VERSION):
+        return []
+    records: list[r.MetadataRecord] = []
+    for change in changes:
+        if not isinstance(change, r.ConfigRecord) or change.name != MIN_ISR:
+            continue
+        if change.resource_type == BROKER_RESOURCE and (change.resource_name or change.value is None):
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG,
+                f"{MIN_ISR} can't be altered for one broker, nor removed for all, while ELR is enabled.",
+            )
+        name = change.resource_name if change.resource_type == TOPIC_RESOURCE else ""
+        records.append(r.ClearElrRecord(topic_name=name))
+        concerned = [image.topics[name]] if name else image.topics.values()
+        # Where nobody leads nothing was committed by the new rule yet: those that were eligible still hold everything.
+        records += [
+            r.PartitionChangeRecord(
+                topic_id=topic.topic_id,
+                partition_id=index,
+                eligible_leader_replicas=partition.elr,
+                last_known_elr=partition.last_known_elr,
+            )
+            for topic in concerned
+            for index, partition in enumerate(topic.partitions)
+            if not partition.isr and (partition.elr or partition.last_known_elr)
+        ]
+    return records

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from functools import cache
 
+from strandline.metadata import partition_codec
+from strandline.metadata.partition_codec import FRAME_VERSION
 from strandline.metadata.records import BY_KEY, MetadataRecord
 from strandline.wire.codec import Buffer, Codec
 from strandline.wire.declared import struct_of
 from strandline.wire.errors import MalformedRequest
 from strandline.wire.primitives import encode_unsigned_varint, read_unsigned_varint
-
-FRAME_VERSION = 1
 
 
 class MalformedRecord(MalformedRequest):
@@ -22,13 +22,19 @@ class MalformedRecord(MalformedRequest):
 
 
 def encode(record: MetadataRecord, version: int) -> bytes:
+    written = partition_codec.encode(record, version)
+    if written is not None:
+        return written
     codec, frame = _codec(record.KEY, version)
     return frame + codec.encode(record)
 
 
 def decode(value: Buffer) -> tuple[MetadataRecord, int]:
     """The record, and the version in which it was written."""
-    data = bytes(value)
+    data = value if type(value) is bytes else bytes(value)
+    found = partition_codec.decode(data)
+    if found is not None:
+        return found
     try:
         frame_version, position = read_unsigned_varint(data, 0)
         if frame_version != FRAME_VERSION:

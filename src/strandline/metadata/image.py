@@ -75,6 +75,9 @@ class BrokerImage:
     in_controlled_shutdown: bool = False
     log_dirs: tuple[Uuid, ...] = ()
     features: tuple[tuple[str, int, int], ...] = ()
+    """Name, lowest and highest level of each feature that it supports."""
+    cordoned_log_dirs: tuple[Uuid, ...] = ()
+    """Those of its log dirs that get no new partitions."""
 
     @property
     def active(self) -> bool:

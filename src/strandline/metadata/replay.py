@@ -13,6 +13,7 @@ from typing import Any
 from strandline.ids import Uuid
 from strandline.metadata import records as r
 from strandline.metadata.image import TOPIC_RESOURCE, BrokerImage, Endpoint, MetadataImage, PartitionImage, TopicImage
+from strandline.metadata.sharing import tuples, unfrozen
 
 _FENCE, _UNFENCE, _BEGIN_CONTROLLED_SHUTDOWN = 1, -1, 1
 
@@ -75,13 +76,13 @@ def replay(image: MetadataImage, records: Iterable[r.MetadataRecord], end_offset
 
 def _apply(draft: _Draft, record: r.MetadataRecord) -> None:
     match record:
-        case r.TopicRecord():
-            draft.put_topic(TopicImage(record.name, record.topic_id))
         case r.PartitionRecord():
             _put_partition(draft.partitions(record.topic_id), record.partition_id, _from_record(record))
         case r.PartitionChangeRecord():
             partitions = draft.partitions(record.topic_id)
             partitions[record.partition_id] = _changed(partitions[record.partition_id], record)
+        case r.TopicRecord():
+            draft.put_topic(TopicImage(record.name, record.topic_id))
         case r.RemoveTopicRecord():
             topic = draft.remove_topic(record.topic_id)
             draft.section("configs").pop((TOPIC_RESOURCE, topic.name), None)
@@ -111,36 +112,49 @@ def _apply(draft: _Draft, record: r.MetadataRecord) -> None:
             _keep(draft, record)
 
 
+_Partition = unfrozen(PartitionImage)
+
+
 def _from_record(record: r.PartitionRecord) -> PartitionImage:
-    return PartitionImage(
-        replicas=record.replicas,
-        isr=record.isr,
-        leader=record.leader,
-        leader_epoch=record.leader_epoch,
-        partition_epoch=record.partition_epoch,
-        removing_replicas=record.removing_replicas,
-        adding_replicas=record.adding_replicas,
-        directories=record.directories,
-        leader_recovery_state=record.leader_recovery_state,
-        elr=record.eligible_leader_replicas or (),
-        last_known_elr=record.last_known_elr or (),
-    )
+    partition = object.__new__(_Partition)
+    partition.replicas = tuples[record.replicas]
+    partition.isr = tuples[record.isr]
+    partition.leader = record.leader
+    partition.leader_epoch = record.leader_epoch
+    partition.partition_epoch = record.partition_epoch
+    partition.removing_replicas = record.removing_replicas
+    partition.adding_replicas = record.adding_replicas
+    partition.directories = tuples[record.directories]
+    partition.leader_recovery_state = record.leader_recovery_state
+    partition.elr = record.eligible_leader_replicas or ()
+    partition.last_known_elr = record.last_known_elr or ()
+    partition.__class__ = PartitionImage
+    return partition  # type: ignore[no-any-return]
 
 
 def _changed(before: PartitionImage, change: r.PartitionChangeRecord) -> PartitionImage:
     """The partition after a change: the partition epoch rises always, the leader epoch when a leader is named."""
-    updates: dict[str, Any] = {"partition_epoch": before.partition_epoch + 1}
-    for field in ("isr", "replicas", "removing_replicas", "adding_replicas", "directories", "last_known_elr"):
-        if (value := getattr(change, field)) is not None:
-            updates[field] = value
-    if change.eligible_leader_replicas is not None:
-        updates["elr"] = change.eligible_leader_replicas
-    if change.leader_recovery_state >= 0:
-        updates["leader_recovery_state"] = change.leader_recovery_state
-    if change.leader != r.NO_LEADER_CHANGE:
-        updates["leader"] = change.leader
-        updates["leader_epoch"] = before.leader_epoch + 1
-    return replace(before, **updates)
+    after = object.__new__(_Partition)
+    after.replicas = before.replicas if change.replicas is None else tuples[change.replicas]
+    after.isr = before.isr if change.isr is None else tuples[change.isr]
+    after.removing_replicas = _or(change.removing_replicas, before.removing_replicas)
+    after.adding_replicas = _or(change.adding_replicas, before.adding_replicas)
+    after.directories = before.directories if change.directories is None else tuples[change.directories]
+    after.elr = _or(change.eligible_leader_replicas, before.elr)
+    after.last_known_elr = _or(change.last_known_elr, before.last_known_elr)
+    recovery = change.leader_recovery_state
+    after.leader_recovery_state = recovery if recovery >= 0 else before.leader_recovery_state
+    if change.leader == r.NO_LEADER_CHANGE:
+        after.leader, after.leader_epoch = before.leader, before.leader_epoch
+    else:
+        after.leader, after.leader_epoch = change.leader, before.leader_epoch + 1
+    after.partition_epoch = before.partition_epoch + 1
+    after.__class__ = PartitionImage
+    return after  # type: ignore[no-any-return]
+
+
+def _or(new: tuple[int, ...] | None, old: tuple[int, ...]) -> tuple[int, ...]:
+    return old if new is None else new
 
 
 def _put_partition(partitions: list[PartitionImage], index: int, partition: PartitionImage) -> None:
@@ -174,6 +188,7 @@ def _registered(record: r.RegisterBrokerRecord) -> BrokerImage:
         fenced=record.fenced,
         in_controlled_shutdown=record.in_controlled_shutdown,
         log_dirs=record.log_dirs,
+        cordoned_log_dirs=record.cordoned_log_dirs or (),
         features=tuple((f.name, f.min_supported_version, f.max_supported_version) for f in record.features),
     )
 
@@ -186,6 +201,8 @@ def _registration_changed(broker: BrokerImage, record: r.BrokerRegistrationChang
         updates["in_controlled_shutdown"] = True
     if record.log_dirs:
         updates["log_dirs"] = record.log_dirs
+    if record.cordoned_log_dirs is not None:
+        updates["cordoned_log_dirs"] = record.cordoned_log_dirs
     return replace(broker, **updates)
 
 

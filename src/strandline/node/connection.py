@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol, cast
 
 from strandline.api.context import Broker, RequestContext
 from strandline.api.reply import Later
-from strandline.api.table import API_VERSIONS, APIS, Api, unsupported_version
+from strandline.api.table import API_VERSIONS, BROKER_APIS, CONTROLLER_APIS, Api, unsupported_version
 from strandline.node.frame_buffer import FrameBuffer
 from strandline.node.read_budget import ReadBudget
 from strandline.ports import Buffer
@@ -90,6 +90,8 @@ class Connection(asyncio.BufferedProtocol):
         self._waits_for_room = False
         self._broker = broker
         self._listener = listener
+        self._apis = CONTROLLER_APIS if listener in broker.config.controller_listener_names else BROKER_APIS
+        self._id = next(broker.connection_ids)
         self._frame_bytes_max = broker.config.socket_request_max_bytes
         self._incoming = FrameBuffer()
         self._slots: deque[_Slot] = deque()
@@ -123,6 +125,7 @@ class Connection(asyncio.BufferedProtocol):
         self._budget.give_back(self, self._incoming.grown_bytes)
         self._owner.closed(self)
         self._forget_requests()
+        self._broker.on_connection_closed(self._id)
 
     def _forget_requests(self) -> None:
         """Nobody will get the replies: stop what waits for them."""
@@ -277,7 +280,7 @@ class Connection(asyncio.BufferedProtocol):
     def _new_kind(self, frame: memoryview) -> _Kind | None:
         """Look closely at a header; None if we do not serve such a request."""
         header = read_request_header(frame)
-        api = APIS.get(header.api_key)
+        api = self._apis.get(header.api_key)
         if api is None:
             self._owner.refused(self, f"unknown API key {header.api_key}")
             return None
@@ -302,6 +305,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._listener,
                 self.peer,
                 self._loop,
+                self._id,
             ),
             has_flexible_response_header(header.api_key, header.api_version),
         )

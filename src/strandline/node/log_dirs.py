@@ -10,15 +10,27 @@ import json
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from strandline.ids import Uuid
-from strandline.log import checkpoints
+from strandline.log import checkpoints, names
 from strandline.log.checkpoints import TopicPartition
 from strandline.log.errors import CorruptLog
+from strandline.metadata import snapshot
+from strandline.metadata.features import (
+    SUPPORTED,
+    UnknownFeature,
+    bootstrap_features,
+    bootstrap_records,
+    check_supported,
+)
+from strandline.metadata.records import METADATA_VERSION_MIN, FeatureLevelRecord, MetadataRecord
+from strandline.node.quorum.snapshots import BOOTSTRAP, name_of
 from strandline.ports import Disk
 
 META_PROPERTIES = "meta.properties"
 LOCK_FILE = ".lock"
+BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 META_VERSION = "1"
 
 
@@ -38,9 +50,23 @@ class LogDir:
 
 
 def format_dirs(
-    disk: Disk, paths: Sequence[str], cluster_id: str, node_id: int, randomness: random.Random
+    disk: Disk,
+    paths: Sequence[str],
+    cluster_id: str,
+    node_id: int,
+    randomness: random.Random,
+    *,
+    features: Mapping[str, int] | None = None,
+    voters: Any | None = None,
+    metadata_log_dir: str | None = None,
+    timestamp_ms: int = 0,
 ) -> list[str]:
-    """Make these the log dirs of a node; the ones that were not yet. Blocks."""
+    """Make these the log dirs of a node; the ones that were not yet. Blocks.
+
+    Each gets the records that a new cluster begins with: `features`, or what is usual now. With `voters`, a VotersRecord, the
+    quorum is dynamic: they are left beside the metadata log, whose directory gets the id that they give this node's.
+    """
+    bootstrap = bootstrap_records(bootstrap_features() if features is None else features)
     formatted = []
     for path in paths:
         if disk.exists(f"{path}/{META_PROPERTIES}"):
@@ -52,15 +78,63 @@ def format_dirs(
                 )
             continue
         _make_dir(disk, path)
+        disk.write_file(f"{path}/{BOOTSTRAP_CHECKPOINT}", _bootstrap(bootstrap, timestamp_ms))
+        directory_id = Uuid.draw(randomness)
+        if voters is not None and path == (metadata_log_dir or paths[0]):
+            _write_voters(disk, path, voters, timestamp_ms)
+            directory_id = next(
+                (voter.voter_directory_id for voter in voters.voters if voter.voter_id == node_id), directory_id
+            )
         lines = [
             f"node.id={node_id}",
-            f"directory.id={Uuid.draw(randomness)}",
+            f"directory.id={directory_id}",
             f"version={META_VERSION}",
             f"cluster.id={cluster_id}",
         ]
+        # Last: with this file a directory counts as formatted.
         disk.write_file(f"{path}/{META_PROPERTIES}", "\n".join(["#", *lines, ""]).encode())
         formatted.append(path)
     return formatted
+
+
+def _bootstrap(records: Sequence[MetadataRecord], timestamp_ms: int) -> bytes:
+    written = snapshot.write_records(
+        records, METADATA_VERSION_MIN, (0, 0), timestamp_ms=timestamp_ms, last_contained_timestamp=0
+    )
+    return b"".join(written)
+
+
+def _write_voters(disk: Disk, path: str, voters: Any, timestamp_ms: int) -> None:
+    """The snapshot before the first record: it says who votes, and nothing else."""
+    directory = f"{path}/{names.partition_dir(names.CLUSTER_METADATA_TOPIC, 0)}"
+    _make_dir(disk, directory)
+    content = snapshot.write_records(
+        [], METADATA_VERSION_MIN, BOOTSTRAP, kraft_version=1, voters=voters, timestamp_ms=timestamp_ms
+    )
+    disk.write_file(f"{directory}/{name_of(BOOTSTRAP)}", b"".join(content))
+
+
+def read_bootstrap(disk: Disk, metadata_log_dir: str) -> list[MetadataRecord]:
+    """The records with which the log of a new cluster begins. Blocks.
+
+    Of a directory that Kafka formatted, features that we do not serve are left out: the cluster has not begun, so it begins
+    without them.
+    """
+    path = f"{metadata_log_dir}/{BOOTSTRAP_CHECKPOINT}"
+    if not disk.exists(path):
+        return [*bootstrap_records(bootstrap_features())]
+    try:
+        found = snapshot.read(disk.read_file(path))
+    except snapshot.CorruptSnapshot as error:
+        raise StorageError(f"{path} is damaged ({error}); remove it to begin with the usual features") from None
+    records = [each for each in found.records if not isinstance(each, FeatureLevelRecord) or each.name in SUPPORTED]
+    for record in records:
+        if isinstance(record, FeatureLevelRecord):
+            try:
+                check_supported(record.name, record.feature_level)
+            except UnknownFeature as error:
+                raise StorageError(f"{path} was written for another release: {error}") from None
+    return records
 
 
 def _make_dir(disk: Disk, path: str) -> None:
@@ -102,10 +176,19 @@ def open_dirs(disk: Disk, paths: Sequence[str], node_id: int) -> tuple[str, list
         except BlockingIOError:
             raise StorageError(f"{path} is in use by another process; stop that one first") from None
         cluster_ids[meta.get("cluster.id", "")] = path
-        opened.append(_open(disk, path, Uuid.parse(meta["directory.id"])))
+        opened.append(_open(disk, path, _directory_id(path, meta)))
     if len(cluster_ids) != 1:
         raise StorageError(f"the log dirs belong to different clusters: {cluster_ids}")
+    if len({directory.directory_id for directory in opened}) != len(opened):
+        raise StorageError(f"two of the log dirs have the same directory.id, so one is a copy: {', '.join(paths)}")
     return next(iter(cluster_ids)), opened
+
+
+def _directory_id(path: str, meta: Mapping[str, str]) -> Uuid:
+    try:
+        return Uuid.parse(meta.get("directory.id", ""))
+    except ValueError as error:
+        raise StorageError(f"{path}/{META_PROPERTIES} has no directory.id that can be used: {error}") from None
 
 
 def _open(disk: Disk, path: str, directory_id: Uuid) -> LogDir:

@@ -1,7 +1,10 @@
 """One node: its parts, how it starts, how it stops.
 
-Always true: clients are let in only when the metadata is loaded, every local log is open and the broker is registered and
-unfenced; a failed metadata log ends the node, because nothing it says afterwards could be trusted.
+A node is a broker, a controller, or both (`process.roles`). Either way it follows the metadata log; a controller that votes
+helps to write it.
+
+Always true: a failed metadata log ends the node, because nothing it says afterwards could be trusted; a node that stops hands
+over what it leads before it leaves: its partitions first, then the quorum.
 """
 
 from __future__ import annotations
@@ -9,28 +12,37 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Coroutine
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from strandline.api.api_versions import SUPPORTED_FEATURES
 from strandline.api.context import Broker
+from strandline.api.error_reply import tells
 from strandline.api.fetch_sessions import FetchSessions
 from strandline.api.topic_bytes import TopicBytes
-from strandline.config.errors import ConfigError
 from strandline.config.node import NodeConfig
-from strandline.controller import producer_ids
-from strandline.controller.brokers import Registration, register_alone
+from strandline.controller.liveness import Liveness
+from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
-from strandline.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, Endpoint, MetadataImage
+from strandline.metadata.features import SUPPORTED
+from strandline.metadata.image import Endpoint, MetadataImage
+from strandline.node.broker_lifecycle import BrokerFacts, BrokerLifecycle, previous_broker_epoch
+from strandline.node.broker_server import BrokerServer
+from strandline.node.controller_channel import ControllerChannel
+from strandline.node.controller_registration import keep_registered
+from strandline.node.controller_server import ControllerServer
+from strandline.node.image_watch import ImageWatch
 from strandline.node.listener import Listener
-from strandline.node.log_dirs import open_dirs
-from strandline.node.maintenance import Maintenance
-from strandline.node.metadata_log import MetadataLog, describe, metadata_dir
+from strandline.node.log_dirs import LogDir, mark_clean, open_dirs, read_bootstrap
+from strandline.node.peers import Peers
+from strandline.node.producer_ids import ProducerIds
+from strandline.node.quorum.quorum import Quorum
 from strandline.node.read_budget import ReadBudget
 from strandline.node.replicas import Logger, Replicas, directory_ids
 from strandline.ports import Clock, Disk
+from strandline.raft.messages import Address
 
 SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+NO_EPOCH = -1
 
 
 class NodeFailed(Exception):
@@ -46,128 +58,207 @@ class Node:
         self._logger = logger.bind(node=config.node_id)
         self._tasks: list[asyncio.Task[None]] = []
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._producer_ids = iter(range(0))
-        self._producer_id_block = asyncio.Lock()
-        self.broker_epoch = -1
+        self._incarnation_id = Uuid.draw(randomness)
+        self._liveness = Liveness(config.broker_session_timeout_ms / 1000)
+        self._watch = ImageWatch(lambda: self.quorum.committed)
+        self._peers = Peers(config, clock, randomness, self._logger, self._peer_closed, self._liveness.peer_reached)
+        self._channel = ControllerChannel(self._peers, self._leader, config, randomness, self._logger)
+        self._log_dirs: list[LogDir] = []
         self.listeners: list[Listener] = []
-        self.metadata: MetadataLog
-        self.replicas: Replicas
+        self.quorum: Quorum
         self.broker: Broker
+        self.broker_server: BrokerServer | None = None
+        self.controller_server: ControllerServer | None = None
+        self._lifecycle: BrokerLifecycle | None = None
+        self._producer_ids: ProducerIds | None = None
+
+    @property
+    def replicas(self) -> Replicas:
+        assert self.broker_server is not None, "a node that is no broker hosts no replicas"
+        return self.broker_server.replicas
 
     # Starting
 
     async def start(self) -> None:
-        _check_alone(self.config)
+        """Returns when the node does what it is for: a broker serves clients, a controller takes part in the quorum."""
         paths = list(dict.fromkeys((*self.config.log_dirs, self.config.metadata_log_dir)))
-        cluster_id, log_dirs = await self._disk.offload(lambda: open_dirs(self._disk, paths, self.config.node_id))
-        metadata_log_dir = next(log_dir for log_dir in log_dirs if log_dir.path == self.config.metadata_log_dir)
-        self.metadata = MetadataLog(
-            self._disk, metadata_dir(metadata_log_dir.path), self.config.node_id, self._clock, self._fail
+        previous_epoch = await self._disk.offload(lambda: previous_broker_epoch(self._disk, self.config.log_dirs))
+        cluster_id, self._log_dirs = await self._disk.offload(lambda: open_dirs(self._disk, paths, self.config.node_id))
+        if self.config.broker:
+            self.broker_server = self._make_broker_server()
+        self.broker = self._context(cluster_id)
+        budget = ReadBudget(self.config.queued_max_request_bytes)
+        self.listeners = [Listener(listener, self.broker, self._logger, budget) for listener in self.config.listeners]
+        for listener in self.listeners:
+            await listener.bind()
+        await self._join_quorum(cluster_id)
+        if self.broker_server is not None:
+            await self._join_cluster(self.broker_server, cluster_id, previous_epoch)
+        image = self.quorum.committed
+        self._logger.info(
+            "started",
+            cluster_id=cluster_id,
+            clean=all(log_dir.clean for log_dir in self._log_dirs),
+            topics=len(image.topics),
+            partitions=sum(len(topic.partitions) for topic in image.topics.values()),
+            metadata_offset=image.end_offset,
         )
-        topic_config = replace(
-            self.config.topic_defaults,
-            segment_bytes=self.config.metadata_log_segment_bytes,
-            segment_ms=self.config.metadata_log_segment_ms,
-            flush_messages=1,
-        )
-        await self.metadata.open(topic_config, clean=metadata_log_dir.clean)
-        if self.metadata.truncated_bytes:
-            self._logger.warning(
-                "metadata log cut at its first bad batch", truncated_bytes=self.metadata.truncated_bytes
-            )
-        data_dirs = [log_dir for log_dir in log_dirs if log_dir.path in self.config.log_dirs]
-        self.replicas = Replicas(
+
+    def _make_broker_server(self) -> BrokerServer:
+        return BrokerServer(
             self.config,
             self._disk,
             self._clock,
             self._randomness,
             self._logger,
-            data_dirs,
+            [log_dir for log_dir in self._log_dirs if log_dir.path in self.config.log_dirs],
+            self._watch,
             self._fail,
             self._ended,
         )
-        self.broker = self._make_broker(cluster_id)
-        image = self.metadata.committed
-        await self._disk.offload(lambda: self.replicas.find(image))
-        await self._apply(image)
-        self._spawn(self.metadata.run(self._apply))
-        budget = ReadBudget(self.config.queued_max_request_bytes)
-        self.listeners = [Listener(listener, self.broker, self._logger, budget) for listener in self.config.listeners]
-        for listener in self.listeners:
-            await listener.bind()
-        await self._register()
-        for listener in self.listeners:
-            await listener.serve()
-            self._spawn(listener.close_idle())
-        for job in Maintenance(self.replicas, self._clock, self._logger).jobs():
-            self._spawn(job)
-        self._logger.info(
-            "started",
-            cluster_id=cluster_id,
-            clean=all(log_dir.clean for log_dir in log_dirs),
-            **describe(self.metadata.committed),
-        )
 
-    def _make_broker(self, cluster_id: str) -> Broker:
-        slots = self.config.max_incremental_fetch_session_cache_slots
+    async def _join_quorum(self, cluster_id: str) -> None:
+        """Follow the metadata log from here on, and take part in its quorum if this is a controller."""
+        metadata_dir = next(log_dir for log_dir in self._log_dirs if log_dir.path == self.config.metadata_log_dir)
+        self.quorum = self.broker.quorum = Quorum(
+            self.config,
+            self._disk,
+            self._clock,
+            self._randomness,
+            self._logger,
+            self._peers,
+            cluster_id=cluster_id,
+            directory_id=metadata_dir.directory_id,
+            clean=metadata_dir.clean,
+            on_failed=self._fail,
+            endpoints={e.listener: Address(e.host, e.port) for e in self._endpoints(controller=True)},
+        )
+        self.quorum.on_leader_changed = self._leader_changed
+        if self.config.controller:
+            bootstrap = await self._disk.offload(lambda: read_bootstrap(self._disk, metadata_dir.path))
+            self.controller_server = ControllerServer(
+                self.config, self.quorum, self._liveness, self._clock, self._logger, bootstrap
+            )
+            self.quorum.on_active = self.controller_server.on_active
+            self.quorum.on_inactive = self.controller_server.on_inactive
+            self.broker.on_connection_closed = self.controller_server.connection_closed
+        await self.quorum.open()
+        self._spawn(self.quorum.run(self._apply))
+        await self._serve(controller=True)
+        if self.controller_server is not None:
+            for job in self.controller_server.jobs():
+                self._spawn(job)
+            self._spawn(
+                keep_registered(
+                    self.config.node_id,
+                    self._incarnation_id,
+                    self._endpoints(controller=True),
+                    self._watch,
+                    self._channel,
+                    self._logger,
+                )
+            )
+
+    async def _join_cluster(self, server: BrokerServer, cluster_id: str, previous_epoch: int) -> None:
+        """Register as a broker, open the logs, be unfenced, and let clients in."""
+        facts = BrokerFacts(
+            cluster_id,
+            self._incarnation_id,
+            self._endpoints(controller=False),
+            SUPPORTED,
+            directory_ids(server.replicas.log_dirs),
+            previous_epoch,
+        )
+        self._lifecycle = lifecycle = BrokerLifecycle(self.config, self._channel, facts, self._logger, self._fail)
+        self._producer_ids = ProducerIds(
+            self._channel, self.config.node_id, lambda: lifecycle.broker_epoch, self._logger
+        )
+        await server.start(lifecycle, lambda: self.quorum.committed)
+        await self._serve(controller=False)
+        for job in server.jobs():
+            self._spawn(job)
+
+    async def _serve(self, *, controller: bool) -> None:
+        for listener in self.listeners:
+            if listener.config.controller == controller:
+                await listener.serve()
+                self._spawn(listener.close_idle())
+
+    def _endpoints(self, *, controller: bool) -> list[Endpoint]:
+        """Where others find this node."""
+        return [
+            Endpoint(
+                listener.config.name,
+                listener.config.advertised_host,
+                listener.config.advertised_port or listener.port,
+                SECURITY_PROTOCOLS[listener.config.protocol],
+            )
+            for listener in self.listeners
+            if listener.config.controller == controller
+        ]
+
+    def _context(self, cluster_id: str) -> Broker:
+        server = self.broker_server
         return Broker(
             config=self.config,
             cluster_id=cluster_id,
             disk=self._disk,
             clock=self._clock,
             randomness=self._randomness,
-            fetch_sessions=FetchSessions(slots, self._randomness),
+            fetch_sessions=FetchSessions(self.config.max_incremental_fetch_session_cache_slots, self._randomness),
             topic_bytes=TopicBytes(),
-            image=lambda: self.metadata.committed,
-            decide=self.metadata.decide,
-            partitions=self.replicas.partitions,
-            partitions_by_id=self.replicas.partitions_by_id,
-            log_dirs=lambda: {log_dir.path: log_dir.online for log_dir in self.replicas.log_dirs},
-            on_storage_error=self.replicas.storage_error,
+            image=lambda: self.quorum.committed,
+            decide=lambda decision: self.quorum.decide(decision),
+            partitions={} if server is None else server.replicas.partitions,
+            partitions_by_id={} if server is None else server.replicas.partitions_by_id,
+            log_dirs=lambda: {} if server is None else {d.path: d.online for d in server.replicas.log_dirs},
+            on_storage_error=lambda partition, error: self.replicas.storage_error(partition, error),
             allocate_producer_id=self._allocate_producer_id,
+            quorum=None,  # type: ignore[arg-type]  # it is opened next, before anybody is let in
+            liveness=self._liveness,
+            ask_controller=self._ask_controller,
+            forward=self._channel.forward,
+            image_until=self._watch.until,
         )
 
-    async def _register(self) -> None:
-        """Tell the cluster who and where we are; with one node, that is all it takes to be unfenced."""
-        wanted = Registration(
-            self.config.node_id,
-            Uuid.draw(self._randomness),
-            [
-                Endpoint(
-                    listener.config.name,
-                    listener.config.advertised_host,
-                    listener.config.advertised_port or listener.port,
-                    SECURITY_PROTOCOLS[listener.config.protocol],
-                )
-                for listener in self.listeners
-                if not listener.config.controller
-            ],
-            SUPPORTED_FEATURES,
-            directory_ids(self.replicas.log_dirs),
-            self.config.broker_rack,
-        )
-        self.broker_epoch = await self.metadata.decide(lambda image: register_alone(image, wanted))
+    # What the parts tell each other
 
     async def _apply(self, image: MetadataImage) -> None:
         """Do what a newly committed image asks of this node."""
-        defaults = image.config(BROKER_RESOURCE, CLUSTER_DEFAULT)
-        own = image.config(BROKER_RESOURCE, str(self.config.node_id))
-        if (defaults, own) != (self.config.layers.dynamic_default, self.config.layers.dynamic_broker):
-            self.config = self.config.with_dynamic(defaults, own)
-            self.replicas.use_config(self.config)
-            self.broker.config = self.config
-        await self.replicas.apply(image)
+        if self.broker_server is not None:
+            await self.broker_server.apply(image)
+            self.config = self.broker.config = self._peers.config = self.broker_server.config
+        if self.controller_server is not None:
+            self.controller_server.applied(image)
+        if self._lifecycle is not None:
+            self._lifecycle.metadata_applied(image.end_offset - 1)
+        self._watch.changed()
+
+    def _leader(self) -> tuple[int, int, Address | None]:
+        epoch, leader_id = self.quorum.leader
+        return epoch, leader_id, self.quorum.leader_address()
+
+    def _leader_changed(self) -> None:
+        self._channel.leader_changed()
+        if self._lifecycle is not None:
+            self._lifecycle.controller_news()
+
+    def _peer_closed(self, node_id: int, purpose: str) -> None:
+        """A connection that this node had opened to another one closed: that is news (design 5)."""
+        self.quorum.disconnected(node_id)
+        if self.controller_server is not None:
+            self.controller_server.peer_closed(node_id)
+        if self._lifecycle is not None and node_id == self.quorum.leader[1]:
+            self._lifecycle.controller_news()
+
+    async def _ask_controller(self, api_key: int, message: Any) -> Any:
+        timeout_s = self.config.request_timeout_ms / 1000
+        return await self._channel.ask(api_key, message, timeout_s, retry=True, error_of=_not_controller)
 
     async def _allocate_producer_id(self) -> int:
-        async with self._producer_id_block:
-            producer_id = next(self._producer_ids, None)
-            if producer_id is None:
-                block = await self.metadata.decide(
-                    lambda image: producer_ids.allocate(image, self.config.node_id, self.broker_epoch)
-                )
-                self._producer_ids = iter(block)
-                producer_id = next(self._producer_ids)
-            return producer_id
+        if self._producer_ids is None:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "this node is no broker")
+        return await self._producer_ids.allocate()
 
     # Running
 
@@ -192,30 +283,43 @@ class Node:
     # Stopping
 
     async def stop(self) -> None:
-        """Let nobody in, put everything on the device, leave word that it is."""
-        for listener in self.listeners:
-            await listener.stop()
+        """Hand over what this node leads, let nobody in, put everything on the device, leave word that it is."""
+        failed = self._failed.done()
+        broker_epoch = NO_EPOCH
+        if self._lifecycle is not None:
+            broker_epoch = self._lifecycle.broker_epoch
+            await (self._lifecycle.close() if failed else self._lifecycle.shut_down())
+        await self._stop_listeners(controller=False)
+        if self._producer_ids is not None:
+            await self._producer_ids.close()
+        # The mark of a clean shutdown, which the log dirs get last, may stand for the metadata log too.
+        await self.quorum.resign_and_close()
+        await self._stop_listeners(controller=True)
+        await self._peers.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        failed = self._failed.done()
+        failed = failed or self._failed.done()
         if not failed:
-            # The mark of a clean shutdown, which the data dirs get last, may stand for the metadata log too.
-            await self._disk.offload(self.metadata.close)
-            await self.replicas.close(self.broker_epoch)
+            await self._close_dirs(broker_epoch)
         self._failed.cancel()
         self._logger.info("stopped", clean=not failed)
 
+    async def _stop_listeners(self, *, controller: bool) -> None:
+        for listener in self.listeners:
+            if listener.config.controller == controller:
+                await listener.stop()
 
-def _check_alone(config: NodeConfig) -> None:
-    """Refuse what a quorum of one can't be."""
-    if not (config.broker and config.controller):
-        raise ConfigError(
-            "process.roles must be broker,controller: until there is a quorum of several nodes, one node is both"
-        )
-    others = [voter.id for voter in config.quorum_voters if voter.id != config.node_id]
-    if others:
-        raise ConfigError(
-            f"controller.quorum.voters names other nodes ({', '.join(map(str, others))}), and a quorum of several is not there "
-            "yet: name only this node"
-        )
+    async def _close_dirs(self, broker_epoch: int) -> None:
+        hosted: list[LogDir] = []
+        if self.broker_server is not None:
+            hosted = self.broker_server.replicas.log_dirs
+            await self.broker_server.replicas.close(broker_epoch)
+        for log_dir in self._log_dirs:
+            if log_dir not in hosted:
+                await self._disk.offload(partial(mark_clean, self._disk, log_dir, broker_epoch))
+
+
+def _not_controller(response: Any) -> int:
+    """NOT_CONTROLLER if the response says that anywhere."""
+    return ErrorCode.NOT_CONTROLLER if tells(response, ErrorCode.NOT_CONTROLLER) else ErrorCode.NONE

@@ -66,6 +66,7 @@ class Replicas:
         self._logger = logger
         self._on_all_dirs_failed = on_all_dirs_failed
         self._on_task_ended = on_task_ended
+        self.on_dir_failed: Callable[[LogDir], None] = lambda log_dir: None
         self._checkpointing = asyncio.Lock()
         """Two at once would write the same files."""
         self._image = MetadataImage()
@@ -79,27 +80,46 @@ class Replicas:
 
     async def apply(self, image: MetadataImage) -> None:
         before, self._image = self._image, image
-        gone = [
-            topic
-            for name, topic in before.topics.items()
-            if (present := image.topics.get(name)) is None or present.topic_id != topic.topic_id
-        ]
-        if gone:
-            await self._drop(gone)
-        changed = [topic for name, topic in image.topics.items() if before.topics.get(name) is not topic]
-        if changed:
-            self._follow(changed)
-            await self._open([(topic, index) for topic in changed for index in self._local(topic)])
+        if before.topics is not image.topics:
+            changed = [topic for name, topic in image.topics.items() if before.topics.get(name) is not topic]
+            gone = self._gone(before, image, changed)
+            if gone:
+                await self._drop(gone)
+            if changed:
+                self._follow(changed)
+                await self._open([(topic, index) for topic in changed for index in self._local(topic)])
         if before.configs is not image.configs:
             self._reconfigure(before, image)
 
+    def _gone(self, before: MetadataImage, image: MetadataImage, changed: list[TopicImage]) -> list[tuple[str, int]]:
+        """Partitions that are open here and belong here no more: deleted, made anew under the same name, or moved."""
+        deleted = [
+            (name, index)
+            for name, topic in before.topics.items()
+            if (present := image.topics.get(name)) is None or present.topic_id != topic.topic_id
+            for index in range(len(topic.partitions))
+        ]
+        node_id = self.config.node_id
+        moved = [
+            (topic.name, index)
+            for topic in changed
+            for index, state in enumerate(topic.partitions)
+            if node_id not in state.replicas
+        ]
+        return [key for key in dict.fromkeys((*deleted, *moved)) if key in self._hosted]
+
     def _follow(self, topics: list[TopicImage]) -> None:
         """Partitions that are open already learn what the controller decided about them."""
+        node_id = self.config.node_id
         for topic in topics:
             for index, state in enumerate(topic.partitions):
                 partition = self.partitions.get((topic.name, index))
-                if partition is not None and state.leader_epoch != partition.leader_epoch:
-                    partition.lead(state.leader_epoch)
+                if partition is None:
+                    continue
+                if state.leader == node_id:
+                    partition.lead(state.leader_epoch, alone=state.isr == (node_id,))
+                else:
+                    partition.follow(state.leader_epoch)
 
     def _local(self, topic: TopicImage) -> list[int]:
         """The partitions of a topic that belong here and are not open yet."""
@@ -175,7 +195,17 @@ class Replicas:
 
     def _host(self, topic: TopicImage, index: int, log_dir: LogDir, recovered: Recovered) -> None:
         state = topic.partitions[index]
-        partition = Partition(topic.name, index, topic.topic_id, recovered.log, state.leader_epoch, self.flush_due)
+        node_id = self.config.node_id
+        partition = Partition(
+            topic.name,
+            index,
+            topic.topic_id,
+            recovered.log,
+            state.leader_epoch,
+            self.flush_due,
+            leads=state.leader == node_id,
+            alone=state.isr == (node_id,),
+        )
         key = (topic.name, index)
         self.partitions[key] = partition
         self.partitions_by_id[topic.topic_id, index] = partition
@@ -249,17 +279,15 @@ class Replicas:
 
     # Deleting
 
-    async def _drop(self, topics: list[TopicImage]) -> None:
+    async def _drop(self, keys: list[tuple[str, int]]) -> None:
         dropped = []
-        for topic in topics:
-            for index in range(len(topic.partitions)):
-                hosted = self._hosted.pop((topic.name, index), None)
-                if hosted is not None:
-                    partition = self.partitions.pop((topic.name, index))
-                    self.partitions_by_id.pop((topic.topic_id, index))
-                    partition.gone = True
-                    partition.stop(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-                    dropped.append(hosted)
+        for key in keys:
+            hosted = self._hosted.pop(key)
+            partition = self.partitions.pop(key)
+            self.partitions_by_id.pop((partition.topic_id, partition.index))
+            partition.gone = True
+            partition.stop(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            dropped.append(hosted)
         # A flush that is under way knows its directory by name: it ends before another log can have that name.
         if flushing := [self._flushing[h.partition] for h in dropped if h.partition in self._flushing]:
             await asyncio.wait(flushing)
@@ -339,6 +367,7 @@ class Replicas:
             partition.offline = True
         for partition in failed:
             partition.fail()
+        self.on_dir_failed(log_dir)
         if not any(other.online for other in self.log_dirs):
             self._on_all_dirs_failed(f"every log dir failed, the last one with: {error}")
 

@@ -92,7 +92,7 @@ class FetchRequest(NamedTuple):
     last_fetched_epoch: int
     max_wait_s: float
     high_watermark: int = -1
-    """What the replica knows of it; -1 if it does not say (before Fetch version 18)."""
+    """What the replica knows of it, -1 for nothing; one that does not say (before Fetch version 18) means 2^63-1."""
     max_bytes: int = 2**31 - 1
 
 

@@ -1,8 +1,8 @@
 """One partition on this node: its log, how far it may be read, and who waits for that.
 
 Always true: the high watermark never moves back within a leader epoch and never passes `local_end`; `local_end` is what
-this node vouches for: the log end, or what is on the device once `flush.messages` records are not. Whoever waits is woken
-by the append or the flush that it waits for, never by polling.
+this node vouches for: the log end, or what is on the device once `flush.messages` records are not. It commits only what every
+in-sync replica has. Whoever waits is woken by the append or the flush that it waits for, never by polling.
 """
 
 from __future__ import annotations
@@ -35,6 +35,9 @@ class Partition:
         log: Log,
         leader_epoch: int,
         on_flush_due: Callable[[Partition], None],
+        *,
+        leads: bool = True,
+        alone: bool = True,
     ) -> None:
         self.topic = topic
         self.is_internal = topic in INTERNAL_TOPICS
@@ -42,7 +45,12 @@ class Partition:
         self.topic_id = topic_id
         self.log = log
         self.leader_epoch = leader_epoch
-        self.local_end = self.high_watermark = log.log_end_offset
+        self.local_end = log.log_end_offset
+        self.high_watermark = log.log_end_offset if alone else log.log_start_offset
+        self.leads = leads
+        """Whether this node leads the partition; else it may only hold a replica."""
+        self.alone = alone
+        """No other replica is in sync: what is written here is committed."""
         self.offline = False
         """The log dir failed: nothing can be read or written until a restart."""
         self.gone = False
@@ -54,13 +62,27 @@ class Partition:
         self._on_flush_due = on_flush_due
         self._announced_bytes = 0
         """Of what was appended, so much the readers know of."""
-        log.epochs.assign(leader_epoch, log.log_end_offset)
+        if leads:
+            log.epochs.assign(leader_epoch, log.log_end_offset)
 
-    def lead(self, leader_epoch: int) -> None:
-        """Lead in a new epoch, which begins at the log end even while it has no record (rule A12)."""
-        assert leader_epoch > self.leader_epoch, f"{self}: leader epoch {leader_epoch} after {self.leader_epoch}"
+    def lead(self, leader_epoch: int, *, alone: bool = True) -> None:
+        """Lead in this epoch, which begins at the log end even while it has no record (rule A12)."""
+        assert leader_epoch >= self.leader_epoch, f"{self}: leader epoch {leader_epoch} after {self.leader_epoch}"
+        if leader_epoch > self.leader_epoch or not self.leads:
+            self.leader_epoch = leader_epoch
+            self.leads = True
+            self.log.epochs.assign(leader_epoch, self.log.log_end_offset)
+        self.alone = alone
+        if alone:
+            self.advance_high_watermark(self.local_end)
+
+    def follow(self, leader_epoch: int) -> None:
+        """Another node leads, or nobody does: whoever waits here must look for it (rule A5)."""
+        assert leader_epoch >= self.leader_epoch, f"{self}: leader epoch {leader_epoch} after {self.leader_epoch}"
         self.leader_epoch = leader_epoch
-        self.log.epochs.assign(leader_epoch, self.log.log_end_offset)
+        if self.leads:
+            self.leads = False
+            self.stop(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def __repr__(self) -> str:
         return f"{self.topic}-{self.index}"
@@ -69,8 +91,8 @@ class Partition:
 
     def append(self, batch: memoryview, now_ms: int) -> Appended:
         """Append a client's batch; KafkaError if it may not be."""
-        if self.offline:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log dir of {self} is offline")
+        if self.offline or not self.leads:
+            self.check_leads()
         appended = self.log.append_as_leader(batch, self.leader_epoch, now_ms)
         self.after_append()
         return appended
@@ -99,10 +121,11 @@ class Partition:
         return behind
 
     def vouch_for(self, end_offset: int) -> None:
-        """Everything below `end_offset` counts as written here. With one replica that is all a commit takes."""
+        """Everything below `end_offset` counts as written here. With one replica in sync that is all a commit takes."""
         if end_offset > self.local_end:
             self.local_end = end_offset
-            self.advance_high_watermark(end_offset)
+            if self.alone:
+                self.advance_high_watermark(end_offset)
 
     def advance_high_watermark(self, offset: int) -> None:
         assert offset <= self.local_end, f"{self}: high watermark {offset} above {self.local_end}"
@@ -136,8 +159,10 @@ class Partition:
         return self.high_watermark if isolation_level == READ_UNCOMMITTED else self.last_stable_offset
 
     def check_leader_epoch(self, current_leader_epoch: int) -> None:
-        """Refuse a client that knows another leader epoch than ours (KIP-320); -1 means it does not say."""
+        """Refuse a client that knows another leader epoch than ours (KIP-320), or one whom we can't serve because we do not
+        lead; -1 means it does not say."""
         if current_leader_epoch < 0 or current_leader_epoch == self.leader_epoch:
+            self.check_leads()
             return
         if current_leader_epoch < self.leader_epoch:
             raise KafkaError(
@@ -151,9 +176,14 @@ class Partition:
         if self.offline:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log dir of {self} is offline")
 
+    def check_leads(self) -> None:
+        self.check_online()
+        if not self.leads:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this node does not lead {self}")
+
     def delete_records(self, offset: int) -> int:
         """Move the log start to `offset` (-1: the high watermark); the new log start offset."""
-        self.check_online()
+        self.check_leads()
         if offset == -1:
             offset = self.high_watermark
         if not 0 <= offset <= self.high_watermark:

@@ -3,9 +3,9 @@
 `sync` and `offload` take virtual time; calls that block take none. `read` may answer None, as for pages that are not in
 memory, until `read_blocking` has fetched them.
 
-Always true: a sync covers what was written before its call, and nothing later; offloaded work runs at the end of its delay,
-and a sync inside it covers what was written before the offload, and what the work itself wrote; after a failed sync the
-bytes it should have covered never become durable.
+Always true: a sync covers what was written before its call, and nothing later; a sync inside offloaded work covers what was
+written before the offload, and what the work itself wrote; offloaded work may be overtaken, and cut short by a kill or a power
+loss, at each of its changes and syncs; after a failed sync the bytes it should have covered never become durable.
 """
 
 from __future__ import annotations
@@ -15,74 +15,29 @@ import contextvars
 import errno
 import random
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from strandline.ports import Buffer, Clock
 from strandline.sim.context import NODE, Process, State
 from strandline.sim.faults import Fault, Faults
+from strandline.sim.file import SimFile
 from strandline.sim.inode import PAGE_BYTES, Inode, Mark
 from strandline.sim.loop import SimLoop
 from strandline.sim.namespace import Directory, Namespace, error
+from strandline.sim.worker import Worker
 
 T = TypeVar("T")
 CHANGES = (Fault.READ_ONLY, Fault.WRITE_ERROR)
 GROWTH = (Fault.FULL, *CHANGES)
 
 
-class SimFile:
-    """An open file. It follows its inode through renames, and keeps working when its name was removed."""
-
-    __slots__ = ("_closed", "_disk", "inode", "path")
-
-    def __init__(self, disk: SimDisk, path: str, inode: Inode) -> None:
-        self._disk = disk
-        self._closed = False
-        self.path = path
-        self.inode = inode
-
-    @property
-    def size(self) -> int:
-        return len(self.inode.data)
-
-    def append(self, data: Buffer) -> None:
-        assert not self._closed, f"{self.path} is closed"
-        self._disk.append(self.path, self.inode, data)
-
-    def read(self, position: int, size: int) -> bytes | None:
-        assert not self._closed, f"{self.path} is closed"
-        return self._disk.read(self.path, self.inode, position, size)
-
-    def read_blocking(self, position: int, size: int) -> bytes:
-        assert not self._closed, f"{self.path} is closed"
-        self._disk.faults.check(self.path, Fault.READ_ERROR)
-        self.inode.warm(position, size)
-        return bytes(self.inode.data[position : position + size])
-
-    def truncate(self, size: int) -> None:
-        assert not self._closed, f"{self.path} is closed"
-        assert 0 <= size <= self.size, "a truncate does not grow a file"
-        self._disk.truncate(self.path, self.inode, size)
-
-    async def sync(self) -> None:
-        assert not self._closed, f"{self.path} is closed"
-        await self._disk.sync(self.path, self.inode)
-
-    def sync_blocking(self) -> None:
-        assert not self._closed, f"{self.path} is closed"
-        self._disk.sync_blocking(self.path, self.inode)
-
-    def close(self) -> None:
-        if not self._closed:
-            self._closed = True
-            self._disk.forget(self)
-
-
 class _Work:
     """Offloaded work: what its syncs may cover."""
 
-    __slots__ = ("changes", "marks", "own_changes", "wrote")
+    __slots__ = ("changes", "marks", "own_changes", "worker", "wrote")
 
     def __init__(self, marks: dict[Inode, Mark], changes: int) -> None:
+        self.worker: Worker[Any]
         self.marks = marks
         self.changes = changes
         self.wrote: dict[Inode, None] = {}
@@ -101,11 +56,14 @@ class SimDisk:
         sync_s: tuple[float, float] = (0.0002, 0.004),
         offload_s: tuple[float, float] = (0.00005, 0.002),
         cold_probability: float = 0.01,
+        overtake_probability: float = 0.3,
     ) -> None:
         self.faults = Faults()
         self.sync_s = sync_s
         self.offload_s = offload_s
         self.cold_probability = cold_probability
+        self.overtake_probability = overtake_probability
+        """How often others run between two steps of offloaded work."""
         self.capacity_bytes = capacity_bytes
         self._loop = loop
         self._clock = clock
@@ -118,11 +76,15 @@ class SimDisk:
         self._dirty: dict[Inode, None] = {}
         self._locks: dict[str, Process] = {}
         self._work: _Work | None = None
+        self._workers: dict[Worker[Any], None] = {}
+        loop.at_close.append(self._abandon_workers)
 
     # Disk
 
     def open(self, path: str, *, create: bool = False) -> SimFile:
         path = _clean(path)
+        if create:
+            self._let_others_run()
         entry = self._names.find(path)
         if entry is None and create:
             self.faults.check(path, *GROWTH)
@@ -152,6 +114,7 @@ class SimDisk:
 
     def mkdir(self, path: str) -> None:
         path = _clean(path)
+        self._let_others_run()
         if not self.is_dir(path):
             self.faults.check(path, *GROWTH)
             self._note_own_change()
@@ -160,6 +123,7 @@ class SimDisk:
 
     def rename(self, old: str, new: str) -> None:
         old, new = _clean(old), _clean(new)
+        self._let_others_run()
         self.faults.check(old, *CHANGES)
         self.faults.check(new, *CHANGES)
         self._note_own_change()
@@ -171,6 +135,7 @@ class SimDisk:
 
     def remove(self, path: str) -> None:
         path = _clean(path)
+        self._let_others_run()
         entry = self._names.find(path)
         if isinstance(entry, Directory):
             raise error(errno.EISDIR, path)
@@ -182,6 +147,7 @@ class SimDisk:
 
     def remove_tree(self, path: str) -> None:
         path = _clean(path)
+        self._let_others_run()
         if self.exists(path):
             self.faults.check(path, *CHANGES)
             self._note_own_change()
@@ -196,6 +162,7 @@ class SimDisk:
 
     def write_file(self, path: str, data: bytes) -> None:
         path = _clean(path)
+        self._let_others_run()
         directory, name = self._names.place(path)
         if isinstance(directory.names.get(name), Directory):
             raise error(errno.EISDIR, path)
@@ -206,6 +173,7 @@ class SimDisk:
         self._record(b"file", path, data)
 
     def sync_dir(self, path: str) -> None:
+        self._let_others_run()
         directory = self._names.directory(path)
         self.faults.check(_clean(path), Fault.SYNC_ERROR)
         work = self._work
@@ -233,23 +201,32 @@ class SimDisk:
         horizon = _Work(marks, self._names.changes)
         done: asyncio.Future[T] = self._loop.create_future()
         process, context = NODE.get(self._loop.outside), contextvars.copy_context()
+        worker = horizon.worker = Worker(lambda: context.run(work))
+        self._workers[worker] = None
 
-        def run(_: None) -> None:
+        def go_on(_: None) -> None:
             if process.state is State.PAUSED:  # a stopped process has no running threads either
-                self._loop.schedule(self._loop.time() + self.offload_s[1], run)
+                self._loop.schedule(self._loop.time() + self.offload_s[1], go_on)
                 return
+            wait_s = None
             if process.state is not State.DEAD:
-                self._run_work(lambda: context.run(work), horizon, done)
+                wait_s = self._step(horizon)
+                if wait_s is not None:
+                    self._loop.schedule(self._loop.time() + wait_s, go_on)
+                    return
+                del self._workers[worker]
+                _hand_over(worker, done)
             for inode, mark in marks.items():
                 inode.marks.pop(mark, None)
 
         delay = self._randomness.uniform(*self.offload_s) * self.faults.worst_slowness()
-        self._loop.schedule(self._loop.time() + delay, run)
+        self._loop.schedule(self._loop.time() + delay, go_on)
         return await done
 
     # What files call
 
     def append(self, path: str, inode: Inode, data: Buffer) -> None:
+        self._let_others_run()
         self.faults.check(path, *GROWTH)
         content = bytes(data)
         self._claim(path, len(content))
@@ -269,6 +246,7 @@ class SimDisk:
         return bytes(inode.data[position : position + size])
 
     def truncate(self, path: str, inode: Inode, size: int) -> None:
+        self._let_others_run()
         self.faults.check(path, *CHANGES)
         self._used_bytes -= len(inode.data) - size
         inode.truncate(size)
@@ -296,12 +274,14 @@ class SimDisk:
 
     def sync_blocking(self, path: str, inode: Inode) -> None:
         work = self._work
-        mark = inode.begin_sync()
-        if work is not None and inode not in work.wrote:
-            inode.marks.pop(mark)
+        if work is None or inode in work.wrote:
+            mark = inode.begin_sync()
+            self._let_others_run()
+        else:
             before = work.marks.get(inode)
             if before is None:
                 return  # it was clean when the work was handed over
+            self._let_others_run()
             mark = Mark(before.upto)
             mark.cut = before.cut
         failure = self._end_sync(path, inode, mark)
@@ -329,6 +309,17 @@ class SimDisk:
         digest = b"".join(bytes(inode.data) for inode in survivors.values())
         self._loop.trace.record(b"powr", self._loop.time(), self._number, digest)
 
+    def replace_with_new(self) -> None:
+        """The device is gone with all it held, and an empty one is in its place. Files that were open are of no use."""
+        changes = self._names.changes
+        self._names = Namespace()
+        self._names.changes = changes + 1
+        self._files.clear()
+        self._dirty.clear()
+        self._locks.clear()
+        self._used_bytes = 0
+        self._loop.trace.record(b"gone", self._loop.time(), self._number)
+
     def flip_bit(self, path: str, position: int | None = None, bit: int | None = None) -> int:
         """Rot one bit at rest; where it was."""
         inode = self._names.file(path)
@@ -336,6 +327,29 @@ class SimDisk:
         position = self._randomness.randrange(len(inode.data)) if position is None else position
         inode.flip_bit(position, self._randomness.randrange(8) if bit is None else bit)
         return position
+
+    # What the world sees of it: no fault, no virtual time, no chance
+
+    @property
+    def changes(self) -> int:
+        """How often a name was made, moved, replaced or removed."""
+        return self._names.changes
+
+    def peek(self, path: str) -> bytes | None:
+        """The bytes of a file; None if there is none."""
+        entry = self._names.find(path)
+        return bytes(entry.data) if isinstance(entry, Inode) else None
+
+    def durable_size(self, path: str) -> int:
+        """So many bytes of a file would be there after a power loss, whatever the seed decides; -1 if its name might not."""
+        entry: Inode | Directory | None = self._names.root
+        for part in _clean(path).split("/")[1:]:
+            entry = entry.durable.get(part) if isinstance(entry, Directory) else None
+        return entry.clean if isinstance(entry, Inode) and entry is self._names.find(path) else -1
+
+    def peek_names(self, path: str) -> list[str]:
+        entry = self._names.find(path)
+        return sorted(entry.names) if isinstance(entry, Directory) else []
 
     # Within
 
@@ -378,18 +392,24 @@ class SimDisk:
             self._dirty.pop(inode, None)
         return None
 
-    def _run_work(self, work: Callable[[], T], horizon: _Work, done: asyncio.Future[T]) -> None:
-        self._work = horizon
+    # Offloaded work
+
+    def _step(self, work: _Work) -> float | None:
+        self._work = work
         try:
-            result = work()
-        except Exception as failure:
-            if not done.done():
-                done.set_exception(failure)
-        else:
-            if not done.done():
-                done.set_result(result)
+            return work.worker.step()
         finally:
             self._work = None
+
+    def _let_others_run(self) -> None:
+        """Called before each change: here offloaded work may be overtaken, or go no further."""
+        work = self._work
+        if work is not None and self._randomness.random() < self.overtake_probability:
+            work.worker.wait(self._randomness.uniform(*self.offload_s) * self.faults.worst_slowness())
+
+    def _abandon_workers(self) -> None:
+        for worker in self._workers:
+            worker.abandon()
 
     def _claim(self, path: str, size: int) -> None:
         if self._used_bytes + size > self.capacity_bytes:
@@ -400,6 +420,15 @@ class SimDisk:
 
     def _record(self, kind: bytes, path: str, data: bytes = b"") -> None:
         self._loop.trace.record(kind, self._loop.time(), self._number, path.encode() + b"\0" + data)
+
+
+def _hand_over(worker: Worker[T], done: asyncio.Future[T]) -> None:
+    if done.done():
+        return  # whoever waited has given up
+    try:
+        done.set_result(worker.result())
+    except Exception as failure:
+        done.set_exception(failure)
 
 
 def _clean(path: str) -> str:

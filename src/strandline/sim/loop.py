@@ -15,6 +15,7 @@ import contextvars
 import heapq
 import itertools
 import random
+import warnings
 from collections.abc import Callable, Coroutine, Generator
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
@@ -98,6 +99,10 @@ class SimLoop(asyncio.BaseEventLoop):
         self.steps = 0
         self.steps_max: int | None = None
         self.unhandled: list[BaseException] = []
+        self.after_turn: Callable[[Process], None] | None = None
+        """Told after each turn of a process, to look at what it did. It must not touch the world; what it raises ends the run."""
+        self.at_close: list[Callable[[], None]] = []
+        """What else ends with the world."""
         self._now = 0.0
         self._events: list[tuple[float, int, Callable[[Any], None], Any]] = []
         self._cancelled_timers = 0
@@ -207,18 +212,26 @@ class SimLoop(asyncio.BaseEventLoop):
             return
         super().close()
         self._events.clear()
+        for end in self.at_close:
+            end()
         for process in self.processes:
             process.ready.clear()
             process.state = State.DEAD
             for task in process.pending():
-                task._log_destroy_pending = False  # type: ignore[attr-defined]
-                try:
-                    coroutine = task.get_coro()
-                    if coroutine is not None:
-                        coroutine.close()
-                except (Exception, asyncio.CancelledError):
-                    pass  # a `finally` found the world gone
+                self._unwind(task)
             process.tasks.clear()
+
+    @staticmethod
+    def _unwind(task: asyncio.Task[Any]) -> None:
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
+        coroutine = task.get_coro()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # of what it was given and never came to await
+            try:
+                if coroutine is not None:
+                    coroutine.close()
+            except (Exception, asyncio.CancelledError):
+                pass  # a `finally` found the world gone
 
     def _timer_handle_cancelled(self, timer: SimTimer) -> None:
         if not timer._scheduled:
@@ -286,6 +299,8 @@ class SimLoop(asyncio.BaseEventLoop):
         self.steps += count - left
         if self.steps_max is not None and self.steps > self.steps_max:
             raise Runaway(self._describe(f"runaway: more than {self.steps_max} callbacks"))
+        if self.after_turn is not None:
+            self.after_turn(process)
 
     def _note_unhandled(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         exception = context.get("exception")

@@ -65,6 +65,8 @@ class Network:
         """How long TCP retransmits before a connection times out."""
         self.retransmit_max_s = 1.0
         self.connect_timeout_s = 60.0
+        self.tap: Callable[[Pipe, bytes], None] | None = None
+        """Shown all bytes as they leave a host, whether or not they will arrive. It must not touch the world."""
         self.stalled: dict[Pipe, None] = {}
         self.hosts: dict[str, None] = {loop.outside.name: None}
         self._down: set[str] = set()

@@ -87,7 +87,10 @@ class Pipe:
                 self.outgoing[0] = head[wanted:]
             wanted -= len(parts[-1])
         self.outgoing_bytes -= size
-        self._fly(Segment(b"".join(parts)))
+        data = b"".join(parts)
+        if self.network.tap is not None:
+            self.network.tap(self, data)
+        self._fly(Segment(data))
         return True
 
     def drop_outgoing(self) -> None:

@@ -18,7 +18,7 @@ from strandline.api.topic_bytes import TopicBytes
 from strandline.config.node import NodeConfig
 from strandline.config.properties import of
 from strandline.controller.producer_ids import allocate
-from strandline.errors import KafkaError
+from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
 from strandline.log.recovery import load
 from strandline.metadata import records as r
@@ -78,6 +78,8 @@ class TestBroker:
         self.controller_error: KafkaError | None = None
         self.storage_errors: list[Partition] = []
         self.online = {root: True}
+        self.quorum: Any = None
+        self.liveness: Any = None
         self.parts = Broker(
             config=NodeConfig.build(of(texts)),
             cluster_id=CLUSTER_ID,
@@ -93,6 +95,11 @@ class TestBroker:
             log_dirs=lambda: self.online,
             on_storage_error=lambda partition, error: self.storage_errors.append(partition),
             allocate_producer_id=self._allocate_producer_id,
+            quorum=self.quorum,
+            liveness=self.liveness,
+            ask_controller=self._ask_controller,
+            forward=self._forward,
+            image_until=self._image_until,
         )
         self.commit([r.FeatureLevelRecord(name="metadata.version", feature_level=30), registration(1)])
 
@@ -103,6 +110,19 @@ class TestBroker:
         records, answer = decision(self.image)
         self.commit(records)
         return answer
+
+    async def _ask_controller(self, api_key: int, request: Any) -> Any:
+        from strandline.api.table import CONTROLLER_APIS
+
+        api = CONTROLLER_APIS[api_key]
+        reply = api.handle(request, self.context(api_key, api.versions[-1]))
+        return await reply if inspect.isawaitable(reply) else reply
+
+    async def _image_until(self, fits: Callable[[MetadataImage], bool], timeout_s: float) -> None:
+        assert fits(self.image), "all that is decided is committed at once"
+
+    async def _forward(self, frame: bytes, principal: bytes, host: bytes) -> bytes:
+        raise KafkaError(ErrorCode.NOT_CONTROLLER, "there is nobody to pass it on to")
 
     async def _allocate_producer_id(self) -> int:
         if self.controller_error is not None:

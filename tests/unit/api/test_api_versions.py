@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from strandline.api import api_versions
-from strandline.api.table import APIS, unsupported_version
+from strandline.api.table import BROKER_APIS, unsupported_version
 from strandline.errors import ErrorCode
 from strandline.wire import messages
 
@@ -16,7 +16,7 @@ SOFTWARE = {"client_software_name": "librdkafka", "client_software_version": "2.
 async def test_every_api_is_advertised_with_its_versions(broker, version):
     reply = await broker.call(api_versions, version, **(SOFTWARE if version >= 3 else {}))
     ranges = {key.api_key: (key.min_version, key.max_version) for key in reply.api_keys}
-    assert set(ranges) == set(APIS)
+    assert set(ranges) == set(BROKER_APIS)
     assert ranges[0] == (0, 13), "older librdkafka looks for Produce 0 before it compresses"
     assert ranges[1] == (4, 18)
     assert ranges[3] == (0, 13)

@@ -8,7 +8,8 @@ from strandline.cli.dump.kafka_json import type_name
 from strandline.ids import Uuid
 from strandline.log.indexes import OFFSET_ENTRY, TIME_ENTRY
 from strandline.log.txn_index import ENTRY as ABORTED
-from strandline.metadata import framing
+from strandline.metadata import framing, snapshot
+from strandline.metadata.initial_voters import InitialVoter, voters_record
 from strandline.metadata.records import FeatureLevelRecord, PartitionRecord, TopicRecord
 from strandline.records.batch import BatchBuilder
 from strandline.records.compression import CompressionType
@@ -137,6 +138,30 @@ def test_what_is_no_metadata_record_is_passed_over(call, log):
 def test_snapshots_name_their_offset(call, log):
     path = log(batch((None, b"x")), name="00000000000000000120-0000000003.checkpoint")
     assert call("dump-log", path).out.splitlines()[1] == "Snapshot end offset: 120, epoch: 3"
+
+
+def test_control_records_of_a_snapshot(call, log):
+    voters = voters_record([InitialVoter(1, "127.0.0.1", 29093, Uuid.parse("Oyuuf-WFT6m6VDA6aWUMNA"))], "CONTROLLER")
+    records = [FeatureLevelRecord(name="metadata.version", feature_level=30)]
+    parts = snapshot.write_records(records, 30, (120, 3), kraft_version=1, voters=voters, timestamp_ms=1000)
+    path = log(*parts, name="00000000000000000120-0000000003.checkpoint")
+    ran = call("dump-log", "--cluster-metadata-decoder", path)
+    lines = ran.out.splitlines()
+    record = "CreateTime: 1000 keySize: 4 valueSize:"
+    assert (ran.code, lines[1]) == (0, "Snapshot end offset: 120, epoch: 3")
+    assert [line for line in lines if line.startswith("|")] == [
+        f"| offset: 0 {record} 11 sequence: -1 headerKeys: [] SnapshotHeader "
+        '{"version":0,"lastContainedLogTimestamp":1000}',
+        f'| offset: 1 {record} 5 sequence: -1 headerKeys: [] KRaftVersion {{"version":0,"kRaftVersion":1}}',
+        f"| offset: 2 {record} 55 sequence: -1 headerKeys: [] KRaftVoters "
+        '{"version":0,"voters":[{"voterId":1,"voterDirectoryId":"Oyuuf-WFT6m6VDA6aWUMNA","endpoints":'
+        '[{"name":"CONTROLLER","host":"127.0.0.1","port":29093}],"kRaftVersionFeature":'
+        '{"minSupportedVersion":0,"maxSupportedVersion":1}}]}',
+        "| offset: 3 CreateTime: 1000 keySize: -1 valueSize: 23 sequence: -1 headerKeys: [] payload: "
+        '{"type":"FEATURE_LEVEL_RECORD","version":0,"data":{"name":"metadata.version","featureLevel":30}}',
+        f'| offset: 4 {record} 3 sequence: -1 headerKeys: [] SnapshotFooter {{"version":0}}',
+    ]
+    assert call("kafka-dump-log", "--cluster-metadata-decoder", "--files", path).out == ran.out
 
 
 def test_indexes_are_compared_with_their_log(call, log, tmp_path):

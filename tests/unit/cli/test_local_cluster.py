@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 
 import pytest
 
-from strandline.cli import local_cluster
+from strandline.cli import local_cluster, up
 from strandline.cli.errors import Refused
 from strandline.cli.processes import identify
 from strandline.config.node import NodeConfig
@@ -14,7 +15,12 @@ from strandline.config.properties import load
 
 @pytest.fixture
 def cluster(tmp_path):
-    return local_cluster.new(str(tmp_path), 19092, 3, {"num.partitions": "4"})
+    return replace(local_cluster.new(str(tmp_path), 19092, 3), config={"num.partitions": "4"})
+
+
+@pytest.fixture
+def separate(tmp_path):
+    return local_cluster.new(str(tmp_path), 19092, 2, 3)
 
 
 def test_nodes_have_their_own_ports_and_directories(cluster, tmp_path):
@@ -41,7 +47,40 @@ def test_the_properties_are_a_nodes_configuration(cluster):
     assert [listener.port for listener in config.listeners] == [19093, 20093]
     assert config.log_dirs == (node.data_dir,)
     assert config.num_partitions == 4
-    assert (config.default_replication_factor, config.topic_defaults.min_insync_replicas) == (3, 2)
+    assert [voter.id for voter in config.quorum_voters] == [1, 2, 3]
+
+
+def test_separate_controllers_have_ids_and_ports_of_their_own(separate):
+    assert [(node.node_id, node.address, node.roles) for node in separate.nodes] == [
+        (1, "127.0.0.1:19092", ["broker"]),
+        (2, "127.0.0.1:19093", ["broker"]),
+        (101, "127.0.0.1:20092", ["controller"]),
+        (102, "127.0.0.1:20093", ["controller"]),
+        (103, "127.0.0.1:20094", ["controller"]),
+    ]
+    assert [[node.node_id for node in group] for group in separate.stop_order] == [[1, 2], [101, 102, 103]]
+
+
+def test_separate_roles_are_configurations_of_nodes(separate):
+    separate.write_properties()
+    broker, controller = (
+        NodeConfig.build(load(separate.nodes[index].properties_path), hostname="here") for index in (0, 2)
+    )
+    assert (broker.broker, broker.controller) == (True, False)
+    assert [listener.port for listener in broker.listeners] == [19092]
+    assert (controller.broker, controller.controller) == (False, True)
+    assert [listener.port for listener in controller.listeners] == [20092]
+    assert [voter.id for voter in broker.quorum_voters] == [101, 102, 103]
+    assert broker.quorum_voters == controller.quorum_voters
+
+
+def test_a_cluster_written_down_before_there_were_controllers_is_found(cluster, tmp_path):
+    cluster.save()
+    path = tmp_path / "cluster.json"
+    state = json.loads(path.read_text())
+    del state["controllers_count"]
+    path.write_text(json.dumps(state))
+    assert local_cluster.find(str(tmp_path)) == cluster
 
 
 def test_status_has_exactly_the_agreed_keys(cluster):
@@ -85,7 +124,26 @@ def test_status_and_down_without_a_cluster(call, tmp_path):
         assert "there is no cluster in" in ran.err
 
 
-def test_several_nodes_are_refused_with_a_reason(call, tmp_path):
-    ran = call("up", "--nodes", "3", "--dir", str(tmp_path / "new"))
-    assert ran.code == 1
-    assert "only one node can be started until the quorum is there" in ran.err
+def test_a_cluster_grows_only_by_brokers_under_separate_controllers(cluster, separate, call, tmp_path):
+    cluster.save()
+    for flags in (("--nodes", "4"), ("--nodes", "1"), ("--controllers", "3")):
+        ran = call("up", "--dir", str(tmp_path), *flags)
+        assert ran.code == 1
+        assert f"the cluster in {tmp_path} has 3 nodes; start it without --nodes and --controllers" in ran.err
+    for nodes, controllers in ((1, 3), (2, 1), (2, 0)):
+        with pytest.raises(Refused, match="has 2 nodes and 3 controllers"):
+            up.resize(separate, nodes, controllers)
+    up.resize(separate, 5, None)
+    assert [node.node_id for node in separate.nodes] == [1, 2, 3, 4, 5, 101, 102, 103]
+
+
+def test_status_of_a_cluster_that_is_down(separate, call, tmp_path):
+    separate.save()
+    rows = json.loads(call("status", "--dir", str(tmp_path), "--json").out)
+    assert [(row["node_id"], row["alive"], row.get("controller")) for row in rows] == [
+        (1, False, None),
+        (2, False, None),
+        (101, False, False),
+        (102, False, False),
+        (103, False, False),
+    ]

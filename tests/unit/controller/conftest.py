@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from strandline.ids import Uuid
-from strandline.metadata.image import BrokerImage, MetadataImage
+from strandline.metadata.image import BrokerImage, Endpoint, MetadataImage
 from strandline.metadata.records import MetadataRecord
 from strandline.metadata.replay import replay
 
@@ -14,6 +14,7 @@ def broker(
     broker_id: int,
     *,
     rack: str | None = None,
+    host: str | None = None,
     fenced: bool = False,
     stopping: bool = False,
     log_dirs: tuple[Uuid, ...] = (),
@@ -22,7 +23,7 @@ def broker(
         broker_id,
         epoch=broker_id,
         incarnation_id=Uuid(bytes([broker_id]) * 16),
-        endpoints=(),
+        endpoints=() if host is None else (Endpoint("PLAINTEXT", host, 9092, 0),),
         rack=rack,
         fenced=fenced,
         in_controlled_shutdown=stopping,

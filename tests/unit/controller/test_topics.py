@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from strandline.config.layers import DEFAULTS
-from strandline.controller import topics
-from strandline.controller.topics import UNASSIGNED_DIRECTORY, Defaults, NewTopic
+from strandline.controller import reassignments, topics
+from strandline.controller.elections import Policy
+from strandline.controller.placement import UNASSIGNED_DIRECTORY
+from strandline.controller.topics import Defaults, NewTopic
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
 from strandline.metadata import records as r
-from strandline.metadata.image import TOPIC_RESOURCE, MetadataImage
+from strandline.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage, TopicImage
 
 from .conftest import after, broker, cluster
+from .partitions import image_of, line_of, partition_of
 
 DIR = Uuid(bytes(15) + b"\x09")
 THREE = cluster(broker(1, log_dirs=(DIR,)), broker(2, log_dirs=(DIR, UNASSIGNED_DIRECTORY)), broker(3))
@@ -187,3 +192,77 @@ def test_partitions_that_can_not_be_added(
     with pytest.raises(KafkaError) as error:
         topics.add_partitions(image, name, count, assignments, random.Random(2))
     assert error.value.code is code
+
+
+def test_a_topic_that_moves_grows_by_the_factor_it_will_have() -> None:
+    image = create(THREE, "orders", -1, -1, assignments={0: [1, 2]})
+    record = reassignments.alter(image, "orders", 0, [3, 2], Policy())
+    assert record is not None
+    image = after(image, [record])
+    assert len(image.topics["orders"].partitions[0].replicas) == 3
+    grown = after(image, topics.add_partitions(image, "orders", 2, None, random.Random(2))).topics["orders"]
+    assert len(grown.partitions[1].replicas) == 2
+
+
+def test_several_brokers_share_the_leadership() -> None:
+    image = cluster(*(broker(i, fenced=i == 6) for i in range(1, 7)))
+    image = create(image, "orders", 10, 3)
+    leaders = Counter(partition.leader for partition in image.topics["orders"].partitions)
+    assert leaders == dict.fromkeys(range(1, 6), 2)
+    image = after(image, topics.add_partitions(image, "orders", 20, None, random.Random(2)))
+    leaders = Counter(partition.leader for partition in image.topics["orders"].partitions)
+    assert leaders == dict.fromkeys(range(1, 6), 4)
+
+
+def test_cordoned_brokers_can_not_be_assigned() -> None:
+    cordoned = replace(broker(4, log_dirs=(DIR,)), cordoned_log_dirs=(DIR,))
+    image = cluster(*THREE.brokers.values(), cordoned)
+    assert code_of(image, "orders", -1, -1, assignments={0: [4, 1]}) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+
+
+# min.insync.replicas and who is eligible to lead by it
+
+
+def min_isr(kind: int, name: str, value: str | None) -> r.ConfigRecord:
+    return r.ConfigRecord(resource_type=kind, resource_name=name, name="min.insync.replicas", value=value)
+
+
+ELR_ON = r.FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=1)
+
+
+def with_elr(*lines: str) -> MetadataImage:
+    """A topic of partitions like these (`partitions.py`), and another."""
+    partitions = tuple(partition_of(image_of(line)) for line in lines)
+    found = {name: TopicImage(name, Uuid(name.encode() * 16), partitions) for name in "tu"}
+    by_id = {topic.topic_id: topic for topic in found.values()}
+    return after(replace(image_of(lines[0]), topics=found, topics_by_id=by_id), [ELR_ON])
+
+
+@pytest.mark.parametrize(
+    ("change", "cleared"),
+    [
+        (min_isr(TOPIC_RESOURCE, "t", "1"), "t"),
+        (min_isr(TOPIC_RESOURCE, "t", None), "t"),
+        (min_isr(BROKER_RESOURCE, "", "3"), "tu"),
+        (replace(min_isr(TOPIC_RESOURCE, "t", "1"), name="retention.ms"), ""),
+    ],
+)
+def test_another_min_isr_makes_nobody_eligible_but_where_nobody_leads(change: r.ConfigRecord, cleared: str) -> None:
+    image = with_elr("123 isr=1 leader=1 elr=2", "123 elr=12 last=1", "123 last=2")
+    image = after(image, topics.min_isr_changed(image, [change]))
+    for name in "tu":
+        led, *others = (line_of(partition) for partition in image.topics[name].partitions)
+        assert led == ("123 isr=1 leader=1" if name in cleared else "123 isr=1 leader=1 elr=2")
+        assert others == ["123 elr=12 last=1", "123 last=2"]
+
+
+def test_one_min_isr_for_all_brokers_while_elr_is_on() -> None:
+    for change in (
+        min_isr(BROKER_RESOURCE, "1", "2"),
+        min_isr(BROKER_RESOURCE, "1", None),
+        min_isr(BROKER_RESOURCE, "", None),
+    ):
+        assert topics.min_isr_changed(THREE, [change]) == [], "ELR is off"
+        with pytest.raises(KafkaError) as error:
+            topics.min_isr_changed(after(THREE, [ELR_ON]), [change])
+        assert error.value.code is ErrorCode.INVALID_CONFIG

@@ -87,6 +87,19 @@ def test_a_partition_record_replaces_one_that_is_there(image: MetadataImage) -> 
     assert after.topics["a"].partitions[0].replicas == (5,)
 
 
+def test_partitions_share_what_is_equal(image: MetadataImage) -> None:
+    numbers: Any = [tuple(range(5, 8)) for _ in range(4)]
+    ids = [(Uuid(bytes(D1)), D2) for _ in range(2)]
+    after = play(
+        image,
+        partition(T1, 2, replicas=numbers[0], isr=numbers[1], directories=ids[0]),
+        r.PartitionChangeRecord(partition_id=0, topic_id=T1, replicas=numbers[2], isr=numbers[3], directories=ids[1]),
+    )
+    first, second = after.topics["a"].partitions[0], after.topics["a"].partitions[2]
+    assert first.replicas is first.isr is second.replicas is second.isr
+    assert first.directories is second.directories
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
@@ -166,9 +179,13 @@ def test_brokers(image: MetadataImage) -> None:
         ({}, {}),
         ({"in_controlled_shutdown": 1}, {"in_controlled_shutdown": True}),
         ({"log_dirs": (D1,)}, {"log_dirs": (D1,)}),
+        ({"cordoned_log_dirs": (D2,)}, {"cordoned_log_dirs": (D2,)}),
+        ({"cordoned_log_dirs": ()}, {"cordoned_log_dirs": ()}),
+        ({"cordoned_log_dirs": None}, {}),
     ],
 )
 def test_a_registration_changes(image: MetadataImage, change: dict[str, Any], expected: dict[str, Any]) -> None:
+    image = play(image, registration(1, cordoned_log_dirs=(D1,)))
     after, touched = changed(image, r.BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=11, **change))
     assert touched == {"brokers"}
     assert after.brokers[1] == dataclasses.replace(image.brokers[1], **expected)

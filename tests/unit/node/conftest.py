@@ -191,7 +191,7 @@ class Stage:
             "node.id": "1",
             "process.roles": "broker,controller",
             "controller.listener.names": "CONTROLLER",
-            "controller.quorum.bootstrap.servers": f"{HOST}:9093",
+            "controller.quorum.voters": f"1@{HOST}:9093",
             "listeners": f"PLAINTEXT://{HOST}:{PORT},CONTROLLER://{HOST}:9093",
             "log.dirs": "/data",
             **settings,

@@ -9,7 +9,7 @@ import tracemalloc
 import pytest
 
 from strandline.api.reply import Later
-from strandline.api.table import APIS, Api
+from strandline.api.table import BROKER_APIS, Api
 from strandline.node.connection import Connection
 from strandline.records.batch import BatchBuilder
 from strandline.sim.transport import poison
@@ -137,10 +137,10 @@ def test_an_unknown_api_closes_the_connection(play):
     play(story)
 
 
-@pytest.mark.parametrize("api_key", [key for key in APIS if key != API_VERSIONS])
+@pytest.mark.parametrize("api_key", [key for key in BROKER_APIS if key != API_VERSIONS])
 def test_an_unsupported_version_closes_the_connection(play, api_key):
     async def story(stage):
-        for version in (-1, APIS[api_key].versions[0] - 1, APIS[api_key].versions[-1] + 1, 32767):
+        for version in (-1, BROKER_APIS[api_key].versions[0] - 1, BROKER_APIS[api_key].versions[-1] + 1, 32767):
             end = stage.connect()
             end.feed(framed(api_key, version, bytes(100)))
             assert end.closed
@@ -230,7 +230,7 @@ def test_work_that_is_cancelled_from_elsewhere_ends_its_connection(play, monkeyp
     async def cancelled(frame, context, position):
         raise asyncio.CancelledError
 
-    monkeypatch.setitem(APIS, 3, Api(3, "Cancelled", range(1), cancelled, True, ""))
+    monkeypatch.setitem(BROKER_APIS, 3, Api(3, "Cancelled", range(1), cancelled, True, ""))
 
     async def story(stage):
         end = stage.connect()
@@ -318,7 +318,7 @@ def raising(error):
 def test_an_exception_in_a_handler_closes_only_that_connection(play, monkeypatch, outcome):
     error = ValueError("a bug")
     broken = Api(3, "Broken", range(1), lambda frame, context, position: outcome(error), True, "")
-    monkeypatch.setitem(APIS, 3, broken)
+    monkeypatch.setitem(BROKER_APIS, 3, broken)
 
     async def story(stage):
         await stage.create()

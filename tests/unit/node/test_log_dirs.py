@@ -8,7 +8,10 @@ import pytest
 
 from strandline.ids import Uuid
 from strandline.log import checkpoints
-from strandline.node.log_dirs import StorageError, cluster_id_of, format_dirs, mark_clean, open_dirs
+from strandline.metadata import snapshot
+from strandline.metadata.initial_voters import parse, voters_record
+from strandline.metadata.records import FeatureLevelRecord, NoOpRecord
+from strandline.node.log_dirs import StorageError, cluster_id_of, format_dirs, mark_clean, open_dirs, read_bootstrap
 from strandline.sim.faults import Fault
 from strandline.sim.world import World
 
@@ -22,8 +25,8 @@ def disk():
         yield world.node("n1").disk
 
 
-def format_all(disk, *paths, cluster_id=CLUSTER_ID, node_id=1):
-    return format_dirs(disk, paths, cluster_id, node_id, random.Random(1))
+def format_all(disk, *paths, cluster_id=CLUSTER_ID, node_id=1, seed=1, **options):
+    return format_dirs(disk, paths, cluster_id, node_id, random.Random(seed), **options)
 
 
 def refusal(disk, *paths, node_id=1):
@@ -78,7 +81,7 @@ def test_another_version(disk):
 
 def test_dirs_of_different_clusters(disk):
     format_all(disk, "/a")
-    format_all(disk, "/b", cluster_id=OTHER_ID)
+    format_all(disk, "/b", cluster_id=OTHER_ID, seed=2)
     said = refusal(disk, "/a", "/b")
     assert said.startswith("the log dirs belong to different clusters")
     assert CLUSTER_ID in said
@@ -122,3 +125,95 @@ def test_checkpoints_are_read_and_one_that_is_damaged_counts_as_empty(disk):
     assert log_dir.recovery_points == {("t", 0): 5, ("t", 1): 7}
     assert log_dir.start_offsets == {}
     assert isinstance(log_dir.directory_id, Uuid)
+
+
+def features(records):
+    return {record.name: record.feature_level for record in records}
+
+
+def test_a_new_cluster_begins_with_what_was_formatted(disk):
+    format_all(disk, "/a")
+    assert features(read_bootstrap(disk, "/a")) == {"metadata.version": 30, "eligible.leader.replicas.version": 1}
+    format_all(disk, "/b", features={"metadata.version": 21})
+    assert features(read_bootstrap(disk, "/b")) == {"metadata.version": 21}
+
+
+def test_without_bootstrap_records_it_begins_with_the_usual_ones(disk):
+    format_all(disk, "/a")
+    usual = read_bootstrap(disk, "/a")
+    disk.remove("/a/bootstrap.checkpoint")
+    assert read_bootstrap(disk, "/a") == usual
+
+
+def write_bootstrap(disk, *records):
+    content = b"".join(snapshot.write_records(records, 30, (0, 0), timestamp_ms=0))
+    disk.write_file("/a/bootstrap.checkpoint", content)
+    return content
+
+
+def test_features_that_we_do_not_serve_are_left_out(disk):
+    format_all(disk, "/a")
+    levels = {"metadata.version": 30, "group.version": 1}
+    write_bootstrap(disk, *(FeatureLevelRecord(name=name, feature_level=levels[name]) for name in levels), NoOpRecord())
+    assert read_bootstrap(disk, "/a") == [FeatureLevelRecord(name="metadata.version", feature_level=30), NoOpRecord()]
+
+
+def test_bootstrap_records_of_a_newer_release_or_damaged_ones(disk):
+    format_all(disk, "/a")
+    content = write_bootstrap(disk, FeatureLevelRecord(name="metadata.version", feature_level=31))
+    with pytest.raises(StorageError, match=r"/a/bootstrap\.checkpoint was written for another release: .* level 31"):
+        read_bootstrap(disk, "/a")
+    disk.write_file("/a/bootstrap.checkpoint", content[:-1])
+    with pytest.raises(StorageError, match=r"/a/bootstrap\.checkpoint is damaged .*cut off"):
+        read_bootstrap(disk, "/a")
+
+
+def test_initial_voters_are_left_beside_the_metadata_log(disk):
+    voters = voters_record(parse(f"1@h:1:{OTHER_ID},2@h:2:{CLUSTER_ID}"), "CONTROLLER")
+    format_all(disk, "/a", "/b", voters=voters, metadata_log_dir="/b")
+    _, (data, metadata) = open_dirs(disk, ["/a", "/b"], 1)
+    assert (str(metadata.directory_id), str(data.directory_id)) != (OTHER_ID, OTHER_ID)
+    assert str(metadata.directory_id) == OTHER_ID
+    assert not disk.exists("/a/__cluster_metadata-0")
+    found = snapshot.read(disk.read_file("/b/__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"))
+    assert (found.kraft_version, found.voters, found.records) == (1, voters, [])
+
+
+def test_a_dir_is_formatted_whole_or_not_at_all():
+    """Whatever the moment at which the power goes: what has meta.properties has the rest."""
+    voters = voters_record(parse(f"1@h:1:{OTHER_ID}"), "CONTROLLER")
+    with World(1) as world:
+        host = world.node("n1")
+        write_file = host.disk.write_file
+
+        def fail_at(path, data):
+            if path.endswith("meta.properties"):
+                raise OSError("power")
+            write_file(path, data)
+
+        host.disk.write_file = fail_at
+        with pytest.raises(OSError):
+            format_all(host.disk, "/a", voters=voters)
+        del host.disk.write_file
+        host.power_loss()
+        host.restart()
+        assert cluster_id_of(host.disk, "/a") is None
+        assert format_all(host.disk, "/a", voters=voters) == ["/a"]
+        host.power_loss()
+        host.restart()
+        assert host.disk.exists("/a/__cluster_metadata-0/00000000000000000000-0000000000.checkpoint")
+        assert features(read_bootstrap(host.disk, "/a"))["metadata.version"] == 30
+        assert str(open_dirs(host.disk, ["/a"], 1)[1][0].directory_id) == OTHER_ID
+
+
+@pytest.mark.parametrize("line", ["", "directory.id=short\n"])
+def test_a_dir_without_an_id(disk, line):
+    format_all(disk, "/a")
+    disk.write_file("/a/meta.properties", f"{line}node.id=1\nversion=1\ncluster.id={CLUSTER_ID}\n".encode())
+    assert "/a/meta.properties has no directory.id that can be used" in refusal(disk, "/a")
+
+
+def test_a_dir_that_is_a_copy_of_another(disk):
+    format_all(disk, "/a", "/b")
+    disk.write_file("/b/meta.properties", disk.read_file("/a/meta.properties"))
+    assert refusal(disk, "/a", "/b") == "two of the log dirs have the same directory.id, so one is a copy: /a, /b"

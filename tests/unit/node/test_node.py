@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from strandline.config.errors import ConfigError
 from strandline.errors import ErrorCode
 from strandline.log import checkpoints
+from strandline.node.broker_lifecycle import LifecycleFailed
 from strandline.node.node import NodeFailed
 from strandline.sim.faults import Fault
 from strandline.wire import messages
@@ -24,36 +24,35 @@ RECOVERY_POINTS = checkpoints.RECOVERY_POINT_CHECKPOINT
 # What it refuses
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        (
-            {
-                "process_roles": "broker",
-                "listeners": "PLAINTEXT://n1:9092",
-                "controller_quorum_bootstrap_servers": "n2:9093",
-            },
-            "process.roles must be broker,controller",
-        ),
-        (
-            {"controller_quorum_bootstrap_servers": "", "controller_quorum_voters": "1@n1:9093,2@n2:9093,3@n3:9093"},
-            r"names other nodes \(2, 3\)",
-        ),
-    ],
-)
-def test_what_a_quorum_of_one_cannot_be(settings, said):
+def test_a_broker_that_finds_no_controller_says_so_and_does_not_start():
     async def never(stage):
         pytest.fail("it started")
 
-    with pytest.raises(ConfigError, match=said):
-        lives(never, **settings)
+    with pytest.raises(
+        LifecycleFailed, match="could not be registered within 5 s"
+    ):
+        lives(
+            never,
+            process_roles="broker",
+            listeners="PLAINTEXT://n1:9092",
+            controller_quorum_voters="2@n2:9093",
+            initial_broker_registration_timeout_ms="5000",
+        )
+
+
+def test_a_voter_alone_among_three_elects_nobody():
+    async def never(stage):
+        pytest.fail("it started")
+
+    with pytest.raises(LifecycleFailed, match="no leader of the quorum is known"):
+        lives(never, controller_quorum_voters="1@n1:9093,2@n2:9093,3@n3:9093")
 
 
 def test_the_metadata_log_is_nobodys_topic():
     name = "__cluster_metadata"
 
     async def story(stage):
-        end_offset = stage.node.metadata.log.log_end_offset
+        end_offset = stage.node.quorum.log.log_end_offset
         request = messages.request(METADATA)
         wanted = request(topics=[request.MetadataRequestTopic(name=name)], allow_auto_topic_creation=True)
         [answer] = (await stage.call(METADATA, 9, wanted)).topics
@@ -63,8 +62,8 @@ def test_the_metadata_log_is_nobodys_topic():
         topic_data = [Produce.TopicProduceData(name=name, partition_data=data)]
         reply = await stage.call(PRODUCE, 9, Produce(acks=-1, timeout_ms=1000, topic_data=topic_data))
         assert reply.responses[0].partition_responses[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        assert stage.node.metadata.log.log_end_offset == end_offset
-        assert not stage.node.metadata.committed.topics
+        assert stage.node.quorum.log.log_end_offset == end_offset
+        assert not stage.node.quorum.committed.topics
 
     lives(story)
 

@@ -197,3 +197,99 @@ def test_a_lock_taken_in_offloaded_work_ends_with_the_process_that_asked_for_it(
             await node.spawn(take())
 
         world.run(story())
+
+
+def test_two_offloaded_works_overtake_each_other(world: World) -> None:
+    disk = world.node("n1").disk
+    disk.overtake_probability = 1.0
+    order: list[str] = []
+
+    def write(name: str) -> None:
+        file = disk.open(f"/data/{name}", create=True)
+        for _ in range(5):
+            file.append(b"x")
+            order.append(name)
+        file.sync_blocking()
+
+    async def story() -> None:
+        await asyncio.gather(disk.offload(lambda: write("a")), disk.offload(lambda: write("b")))
+        order.append("both done")
+
+    world.run(story())
+    assert order != sorted(order)
+    assert order != ["b"] * 5 + ["a"] * 5 + ["both done"]
+    assert disk.read_file("/data/a") == disk.read_file("/data/b") == b"xxxxx"
+
+
+def test_a_power_loss_cuts_offloaded_work_short(world: World) -> None:
+    node = world.node("n1")
+    node.disk.overtake_probability = 1.0
+    unwound: list[str] = []
+
+    def work() -> None:
+        try:
+            for number in range(1000):
+                node.disk.write_file(f"/data/{number}", b"whole")
+        finally:
+            unwound.append("after its death")
+
+    async def story() -> None:
+        node.spawn(node.disk.offload(work))
+        await asyncio.sleep(0.05)
+        node.power_loss()
+        await asyncio.sleep(5.0)
+
+    world.run(story())
+    names = node.disk.listdir("/data")
+    assert 0 < len(names) < 1000
+    assert {node.disk.read_file(f"/data/{name}") for name in names} == {b"whole"}
+    assert unwound == []
+    world.close()
+    assert unwound == ["after its death"]
+
+
+def test_an_error_in_offloaded_work_reaches_whoever_waits(world: World) -> None:
+    disk = world.node("n1").disk
+
+    async def story() -> None:
+        with pytest.raises(FileNotFoundError):
+            await disk.offload(lambda: disk.read_file("/data/none"))
+
+    world.run(story())
+
+
+def test_a_new_disk_is_empty(world: World) -> None:
+    node = world.node("n1")
+    node.disk.write_file("/data/a", b"old")
+    changes = node.disk.changes
+    node.kill()
+    node.disk.replace_with_new()
+    assert node.disk.peek_names("/") == []
+    assert node.disk.peek("/data/a") is None
+    assert node.disk.changes > changes
+
+
+def test_peeking_meets_no_fault(world: World) -> None:
+    disk = world.node("n1").disk
+    disk.write_file("/data/a", b"there")
+    disk.faults.set("/data", Fault.READ_ERROR)
+    assert disk.peek("/data/a") == b"there"
+    assert disk.peek_names("/data") == ["a"]
+
+
+def test_what_is_sure_to_survive_is_known(world: World) -> None:
+    disk = world.node("n1").disk
+
+    async def story() -> None:
+        file = disk.open("/data/a", create=True)
+        file.append(b"12345")
+        await file.sync()
+        assert disk.durable_size("/data/a") == -1
+        disk.sync_dir("/data")
+        assert disk.durable_size("/data/a") == 5
+        file.append(b"678")
+        assert disk.durable_size("/data/a") == 5
+        file.truncate(3)
+        assert disk.durable_size("/data/a") == 3
+
+    world.run(story())

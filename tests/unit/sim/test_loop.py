@@ -177,3 +177,29 @@ def test_a_seed_is_a_history_whatever_the_hash_seed_is() -> None:
     assert one == other, "twice in one process"
     assert history(1, 2) == first
     assert history(2, 1) != first
+
+
+def test_whoever_looks_after_each_turn_sees_whose_it_was() -> None:
+    with World(1) as world:
+        turns: list[str] = []
+        world.loop.after_turn = lambda process: turns.append(process.name)
+
+        async def work() -> None:
+            await asyncio.sleep(0.1)
+
+        async def story() -> None:
+            await world.node("n1").spawn(work())
+
+        world.run(story())
+        assert turns.count("n1") >= 2
+
+
+def test_what_the_onlooker_raises_ends_the_run() -> None:
+    with World(1) as world:
+
+        def object_to(process: object) -> None:
+            raise ZeroDivisionError
+
+        world.loop.after_turn = object_to
+        with pytest.raises(ZeroDivisionError):
+            world.run(asyncio.sleep(1.0))

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from strandline.sim.network import Link, poison
+from strandline.sim.pipe import Pipe
 from strandline.sim.world import SimNode, World
 
 
@@ -411,3 +412,21 @@ def test_clocks_drift_and_jump_but_monotonic_never_moves_back(world: World) -> N
         assert n1.clock.monotonic() != n2.clock.monotonic()
 
     world.run(story())
+
+
+def test_a_tap_is_shown_all_bytes_as_they_leave(world: World) -> None:
+    leaving: dict[tuple[str, str], bytes] = {}
+
+    def tap(pipe: Pipe, data: bytes) -> None:
+        way = (pipe.source, pipe.target)
+        leaving[way] = leaving.get(way, b"") + data
+
+    world.network.tap = tap
+
+    async def story() -> None:
+        await world.node("server").spawn(serve())
+        await world.node("client").spawn(ask("server", b"question"))
+
+    world.run(story())
+    assert b"question" in leaving["client", "server"]
+    assert b"question" in leaving["server", "client"]

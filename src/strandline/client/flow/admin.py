@@ -1,4 +1,4 @@
-"""Administration: topics, partitions, configs, records and the cluster, through Kafka's admin APIs.
+"""Administration: topics, partitions, configs, records and (in `cluster_admin.py`) the cluster, through Kafka's admin APIs.
 
 An operation on several things answers for each: a value, or the KafkaError that it met. What may succeed the next time (a
 controller that moved, a broker that went away) is tried again until the time is over; a request whose reply was lost may
@@ -12,11 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from strandline.client.core.cluster import Broker
 from strandline.client.flow import offsets
-from strandline.client.flow.client import Client
+from strandline.client.flow.cluster_admin import ClusterAdmin, answer_or_error
 from strandline.client.flow.described import (
-    ClusterDescription,
     ConfigEntry,
     ConfigResource,
     CreatedTopic,
@@ -38,34 +36,19 @@ from strandline.wire import messages
 
 METADATA, CREATE_TOPICS, DELETE_TOPICS, DELETE_RECORDS = 3, 19, 20, 21
 DESCRIBE_CONFIGS, DESCRIBE_LOG_DIRS, CREATE_PARTITIONS, INCREMENTAL_ALTER_CONFIGS = 32, 35, 37, 44
-DESCRIBE_CLUSTER, DESCRIBE_PRODUCERS, DESCRIBE_TOPIC_PARTITIONS = 60, 61, 75
+DESCRIBE_PRODUCERS, DESCRIBE_TOPIC_PARTITIONS = 61, 75
 
 
-class Admin:
-    def __init__(self, client: Client) -> None:
-        self._client = client
-
-    async def call(self, api_key: int, message: Any, *, node_id: int | None = None) -> Any:
-        """One request to this node, or to any; tried again while that may help. Codes inside the reply are the caller's."""
-
-        async def attempt() -> Any:
-            await self._client.ensure_known()
-            return await self._client.request(node_id, api_key, message)
-
-        return await retrying(self._client, attempt)
-
+class Admin(ClusterAdmin):
     async def _to_controller(self, api_key: int, message: Any, codes: str) -> Any:
-        """As `call`, and again if any item was answered NOT_CONTROLLER. Brokers forward to the controller."""
+        """Again if any item was answered NOT_CONTROLLER."""
 
-        async def attempt() -> Any:
-            await self._client.ensure_known()
-            response = await self._client.request(None, api_key, message)
+        def verify(response: Any) -> None:
             for item in getattr(response, codes):
                 if item.error_code == ErrorCode.NOT_CONTROLLER:
                     raise KafkaError(ErrorCode.NOT_CONTROLLER, "the controller moved")
-            return response
 
-        return await retrying(self._client, attempt)
+        return await self.to_controller(api_key, message, verify)
 
     # Topics
 
@@ -92,7 +75,7 @@ class Admin:
         )
         response = await self._to_controller(CREATE_TOPICS, message, "topics")
         return {
-            t.name: _or_error(t, CreatedTopic(t.name, t.topic_id, t.num_partitions, t.replication_factor))
+            t.name: answer_or_error(t, CreatedTopic(t.name, t.topic_id, t.num_partitions, t.replication_factor))
             for t in response.topics
         }
 
@@ -103,7 +86,7 @@ class Admin:
             topics=[Delete.DeleteTopicState(name=name) for name in wanted], topic_names=wanted, timeout_ms=timeout_ms
         )
         response = await self._to_controller(DELETE_TOPICS, message, "responses")
-        return {t.name: _or_error(t, None) for t in response.responses}
+        return {t.name: answer_or_error(t, None) for t in response.responses}
 
     async def create_partitions(
         self, counts: Mapping[str, int], *, timeout_ms: int = 30_000, validate_only: bool = False
@@ -116,7 +99,7 @@ class Admin:
             validate_only=validate_only,
         )
         response = await self._to_controller(CREATE_PARTITIONS, message, "results")
-        return {t.name: _or_error(t, None) for t in response.results}
+        return {t.name: answer_or_error(t, None) for t in response.results}
 
     async def list_topics(self, *, include_internal: bool = False) -> list[TopicListing]:
         response = await self.call(METADATA, messages.request(METADATA)(topics=None, allow_auto_topic_creation=False))
@@ -137,7 +120,7 @@ class Admin:
         Metadata = messages.request(METADATA)
         topics = [Metadata.MetadataRequestTopic(name=name) for name in wanted]
         response = await self.call(METADATA, Metadata(topics=topics, allow_auto_topic_creation=False))
-        return {t.name: _or_error(t, _topic(t, [_partition(p) for p in t.partitions])) for t in response.topics}
+        return {t.name: answer_or_error(t, _topic(t, [_partition(p) for p in t.partitions])) for t in response.topics}
 
     async def _describe_by_partitions(self, names: Sequence[str]) -> dict[str, TopicDescription | KafkaError]:
         Describe = messages.request(DESCRIBE_TOPIC_PARTITIONS)
@@ -151,7 +134,7 @@ class Admin:
                 before = described.get(t.name)
                 if isinstance(before, TopicDescription):
                     partitions = [*before.partitions, *partitions]
-                described[t.name] = _or_error(t, _topic(t, partitions))
+                described[t.name] = answer_or_error(t, _topic(t, partitions))
             following = response.next_cursor
             if following is None:
                 return described
@@ -186,7 +169,7 @@ class Admin:
 
         replies = await gather(self._client.io, [ask(node_id, group) for node_id, group in by_node.items()])
         return {
-            ConfigResource(ResourceType(r.resource_type), r.resource_name): _or_error(
+            ConfigResource(ResourceType(r.resource_type), r.resource_name): answer_or_error(
                 r, [_config(c) for c in r.configs]
             )
             for reply in replies
@@ -218,7 +201,7 @@ class Admin:
 
         replies = await gather(self._client.io, [ask(node_id, group) for node_id, group in by_node.items()])
         return {
-            ConfigResource(ResourceType(r.resource_type), r.resource_name): _or_error(r, None)
+            ConfigResource(ResourceType(r.resource_type), r.resource_name): answer_or_error(r, None)
             for reply in replies
             for r in reply.responses
         }
@@ -245,7 +228,7 @@ class Admin:
             message = Delete(topics=list(topics.values()), timeout_ms=timeout_ms)
             response = await self._client.request(node_id, DELETE_RECORDS, message)
             return {
-                (t.name, p.partition_index): _or_error(p, p.low_watermark, f"{t.name}-{p.partition_index}")
+                (t.name, p.partition_index): answer_or_error(p, p.low_watermark, f"{t.name}-{p.partition_index}")
                 for t in response.topics
                 for p in t.partitions
             }
@@ -263,22 +246,14 @@ class Admin:
                 entry.partition_indexes.append(partition)
             response = await self._client.request(node_id, DESCRIBE_PRODUCERS, Describe(topics=list(topics.values())))
             return {
-                (t.name, p.partition_index): _or_error(p, [_producer(s) for s in p.active_producers])
+                (t.name, p.partition_index): answer_or_error(p, [_producer(s) for s in p.active_producers])
                 for t in response.topics
                 for p in t.partitions
             }
 
         return await by_leader(self._client, partitions, ask)
 
-    # The cluster
-
-    async def describe_cluster(self, *, include_fenced_brokers: bool = False) -> ClusterDescription:
-        request = messages.request(DESCRIBE_CLUSTER)(include_fenced_brokers=include_fenced_brokers)
-        response = await self.call(DESCRIBE_CLUSTER, request)
-        check(response.error_code, response.error_message)
-        brokers = sorted(Broker(b.broker_id, b.host, b.port, b.rack) for b in response.brokers)
-        fenced = frozenset(b.broker_id for b in response.brokers if b.is_fenced)
-        return ClusterDescription(response.cluster_id, response.controller_id, tuple(brokers), fenced)
+    # Disks
 
     async def describe_log_dirs(self, node_ids: Iterable[int]) -> dict[int, list[LogDir]]:
         """Every log dir of these brokers, with the size of each replica in it."""
@@ -292,12 +267,6 @@ class Admin:
             check(reply.error_code, f"log dirs of node {node_id}")
             described[node_id] = [_log_dir(result) for result in reply.results]
         return described
-
-
-def _or_error(item: Any, value: Any, what: str = "") -> Any:
-    if item.error_code == ErrorCode.NONE:
-        return value
-    return KafkaError(error_code(item.error_code), getattr(item, "error_message", None) or what)
 
 
 def _topic(topic: Any, partitions: list[PartitionDescription]) -> TopicDescription:

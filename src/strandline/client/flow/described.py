@@ -124,3 +124,61 @@ class ClusterDescription(NamedTuple):
     controller_id: int
     brokers: tuple[Broker, ...]
     fenced: frozenset[int]
+
+
+class RaftEndpoint(NamedTuple):
+    """Where a controller listens for the others."""
+
+    listener: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.listener}://{host}:{self.port}"
+
+
+class ReplicaState(NamedTuple):
+    """A voter or observer of the metadata quorum, as its leader sees it. Times are -1 if not known."""
+
+    replica_id: int
+    directory_id: Uuid
+    log_end_offset: int
+    last_fetch_ms: int
+    last_caught_up_ms: int
+
+
+class QuorumDescription(NamedTuple):
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    voters: tuple[ReplicaState, ...]
+    observers: tuple[ReplicaState, ...]
+    endpoints: dict[int, tuple[RaftEndpoint, ...]]
+    """By controller; empty if the cluster does not tell."""
+
+
+class Feature(NamedTuple):
+    """What a node supports, and the level that holds for the cluster (0: turned off)."""
+
+    name: str
+    min_version: int
+    max_version: int
+    finalized_level: int
+
+
+class FeaturesDescription(NamedTuple):
+    features: tuple[Feature, ...]
+    epoch: int | None
+    """The offset of the metadata that the node knows; None if it does not tell."""
+
+
+class UpgradeType(enum.IntEnum):
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+class ElectionType(enum.IntEnum):
+    PREFERRED = 0
+    UNCLEAN = 1

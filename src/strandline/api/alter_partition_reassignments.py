@@ -1,0 +1,80 @@
+"""AlterPartitionReassignments (45), versions 0-1: move partitions to other replicas, or cancel that.
+
+The answer comes once the reassignments have begun; ListPartitionReassignments tells which are under way. v1 may forbid to
+change the replication factor.
+Left out: the timeout (an answer comes once the beginning is committed).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any
+
+from strandline.api.context import RequestContext
+from strandline.api.resources import layers
+from strandline.controller.elections import policy_of
+from strandline.controller.reassignments import alter
+from strandline.errors import ErrorCode, KafkaError
+from strandline.metadata.image import MetadataImage
+from strandline.metadata.records import MetadataRecord
+from strandline.wire import messages
+
+KEY, VERSIONS = 45, range(2)
+LISTENERS, FORWARDED = ("broker", "controller"), True
+
+
+def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
+    return _alter(request, ctx)
+
+
+async def _alter(request: Any, ctx: RequestContext) -> Any:
+    broker, response = ctx.broker, messages.response(KEY)
+    wanted = [(topic.name, partition) for topic in request.topics for partition in topic.partitions]
+
+    def decision(image: MetadataImage) -> tuple[list[MetadataRecord], list[KafkaError | None]]:
+        policy = policy_of(image, layers(broker, image))
+        records: list[MetadataRecord] = []
+        outcomes: list[KafkaError | None] = []
+        seen = set()
+        for topic, partition in wanted:
+            key = (topic, partition.partition_index)
+            try:
+                if key in seen:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, "The partition is named twice.")
+                seen.add(key)
+                record = alter(
+                    image,
+                    *key,
+                    partition.replicas,
+                    policy,
+                    allow_replication_factor_change=request.allow_replication_factor_change,
+                )
+            except KafkaError as error:
+                outcomes.append(error)
+                continue
+            outcomes.append(None)
+            if record is not None:
+                records.append(record)
+        return records, outcomes
+
+    answer = response(allow_replication_factor_change=request.allow_replication_factor_change, error_message=None)
+    try:
+        outcomes = iter(await broker.decide(decision))
+    except KafkaError as error:
+        answer.error_code, answer.error_message = error.code, error.message
+        outcomes = iter([error] * len(wanted))
+    answer.responses = [
+        response.ReassignableTopicResponse(
+            name=topic.name,
+            partitions=[_result(partition.partition_index, next(outcomes)) for partition in topic.partitions],
+        )
+        for topic in request.topics
+    ]
+    return answer
+
+
+def _result(index: int, error: KafkaError | None) -> Any:
+    result = messages.response(KEY).ReassignablePartitionResponse(partition_index=index, error_message=None)
+    if error is not None:
+        result.error_code, result.error_message = error.code, error.message
+    return result

@@ -1,0 +1,64 @@
+"""AssignReplicasToDirs (73), version 0: a broker tells in which of its log dirs its replicas are.
+
+Brokers send it to the active controller, which can then tell whom a log dir that fails takes along.
+Left out: nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any
+
+from strandline.api.context import RequestContext
+from strandline.api.resources import layers
+from strandline.controller.elections import policy_of
+from strandline.controller.replica_dirs import Assigned, assign
+from strandline.errors import ErrorCode, KafkaError
+from strandline.ids import Uuid
+from strandline.metadata.image import MetadataImage
+from strandline.metadata.records import MetadataRecord
+from strandline.wire import messages
+
+KEY, VERSIONS = 73, range(1)
+LISTENERS = ("controller",)
+
+
+def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
+    return _assign(request, ctx)
+
+
+async def _assign(request: Any, ctx: RequestContext) -> Any:
+    broker, response = ctx.broker, messages.response(KEY)
+    assigned = [
+        Assigned(Uuid(directory.id), Uuid(topic.topic_id), partition.partition_index)
+        for directory in request.directories
+        for topic in directory.topics
+        for partition in topic.partitions
+    ]
+
+    def decision(image: MetadataImage) -> tuple[list[MetadataRecord], list[ErrorCode]]:
+        policy = policy_of(image, layers(broker, image))
+        return assign(image, request.broker_id, request.broker_epoch, assigned, policy)
+
+    try:
+        codes = iter(await broker.decide(decision))
+    except KafkaError as error:
+        return response(error_code=error.code)
+    return response(
+        directories=[
+            response.DirectoryData(
+                id=directory.id,
+                topics=[
+                    response.TopicData(
+                        topic_id=topic.topic_id,
+                        partitions=[
+                            response.PartitionData(partition_index=partition.partition_index, error_code=next(codes))
+                            for partition in topic.partitions
+                        ],
+                    )
+                    for topic in directory.topics
+                ],
+            )
+            for directory in request.directories
+        ]
+    )

@@ -1,0 +1,61 @@
+"""BrokerHeartbeat (63), versions 0-2: a broker is alive, and wants to be unfenced, fenced or stopped.
+
+It tells how far it has applied the metadata; the answer tells whether that is enough, whether it is fenced now, and whether it
+may stop (rules B13, B14). Its connection is one by which the controller knows that it is alive.
+v1 tells of log dirs that failed (KIP-858), v2 of log dirs that shall get no new partitions (KIP-1066).
+Left out: nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any
+
+from strandline.api.context import RequestContext
+from strandline.api.resources import layers
+from strandline.controller.elections import policy_of
+from strandline.controller.heartbeats import Heartbeat, HeartbeatAnswer, heartbeat
+from strandline.errors import KafkaError
+from strandline.ids import Uuid
+from strandline.metadata.image import MetadataImage
+from strandline.metadata.records import MetadataRecord
+from strandline.wire import messages
+
+KEY, VERSIONS = 63, range(3)
+LISTENERS = ("controller",)
+
+
+def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
+    said = Heartbeat(
+        broker_id=request.broker_id,
+        broker_epoch=request.broker_epoch,
+        metadata_offset=request.current_metadata_offset,
+        want_fence=request.want_fence,
+        want_shut_down=request.want_shut_down,
+        offline_log_dirs=_ids(request.offline_log_dirs),
+        cordoned_log_dirs=None if request.cordoned_log_dirs is None else _ids(request.cordoned_log_dirs),
+    )
+    return _heartbeat(said, ctx)
+
+
+def _ids(directories: Any) -> list[Uuid]:
+    return [Uuid(directory) for directory in directories]
+
+
+async def _heartbeat(said: Heartbeat, ctx: RequestContext) -> Any:
+    broker = ctx.broker
+
+    def decision(image: MetadataImage) -> tuple[list[MetadataRecord], HeartbeatAnswer]:
+        now = broker.clock.monotonic()
+        decided = heartbeat(image, broker.liveness, said, now, policy_of(image, layers(broker, image)))
+        # After it is known to be a heartbeat of a broker that is registered: any number of others would be remembered else.
+        broker.liveness.connection_opened(said.broker_id, ctx.connection_id, now)
+        return decided
+
+    try:
+        answer = await broker.decide(decision)
+    except KafkaError as error:
+        return messages.response(KEY)(error_code=error.code)
+    return messages.response(KEY)(
+        is_caught_up=answer.is_caught_up, is_fenced=answer.is_fenced, should_shut_down=answer.should_shut_down
+    )

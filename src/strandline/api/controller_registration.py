@@ -1,0 +1,37 @@
+"""ControllerRegistration (70), version 0: a controller tells where it listens and which features it supports.
+
+Left out: the migration from ZooKeeper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any
+
+from strandline.api.context import RequestContext
+from strandline.controller.controllers import ControllerRegistration, register
+from strandline.errors import KafkaError
+from strandline.ids import Uuid
+from strandline.metadata.image import Endpoint
+from strandline.wire import messages
+
+KEY, VERSIONS = 70, range(1)
+LISTENERS = ("controller",)
+
+
+def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
+    wanted = ControllerRegistration(
+        controller_id=request.controller_id,
+        incarnation_id=Uuid(request.incarnation_id),
+        endpoints=[Endpoint(e.name, e.host, e.port, e.security_protocol) for e in request.listeners],
+        features=[(f.name, f.min_supported_version, f.max_supported_version) for f in request.features],
+    )
+    return _register(wanted, ctx)
+
+
+async def _register(wanted: ControllerRegistration, ctx: RequestContext) -> Any:
+    try:
+        await ctx.broker.decide(lambda image: (register(image, wanted), None))
+    except KafkaError as error:
+        return messages.response(KEY)(error_code=error.code, error_message=error.message)
+    return messages.response(KEY)(error_message=None)

@@ -1,0 +1,85 @@
+"""ElectLeaders (43), versions 0-2: make the preferred replicas leaders, or whoever is there where nobody leads.
+
+v0 elects preferred leaders only; v1 says which election, and has an error for the whole; v2 is flexible.
+Without topics it is for all partitions, and those that need no election are left out of the answer.
+Left out: the timeout (an answer comes once the elections are committed).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any
+
+from strandline.api.context import RequestContext
+from strandline.api.resources import layers
+from strandline.controller.elections import elect, needs_election, policy_of
+from strandline.controller.partition_change import Election
+from strandline.errors import ErrorCode, KafkaError
+from strandline.metadata.image import MetadataImage
+from strandline.metadata.records import MetadataRecord
+from strandline.wire import messages
+
+KEY, VERSIONS = 43, range(3)
+LISTENERS, FORWARDED = ("broker", "controller"), True
+
+ELECTIONS = {0: Election.PREFERRED, 1: Election.UNCLEAN}
+
+Outcomes = dict[tuple[str, int], KafkaError | None]
+
+
+def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
+    return _elect(request, ctx)
+
+
+async def _elect(request: Any, ctx: RequestContext) -> Any:
+    broker = ctx.broker
+    kind = ELECTIONS.get(request.election_type)
+    named = None
+    if request.topic_partitions is not None:
+        named = [(topic.topic, index) for topic in request.topic_partitions for index in topic.partitions]
+
+    def decision(image: MetadataImage) -> tuple[list[MetadataRecord], Outcomes]:
+        if kind is None:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}.")
+        policy = policy_of(image, layers(broker, image))
+        records: list[MetadataRecord] = []
+        outcomes: Outcomes = {}
+        for topic, index in _all(image, kind) if named is None else dict.fromkeys(named):
+            try:
+                records.append(elect(image, topic, index, kind, policy))
+                outcomes[topic, index] = None
+            except KafkaError as error:
+                outcomes[topic, index] = error
+        return records, outcomes
+
+    try:
+        outcomes = await broker.decide(decision)
+    except KafkaError as error:
+        return _answer(dict.fromkeys(named or (), error), error.code)
+    return _answer(outcomes, ErrorCode.NONE)
+
+
+def _all(image: MetadataImage, kind: Election) -> list[tuple[str, int]]:
+    return [
+        (topic.name, index)
+        for topic in image.topics.values()
+        for index, partition in enumerate(topic.partitions)
+        if needs_election(partition, kind)
+    ]
+
+
+def _answer(outcomes: Outcomes, code: ErrorCode) -> Any:
+    response = messages.response(KEY)
+    topics: dict[str, list[Any]] = {}
+    for (topic, index), error in outcomes.items():
+        result = response.PartitionResult(partition_id=index, error_code=0, error_message=None)
+        if error is not None:
+            result.error_code, result.error_message = error.code, error.message
+        topics.setdefault(topic, []).append(result)
+    # Version 0 has no place for an error of the whole; there each partition has it.
+    return response(
+        error_code=code,
+        replica_election_results=[
+            response.ReplicaElectionResult(topic=topic, partition_result=results) for topic, results in topics.items()
+        ],
+    )

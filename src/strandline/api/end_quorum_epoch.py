@@ -1,0 +1,86 @@
+"""EndQuorumEpoch (54), versions 0-1: I lead no longer; who should next?
+
+A leader that is about to stop says it to every voter, with the best candidates first (rule D15).
+v1 is flexible, names the candidates' directories and the leader's endpoints (KIP-853).
+Left out: nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from strandline.api import metadata_partition as quorum
+from strandline.api.context import RequestContext
+from strandline.errors import ErrorCode, error_code
+from strandline.raft.messages import EndQuorumEpochRequest, QuorumEpochResponse, ReplicaKey
+from strandline.wire import messages
+
+KEY, VERSIONS = 54, range(2)
+LISTENERS = ("controller",)
+
+
+def handle(request: Any, ctx: RequestContext) -> Any:
+    if quorum.is_other_cluster(request.cluster_id, ctx):
+        return messages.response(KEY)(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
+    said = quorum.only_partition(_partitions(request))
+    if said is None:
+        return messages.response(KEY)(error_code=ErrorCode.INVALID_REQUEST)
+    end = EndQuorumEpochRequest(
+        epoch=said.leader_epoch,
+        leader_id=said.leader_id,
+        preferred_candidates=_candidates(said, ctx.version),
+        leader_endpoints=quorum.endpoints(request.leader_endpoints),
+    )
+    return quorum.ask(end, ctx, write_response)
+
+
+def _candidates(said: Any, version: int) -> tuple[ReplicaKey, ...]:
+    if version == 0:
+        return tuple(ReplicaKey(candidate_id) for candidate_id in said.preferred_successors)
+    return tuple(
+        quorum.replica_key(candidate.candidate_id, candidate.candidate_directory_id)
+        for candidate in said.preferred_candidates
+    )
+
+
+def write_request(end: EndQuorumEpochRequest, cluster_id: str) -> Any:
+    request = messages.request(KEY)
+    partition = request.PartitionData(
+        partition_index=quorum.PARTITION,
+        leader_id=end.leader_id,
+        leader_epoch=end.epoch,
+        preferred_successors=[candidate.id for candidate in end.preferred_candidates],
+        preferred_candidates=[
+            request.ReplicaInfo(candidate_id=candidate.id, candidate_directory_id=candidate.directory_id)
+            for candidate in end.preferred_candidates
+        ],
+    )
+    return request(
+        cluster_id=cluster_id,
+        topics=[request.TopicData(topic_name=quorum.TOPIC, partitions=[partition])],
+        leader_endpoints=quorum.listeners(request.LeaderEndpoint, end.leader_endpoints),
+    )
+
+
+def write_response(answer: QuorumEpochResponse) -> Any:
+    response = messages.response(KEY)
+    partition = response.PartitionData(
+        partition_index=quorum.PARTITION,
+        error_code=answer.error,
+        leader_id=answer.leader_id,
+        leader_epoch=answer.epoch,
+    )
+    return response(
+        topics=[response.TopicData(topic_name=quorum.TOPIC, partitions=[partition])],
+        node_endpoints=quorum.node_endpoints(response.NodeEndpoint, answer.leader_id, answer.leader_address),
+    )
+
+
+def read_response(response: Any) -> QuorumEpochResponse:
+    said = quorum.answered_partition(response.error_code, _partitions(response))
+    address = quorum.address_of(response.node_endpoints, said.leader_id)
+    return QuorumEpochResponse(error_code(said.error_code), said.leader_epoch, said.leader_id, address)
+
+
+def _partitions(message: Any) -> Any:
+    return [(topic.topic_name, [(p.partition_index, p) for p in topic.partitions]) for topic in message.topics]

@@ -1,0 +1,69 @@
+"""The reply to a request that failed as a whole, for any API: its error at the top, or at each thing that was asked for.
+
+A response with an error of its own gets it there. One that has only errors of its items (topics, resources, ...) gets an item
+for each that the request named, with the fields that tell which one it is: those that both have under the same name.
+
+Always true: the reply is of the version that was asked in, and names every item of the request once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from strandline.errors import ErrorCode
+from strandline.wire import messages
+from strandline.wire.structs import Field, Struct
+
+
+def error_reply(api_key: int, version: int, request: Any, code: ErrorCode, message: str | None = None) -> bytes | None:
+    """The body of the reply; None if this version has no place for an error."""
+    family = messages.response_family(api_key)
+    root = family.struct(version)
+    error = {"error_code": code, "error_message": message}
+    names = {field.name for field in root.fields}
+    if "error_code" in names:
+        given = {name: value for name, value in error.items() if name in names}
+        return messages.encode_response(api_key, version, family.root(**given))
+    for field in root.fields:
+        if (
+            field.array
+            and field.struct is not None
+            and any(inner.name == "error_code" for inner in field.struct.fields)
+        ):
+            items = [_item(family.classes, field.struct, asked, error) for asked in _asked(api_key, version, request)]
+            return messages.encode_response(api_key, version, family.root(**{field.name: items}))
+    return None
+
+
+def _asked(api_key: int, version: int, request: Any) -> list[Any]:
+    """What the request names: the items of its first array in this version. Plain texts are names."""
+    for field in messages.request_family(api_key).struct(version).fields:
+        if field.array:
+            return [
+                {"name": item} if isinstance(item, str) else vars(item) for item in getattr(request, field.name) or ()
+            ]
+    return []
+
+
+def _item(classes: dict[str, Any], struct: Struct, asked: dict[str, Any], error: dict[str, Any]) -> Any:
+    values = {field.name: _copy(classes, field, asked[field.name]) for field in struct.fields if field.name in asked}
+    values |= {field.name: error[field.name] for field in struct.fields if field.name in error}
+    return classes[struct.name](**values)
+
+
+def _copy(classes: dict[str, Any], field: Field, value: Any) -> Any:
+    """A request's value as the response's type: their structs have the same fields and other classes."""
+    if field.struct is None or value is None:
+        return value
+    if field.array:
+        return [_item(classes, field.struct, vars(item), {}) for item in value]
+    return _item(classes, field.struct, vars(value), {})
+
+
+def tells(message: Any, code: ErrorCode) -> bool:
+    """Whether this error stands anywhere in a message."""
+    if isinstance(message, list):
+        return any(tells(item, code) for item in message)
+    if not isinstance(message, Message):
+        return False
+    return any(value == code if name == "error_code" else tells(value, code) for name, value in vars(message).items())

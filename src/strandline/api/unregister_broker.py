@@ -1,0 +1,42 @@
+"""UnregisterBroker (64), version 0: a broker is gone for good.
+
+It leaves every ISR and ELR; replicas that were assigned to it stay assigned until they are reassigned. If it is still running
+one that still runs registers again by itself.
+Left out: nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any
+
+from strandline.api.context import RequestContext
+from strandline.api.resources import layers
+from strandline.controller.brokers import unregister
+from strandline.controller.elections import policy_of
+from strandline.errors import KafkaError
+from strandline.metadata.image import MetadataImage
+from strandline.metadata.records import MetadataRecord
+from strandline.wire import messages
+
+KEY, VERSIONS = 64, range(1)
+LISTENERS, FORWARDED = ("broker", "controller"), True
+
+
+def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
+    return _unregister(request.broker_id, ctx)
+
+
+async def _unregister(broker_id: int, ctx: RequestContext) -> Any:
+    broker = ctx.broker
+
+    def decision(image: MetadataImage) -> tuple[list[MetadataRecord], None]:
+        records = unregister(image, broker_id, policy_of(image, layers(broker, image)))
+        broker.liveness.forget(broker_id)
+        return records, None
+
+    try:
+        await broker.decide(decision)
+    except KafkaError as error:
+        return messages.response(KEY)(error_code=error.code, error_message=error.message)
+    return messages.response(KEY)(error_message=None)

@@ -1,0 +1,55 @@
+"""UpdateFeatures (57), versions 0-2: finalize features at other levels, all of them or none.
+
+A level is refused unless every broker and controller supports it; a downgrade has to be asked for as one, and metadata.version
+goes down only where nothing in the metadata could be lost.
+v1 names the kind of change (v0 knew only whether a downgrade is allowed) and can validate only; v2 answers once for all features.
+Left out: unsafe downgrades (Kafka refuses them too), the upgrade of kraft.version while the quorum runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any
+
+from strandline.api.context import Broker, RequestContext
+from strandline.controller.features import FeatureUpdate, Quorum, UpgradeType, update
+from strandline.errors import KafkaError
+from strandline.metadata.image import MetadataImage
+from strandline.metadata.records import MetadataRecord
+from strandline.wire import messages
+
+KEY, VERSIONS = 57, range(3)
+LISTENERS, FORWARDED = ("broker", "controller"), True
+
+
+def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
+    return _update([_wanted(item, ctx.version) for item in request.feature_updates], request.validate_only, ctx)
+
+
+def _wanted(item: Any, version: int) -> FeatureUpdate:
+    if version == 0:
+        upgrade_type: int = UpgradeType.SAFE_DOWNGRADE if item.allow_downgrade else UpgradeType.UPGRADE
+    else:
+        upgrade_type = item.upgrade_type
+    return FeatureUpdate(item.feature, item.max_version_level, upgrade_type)
+
+
+async def _update(updates: list[FeatureUpdate], validate_only: bool, ctx: RequestContext) -> Any:
+    broker, response = ctx.broker, messages.response(KEY)
+    min_insync_replicas = broker.config.topic_config({}).min_insync_replicas
+
+    def decision(image: MetadataImage) -> tuple[list[MetadataRecord], None]:
+        records = update(image, updates, _quorum(broker), min_insync_replicas=min_insync_replicas)
+        return ([] if validate_only else records), None
+
+    try:
+        await broker.decide(decision)
+    except KafkaError as error:
+        return response(error_code=error.code, error_message=f"No feature was updated: {error.message}")
+    results = [response.UpdatableFeatureResult(feature=wanted.name, error_message=None) for wanted in updates]
+    return response(error_message=None, results=results if ctx.version <= 1 else [])
+
+
+def _quorum(broker: Broker) -> Quorum:
+    voter_ids = [voter.key.id for voter in broker.quorum.describe().voters]
+    return Quorum(broker.node_id, voter_ids, broker.quorum.kraft_version)

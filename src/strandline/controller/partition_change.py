@@ -1,0 +1,252 @@
+"""One partition's change: who leads it, who is in sync, who could lead it without loss.
+
+Every decision about a partition that exists goes through `change`, in this order: a reassignment that can be completed is
+completed (rule B15), the eligible leader replicas follow from the ISR (B10), a leader is elected (B7 to B9), and what
+differs from before becomes one record.
+
+Always true: the leader is in the ISR, and a leader that may stay stays; a replica that is not active neither leads nor is
+elected; ISR and ELR have no member in common and none outside of the replicas; the leader epoch rises with each election and
+each replica that is removed, the partition epoch with every record (B6; both are counted by replay, which raises the leader
+epoch whenever a record names a leader, also the same one again).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Hashable, Mapping
+from typing import NamedTuple
+
+from strandline.controller.placement import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
+from strandline.ids import Uuid
+from strandline.metadata.image import MetadataImage, PartitionImage
+from strandline.metadata.records import NO_LEADER, NO_LEADER_CHANGE, PartitionChangeRecord
+from strandline.metadata.sharing import unfrozen
+
+RECOVERED, RECOVERING, NO_CHANGE = 0, 1, -1
+"""Kafka's LeaderRecoveryState: RECOVERING from an unclean election until the leader says that it is done."""
+
+Replicas = tuple[int, ...]
+
+
+class Election(enum.Enum):
+    ONLINE = enum.auto()
+    """Whoever holds all committed records."""
+    PREFERRED = enum.auto()
+    """The same, and the first replica before the present leader."""
+    UNCLEAN = enum.auto()
+    """The same, and at last anyone who is there."""
+
+
+class Terms(NamedTuple):
+    """What a change has to respect."""
+
+    active: Mapping[int, tuple[Uuid, ...]]
+    """The brokers that may lead, as the event leaves them, with their log dirs that are online."""
+    min_isr: int
+    """min.insync.replicas of the topic; for a partition of fewer replicas, all of them are enough."""
+    elr_enabled: bool
+    election: Election = Election.ONLINE
+
+    def enough(self, replicas: Replicas) -> int:
+        """How many in sync are enough to commit."""
+        return min(self.min_isr, len(replicas))
+
+
+class Target(NamedTuple):
+    """What is to become of a partition; None leaves it."""
+
+    isr: Replicas | None = None
+    replicas: Replicas | None = None
+    adding: Replicas | None = None
+    removing: Replicas | None = None
+    directories: Mapping[int, Uuid] = {}
+    """Of replicas that get another one."""
+    leader_recovery_state: int | None = None
+    lost: Replicas = ()
+    """Replicas that may have lost records: not eligible any more."""
+
+
+AS_IT_IS = Target()
+
+
+def active_brokers(image: MetadataImage, *, but: int | None = None) -> dict[int, tuple[Uuid, ...]]:
+    """The brokers that may lead, except one of which the image does not know yet that it no longer may."""
+    return {
+        broker_id: broker.log_dirs
+        for broker_id, broker in image.brokers.items()
+        if broker_id != but and not broker.fenced and not broker.in_controlled_shutdown
+    }
+
+
+def change(
+    topic_id: Uuid, index: int, partition: PartitionImage, target: Target, terms: Terms
+) -> PartitionChangeRecord | None:
+    """The record that brings a partition to `target`; None if there is nothing to change."""
+    isr = partition.isr if target.isr is None else target.isr
+    replicas = partition.replicas if target.replicas is None else target.replicas
+    adding = partition.adding_replicas if target.adding is None else target.adding
+    removing = partition.removing_replicas if target.removing is None else target.removing
+    if (adding or removing) and (kept := _completed(isr, replicas, adding, removing, terms)):
+        isr, replicas = kept
+        adding = removing = ()
+
+    elr = _eligible(partition, isr, replicas, target.lost, terms)
+    leader, unclean = _elect(partition, isr, elr, replicas, terms)
+    recovery = partition.leader_recovery_state if target.leader_recovery_state is None else target.leader_recovery_state
+    if unclean:
+        isr, elr, recovery = (leader,), (), RECOVERING
+    elif leader in elr:
+        isr, elr = (leader,), _but(leader, elr) if terms.elr_enabled and terms.enough(replicas) > 1 else ()
+    if not isr and not terms.elr_enabled:
+        # Without an ELR it is the ISR that keeps the name of the last one that had everything.
+        isr = partition.isr
+    last_known = _last_known(partition, isr, elr, leader, terms.elr_enabled)
+    directories = _directories(partition, replicas, target.directories)
+    named = leader != partition.leader or unclean or not set(partition.replicas) <= set(replicas)
+
+    before = partition
+    if (
+        not named
+        and (isr, elr, last_known) == (before.isr, before.elr, before.last_known_elr)
+        and (replicas, adding, removing) == (before.replicas, before.adding_replicas, before.removing_replicas)
+        and (directories, recovery) == (before.directories, before.leader_recovery_state)
+    ):
+        return None
+    return PartitionChangeRecord(
+        topic_id=topic_id,
+        partition_id=index,
+        isr=_new(isr, before.isr),
+        leader=leader if named else NO_LEADER_CHANGE,
+        replicas=_new(replicas, before.replicas),
+        removing_replicas=_new(removing, before.removing_replicas),
+        adding_replicas=_new(adding, before.adding_replicas),
+        leader_recovery_state=NO_CHANGE if recovery == before.leader_recovery_state else recovery,
+        directories=None if directories == before.directories else directories,
+        eligible_leader_replicas=_new(elr, before.elr),
+        last_known_elr=_new(last_known, before.last_known_elr),
+    )
+
+
+def likeness(partition: PartitionImage) -> Hashable:
+    """All that `change` looks at. A cluster has few sets of replicas and many partitions: those that are alike become alike,
+    and the change of one is that of all (`addressed`)."""
+    return (
+        partition.replicas,
+        partition.isr,
+        partition.leader,
+        partition.directories,
+        partition.elr,
+        partition.last_known_elr,
+        partition.adding_replicas,
+        partition.removing_replicas,
+        partition.leader_recovery_state,
+    )
+
+
+_Record = unfrozen(PartitionChangeRecord)
+
+
+def addressed(record: PartitionChangeRecord, topic_id: Uuid, index: int) -> PartitionChangeRecord:
+    """The same change, of another partition."""
+    other = object.__new__(_Record)
+    other.topic_id, other.partition_id = topic_id, index
+    other.isr, other.leader, other.replicas = record.isr, record.leader, record.replicas
+    other.removing_replicas, other.adding_replicas = record.removing_replicas, record.adding_replicas
+    other.leader_recovery_state, other.directories = record.leader_recovery_state, record.directories
+    other.eligible_leader_replicas, other.last_known_elr = record.eligible_leader_replicas, record.last_known_elr
+    other.__class__ = PartitionChangeRecord
+    return other  # type: ignore[no-any-return]
+
+
+def _new(value: Replicas, before: Replicas) -> Replicas | None:
+    return None if value == before else value
+
+
+def _but(replica: int, replicas: Replicas) -> Replicas:
+    return tuple(other for other in replicas if other != replica)
+
+
+def _completed(
+    isr: Replicas, replicas: Replicas, adding: Replicas, removing: Replicas, terms: Terms
+) -> tuple[Replicas, Replicas] | None:
+    """ISR and replicas after a reassignment, if it may be completed: all that are added are in sync, and what stays in
+    sync is enough without those that go (B15)."""
+    new_isr = tuple(replica for replica in isr if replica not in removing)
+    new_replicas = tuple(replica for replica in replicas if replica not in removing)
+    if not new_isr or any(replica not in new_isr for replica in adding):
+        return None
+    if len(adding) < len(removing) and len(new_isr) < len(new_replicas):
+        return None
+    if len(new_isr) < len(isr) and False:
+        return None
+    return new_isr, new_replicas
+
+
+def _eligible(partition: PartitionImage, isr: Replicas, replicas: Replicas, lost: Replicas, terms: Terms) -> Replicas:
+    """The ELR: who left the ISR since it became smaller than min.insync.replicas (B10). Nothing is committed with fewer."""
+    if not terms.elr_enabled:
+        # What was eligible stays so until somebody leads again.
+        return () if isr else partition.elr
+    if len(isr) >= terms.enough(replicas):
+        return ()
+    was_isr, was_elr = partition.isr, partition.elr
+    return tuple(
+        replica
+        for replica in replicas
+        if (replica in was_isr or replica in was_elr) and replica not in isr and replica not in lost
+    )
+
+
+def _elect(
+    partition: PartitionImage, isr: Replicas, elr: Replicas, replicas: Replicas, terms: Terms
+) -> tuple[int, bool]:
+    """The leader, and whether it may lack committed records."""
+    valid = isr or elr
+    leader, preferred = partition.leader, replicas[0]
+    if terms.election is Election.PREFERRED and preferred in valid and _may_lead(partition, preferred, terms.active):
+        return preferred, False
+    if leader in isr and _may_lead(partition, leader, terms.active):
+        return leader, False
+    for replica in replicas:
+        if replica in valid and _may_lead(partition, replica, terms.active):
+            return replica, False
+    if terms.elr_enabled and not valid and len(partition.last_known_elr) == 1:
+        (last,) = partition.last_known_elr
+        if last in replicas and _may_lead(partition, last, terms.active):
+            return last, True
+    if terms.election is Election.UNCLEAN:
+        for replica in replicas:
+            if _may_lead(partition, replica, terms.active):
+                return replica, True
+    return NO_LEADER, False
+
+
+def _may_lead(partition: PartitionImage, replica: int, active: Mapping[int, tuple[Uuid, ...]]) -> bool:
+    """Whether its broker is active and its log dir, where both are known, is online."""
+    online = active.get(replica)
+    if online is None or replica not in partition.replicas:
+        return False
+    if not online or not partition.directories:
+        return True
+    directory = partition.directories[partition.replicas.index(replica)]
+    return directory in online or directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY)
+
+
+def _last_known(partition: PartitionImage, isr: Replicas, elr: Replicas, leader: int, elr_enabled: bool) -> Replicas:
+    """The last leader, kept from when there is none until there is one again (I10)."""
+    if leader != NO_LEADER:
+        return ()
+    if partition.last_known_elr or not elr_enabled:
+        return partition.last_known_elr
+    if partition.has_leader:
+        return (partition.leader,)
+    # The ELR was switched on, or cleared, while nobody led: then the last one of the ISR or ELR stands for the last leader.
+    return () if isr or elr else (partition.isr or partition.elr)[:1]
+
+
+def _directories(partition: PartitionImage, replicas: Replicas, given: Mapping[int, Uuid]) -> tuple[Uuid, ...]:
+    """The log dirs of the replicas, in their order; () if none is known."""
+    if replicas == partition.replicas and not given:
+        return partition.directories
+    known = {**dict(zip(partition.replicas, partition.directories, strict=False)), **given}
+    return tuple(known.get(replica, MIGRATING_DIRECTORY) for replica in replicas) if known else ()

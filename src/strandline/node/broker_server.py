@@ -1,0 +1,80 @@
+"""The broker in a node: it registers, hosts what the metadata assigns to it, and lets clients in.
+
+Always true: nothing on the log dirs is judged by metadata older than this broker's registration, so a log is never taken for
+a stray one because the node has not caught up; clients are let in only when every local log is open and the broker is unfenced.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from strandline.config.node import NodeConfig
+from strandline.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, MetadataImage
+from strandline.node.broker_lifecycle import BrokerLifecycle
+from strandline.node.image_watch import ImageWatch
+from strandline.node.log_dirs import LogDir
+from strandline.node.maintenance import Maintenance
+from strandline.node.replicas import Logger, Replicas
+from strandline.ports import Clock, Disk
+
+SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+Spawn = Callable[[Coroutine[Any, Any, None]], None]
+
+
+class BrokerServer:
+    def __init__(
+        self,
+        config: NodeConfig,
+        disk: Disk,
+        clock: Clock,
+        randomness: random.Random,
+        logger: Logger,
+        log_dirs: list[LogDir],
+        watch: ImageWatch,
+        on_failed: Callable[[str], None],
+        on_task_ended: Callable[[asyncio.Task[None]], None],
+    ) -> None:
+        self.config = config
+        self.replicas = Replicas(config, disk, clock, randomness, logger, log_dirs, on_failed, on_task_ended)
+        self.lifecycle: BrokerLifecycle
+        self._disk = disk
+        self._clock = clock
+        self._logger = logger
+        self._watch = watch
+        self._applying = asyncio.Lock()
+        self._hosting = False
+        """The log dirs were looked through: images are applied as they come."""
+
+    async def start(self, lifecycle: BrokerLifecycle, image: Callable[[], MetadataImage]) -> None:
+        """Register, catch up, open the logs, and be unfenced."""
+        self.lifecycle = lifecycle
+        self.replicas.on_dir_failed = lambda log_dir: lifecycle.dir_failed(log_dir.directory_id)
+        await lifecycle.register()
+        await self._watch.until(lambda image: image.end_offset > lifecycle.broker_epoch)
+        async with self._applying:
+            caught_up = image()
+            await self._disk.offload(lambda: self.replicas.find(caught_up))
+            await self._apply(caught_up)
+            self._hosting = True
+        await self.apply(image())
+        await lifecycle.unfence()
+
+    async def apply(self, image: MetadataImage) -> None:
+        """Do what a newly committed image asks of this node."""
+        if self._hosting:
+            async with self._applying:
+                await self._apply(image)
+
+    async def _apply(self, image: MetadataImage) -> None:
+        defaults = image.config(BROKER_RESOURCE, CLUSTER_DEFAULT)
+        own = image.config(BROKER_RESOURCE, str(self.config.node_id))
+        if (defaults, own) != (self.config.layers.dynamic_default, self.config.layers.dynamic_broker):
+            self.config = self.config.with_dynamic(defaults, own)
+            self.replicas.use_config(self.config)
+        await self.replicas.apply(image)
+
+    def jobs(self) -> list[Coroutine[Any, Any, None]]:
+        return Maintenance(self.replicas, self._clock, self._logger).jobs()

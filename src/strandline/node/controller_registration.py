@@ -1,0 +1,79 @@
+"""A controller tells the active one who and where it is, so that the cluster knows its controllers and what they support.
+
+Always true: it is told again until the metadata says so, also after this node was started anew (another incarnation).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from strandline.api import controller_registration as api
+from strandline.errors import ErrorCode, KafkaError
+from strandline.ids import Uuid
+from strandline.metadata.features import SUPPORTED
+from strandline.metadata.image import Endpoint, MetadataImage
+from strandline.metadata.records import RegisterControllerRecord
+from strandline.node.controller_channel import ControllerChannel
+from strandline.node.image_watch import ImageWatch
+from strandline.node.replicas import Logger
+from strandline.wire import messages
+
+TRY_AGAIN_S = 0.5
+SEEN_WITHIN_S = 2.0
+REQUEST_TIMEOUT_S = 5.0
+REGISTRATION_SINCE_METADATA_VERSION = 15
+
+
+async def keep_registered(
+    node_id: int,
+    incarnation_id: Uuid,
+    endpoints: Sequence[Endpoint],
+    watch: ImageWatch,
+    channel: ControllerChannel,
+    logger: Logger,
+) -> None:
+    """Runs as long as the node does."""
+
+    def is_missing(image: MetadataImage) -> bool:
+        if image.features.get("metadata.version", 0) < REGISTRATION_SINCE_METADATA_VERSION:
+            return False
+        record = image.others.get((RegisterControllerRecord.KEY, node_id))
+        return record is None or record.incarnation_id != incarnation_id
+
+    while True:
+        await watch.until(is_missing)
+        try:
+            response = await channel.ask(
+                api.KEY, _request(node_id, incarnation_id, endpoints), REQUEST_TIMEOUT_S, retry=True
+            )
+        except KafkaError as error:
+            logger.info("could not register with the active controller yet", error=str(error))
+        else:
+            if response.error_code == ErrorCode.NONE:
+                await watch.until(lambda image: not is_missing(image), SEEN_WITHIN_S)
+                continue
+            logger.info("registration refused", error=ErrorCode(response.error_code).name)
+        await asyncio.sleep(TRY_AGAIN_S)
+
+
+def _request(node_id: int, incarnation_id: Uuid, endpoints: Sequence[Endpoint]) -> object:
+    request = messages.request(api.KEY)
+    return request(
+        controller_id=node_id,
+        incarnation_id=incarnation_id,
+        zk_migration_ready=False,
+        listeners=[
+            request.Listener(
+                name=endpoint.listener,
+                host=endpoint.host,
+                port=endpoint.port,
+                security_protocol=endpoint.security_protocol,
+            )
+            for endpoint in endpoints
+        ],
+        features=[
+            request.Feature(name=name, min_supported_version=levels[0], max_supported_version=levels[-1])
+            for name, levels in SUPPORTED.items()
+        ],
+    )

@@ -1,0 +1,143 @@
+"""The controller in a node: what the active one does of its own accord.
+
+Always true: it acts only while this node is the active controller, and only through decisions on the newest image; a standby
+holds the same image and does nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any
+
+from strandline.config.node import NodeConfig
+from strandline.controller import brokers, elections, leader_balance
+from strandline.controller.activation import activation_records
+from strandline.controller.liveness import Liveness
+from strandline.errors import ErrorCode, KafkaError
+from strandline.metadata.image import BrokerImage, MetadataImage
+from strandline.metadata.records import MetadataRecord, NoOpRecord
+from strandline.node.quorum.quorum import Quorum
+from strandline.node.replicas import Logger
+from strandline.ports import Clock
+
+Records = list[MetadataRecord]
+
+
+class ControllerServer:
+    def __init__(
+        self,
+        config: NodeConfig,
+        quorum: Quorum,
+        liveness: Liveness,
+        clock: Clock,
+        logger: Logger,
+        bootstrap: Sequence[MetadataRecord],
+    ) -> None:
+        self._config = config
+        self._quorum = quorum
+        self._liveness = liveness
+        self._clock = clock
+        self._logger = logger
+        self._bootstrap = bootstrap
+        self._news = asyncio.Event()
+        """The next deadline of a broker may be sooner than it was."""
+        self._written_until = -1
+        self._brokers: Mapping[int, BrokerImage] = {}
+
+    # What the quorum tells
+
+    async def on_active(self, epoch: int) -> None:
+        self._logger.info("active controller", epoch=epoch)
+        await self._decide(self._activation)
+        self._liveness.take_over(self._quorum.tip, self._clock.monotonic())
+        self._news.set()
+
+    def on_inactive(self) -> None:
+        self._logger.info("no longer the active controller")
+        self._liveness.stand_by()
+
+    def _activation(self, image: MetadataImage) -> Records:
+        # A metadata transaction that the leader before left open is ended by the quorum.
+        minimum = self._config.topic_defaults.min_insync_replicas
+        return activation_records(image, self._bootstrap, in_transaction=False, min_insync_replicas=minimum)
+
+    def applied(self, image: MetadataImage) -> None:
+        if image.brokers is not self._brokers:
+            # One that is new has its first session.
+            self._brokers = image.brokers
+            self._news.set()
+
+    def connection_closed(self, connection_id: int) -> None:
+        self._liveness.connection_closed(connection_id, self._clock.monotonic())
+        self._news.set()
+
+    def peer_closed(self, node_id: int) -> None:
+        self._liveness.peer_closed(node_id, self._clock.monotonic())
+        self._news.set()
+
+    # Regular work
+
+    def jobs(self) -> list[Coroutine[Any, Any, None]]:
+        config = self._config
+        jobs = [
+            self._fence(),
+            self._every(config.unclean_leader_election_interval_ms, self._elect_uncleanly),
+        ]
+        if config.metadata_max_idle_interval_ms > 0:
+            jobs.append(self._every(config.metadata_max_idle_interval_ms, self._show_life))
+        if config.auto_leader_rebalance_enable:
+            jobs.append(self._every(config.leader_imbalance_check_interval_seconds * 1000, self._balance_leaders))
+        return jobs
+
+    async def _every(self, interval_ms: int, decision: Callable[[MetadataImage], Records]) -> None:
+        while True:
+            await asyncio.sleep(interval_ms / 1000)
+            if self._quorum.is_active:
+                await self._decide(decision)
+
+    async def _decide(self, decision: Callable[[MetadataImage], Records]) -> None:
+        try:
+            await self._quorum.decide(lambda image: (decision(image), None))
+        except KafkaError as error:
+            # Leadership went while it was decided: whoever is active now does the same.
+            if error.code is not ErrorCode.NOT_CONTROLLER:
+                raise
+
+    async def _fence(self) -> None:
+        """Fence brokers that are gone, as soon as that is known."""
+        while True:
+            now = self._clock.monotonic()
+            due = self._liveness.next_deadline() if self._quorum.is_active else None
+            if due is None or due > now:
+                self._news.clear()
+                try:
+                    async with asyncio.timeout(None if due is None else due - now):
+                        await self._news.wait()
+                except TimeoutError:
+                    pass
+                continue
+            await self._decide(self._fence_one)
+
+    def _fence_one(self, image: MetadataImage) -> Records:
+        now = self._clock.monotonic()
+        records, broker_id = brokers.fence_one_overdue(image, self._liveness, now, self._policy(image))
+        if broker_id is not None:
+            self._logger.warning("fenced a broker that is gone", broker=broker_id)
+        return records
+
+    def _policy(self, image: MetadataImage) -> elections.Policy:
+        return elections.policy_of(image, self._config.layers)
+
+    def _elect_uncleanly(self, image: MetadataImage) -> Records:
+        return [*elections.unclean_elections(image, self._policy(image))]
+
+    def _balance_leaders(self, image: MetadataImage) -> Records:
+        records, _ = leader_balance.balance(image, self._policy(image))
+        return [*records]
+
+    def _show_life(self, image: MetadataImage) -> Records:
+        """A record when nothing else was written, so that everybody can tell how far behind it is in time."""
+        idle = image.end_offset == self._written_until
+        self._written_until = image.end_offset + idle
+        return [NoOpRecord()] if idle else []

@@ -1,0 +1,160 @@
+"""The metadata log, as Raft sees it: the log of `__cluster_metadata` with the snapshot that it begins with.
+
+Always true: a log that begins above 0 begins at the end of a snapshot; what is on the device is known (`flushed_offset`), and
+batches are appended in order, without a gap.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+
+from strandline.config.topic_config import TopicConfig
+from strandline.log import checkpoints, names
+from strandline.log.log import Log, batches_from
+from strandline.log.recovery import load
+from strandline.node.log_dirs import StorageError
+from strandline.node.quorum.snapshots import Snapshots
+from strandline.ports import Clock, Disk
+from strandline.raft.messages import OffsetAndEpoch
+from strandline.records.batch import BatchBuilder, decode
+from strandline.records.header import iterate
+from strandline.records.record import Record
+
+METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+
+
+def metadata_dir(log_dir: str) -> str:
+    return f"{log_dir}/{names.partition_dir(names.CLUSTER_METADATA_TOPIC, 0)}"
+
+
+class MetadataLog:
+    """A LogView; `log` is the log itself."""
+
+    def __init__(self, disk: Disk, directory: str, clock: Clock, snapshots: Snapshots) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._clock = clock
+        self._snapshots = snapshots
+        self.log: Log
+        self.floor = 0
+        """Everything below is committed, and never cut (D10)."""
+        self.truncated_bytes = 0
+        """Cut from the log when it was loaded."""
+
+    def make_directory(self) -> None:
+        """Blocks."""
+        if not self._disk.is_dir(self._directory):
+            self._disk.mkdir(self._directory)
+            self._disk.sync_dir(self._directory.rpartition("/")[0])
+
+    def load(self, config: TopicConfig, latest: OffsetAndEpoch | None, *, clean: bool) -> None:
+        """Load what is there. `latest` is the snapshot that is used: what the log lacks before it is not missed. Blocks."""
+        present = names.offsets_in(self._disk.listdir(self._directory), names.LOG_SUFFIX)
+        start_offset = self._start_offset(present[0] if present else 0, latest)
+        recovered = load(
+            self._disk,
+            self._directory,
+            config,
+            clean=clean,
+            log_start_offset=start_offset,
+            now_ms=self._clock.wall_ms(),
+        )
+        self.log = recovered.log
+        self.truncated_bytes = recovered.truncated_bytes
+        if latest is not None and OffsetAndEpoch(self.end_offset, self.log.epochs.latest) < latest:
+            # A crash between a snapshot that was fetched and the log that was to begin there.
+            self.log.truncate_fully_and_start_at(latest.offset)
+        elif latest is not None and self.log.epochs.latest < latest.epoch:
+            self.log.truncate_fully_and_start_at(latest.offset)
+        metadata = f"{self._directory}/{checkpoints.PARTITION_METADATA}"
+        if not self._disk.exists(metadata):
+            self._disk.write_file(metadata, checkpoints.partition_metadata(METADATA_TOPIC_ID))
+        self._disk.sync_dir(self._directory)
+
+    def _start_offset(self, first: int, latest: OffsetAndEpoch | None) -> int:
+        """The log begins at 0, or at the end of the first snapshot in it."""
+        if not first:
+            return 0
+        ends = [snapshot_id.offset for snapshot_id in self._snapshots.ids if snapshot_id.offset >= first]
+        if latest is None or not ends:
+            raise StorageError(
+                f"{self._directory} begins at offset {first} and has no whole snapshot of what was before: take this node out "
+                "of the quorum, empty its metadata log dir and let it in again"
+            )
+        return min(ends)
+
+    # What Raft sees
+
+    @property
+    def start_offset(self) -> int:
+        return self.log.log_start_offset
+
+    @property
+    def end_offset(self) -> int:
+        return self.log.log_end_offset
+
+    @property
+    def flushed_offset(self) -> int:
+        return self.log.recovery_point
+
+    @property
+    def last_epoch(self) -> int:
+        latest = self.log.epochs.latest
+        return latest if latest >= 0 else self._first_epoch
+
+    @property
+    def _first_epoch(self) -> int:
+        """Of the snapshot that the log begins with; 0 if there is none."""
+        snapshot_id = self._snapshots.at(self.start_offset)
+        return 0 if snapshot_id is None else snapshot_id.epoch
+
+    def end_of_epoch(self, epoch: int) -> OffsetAndEpoch:
+        entries = self.log.epochs.entries
+        following = bisect_right(entries, epoch, key=lambda entry: entry[0])
+        end_offset = entries[following][1] if following < len(entries) else self.end_offset
+        if following:
+            return OffsetAndEpoch(end_offset, entries[following - 1][0])
+        snapshot_id = self._snapshots.at(self.start_offset)
+        if snapshot_id is not None and snapshot_id.epoch <= epoch:
+            return OffsetAndEpoch(snapshot_id.offset, snapshot_id.epoch)
+        return OffsetAndEpoch(-1, -1)
+
+    @property
+    def latest_snapshot(self) -> OffsetAndEpoch | None:
+        return self._snapshots.latest
+
+    def snapshot_size(self, snapshot_id: OffsetAndEpoch) -> int | None:
+        return self._snapshots.size(snapshot_id)
+
+    # What Raft wants done
+
+    def append(self, pairs: Iterable[tuple[bytes | None, bytes]], epoch: int, *, control: bool = False) -> int:
+        """One batch of our own; its timestamp."""
+        now_ms = self._clock.wall_ms()
+        builder = BatchBuilder()
+        for key, value in pairs:
+            builder.append(key, value, timestamp=now_ms)
+        self.log.append_own(builder.build(control=control), epoch, now_ms)
+        return now_ms
+
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        """What follows, committed or not; the first batch comes whole. NotCached if that would wait for the device."""
+        return self.log.read(offset, max_bytes, self.end_offset, min_one=True)
+
+    def truncate(self, end_offset: int) -> None:
+        assert end_offset >= self.floor, f"cut at {end_offset}, and everything below {self.floor} is committed"
+        self.log.truncate_to(end_offset)
+
+    def append_fetched(self, records: bytes) -> None:
+        _, first = next(iterate(records))
+        assert first.base_offset == self.end_offset, f"offset {first.base_offset} after log end {self.end_offset}"
+        self.log.append_as_follower(records, self._clock.wall_ms())
+
+    def control_records(self) -> Iterator[tuple[int, Record]]:
+        """All of them, with their offsets. Blocks."""
+        for segment, position, header in batches_from(self.log, self.start_offset):
+            if header.is_control:
+                batch = segment.file.read_blocking(position, header.size_bytes)
+                for i, record in enumerate(decode(batch)):
+                    yield header.base_offset + i, record

@@ -1,0 +1,444 @@
+"""This node's part in the quorum: the committed metadata on every node, and decisions on the active controller.
+
+    quorum = Quorum(config, disk, clock, randomness, logger, peers, ...)
+    await quorum.open()                          the snapshot, the log and the vote are loaded
+    task = create_task(quorum.run(apply))        it takes part; `apply` is called with each newly committed image
+    answer = await quorum.decide(decision)       on the active controller
+    await quorum.resign_and_close()
+
+Always true: the committed image is made of committed batches, each once and in order (D14). A decision sees all decisions
+before it, committed or not, and is answered when its records are committed and applied here, or refused with NOT_CONTROLLER if
+leadership goes first. This node is active once it has applied everything before the start of the epoch that it leads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from strandline.config.node import NodeConfig
+from strandline.errors import ErrorCode, KafkaError
+from strandline.ids import Uuid
+from strandline.log.errors import NotCached
+from strandline.log.log import Log
+from strandline.metadata import framing
+from strandline.metadata.image import MetadataImage
+from strandline.metadata.records import (
+    METADATA_VERSION_4_3,
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    MetadataRecord,
+    version_for,
+)
+from strandline.node.peers import Peers
+from strandline.node.quorum import batches
+from strandline.node.quorum.driver import AnswerTo, Driver
+from strandline.node.quorum.election_file import ElectionFile
+from strandline.node.quorum.images import Decision, Images, Loaded
+from strandline.node.quorum.metadata_log import MetadataLog, metadata_dir
+from strandline.node.quorum.opening import Opened, open_all, own_endpoints, timings
+from strandline.node.quorum.sending import Sending
+from strandline.node.quorum.snapshots import Snapshots
+from strandline.node.quorum.upkeep import Upkeep
+from strandline.node.replicas import Logger
+from strandline.node.tasks import to_the_end
+from strandline.ports import Clock, Disk
+from strandline.raft import events
+from strandline.raft.election_state import ElectionState
+from strandline.raft.messages import Address, Endpoints, ReplicaKey, Request
+from strandline.raft.raft import Raft
+from strandline.raft.replicas import QuorumDescription
+from strandline.raft.voters import VoterNode
+
+T = TypeVar("T")
+Apply = Callable[[MetadataImage], Awaitable[None]]
+
+BATCH_RECORDS_MAX = 10_000
+"""In one batch of the metadata log; a larger decision is a metadata transaction of several."""
+READ_BYTES = 1 << 20
+"""Read of the log at once to be replayed."""
+INLINE_BYTES_MAX = 1 << 16
+"""A longer stretch of log is decoded beside the event loop."""
+HAND_OVER_S = 0.5
+"""So long at most a leader that stops waits for the others to hear of it."""
+
+
+class Quorum:
+    def __init__(
+        self,
+        config: NodeConfig,
+        disk: Disk,
+        clock: Clock,
+        randomness: random.Random,
+        logger: Logger,
+        peers: Peers,
+        *,
+        cluster_id: str,
+        directory_id: Uuid,
+        clean: bool,
+        on_failed: Callable[[str], None],
+        on_active: Callable[[int], Awaitable[None]] | None = None,
+        on_inactive: Callable[[], None] | None = None,
+        on_leader_changed: Callable[[], None] | None = None,
+        endpoints: Endpoints | None = None,
+    ) -> None:
+        """`clean`: the metadata log dir was left in order. `on_active` is told the epoch when this node becomes the active
+        controller, and what it decides comes before all other decisions. `endpoints` of this controller, if they are not
+        those of the configuration."""
+        self.config = config
+        self.on_active = on_active
+        self.on_inactive = on_inactive
+        self.on_leader_changed = on_leader_changed
+        self.on_leader_changed: Callable[[], None] = lambda: None
+        self._disk = disk
+        self._clock = clock
+        self._randomness = randomness
+        self._logger = logger
+        self._clean = clean
+        self._on_failed = on_failed
+        self._own = VoterNode(
+            ReplicaKey(config.node_id, directory_id), own_endpoints(config) if endpoints is None else endpoints
+        )
+        directory = metadata_dir(config.metadata_log_dir)
+        self._election_file = ElectionFile(disk, directory)
+        self._snapshots = Snapshots(disk, directory)
+        self._log = MetadataLog(disk, directory, clock, self._snapshots)
+        self._images = Images()
+        self._upkeep = Upkeep(config, disk, clock, logger, self._log, self._snapshots, self._images)
+        self._driver = Driver(
+            disk,
+            clock,
+            logger,
+            self._log,
+            self._snapshots,
+            self._election_file,
+            Sending(peers, cluster_id, config.controller_quorum_request_timeout_ms / 1000),
+            start_raft=self._start_raft,
+            on_committed=self._note_committed,
+            on_leader_changed=self._note_leader,
+            on_progress=self._note_progress,
+            on_snapshot=self._begin_at,
+            on_failed=self._failed,
+        )
+        self._opened: Opened
+        self._is_sound = False
+        """The log is open, and nothing has failed."""
+        self._high_watermark = 0
+        self._committed = asyncio.Event()
+        self._progress = asyncio.Event()
+        self._reading = asyncio.Lock()
+        """Held while the log is read for replay, and while it is replaced."""
+        self._active_epoch: int | None = None
+        self._activation: asyncio.Task[None] | None = None
+
+    # Facts
+
+    @property
+    def raft(self) -> Raft:
+        return self._driver.raft
+
+    @property
+    def log(self) -> Log:
+        return self._log.log
+
+    @property
+    def committed(self) -> MetadataImage:
+        return self._images.committed
+
+    @property
+    def tip(self) -> MetadataImage:
+        """On the active controller, with what is decided and not committed yet; elsewhere the committed image."""
+        return self._images.tip
+
+    @property
+    def kraft_version(self) -> int:
+        return self.raft.kraft_version
+
+    @property
+    def high_watermark(self) -> int:
+        return self._high_watermark
+
+    @property
+    def is_active(self) -> bool:
+        """This node leads, and has applied everything that came before its epoch."""
+        raft, driver = self.raft, self._driver
+        return self._active_epoch is not None and self._active_epoch == _led_epoch(raft) and not driver.is_closed
+
+    @property
+    def leader(self) -> tuple[int, int]:
+        """The epoch, and the id of its leader, -1 if that is not known."""
+        return self.raft.epoch, self.raft.leader_id
+
+    def leader_address(self) -> Address | None:
+        return self.raft.leader_address()
+
+    def describe(self) -> QuorumDescription:
+        return self.raft.describe(self._clock.monotonic())
+
+    # Taking part
+
+    async def open(self) -> None:
+        """Load what the disk has. StorageError if that can't be used."""
+        self._opened = await self._disk.offload(self._open)
+        self._images.load(self._opened.loaded)
+        self._high_watermark = self._images.position
+        self._driver.prepare(self._opened.election)
+        self._is_sound = True
+
+    def _open(self) -> Opened:
+        return open_all(
+            self.config,
+            self._log,
+            self._snapshots,
+            self._election_file,
+            self._own,
+            self._logger,
+            clean=self._clean,
+        )
+
+    def _start_raft(self, election: ElectionState, before: Raft | None) -> Raft:
+        opened, config = self._opened, self.config
+        bootstrap = () if config.quorum_voters else config.quorum_bootstrap_servers
+        return Raft(
+            self._own.key,
+            own_endpoints=self._own.endpoints,
+            is_controller=config.controller,
+            voters=opened.voters if before is None else before.voters,
+            voter_history=opened.voter_history if before is None else (),
+            kraft_version=opened.kraft_version if before is None else before.kraft_version,
+            bootstrap=[Address(*server) for server in bootstrap],
+            log=self._log,
+            state=election,
+            timings=timings(config),
+            randomness=self._randomness,
+        )
+
+    async def run(self, apply: Apply) -> None:
+        """Take part, and have what is committed applied, for as long as the node lives."""
+        if self._images.position:
+            await to_the_end(self._apply(apply))
+        self._driver.begin()
+        self._driver.spawn(self._upkeep.run())
+        while True:
+            await self._committed.wait()
+            self._committed.clear()
+            await to_the_end(self._apply_committed(apply))
+
+    def submit(self, request: Request, answer: AnswerTo) -> None:
+        """Have Raft answer a request; `answer` is called once, perhaps before this returns."""
+        self._driver.submit(request, answer)
+
+    def cancel(self, answer: AnswerTo) -> None:
+        """Whoever asked is gone."""
+        self._driver.cancel(answer)
+
+    def disconnected(self, node_id: int) -> None:
+        """A connection with this node closed."""
+        if node_id >= 0:
+            self._driver.tell(events.Disconnected(node_id))
+
+    async def resign_and_close(self) -> None:
+        """Hand over if we lead, take part no longer, and leave the log in order."""
+        self._driver.tell(events.Resign())
+        await self._handed_over()
+        await self._driver.close()
+        self._deactivate_if_due()
+        async with self._reading:
+            if self._is_sound:
+                self._is_sound = False
+                await self._disk.offload(self._log.log.close_clean)
+
+    async def _handed_over(self) -> None:
+        try:
+            async with asyncio.timeout(HAND_OVER_S):
+                while not (self._driver.is_closed or self.raft.has_handed_over):
+                    self._progress.clear()
+                    await self._progress.wait()
+        except TimeoutError:
+            pass
+
+    def _failed(self, reason: str) -> None:
+        self._is_sound = False
+        self._deactivate_if_due()
+        self._on_failed(reason)
+
+    # What the driver tells
+
+    def _note_committed(self, high_watermark: int) -> None:
+        self._high_watermark = max(self._high_watermark, high_watermark)
+        self._log.floor = self._high_watermark
+        self._committed.set()
+
+    def _note_leader(self) -> None:
+        self._deactivate_if_due()
+        if self.on_leader_changed is not None:
+            self.on_leader_changed()
+        self.on_leader_changed()
+
+    def _note_progress(self) -> None:
+        self._deactivate_if_due()
+        self._progress.set()
+
+    async def _begin_at(self, loaded: Loaded) -> None:
+        """A snapshot was fetched: the log begins anew at its end, and so does the image."""
+        async with self._reading:
+            self._log.log.truncate_fully_and_start_at(loaded.image.end_offset)
+            self._images.load(loaded)
+        self._note_committed(loaded.image.end_offset)
+
+    # Deciding
+
+    async def decide(self, decision: Callable[[MetadataImage], tuple[list[MetadataRecord], T]]) -> T:
+        """Have `decision` make records and an answer from the tip; the answer comes when they are committed and applied here.
+        What it raises is raised, and nothing is written. NOT_CONTROLLER if this node is not active, or not long enough."""
+        while self._activation is not None and self._activation is not asyncio.current_task():
+            await asyncio.wait([self._activation])
+        if not self.is_active:
+            raise self._not_controller()
+        records, answer = decision(self.tip)
+        if records:
+            done = self._append(records)
+        elif (last := self._images.last_decision) is not None:
+            # It may rest on decisions that are not committed yet: they go first.
+            done = last.done
+        else:
+            return answer
+        # Others may wait for it too: whoever gives up waits no longer, but does not take it away from them.
+        await asyncio.shield(done)
+        return answer
+
+    def _append(self, records: Sequence[MetadataRecord]) -> asyncio.Future[None]:
+        start_offset, appended_bytes = self._log.end_offset, self._log.log.appended_bytes
+        written: Sequence[MetadataRecord] = records
+        if len(records) > BATCH_RECORDS_MAX:
+            # Several batches take effect together or not at all.
+            written = [BeginTransactionRecord(), *records, EndTransactionRecord()]
+        timestamp_ms = 0
+        for start in range(0, len(written), BATCH_RECORDS_MAX):
+            timestamp_ms = self._append_batch(written[start : start + BATCH_RECORDS_MAX])
+        self._images.advance_tip(records, self._log.end_offset, self.raft.epoch)
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        done.add_done_callback(_seen)
+        size_bytes = self._log.log.appended_bytes - appended_bytes
+        self._images.add(Decision(start_offset, self._log.end_offset, size_bytes, timestamp_ms, self.tip, done))
+        self._driver.tell(events.Appended(self._log.end_offset))
+        return done
+
+    def _append_batch(self, records: Sequence[MetadataRecord]) -> int:
+        """Its timestamp."""
+        assert self._active_epoch == _led_epoch(self.raft), "only the active controller appends"
+        level = self.tip.features.get("metadata.version", METADATA_VERSION_4_3)
+        values = [(None, framing.encode(record, version_for(type(record), level))) for record in records]
+        try:
+            return self._log.append(values, self.raft.epoch)
+        except OSError as error:
+            # What is in the log now is anybody's guess: nothing may be decided on it.
+            self._driver.fail(error)
+            raise
+
+    def _not_controller(self) -> KafkaError:
+        epoch, leader_id = self.leader
+        who = f"node {leader_id}" if leader_id >= 0 else "nobody known"
+        return KafkaError(ErrorCode.NOT_CONTROLLER, f"not the active controller: the leader of epoch {epoch} is {who}")
+
+    # Applying
+
+    async def _apply_committed(self, apply: Apply) -> None:
+        before = self.committed
+        done: list[Decision] = []
+        is_behind = True
+        while is_behind:
+            async with self._reading:
+                is_behind = not self._driver.is_closed and await self._replay_next(done)
+        if self.committed is not before:
+            await self._apply(apply)
+        for decision in done:
+            if not decision.done.done():
+                decision.done.set_result(None)
+        self._upkeep.note_committed()
+        self._activate_if_due()
+
+    async def _apply(self, apply: Apply) -> None:
+        await apply(self.committed)
+
+    async def _replay_next(self, done: list[Decision]) -> bool:
+        """Replay the next decision, or a stretch of log that nobody here decided; False if nothing more is committed."""
+        images, limit_offset = self._images, self._high_watermark
+        decision = images.next_decision
+        if decision is not None and decision.start_offset == images.position:
+            # Of one that takes several batches, some may be committed before the others.
+            if decision.end_offset <= limit_offset:
+                done.append(images.take())
+                return True
+            return False
+        if decision is not None:
+            limit_offset = min(limit_offset, decision.start_offset)
+        if images.position >= limit_offset:
+            return False
+        images.replay(await self._read_committed(limit_offset))
+        return True
+
+    async def _read_committed(self, limit_offset: int) -> list[batches.Batch]:
+        data = b""
+        while not data:
+            try:
+                data = self._log.log.read(self._images.position, READ_BYTES, limit_offset, min_one=True)
+            except NotCached as cold:
+                await self._disk.offload(cold.warm)
+        if len(data) <= INLINE_BYTES_MAX:
+            return batches.read(data)
+        return await self._disk.offload(lambda: batches.read(data))
+
+    # Being the active controller
+
+    def _activate_if_due(self) -> None:
+        raft, start_offset = self.raft, self.raft.epoch_start_offset
+        if self._driver.is_closed or start_offset is None or self._active_epoch == raft.epoch:
+            return
+        # In an epoch of its own a leader knows its high watermark only when it is above the start.
+        if raft.high_watermark is None or self._images.position <= start_offset:
+            return
+        self._active_epoch = raft.epoch
+        self._images.begin_deciding(self._log.end_offset, raft.epoch)
+        if self._images.is_within_transaction:
+            # Else all that is decided from now on would belong to a transaction that never ends.
+            self._append_batch([AbortTransactionRecord(reason="its leader was lost")])
+            self._images.advance_tip((), self._log.end_offset, raft.epoch)
+            self._driver.tell(events.Appended(self._log.end_offset))
+        if self.on_active is not None:
+            self._activation = self._driver.spawn(self._activate(self.on_active, raft.epoch))
+
+    async def _activate(self, on_active: Callable[[int], Awaitable[None]], epoch: int) -> None:
+        try:
+            await on_active(epoch)
+        except KafkaError as error:
+            if error.code is not ErrorCode.NOT_CONTROLLER:
+                raise
+        finally:
+            if self._activation is asyncio.current_task():
+                self._activation = None
+
+    def _deactivate_if_due(self) -> None:
+        if self._active_epoch is None or self.is_active:
+            return
+        self._active_epoch = self._activation = None
+        for decision in self._images.stop_deciding(self._high_watermark):
+            if not decision.done.done():
+                decision.done.set_exception(self._not_controller())
+        self._committed.set()  # what is committed of those that are lost is read from the log now
+        if self.on_inactive is not None:
+            self.on_inactive()
+
+
+def _led_epoch(raft: Raft) -> int | None:
+    """The epoch that this node leads."""
+    return raft.epoch if raft.is_leader else None
+
+
+def _seen(done: asyncio.Future[None]) -> None:
+    """Whoever decided may be gone: then nobody asks for the outcome."""
+    if not done.cancelled():
+        done.exception()

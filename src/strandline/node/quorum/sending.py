@@ -1,0 +1,105 @@
+"""Raft's requests on their way to another node, and the answers back.
+
+Always true: what may be parked at the other end (Fetch, FetchSnapshot) has a connection of its own, so a vote never waits
+behind it; every request ends in its time, with an answer or with an exception that says why there is none.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from strandline import __version__
+from strandline.api import (
+    add_raft_voter,
+    begin_quorum_epoch,
+    end_quorum_epoch,
+    fetch_metadata_log,
+    fetch_snapshot,
+    remove_raft_voter,
+    update_raft_voter,
+    vote,
+)
+from strandline.client.core import versions
+from strandline.errors import KafkaError, error_code
+from strandline.node.peers import Peer, Peers
+from strandline.raft.events import Destination
+from strandline.raft.messages import (
+    Address,
+    AddVoterRequest,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    FetchRequest,
+    FetchSnapshotRequest,
+    RemoveVoterRequest,
+    Request,
+    Response,
+    UpdateVoterRequest,
+    VoteRequest,
+)
+from strandline.wire import messages
+from strandline.wire.errors import MalformedRequest
+from strandline.wire.headers import API_VERSIONS
+
+FETCH, VOTE = "fetch", "vote"
+"""What the two connections to a node are for."""
+UNANSWERED = (KafkaError, MalformedRequest)
+"""What takes the place of an answer."""
+
+_APIS: dict[type[Any], ModuleType] = {
+    VoteRequest: vote,
+    BeginQuorumEpochRequest: begin_quorum_epoch,
+    EndQuorumEpochRequest: end_quorum_epoch,
+    FetchRequest: fetch_metadata_log,
+    FetchSnapshotRequest: fetch_snapshot,
+    AddVoterRequest: add_raft_voter,
+    RemoveVoterRequest: remove_raft_voter,
+    UpdateVoterRequest: update_raft_voter,
+}
+
+
+class Sending:
+    def __init__(self, peers: Peers, cluster_id: str, timeout_s: float) -> None:
+        self._peers = peers
+        self._cluster_id = cluster_id
+        self._timeout_s = timeout_s
+        self._bootstrap: dict[Address, int] = {}
+
+    async def ask(self, to: Destination, request: Request) -> Response:
+        """The answer, or one of UNANSWERED."""
+        if isinstance(request, ApiVersionsRequest):
+            return await self._ask_versions(to)
+        api = _APIS[type(request)]
+        purpose = FETCH if isinstance(request, (FetchRequest, FetchSnapshotRequest)) else VOTE
+        timeout_s = self._timeout_s + (request.max_wait_s if isinstance(request, FetchRequest) else 0.0)
+        message = api.write_request(request, self._cluster_id)
+        # What the other end does not know of it is left out: the versions of these APIs add, and take nothing away.
+        reply = await self._peer(to, purpose).ask(api.KEY, message, timeout_s, version_max=api.VERSIONS[-1])
+        answer: Response = api.read_response(reply)
+        return answer
+
+    async def _ask_versions(self, to: Destination) -> ApiVersionsResponse:
+        question = messages.request(API_VERSIONS)(
+            client_software_name=versions.SOFTWARE_NAME, client_software_version=__version__
+        )
+        reply = await self._peer(to, VOTE).ask(API_VERSIONS, question, self._timeout_s, version_max=versions.NEWEST)
+        levels = next(
+            (
+                range(feature.min_version, feature.max_version + 1)
+                for feature in reply.supported_features
+                if feature.name == "kraft.version"
+            ),
+            range(1),
+        )
+        return ApiVersionsResponse(error_code(reply.error_code), levels)
+
+    def _peer(self, to: Destination, purpose: str) -> Peer:
+        return self._peers.connection(self._node_id(to), to.address, purpose)
+
+    def _node_id(self, to: Destination) -> int:
+        """Of a bootstrap server only the address is known: each gets a number below -1 that stands for it."""
+        if to.id >= 0:
+            return to.id
+        return self._bootstrap.setdefault(to.address, -2 - len(self._bootstrap))

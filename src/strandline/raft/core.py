@@ -1,0 +1,292 @@
+"""What all parts of Raft share, and the only place where the state changes.
+
+Always true: the election state is saved before anything that follows from it is said (D1): `Save` stands before it among the
+effects. The epoch never falls. Whoever stops leading answers everybody who waits for its answer.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from math import inf
+from typing import Final
+
+from strandline.errors import ErrorCode
+from strandline.raft.effects import Answer, Committed, Effect, Fail, LeaderChanged, Save
+from strandline.raft.election_state import ElectionState
+from strandline.raft.log_view import LogView
+from strandline.raft.messages import (
+    NOBODY,
+    Address,
+    Endpoints,
+    FetchResponse,
+    OffsetAndEpoch,
+    QuorumEpochResponse,
+    ReplicaKey,
+    UpdateVoterRequest,
+    VoterChangeResponse,
+)
+from strandline.raft.outbox import Outbox
+from strandline.raft.states import (
+    TRANSITIONS,
+    AnswerTo,
+    Candidate,
+    Follower,
+    Leader,
+    Prospective,
+    Resigned,
+    State,
+    Unattached,
+    VoterChange,
+)
+from strandline.raft.timings import Timings
+from strandline.raft.voter_history import VoterHistory
+from strandline.raft.voters import VoterNode, VoterSet
+
+EPOCH_MAX: Final = 2**31 - 1
+"""Nobody can lead it, since nothing could follow it: whoever claims it is not believed."""
+KRAFT_VERSIONS: Final = range(2)
+"""The kraft.versions that we know."""
+
+
+class Core:
+    def __init__(
+        self,
+        me: ReplicaKey,
+        *,
+        own_endpoints: Endpoints,
+        is_controller: bool,
+        history: VoterHistory,
+        bootstrap: Sequence[Address],
+        log: LogView,
+        election: ElectionState,
+        timings: Timings,
+        randomness: random.Random,
+    ) -> None:
+        self.me = me
+        self.own = VoterNode(me, own_endpoints, KRAFT_VERSIONS)
+        self.is_controller = is_controller
+        self.history = history
+        self.bootstrap = tuple(bootstrap)
+        self.log = log
+        self.election = election
+        self.timings = timings
+        self.randomness = randomness
+        self.outbox = Outbox(timings.retry_backoff_s, randomness)
+        self.effects: list[Effect] = []
+        self.state: State = Unattached(inf)
+        self.leader_address: Address | None = None
+        self.leader_lost = False
+        """The connection to the leader closed, or the leader said that it leads no more."""
+        self.committed: int | None = None
+        """The highest high watermark that was ever known here; a leader's own may not be known yet (D6)."""
+        self.failed_rounds = 0
+        """Elections lost in a row."""
+        self.installing: OffsetAndEpoch | None = None
+        """A snapshot is being put in place: the log is about to be replaced, and nobody leads or fetches meanwhile."""
+        self.is_truncating = False
+        """The log is cut as soon as the effects of this step are carried out."""
+        self.is_stopping = False
+        self._told = (-1, NOBODY)
+
+    # Facts
+
+    @property
+    def epoch(self) -> int:
+        return self.election.epoch
+
+    @property
+    def leader_id(self) -> int:
+        """Of this epoch, as far as is known; a leader that resigned is none."""
+        return NOBODY if isinstance(self.state, Resigned) else self.election.leader_id
+
+    @property
+    def voters(self) -> VoterSet:
+        return self.history.voters
+
+    @property
+    def is_voter(self) -> bool:
+        return self.is_controller and self.voters.is_voter(self.me)
+
+    @property
+    def is_only_voter(self) -> bool:
+        return self.is_voter and len(self.voters) == 1
+
+    @property
+    def may_campaign(self) -> bool:
+        return self._is_electable and not self.is_stopping and self.installing is None
+
+    @property
+    def _is_electable(self) -> bool:
+        """A voter; or one whose removal is not committed yet. If only its log knows of that, only it can be elected to
+        commit it, by the votes of the others: of two voters, the one that stays could not win against a newer log."""
+        before = self.history.voters_before
+        return self.is_voter or (
+            self.is_controller
+            and before is not None
+            and before.is_voter(self.me)
+            and self.history.voters_offset >= (self.committed or 0)
+        )
+
+    @property
+    def high_watermark(self) -> int | None:
+        return self.state.high_watermark if isinstance(self.state, Leader) else self.committed
+
+    @property
+    def floor(self) -> int:
+        """Below this everything is committed, so nothing is ever cut (D10)."""
+        snapshot = self.log.latest_snapshot
+        return max(self.log.start_offset, self.committed or 0, snapshot.offset if snapshot else 0)
+
+    def other_voters(self) -> list[VoterNode]:
+        return [node for node in self.voters if node.key.id != self.me.id]
+
+    def has_majority(self, ids: set[int]) -> bool:
+        return sum(node_id in ids for node_id in self.voters.ids) >= self.voters.majority
+
+    def election_timeout(self) -> float:
+        return self.timings.election_timeout_s * (1 + self.randomness.random())
+
+    def round_backoff(self) -> float:
+        """After so many lost rounds; at random, so that two who lost together do not try again together."""
+        longest = self.timings.disconnect_grace_s * 2.0 ** min(self.failed_rounds, 30)
+        return min(longest, self.timings.election_backoff_max_s) * self.randomness.uniform(0.5, 1.0)
+
+    # Transitions
+
+    def to_unattached(self, epoch: int, campaign_at: float, voted: ReplicaKey | None = None) -> None:
+        """A newer epoch, or this one with a vote, or this one after a lost pre-vote: what was voted is kept."""
+        assert epoch >= self.epoch
+        if epoch == self.epoch:
+            voted = voted or self.election.voted
+        self._enter(Unattached(campaign_at), ElectionState(epoch, NOBODY, voted))
+
+    def to_prospective(self, now: float) -> None:
+        assert self.may_campaign
+        self._enter(Prospective(now + self.election_timeout(), {self.me.id}), self.election)
+
+    def to_candidate(self, now: float) -> None:
+        assert self.may_campaign
+        if self.epoch + 1 >= EPOCH_MAX:
+            self.fail(f"epoch {self.epoch} is the last one")
+            return
+        self._enter(
+            Candidate(now + self.election_timeout(), {self.me.id}), ElectionState(self.epoch + 1, NOBODY, self.me)
+        )
+
+    def to_follower(self, epoch: int, leader_id: int, address: Address, now: float) -> None:
+        assert leader_id not in (NOBODY, self.me.id)
+        assert epoch >= self.epoch
+        if (epoch, leader_id) != (self.epoch, self.election.leader_id):
+            self.leader_lost = False
+        voted = self.election.voted if epoch == self.epoch else None
+        follower = Follower(now + self.timings.fetch_timeout_s)
+        if self.leader_lost:
+            follower.campaign_at = now + self.round_backoff()
+        self._enter(follower, ElectionState(epoch, leader_id, voted), address)
+
+    def to_leader(self, leader: Leader) -> None:
+        self.failed_rounds = 0
+        self._enter(leader, self.election._replace(leader_id=self.me.id), self.own.address)
+
+    def to_resigned(self, successors: tuple[ReplicaKey, ...], now: float) -> None:
+        others = {node.key.id for node in self.other_voters()}
+        self._enter(Resigned(now + self.election_timeout(), successors, others), self.election)
+
+    def learn(self, epoch: int, leader_id: int, address: Address | None, now: float) -> bool:
+        """Somebody says that this is the epoch, and who leads it. Whether that made a difference."""
+        if not self.epoch <= epoch < EPOCH_MAX:
+            return False
+        if leader_id == self.me.id:
+            if epoch == self.epoch:
+                return False
+            # It has led this epoch and forgotten it. It must not vote in it, as if it had not.
+            others = {node.key.id for node in self.other_voters()}
+            state = Resigned(now + self.election_timeout(), (), others)
+            self._enter(state, ElectionState(epoch, self.me.id, self.me))
+            return True
+        if leader_id != NOBODY and address is None and (known := self.voters.get(leader_id)) is not None:
+            address = known.address
+        if epoch > self.epoch:
+            if leader_id == NOBODY or address is None:
+                self.to_unattached(epoch, self._campaign_at(now))
+            else:
+                self.to_follower(epoch, leader_id, address, now)
+            return True
+        if leader_id != NOBODY and address is not None and self.election.leader_id == NOBODY:
+            self.to_follower(epoch, leader_id, address, now)
+            return True
+        return False
+
+    def _campaign_at(self, now: float) -> float:
+        """In a newer epoch: whoever waited for an election already does not wait longer for it."""
+        match self.state:
+            case Unattached(campaign_at=at):
+                return at
+            case Candidate(ends_at=at) | Prospective(ends_at=at) | Resigned(ends_at=at):
+                return at
+            case _:
+                return now + self.election_timeout()
+
+    def begin(self, state: State, election: ElectionState, address: Address | None = None) -> None:
+        """The state to start in, which comes from no other."""
+        self.state = state
+        self.leader_address = address
+        self._remember(election)
+
+    def _enter(self, state: State, election: ElectionState, address: Address | None = None) -> None:
+        before = self.state
+        assert type(state) in TRANSITIONS[type(before)], f"from {before} to {state}"
+        assert election.epoch >= self.epoch
+        self.state = state
+        if election.leader_id == NOBODY or isinstance(state, Resigned):
+            self.leader_address = None
+        elif address is not None:
+            self.leader_address = address
+        self.outbox.clear()
+        self._remember(election)
+        if isinstance(before, Leader):
+            self._dismiss(before)
+
+    def _remember(self, election: ElectionState) -> None:
+        if election != self.election:
+            self.election = election
+            self.effects.append(Save(election))
+        if (told := (self.epoch, self.leader_id)) != self._told:
+            self._told = told
+            self.effects.append(LeaderChanged(*told))
+
+    def _dismiss(self, leader: Leader) -> None:
+        for parked in leader.parked:
+            self.answer(parked.answer, self.fetch_error(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        if leader.change is not None:
+            self.answer_change(leader.change, ErrorCode.NOT_LEADER_OR_FOLLOWER, "The leader changed meanwhile")
+
+    # Effects
+
+    def commit(self, high_watermark: int) -> None:
+        if self.committed is None or high_watermark > self.committed:
+            self.committed = high_watermark
+            self.effects.append(Committed(high_watermark))
+
+    def fail(self, reason: str) -> None:
+        self.effects.append(Fail(reason))
+
+    def answer(self, answer: AnswerTo, response: FetchResponse | QuorumEpochResponse | VoterChangeResponse) -> None:
+        self.effects.append(Answer(answer, response))
+
+    def fetch_error(self, error: ErrorCode) -> FetchResponse:
+        return FetchResponse(error, self.epoch, self.leader_id, leader_address=self.leader_address)
+
+    def quorum_response(self, error: ErrorCode) -> QuorumEpochResponse:
+        return QuorumEpochResponse(error, self.epoch, self.leader_id, self.leader_address)
+
+    def answer_change(self, change: VoterChange, error: ErrorCode, message: str | None = None) -> None:
+        """Answer whoever wants the voters changed, if that has not been done."""
+        if change.answer is None:
+            return
+        if isinstance(change.request, UpdateVoterRequest):
+            self.answer(change.answer, self.quorum_response(error))
+        else:
+            self.answer(change.answer, VoterChangeResponse(error, message))
+        change.answer = None

@@ -1,0 +1,187 @@
+"""Elections: who asks for votes, who grants them, and what becomes of it.
+
+Always true: a vote is given once in an epoch, only to a log at least as new as one's own, and is saved before it is said
+(D1, D2); a pre-vote costs nothing and binds nobody, but who hears its leader grants none (D4).
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+from strandline.errors import ErrorCode
+from strandline.raft import discovery, leading
+from strandline.raft.core import EPOCH_MAX, Core
+from strandline.raft.effects import Answer
+from strandline.raft.events import Destination
+from strandline.raft.messages import NOBODY, ReplicaKey, VoteRequest, VoteResponse
+from strandline.raft.states import AnswerTo, Candidate, Follower, Leader, Prospective, Resigned, Unattached
+
+VOTE = "vote"
+
+
+# Being asked
+
+
+def handle_vote(core: Core, request: VoteRequest, answer: AnswerTo, now: float) -> None:
+    error, granted = _vote(core, request, now)
+    core.effects.append(Answer(answer, VoteResponse(error, core.epoch, core.leader_id, granted, core.leader_address)))
+
+
+def _vote(core: Core, request: VoteRequest, now: float) -> tuple[ErrorCode, bool]:
+    last_epoch, end_offset = request.last_epoch, request.last_epoch_end_offset
+    # A candidate has begun its epoch and cannot have records of it; who asks for a pre-vote may (D3).
+    if last_epoch < 0 or end_offset < 0 or last_epoch > request.epoch - (not request.pre_vote):
+        return ErrorCode.INVALID_REQUEST, False
+    if request.epoch < core.epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH, False
+    if request.candidate.id < 0 or request.candidate.id == core.me.id or request.epoch >= EPOCH_MAX:
+        return ErrorCode.INVALID_REQUEST, False
+    if request.epoch > core.epoch:
+        core.learn(request.epoch, NOBODY, None, now)
+    if not is_meant(core, request.voter):
+        return ErrorCode.INVALID_VOTER_KEY, False
+    is_up_to_date = (last_epoch, end_offset) >= (core.log.last_epoch, core.log.end_offset)
+    if not is_up_to_date or not core.is_controller:
+        return ErrorCode.NONE, False
+    if request.pre_vote:
+        return ErrorCode.NONE, _grant_pre_vote(core, request, now)
+    return ErrorCode.NONE, _grant_vote(core, request.candidate, now)
+
+
+def is_meant(core: Core, voter: ReplicaKey) -> bool:
+    """Whether a request names this replica; one that names no id or no directory means whom it reaches."""
+    return voter.id in (NOBODY, core.me.id) and (
+        not any(voter.directory_id) or voter.directory_id == core.me.directory_id
+    )
+
+
+def _grant_vote(core: Core, candidate: ReplicaKey, now: float) -> bool:
+    if not isinstance(core.state, Unattached | Prospective) or core.election.leader_id != NOBODY:
+        return False
+    voted = core.election.voted
+    if voted is not None:
+        # Asked again by the one that has it already. Its log was compared again: it may have lost what it had not flushed.
+        return voted.id == candidate.id and (not any(voted.directory_id) or voted == candidate)
+    core.to_unattached(core.epoch, now + core.election_timeout(), candidate)
+    return True
+
+
+def _grant_pre_vote(core: Core, request: VoteRequest, now: float) -> bool:
+    """Grant it, and wait a round before asking oneself: else the survivors of three would split their votes."""
+    next_round = now + core.timings.disconnect_grace_s * (1 + core.randomness.random())
+    match core.state:
+        case Leader():
+            return False
+        case Follower() as follower:
+            if follower.has_fetched and not core.leader_lost:
+                return False
+            follower.fetch_deadline = max(follower.fetch_deadline, next_round)
+            if follower.campaign_at < inf:
+                follower.campaign_at = max(follower.campaign_at, next_round)
+        case Unattached() as unattached:
+            unattached.campaign_at = max(unattached.campaign_at, next_round)
+        case Prospective():
+            own = (core.log.last_epoch, core.log.end_offset, core.me.id)
+            if (request.last_epoch, request.last_epoch_end_offset, request.candidate.id) > own:
+                _step_back(core, next_round, now)
+        case Candidate() | Resigned():
+            pass
+    return True
+
+
+# Asking
+
+
+def poll_unattached(core: Core, unattached: Unattached, now: float) -> float:
+    if not core.may_campaign:
+        return discovery.poll(core, now)
+    if now >= unattached.campaign_at:
+        core.to_prospective(now)
+        return now
+    return min(unattached.campaign_at, discovery.poll(core, now))
+
+
+def poll_prospective(core: Core, prospective: Prospective, now: float) -> float:
+    if not core.may_campaign:
+        _step_back(core, now + core.election_timeout(), now)
+        return now
+    if core.has_majority(prospective.granted):
+        core.to_candidate(now)
+        return now
+    if now >= prospective.ends_at or _is_lost(core, prospective.rejected):
+        core.failed_rounds += 1
+        _step_back(core, now + core.round_backoff(), now)
+        return now
+    return min(prospective.ends_at, _ask(core, prospective, now, pre_vote=True))
+
+
+def poll_candidate(core: Core, candidate: Candidate, now: float) -> float:
+    if core.has_majority(candidate.granted):
+        leading.begin(core, candidate.granted, now)
+        return now
+    if now >= candidate.ends_at:
+        if not core.may_campaign:
+            return inf
+        core.to_prospective(now)
+        return now
+    return min(candidate.ends_at, _ask(core, candidate, now, pre_vote=False))
+
+
+def _is_lost(core: Core, rejected: set[int]) -> bool:
+    """Whether too many said no for a majority to say yes still."""
+    return sum(node_id in rejected for node_id in core.voters.ids) > len(core.voters) - core.voters.majority
+
+
+def _step_back(core: Core, campaign_at: float, now: float) -> None:
+    """Out of a pre-vote: back to the leader in mind, if there is one, until it is time to ask again."""
+    if core.election.leader_id != NOBODY and core.leader_address is not None:
+        core.to_follower(core.epoch, core.election.leader_id, core.leader_address, now)
+        if core.leader_lost and isinstance(core.state, Follower):
+            core.state.campaign_at = campaign_at
+    else:
+        core.to_unattached(core.epoch, campaign_at)
+
+
+def _ask(core: Core, nominee: Prospective | Candidate, now: float, *, pre_vote: bool) -> float:
+    deadline = inf
+    for node in core.other_voters():
+        if node.key.id in nominee.granted or node.key.id in nominee.rejected:
+            continue
+        slot = (VOTE, node.key.id)
+        if core.outbox.ready_at(slot) <= now:
+            request = VoteRequest(
+                node.key, core.epoch, core.me, core.log.last_epoch, core.log.end_offset, pre_vote=pre_vote
+            )
+            core.outbox.send(core.effects, slot, Destination(node.key.id, node.address), request)
+        deadline = min(deadline, core.outbox.ready_at(slot))
+    return deadline
+
+
+def handle_vote_response(core: Core, voter_id: int, request: VoteRequest, response: VoteResponse, now: float) -> None:
+    """`request` was the one under way, so the state is still the one in which it was sent."""
+    nominee = core.state
+    assert isinstance(nominee, Prospective | Candidate)
+    if core.learn(response.epoch, response.leader_id, response.leader_address, now):
+        return
+    if response.error is ErrorCode.UNSUPPORTED_VERSION and isinstance(nominee, Prospective):
+        core.to_candidate(now)  # somebody is too old for the pre-vote: then without
+    elif response.error is not ErrorCode.NONE or response.epoch < core.epoch:
+        core.outbox.failed((VOTE, voter_id), now)
+    elif response.granted:
+        nominee.granted.add(voter_id)
+    else:
+        nominee.rejected.add(voter_id)
+        _rejected(core, nominee, voter_id, response, now)
+
+
+def _rejected(core: Core, nominee: Prospective | Candidate, voter_id: int, response: VoteResponse, now: float) -> None:
+    if isinstance(nominee, Candidate):
+        if _is_lost(core, nominee.rejected):
+            core.failed_rounds += 1
+            nominee.ends_at = min(nominee.ends_at, now + core.round_backoff())
+    elif response.leader_id == core.election.leader_id != NOBODY:
+        # Somebody hears the leader, or is the leader: it is alive.
+        if response.leader_id == voter_id:
+            core.leader_lost = False
+        core.failed_rounds += 1
+        _step_back(core, now + core.round_backoff(), now)

@@ -1,0 +1,260 @@
+"""Following: fetch, append, flush, fetch again; truncate where the leader's log parts from one's own.
+
+Always true: the next Fetch says only what is on the device (D8); what is committed is never cut (D10); a response counts
+only in the epoch in which its request was sent, from the leader of that epoch.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+from strandline.errors import ErrorCode
+from strandline.raft import control_records, discovery
+from strandline.raft.core import Core
+from strandline.raft.effects import AppendFetched, FinishSnapshot, StoreChunk, Truncate
+from strandline.raft.events import Destination, SnapshotLoaded
+from strandline.raft.messages import (
+    NOBODY,
+    Address,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    OffsetAndEpoch,
+    QuorumEpochResponse,
+    ReplicaKey,
+    UpdateVoterRequest,
+)
+from strandline.raft.outbox import Slot
+from strandline.raft.states import FetchingSnapshot, Follower
+from strandline.records.errors import CorruptRecord
+
+FETCH: Slot = ("fetch", NOBODY)
+UPDATE_VOTER: Slot = ("update voter", NOBODY)
+
+
+def poll(core: Core, follower: Follower, now: float) -> float:
+    deadline = inf
+    if core.may_campaign:
+        deadline = min(follower.fetch_deadline, follower.campaign_at)
+        if now >= deadline:
+            core.to_prospective(now)
+            return now
+    elif not core.is_voter:
+        if now >= follower.fetch_deadline:
+            core.leader_lost = True
+            follower.fetch_deadline = now + core.timings.fetch_timeout_s
+        deadline = follower.fetch_deadline
+    if core.is_truncating:
+        return now  # the log is cut when this step's effects are carried out: look again then
+    deadline = min(deadline, _fetch(core, follower, now), _update_voter(core, follower, now))
+    if core.leader_lost:
+        deadline = min(deadline, discovery.poll(core, now))
+    return deadline
+
+
+def _fetch(core: Core, follower: Follower, now: float) -> float:
+    is_flushed = core.log.flushed_offset >= max(core.log.end_offset, follower.expected_end_offset)
+    if core.installing is not None or not is_flushed:
+        return inf  # an event tells when it is done
+    if (ready_at := core.outbox.ready_at(FETCH)) > now:
+        return ready_at
+    request: FetchRequest | FetchSnapshotRequest
+    if follower.snapshot is None:
+        request = FetchRequest(
+            core.me,
+            core.epoch,
+            core.log.end_offset,
+            core.log.last_epoch,
+            core.timings.fetch_wait_s,
+            -1 if core.committed is None else core.committed,
+            core.timings.fetch_max_bytes,
+        )
+    else:
+        snapshot_id, position = follower.snapshot
+        request = FetchSnapshotRequest(
+            core.me, core.epoch, snapshot_id, position, core.timings.fetch_snapshot_max_bytes
+        )
+    core.outbox.send(core.effects, FETCH, _leader(core), request)
+    return inf
+
+
+def _leader(core: Core) -> Destination:
+    assert core.leader_address is not None, "a follower knows where its leader is"
+    return Destination(core.election.leader_id, core.leader_address)
+
+
+def suspect(core: Core, now: float) -> None:
+    """The connection to the leader is gone, or the leader said that it leads no more: that is news (design 5)."""
+    if isinstance(core.state, Follower):
+        if not core.leader_lost or core.state.campaign_at == inf:
+            delay = core.timings.disconnect_grace_s * core.randomness.random()
+            core.state.campaign_at = now + (core.round_backoff() if core.failed_rounds else delay)
+        core.leader_lost = True
+
+
+def unanswered(core: Core, now: float) -> None:
+    """A Fetch to the leader came to nothing."""
+    core.outbox.failed(FETCH, now)
+    suspect(core, now)
+
+
+def handle_fetch_response(
+    core: Core, follower: Follower, request: FetchRequest, response: FetchResponse, now: float
+) -> None:
+    if _is_refused(core, response.error, response.epoch, response.leader_id, response.leader_address, now):
+        return
+    if response.diverging_epoch is not None:
+        if not _truncate(core, response.diverging_epoch):
+            return
+    elif response.snapshot_id is not None:
+        if not _begin_snapshot(core, follower, response.snapshot_id, now):
+            return
+    else:
+        try:
+            _append(core, follower, request, response)
+        except CorruptRecord:
+            core.outbox.failed(FETCH, now)
+            return
+    _heard(core, follower, now)
+
+
+def _is_refused(core: Core, error: ErrorCode, epoch: int, leader_id: int, address: Address | None, now: float) -> bool:
+    if core.learn(epoch, leader_id, address, now):
+        return True
+    if error is ErrorCode.NONE and epoch == core.epoch:
+        return False
+    if error in (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE):
+        return False
+    core.outbox.failed(FETCH, now)
+    if error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        suspect(core, now)
+    return True
+
+
+def _heard(core: Core, follower: Follower, now: float) -> None:
+    """The leader is there."""
+    core.outbox.succeeded(FETCH)
+    core.leader_lost = False
+    core.failed_rounds = 0
+    follower.has_fetched = True
+    follower.fetch_deadline = now + core.timings.fetch_timeout_s
+    follower.campaign_at = inf
+
+
+def _append(core: Core, follower: Follower, request: FetchRequest, response: FetchResponse) -> None:
+    end_offset = core.log.end_offset
+    if response.records:
+        fetched = control_records.check(
+            response.records, offset=end_offset, last_epoch=core.log.last_epoch, leader_epoch=request.epoch
+        )
+        core.effects.append(AppendFetched(fetched.records))
+        follower.expected_end_offset = end_offset = fetched.end_offset
+        for offset, kraft_version in fetched.kraft_versions:
+            core.history.add_kraft_version(offset, kraft_version)
+        for offset, voters in fetched.voters:
+            core.history.add_voters(offset, voters)
+    if response.high_watermark >= 0:
+        core.commit(min(response.high_watermark, end_offset))
+
+
+def _truncate(core: Core, diverging: OffsetAndEpoch) -> bool:
+    """Cut the log where it may agree with the leader's. Whether that could be done."""
+    own = core.log.end_of_epoch(diverging.epoch)
+    end_offset = own.offset if own.epoch < diverging.epoch else min(own.offset, diverging.offset)
+    if own.offset < 0:
+        end_offset = core.log.start_offset  # nothing is as old as what the leader has
+    end_offset = min(end_offset, core.log.end_offset)
+    if end_offset < core.floor:
+        core.fail(
+            f"the leader {core.leader_id} of epoch {core.epoch} asks to cut the log at {end_offset}, but "
+            f"everything below {core.floor} is committed"
+        )
+        return False
+    core.history.truncate(end_offset)
+    core.effects.append(Truncate(end_offset))
+    core.is_truncating = True
+    return True
+
+
+# Snapshots
+
+
+def _begin_snapshot(core: Core, follower: Follower, snapshot_id: OffsetAndEpoch, now: float) -> bool:
+    if snapshot_id.offset < 0 or snapshot_id.epoch < 0 or snapshot_id == core.log.latest_snapshot:
+        core.outbox.failed(FETCH, now)
+        return False
+    if snapshot_id.offset < core.floor:
+        core.fail(f"the leader's snapshot ends at {snapshot_id.offset}, but everything below {core.floor} is committed")
+        return False
+    follower.snapshot = FetchingSnapshot(snapshot_id)
+    return True
+
+
+def handle_snapshot_response(
+    core: Core, follower: Follower, request: FetchSnapshotRequest, response: FetchSnapshotResponse, now: float
+) -> None:
+    if _is_refused(core, response.error, response.epoch, response.leader_id, response.leader_address, now):
+        return
+    fetching = follower.snapshot
+    assert fetching is not None
+    position = fetching.position + len(response.chunk)
+    if response.error is not ErrorCode.NONE or response.snapshot_id != fetching.snapshot_id:
+        # The leader has another one by now; its answer to a Fetch says which.
+        follower.snapshot = None
+    elif response.position != fetching.position or not response.chunk or position > response.size:
+        core.outbox.failed(FETCH, now)
+        return
+    else:
+        core.effects.append(StoreChunk(fetching.snapshot_id, fetching.position, response.chunk))
+        follower.snapshot = fetching._replace(position=position)
+        if position == response.size:
+            follower.snapshot = None
+            core.installing = fetching.snapshot_id
+            core.effects.append(FinishSnapshot(fetching.snapshot_id))
+    _heard(core, follower, now)
+
+
+def snapshot_loaded(core: Core, event: SnapshotLoaded) -> None:
+    core.installing = None
+    core.history.begin_at(event.snapshot_id.offset, event.voters, event.kraft_version)
+    if isinstance(core.state, Follower):
+        core.state.expected_end_offset = 0
+    core.commit(event.snapshot_id.offset)
+
+
+# The voter's own entry
+
+
+def _update_voter(core: Core, follower: Follower, now: float) -> float:
+    """Tell the leader if the voters' record says something else of this voter than is true (KIP-853)."""
+    entry = core.voters.get(core.me.id)
+    needs_update = core.history.kraft_version >= 1 and core.is_voter and entry != core.own
+    if not needs_update or not follower.has_fetched:
+        return inf
+    ready_at = max(core.outbox.ready_at(UPDATE_VOTER), follower.update_voter_at)
+    if ready_at > now:
+        return ready_at
+    # The leader makes one change at a time; asking without a pause would keep the others' changes out.
+    follower.update_voter_at = now + 2 * core.timings.fetch_timeout_s
+    request = UpdateVoterRequest(core.epoch, core.me, core.own.endpoints, core.own.kraft_versions)
+    core.outbox.send(core.effects, UPDATE_VOTER, _leader(core), request)
+    return follower.update_voter_at
+
+
+def handle_update_voter_response(core: Core, response: QuorumEpochResponse, now: float) -> None:
+    core.learn(response.epoch, response.leader_id, response.leader_address, now)
+
+
+# What the leader says of itself
+
+
+def handover_delay(core: Core, preferred: tuple[ReplicaKey, ...]) -> float:
+    """How long a voter waits before it asks to succeed a leader that resigned: the first in its list does at once."""
+    grace_s = core.timings.disconnect_grace_s
+    if not preferred:
+        return grace_s * core.randomness.random()
+    for position, key in enumerate(preferred):
+        if key.id == core.me.id and (not any(key.directory_id) or key == core.me):
+            return position * grace_s
+    return len(preferred) * grace_s

@@ -1,0 +1,134 @@
+"""The beginning and the end of a leadership, as the voters are told: BeginQuorumEpoch, EndQuorumEpoch.
+
+Always true: a new leader tells each voter until it has heard from it; one that resigns tells who should succeed it, the
+voter with the longest log first (D15). Neither is needed for safety: who missed it finds out later.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+from strandline.errors import ErrorCode
+from strandline.raft.core import EPOCH_MAX, Core
+from strandline.raft.elections import is_meant
+from strandline.raft.events import Destination
+from strandline.raft.following import FETCH, handover_delay
+from strandline.raft.messages import (
+    NOBODY,
+    Address,
+    BeginQuorumEpochRequest,
+    Endpoints,
+    EndQuorumEpochRequest,
+    QuorumEpochResponse,
+)
+from strandline.raft.states import AnswerTo, Follower, Leader, Prospective, Resigned
+
+BEGIN = "begin quorum epoch"
+END = "end quorum epoch"
+
+
+# A leader begins
+
+
+def announce(core: Core, leader: Leader, now: float) -> float:
+    """Tell the voters that have not fetched for a while: at first all of them."""
+    interval_s = core.timings.fetch_timeout_s / 2
+    deadline = inf
+    for node in core.other_voters():
+        replica, slot = leader.voters[node.key.id], (BEGIN, node.key.id)
+        due_at = max(core.outbox.ready_at(slot), (replica.last_fetch_at or -inf) + interval_s)
+        if due_at <= now:
+            request = BeginQuorumEpochRequest(node.key, core.epoch, core.me.id, core.own.endpoints)
+            core.outbox.send(core.effects, slot, Destination(node.key.id, node.address), request)
+            due_at = inf
+        deadline = min(deadline, due_at)
+    return deadline
+
+
+def handle_begin_response(core: Core, leader: Leader, node_id: int, response: QuorumEpochResponse, now: float) -> None:
+    if core.learn(response.epoch, response.leader_id, response.leader_address, now):
+        return
+    slot = (BEGIN, node_id)
+    if response.error is ErrorCode.NONE and node_id in leader.voters:
+        leader.voters[node_id].acknowledged = True
+        core.outbox.succeeded(slot)
+        core.outbox.wait(slot, now + core.timings.fetch_timeout_s / 2)
+    else:
+        core.outbox.failed(slot, now)
+
+
+def handle_begin(core: Core, request: BeginQuorumEpochRequest, answer: AnswerTo, now: float) -> None:
+    error = _learn_from_leader(core, request.epoch, request.leader_id, request.leader_endpoints, now)
+    if error is ErrorCode.NONE:
+        if isinstance(core.state, Prospective) and core.leader_address is not None:
+            core.leader_lost = False
+            core.to_follower(core.epoch, request.leader_id, core.leader_address, now)
+        elif isinstance(core.state, Follower):
+            core.outbox.succeeded(FETCH)  # it is there: no more waiting before the next Fetch
+    if error is ErrorCode.NONE and not is_meant(core, request.voter):
+        error = ErrorCode.INVALID_VOTER_KEY
+    core.answer(answer, core.quorum_response(error))
+
+
+def _learn_from_leader(core: Core, epoch: int, leader_id: int, endpoints: Endpoints, now: float) -> ErrorCode:
+    if epoch < core.epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if leader_id < 0 or leader_id == core.me.id or epoch >= EPOCH_MAX:
+        return ErrorCode.INVALID_REQUEST
+    if epoch == core.epoch and core.election.leader_id not in (NOBODY, leader_id):
+        return ErrorCode.INVALID_REQUEST  # an epoch has one leader, and it is another
+    core.learn(epoch, leader_id, _address(core, leader_id, endpoints), now)
+    return ErrorCode.NONE
+
+
+def _address(core: Core, leader_id: int, endpoints: Endpoints) -> Address | None:
+    """Where the leader listens for the quorum: under the name that this node's own listener has, if it says so."""
+    for name in core.own.endpoints:
+        if name in endpoints:
+            return endpoints[name]
+    return next(iter(endpoints.values()), None)
+
+
+# A leader resigns
+
+
+def poll_resigned(core: Core, resigned: Resigned, now: float) -> float:
+    if core.is_only_voter and core.may_campaign:
+        core.to_prospective(now)
+        return now
+    if now >= resigned.ends_at and not core.is_stopping:
+        # Out of this epoch for good: it must neither vote in it nor follow itself.
+        if core.epoch + 1 >= EPOCH_MAX:
+            core.fail(f"epoch {core.epoch} is the last one")
+            return inf
+        core.to_unattached(core.epoch + 1, now + core.election_timeout())
+        return now
+    deadline = inf if core.is_stopping else resigned.ends_at
+    for node in core.other_voters():
+        slot = (END, node.key.id)
+        if node.key.id not in resigned.unacknowledged:
+            continue
+        if core.outbox.ready_at(slot) <= now:
+            request = EndQuorumEpochRequest(core.epoch, core.me.id, resigned.successors, core.own.endpoints)
+            core.outbox.send(core.effects, slot, Destination(node.key.id, node.address), request)
+        deadline = min(deadline, core.outbox.ready_at(slot))
+    return deadline
+
+
+def handle_end_response(
+    core: Core, resigned: Resigned, node_id: int, response: QuorumEpochResponse, now: float
+) -> None:
+    if core.learn(response.epoch, response.leader_id, response.leader_address, now):
+        return
+    if response.error is ErrorCode.NONE:
+        resigned.unacknowledged.discard(node_id)
+    else:
+        core.outbox.failed((END, node_id), now)
+
+
+def handle_end(core: Core, request: EndQuorumEpochRequest, answer: AnswerTo, now: float) -> None:
+    error = _learn_from_leader(core, request.epoch, request.leader_id, request.leader_endpoints, now)
+    if error is ErrorCode.NONE and isinstance(core.state, Follower):
+        core.leader_lost = True
+        core.state.campaign_at = min(core.state.campaign_at, now + handover_delay(core, request.preferred_candidates))
+    core.answer(answer, core.quorum_response(error))

@@ -1,0 +1,507 @@
+"""A simulated cluster of whole nodes: combined ones, or controllers and brokers apart; and what the world does to them.
+
+Node 1 lives on host n1, and so on; controllers that are nothing else have ids from 101 on. What each process does is looked
+at after every turn of its event loop (`Sight`).
+
+Always true: a node that can't go on ends its process, as it would in production, and that is a problem of the history unless
+its disk was made to fail.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from strandline.config import properties
+from strandline.config.node import NodeConfig
+from strandline.ids import Uuid
+from strandline.metadata.initial_voters import InitialVoter, voters_record
+from strandline.node.log_dirs import format_dirs
+from strandline.node.node import Node
+from strandline.raft import election_state
+from strandline.raft.election_state import ElectionState
+from strandline.raft.messages import OffsetAndEpoch
+from strandline.records.header import LOG_OVERHEAD
+from strandline.runtime.logging import LEVELS, JsonLogger
+from strandline.sim.context import Process
+from strandline.sim.world import SimNode, World
+from tests.sim.sight import Batch, Checker, Seen, Sight, Violation
+from tests.sim.transcript import WORLD, Transcript
+from tests.sim.wire import Sent, Wiretap
+
+CLUSTER_ID = "c2ltdWxhdGVkY2x1c3Rlcg"
+BROKER_PORT, CONTROLLER_PORT = 9092, 9093
+LOG_DIR = "/data"
+METADATA_DIR = f"{LOG_DIR}/__cluster_metadata-0"
+FIRST_SEPARATE_CONTROLLER = 101
+STOP_WITHIN_S = 15.0
+POLL_S = 0.02
+
+_BATCH = struct.Struct(">qiixIxxi")
+"""Of a batch header: base offset, length, leader epoch, CRC, last offset delta."""
+
+CONFIG = {
+    "controller.listener.names": "CONTROLLER",
+    "log.dirs": LOG_DIR,
+    # Short timeouts, in proportion to each other as the defaults are: a history is over sooner.
+    "controller.quorum.election.timeout.ms": "500",
+    "controller.quorum.election.backoff.max.ms": "300",
+    "controller.quorum.fetch.timeout.ms": "1200",
+    "controller.quorum.request.timeout.ms": "1000",
+    "broker.heartbeat.interval.ms": "250",
+    "broker.session.timeout.ms": "1500",
+    "log.index.interval.bytes": "512",
+}
+
+
+class Stuck(AssertionError):
+    """What must happen in the end did not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How many nodes of which kind."""
+
+    voters: int = 3
+    brokers: int = 0
+    """Beside the voters; none: the voters are brokers too."""
+    spares: int = 0
+    """Controllers that do not vote at first. With any, the quorum is dynamic (KIP-853)."""
+    config: Mapping[str, str] | None = None
+
+    @property
+    def combined(self) -> bool:
+        return not self.brokers
+
+    @property
+    def voter_ids(self) -> list[int]:
+        first = 1 if self.combined else FIRST_SEPARATE_CONTROLLER
+        return list(range(first, first + self.voters))
+
+    @property
+    def spare_ids(self) -> list[int]:
+        first = FIRST_SEPARATE_CONTROLLER + self.voters
+        return list(range(first, first + self.spares))
+
+    @property
+    def controller_ids(self) -> list[int]:
+        return [*self.voter_ids, *self.spare_ids]
+
+    @property
+    def is_dynamic(self) -> bool:
+        return bool(self.spares)
+
+    @property
+    def broker_ids(self) -> list[int]:
+        return self.voter_ids if self.combined else list(range(1, self.brokers + 1))
+
+    @property
+    def ids(self) -> list[int]:
+        return sorted({*self.broker_ids, *self.controller_ids})
+
+    def __str__(self) -> str:
+        return (
+            f"{self.voters} combined nodes" if self.combined else f"{self.voters} controllers, {self.brokers} brokers"
+        )
+
+
+def host(node_id: int) -> str:
+    return f"n{node_id}"
+
+
+class Member:
+    """One node through all its lives."""
+
+    def __init__(self, node_id: int, machine: SimNode, config: NodeConfig) -> None:
+        self.id = node_id
+        self.machine = machine
+        self.config = config
+        self.is_up = False
+        self.node: Node | None = None
+        """Of this life, once its process has come so far."""
+        self.life = 0
+        self.starting: asyncio.Task[None] | None = None
+        self.may_fail = False
+        """Its disk was made to fail: giving up is what it should do."""
+        self.failed: str | None = None
+        self.was_wiped = False
+        """In a dynamic quorum it is another replica since then, and no voter of the beginning."""
+        self._state_read_at = -1
+
+    @property
+    def name(self) -> str:
+        return self.machine.name
+
+    @property
+    def is_started(self) -> bool:
+        return self.is_up and self.starting is not None and self.starting.done()
+
+    def look(self) -> Seen | None:
+        """As it is now; None while it is down or has not loaded its log."""
+        quorum = getattr(self.node, "quorum", None)
+        raft, log = getattr(quorum, "raft", None), getattr(quorum, "log", None)
+        if quorum is None or raft is None or log is None:
+            return None
+        return Seen(
+            self.life,
+            str(getattr(raft.role, "name", raft.role)).lower(),
+            raft.epoch,
+            raft.leader_id,
+            raft.high_watermark,
+            raft.voters,
+            log.log_start_offset,
+            log.log_end_offset,
+            log.recovery_point,
+            quorum.committed,
+        )
+
+    def new_election_state(self) -> ElectionState | None:
+        """What is on disk, if it was written since the last call."""
+        changes = self.machine.disk.changes
+        if changes == self._state_read_at:
+            return None
+        self._state_read_at = changes
+        return self.election_state()
+
+    @property
+    def directory_id(self) -> Uuid:
+        """Of the disk that it has now."""
+        lines = (self.machine.disk.peek(f"{LOG_DIR}/meta.properties") or b"").decode().splitlines()
+        return Uuid.parse(next(line.partition("=")[2] for line in lines if line.startswith("directory.id=")))
+
+    # Storage
+
+    def election_state(self) -> ElectionState | None:
+        data = self.machine.disk.peek(f"{METADATA_DIR}/quorum-state")
+        return None if data is None else election_state.decode(data)
+
+    def snapshots(self) -> list[OffsetAndEpoch]:
+        names = self.machine.disk.peek_names(METADATA_DIR)
+        stems = [name.removesuffix(".checkpoint") for name in names if name.endswith(".checkpoint")]
+        pairs = [stem.partition("-") for stem in stems]
+        return [OffsetAndEpoch(int(offset), int(epoch)) for offset, _, epoch in pairs if epoch.isdigit()]
+
+    def durable_end(self) -> int:
+        if self.node is None:
+            return 0
+        end_offset = self.node.quorum.log.segments[0].base_offset
+        for segment in self.node.quorum.log.segments:
+            size = self.machine.disk.durable_size(segment.file.path)
+            if size == len(segment.file.inode.data):
+                end_offset = segment.next_offset
+                continue
+            for batch, end in _walk(segment.file.inode.data):
+                if end > size:
+                    break
+                end_offset = batch.last_offset + 1
+            break
+        return end_offset
+
+    def batches(self, offset: int, limit_offset: int) -> Iterator[Batch]:
+        if self.node is None:
+            return
+        for segment in self.node.quorum.log.segments:
+            if segment.next_offset <= offset or segment.base_offset >= limit_offset:
+                continue
+            for batch, _ in _walk(segment.file.inode.data):  # past the disk's faults and chances
+                if batch.base_offset >= limit_offset:
+                    return
+                if batch.last_offset >= offset:
+                    yield batch
+
+
+def _walk(data: bytearray) -> Iterator[tuple[Batch, int]]:
+    """The batches of a segment, and where each ends."""
+    position = 0
+    while position + _BATCH.size <= len(data):
+        base_offset, length, epoch, crc, delta = _BATCH.unpack_from(data, position)
+        position += LOG_OVERHEAD + length
+        yield Batch(base_offset, base_offset + delta, epoch, crc), position
+
+
+def _initial_voters(shape: Shape, chance: random.Random) -> Any:
+    voters = [InitialVoter(i, host(i), CONTROLLER_PORT, Uuid.draw(chance)) for i in shape.voter_ids]
+    return voters_record(voters, "CONTROLLER")
+
+
+class Cluster:
+    def __init__(self, world: World, shape: Shape, checkers: Sequence[Checker], transcript: Transcript) -> None:
+        self.world = world
+        self.shape = shape
+        self.transcript = transcript
+        self.sight = Sight(checkers, transcript)
+        self.members: dict[int, Member] = {}
+        self.problems: list[str] = []
+        self.faults: dict[str, int] = {}
+        self.log_lines: list[str] = []
+        self._by_process: dict[Process, Member] = {}
+        self._violation: Violation | None = None
+        """Met while bytes were leaving; it ends the history after the turn."""
+        self._first_voters = _initial_voters(shape, world.faults) if shape.is_dynamic else None
+        for node_id in shape.ids:
+            self.add(node_id)
+        ids = {host(node_id): node_id for node_id in shape.ids}
+        self._hosts = ids
+        world.network.tap = Wiretap(ids, CONTROLLER_PORT, self._sent)
+        world.loop.after_turn = self._after_turn
+
+    # Making nodes
+
+    def add(self, node_id: int) -> Member:
+        """A machine with a formatted disk; nothing runs there yet."""
+        machine = self.world.node(host(node_id))
+        machine.disk.cold_probability = 0.01
+        member = Member(node_id, machine, self._config(node_id))
+        self.members[node_id] = member
+        self.sight.storage[node_id] = member
+        self.format(member)
+        return member
+
+    def format(self, member: Member) -> None:
+        voters = self._first_voters if member.id in self.shape.voter_ids and not member.was_wiped else None
+        randomness = member.machine.randomness
+        format_dirs(member.machine.disk, [LOG_DIR], CLUSTER_ID, member.id, randomness, voters=voters)
+
+    def _config(self, node_id: int) -> NodeConfig:
+        shape = self.shape
+        is_broker, is_controller = node_id in shape.broker_ids, node_id in shape.controller_ids
+        listeners = []
+        if is_broker:
+            listeners.append(f"PLAINTEXT://{host(node_id)}:{BROKER_PORT}")
+        if is_controller:
+            listeners.append(f"CONTROLLER://{host(node_id)}:{CONTROLLER_PORT}")
+        values = {
+            "node.id": str(node_id),
+            "process.roles": ",".join(["broker"] * is_broker + ["controller"] * is_controller),
+            "listeners": ",".join(listeners),
+        }
+        addresses = {voter_id: f"{host(voter_id)}:{CONTROLLER_PORT}" for voter_id in shape.controller_ids}
+        if shape.is_dynamic:
+            values["controller.quorum.bootstrap.servers"] = ",".join(addresses.values())
+        else:
+            values["controller.quorum.voters"] = ",".join(f"{i}@{address}" for i, address in addresses.items())
+        return NodeConfig.build(properties.of(CONFIG | values | dict(shape.config or {})), insecure=True)
+
+    # Starting and stopping
+
+    def start(self, *node_ids: int) -> None:
+        """Let processes begin; a broker is through with it once the quorum lets it in."""
+        for node_id in node_ids or self.members:
+            member = self.members[node_id]
+            if member.is_up:
+                continue
+            if not member.machine.alive:
+                member.machine.restart()
+            member.is_up = True
+            member.life += 1
+            self._by_process[member.machine.process] = member
+            self.transcript.note(member.name, "starts")
+            member.starting = member.machine.spawn(self._run(member))
+
+    async def _run(self, member: Member) -> None:
+        logger = JsonLogger(self.log_lines.append, LEVELS["warning"])
+        machine = member.machine
+        node = Node(member.config, machine.disk, machine.clock, machine.randomness, logger)
+        member.node = node
+        machine.spawn(self._watch(member, node))
+        try:
+            await node.start()
+        except Exception as error:
+            self._failed(member, f"did not start: {error!r}")
+            return
+        self.transcript.note(member.name, "is started")
+
+    async def _watch(self, member: Member, node: Node) -> None:
+        try:
+            await node.failed()
+        except asyncio.CancelledError:
+            return
+        except Exception as error:
+            self._failed(member, f"gave up: {error}")
+
+    def _failed(self, member: Member, why: str) -> None:
+        self.transcript.note(member.name, why)
+        member.failed = why
+        if not member.may_fail:
+            self.problems.append(f"{member.name} {why}")
+        self._down(member)
+        member.machine.kill()
+
+    def _down(self, member: Member) -> None:
+        self._by_process.pop(member.machine.process, None)
+        member.is_up = False
+        member.node = None
+
+    async def stop(self, node_id: int) -> None:
+        """As SIGTERM. A node that has not started yet is killed."""
+        member = self.members[node_id]
+        node = member.node
+        if not member.is_started or node is None:
+            self.kill(node_id)
+            return
+        self._fault("stop", member)
+        stopping = member.machine.spawn(node.stop())
+        await self.until(lambda: stopping.done() or not member.is_up, f"{member.name} stops", STOP_WITHIN_S)
+        if member.is_up:
+            stopping.result()
+            self._down(member)
+            member.machine.kill()
+
+    def kill(self, *node_ids: int) -> None:
+        for node_id in node_ids:
+            member = self.members[node_id]
+            if member.is_up:
+                self._fault("kill", member)
+                self._down(member)
+                member.machine.kill()
+
+    def power_loss(self, *node_ids: int) -> None:
+        for node_id in node_ids:
+            member = self.members[node_id]
+            self._fault("power loss", member)
+            self._down(member)
+            member.machine.power_loss()
+
+    def wipe(self, node_id: int) -> None:
+        """The node dies and its disk with it; an empty, formatted one is in its place."""
+        member = self.members[node_id]
+        self._fault("disk lost", member)
+        self._down(member)
+        member.machine.kill()
+        member.machine.disk.replace_with_new()
+        self.sight.forget(node_id)
+        member.was_wiped = True
+        self.format(member)
+
+    def pause(self, node_id: int) -> None:
+        self._fault("pause", self.members[node_id])
+        self.members[node_id].machine.pause()
+
+    def resume(self, node_id: int) -> None:
+        self.transcript.note(host(node_id), "goes on")
+        self.members[node_id].machine.resume()
+
+    def slow(self, node_id: int, factor: float) -> None:
+        self._fault(f"slow {factor:.0f}x", self.members[node_id])
+        self.members[node_id].machine.slow(factor)
+
+    def slow_disk(self, node_id: int, factor: float) -> None:
+        self._fault(f"slow disk {factor:.0f}x", self.members[node_id])
+        self.members[node_id].machine.disk.faults.slow("/", factor)
+
+    # The network between nodes. Clients are always reachable, except from an isolated node.
+
+    def isolate(self, node_id: int) -> None:
+        self._fault("cut off", self.members[node_id])
+        self.world.network.isolate(host(node_id))
+
+    def cut(self, one: int, other: int) -> None:
+        self._note_fault("cut", f"between n{one} and n{other}")
+        self.world.network.cut(host(one), host(other))
+
+    def cut_one_way(self, source: int, target: int) -> None:
+        self._note_fault("one-way cut", f"from n{source} to n{target}")
+        self.world.network.cut_one_way(host(source), host(target))
+
+    def split(self, one: Sequence[int], other: Sequence[int]) -> None:
+        self._note_fault("split", f"{list(one)} | {list(other)}")
+        for here in one:
+            for there in other:
+                self.world.network.cut(host(here), host(there))
+
+    def reset(self, one: str, other: str) -> None:
+        if self.world.network.reset_connections(one, other):
+            self._note_fault("reset", f"{one} - {other}")
+
+    def heal_network(self) -> None:
+        self.transcript.note(WORLD, "the network is whole")
+        self.world.network.heal_all()
+
+    def heal(self) -> None:
+        """Undo all harm and start whatever is down."""
+        self.heal_network()
+        for member in self.members.values():
+            member.machine.disk.faults.clear()
+            member.machine.slow(1.0)
+            member.machine.resume()
+        self.start()
+
+    def _fault(self, kind: str, member: Member) -> None:
+        self.faults[kind] = self.faults.get(kind, 0) + 1
+        self.transcript.note(member.name, kind)
+
+    def _note_fault(self, kind: str, what: str) -> None:
+        self.faults[kind] = self.faults.get(kind, 0) + 1
+        self.transcript.note(WORLD, f"{kind} {what}")
+
+    # Looking
+
+    def _after_turn(self, process: Process) -> None:
+        if self._violation is not None:
+            raise self._violation
+        member = self._by_process.get(process)
+        if member is not None:
+            self._look(member)
+
+    def _look(self, member: Member) -> None:
+        saved = member.new_election_state()
+        if saved is not None:
+            self.sight.see_election_state(member.id, saved)
+        seen = member.look()
+        if seen is not None:
+            self.sight.see(member.id, seen)
+
+    def _sent(self, sent: Sent) -> None:
+        member = self.members[sent.source]
+        try:
+            if member.is_up:
+                self._look(member)
+            self.sight.see_sent(sent)
+        except Violation as violation:  # the transport would take it for an error of its own
+            self._violation = self._violation or violation
+
+    def seen(self, node_id: int) -> Seen | None:
+        return self.members[node_id].look()
+
+    @property
+    def up(self) -> list[int]:
+        return [member.id for member in self.members.values() if member.is_up]
+
+    def leader(self) -> int | None:
+        """Who leads in the newest epoch among the nodes that are up."""
+        leaders = [
+            (seen.epoch, member.id)
+            for member in self.members.values()
+            if member.is_up and (seen := member.look()) is not None and seen.leads
+        ]
+        return max(leaders)[1] if leaders else None
+
+    def high_watermark(self, *node_ids: int) -> int:
+        """The greatest that any of these knows of; of all that are up if none is named."""
+        looks = [self.seen(node_id) for node_id in node_ids or self.members]
+        return max((seen.high_watermark or 0 for seen in looks if seen is not None), default=0)
+
+    async def until(self, condition: Callable[[], object], what: str, within_s: float = 30.0) -> None:
+        deadline = self.world.now + within_s
+        while not condition():
+            if self.world.now >= deadline:
+                raise Stuck(f"{what}: not within {within_s} s; {self.describe()}")
+            await asyncio.sleep(POLL_S)
+
+    def describe(self) -> str:
+        parts = []
+        for member in self.members.values():
+            seen = member.look()
+            parts.append(
+                f"{member.name} is down"
+                if not member.is_up
+                else f"{member.name} is loading"
+                if seen is None
+                else f"{member.name} {seen.role} epoch={seen.epoch} leader={seen.leader_id} "
+                f"end={seen.log_end_offset} hw={seen.high_watermark} applied={seen.image.end_offset}"
+            )
+        return "; ".join(parts)

@@ -1,0 +1,36 @@
+"""What happened in a history, one line each: virtual time, who, what.
+
+Always true: a line is a fact that was observed, in the order in which it was; writing one changes nothing in the world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+WORLD = "world"
+"""Who does what no node does: cuts, kills, heals."""
+
+
+class Line(NamedTuple):
+    at_s: float
+    who: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.at_s:10.4f}  {self.who:<8} {self.what}"
+
+
+class Transcript:
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self.lines: list[Line] = []
+
+    def note(self, who: str, what: str) -> None:
+        self.lines.append(Line(self._now(), who, what))
+
+    def __iter__(self) -> Iterator[Line]:
+        return iter(self.lines)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.lines))

@@ -1,0 +1,152 @@
+"""The quorum's own messages as they leave a host, taken from the bytes.
+
+Always true: a message is shown when its last byte leaves, whether or not it will arrive; what is not of the quorum is passed
+over unread.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from strandline.sim.pipe import Pipe
+from strandline.wire import messages
+from strandline.wire.headers import read_request_header, read_response_header
+
+FETCH, VOTE, BEGIN_QUORUM_EPOCH, END_QUORUM_EPOCH, FETCH_SNAPSHOT = 1, 52, 53, 54, 59
+READ = frozenset({FETCH, VOTE, BEGIN_QUORUM_EPOCH, END_QUORUM_EPOCH, FETCH_SNAPSHOT})
+ANSWERS_READ = frozenset({VOTE})
+_SIZE = struct.Struct(">i")
+
+
+class Sent(NamedTuple):
+    """A request of `source`, or its response to one."""
+
+    source: int
+    api_key: int
+    epoch: int
+    """The sender's, or in a response to Vote the one that was asked for; -1 if it does not say."""
+    response: bool = False
+    candidate_id: int = -1
+    pre_vote: bool = False
+    granted: bool = False
+    offset: int = -1
+    """In a Fetch, from where."""
+
+    @property
+    def is_vote_granted(self) -> bool:
+        return self.api_key == VOTE and self.response and self.granted
+
+
+class Wiretap:
+    """Set as the network's tap. `ids` are the nodes by host, `port` is where controllers listen on each."""
+
+    def __init__(self, ids: Mapping[str, int], port: int, report: Callable[[Sent], None]) -> None:
+        self._ids = ids
+        self._port = port
+        self._report = report
+        self._streams: dict[int, _Stream | None] = {}
+
+    def __call__(self, pipe: Pipe, data: bytes) -> None:
+        number = pipe.number
+        stream = self._streams.get(number, self)
+        if stream is self:
+            stream = self._streams[number] = self._begin(pipe)
+        if isinstance(stream, _Stream):
+            stream.feed(data)
+
+    def _begin(self, pipe: Pipe) -> _Stream | None:
+        """Pipes come in pairs: the even one leads from the client to the server."""
+        server = pipe.reader if pipe.number % 2 == 0 else pipe.writer
+        source = self._ids.get(pipe.source)
+        if source is None or server.get_extra_info("sockname")[1] != self._port:
+            return None
+        if pipe.number % 2 == 0:
+            return _Requests(source, self._report)
+        requests = self._streams.get(pipe.number - 1)
+        return _Responses(source, self._report, requests.asked) if isinstance(requests, _Requests) else None
+
+
+class _Stream:
+    def __init__(self, source: int, report: Callable[[Sent], None]) -> None:
+        self.source = source
+        self.report = report
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> None:
+        buffer = self._buffer
+        buffer += data
+        while len(buffer) >= 4:
+            end = 4 + _SIZE.unpack_from(buffer)[0]
+            if len(buffer) < end:
+                return
+            frame = bytes(buffer[4:end])
+            del buffer[:end]
+            self.read(frame)
+
+    def read(self, frame: bytes) -> None:
+        raise NotImplementedError
+
+
+class _Requests(_Stream):
+    def __init__(self, source: int, report: Callable[[Sent], None]) -> None:
+        super().__init__(source, report)
+        self.asked: dict[int, tuple[int, int, Sent]] = {}
+        """By correlation id: version and request of those whose answers are of interest."""
+
+    def read(self, frame: bytes) -> None:
+        if int.from_bytes(frame[:2], "big") not in READ:
+            return
+        header = read_request_header(frame)
+        message = messages.decode_request(header.api_key, header.api_version, frame, header.body_position)
+        sent = _request(self.source, header.api_key, message)
+        if sent is not None:
+            if header.api_key in ANSWERS_READ:
+                self.asked[header.correlation_id] = (header.api_key, header.api_version, sent)
+            self.report(sent)
+
+
+class _Responses(_Stream):
+    def __init__(self, source: int, report: Callable[[Sent], None], asked: dict[int, tuple[int, int, Sent]]) -> None:
+        super().__init__(source, report)
+        self._asked = asked
+
+    def read(self, frame: bytes) -> None:
+        asked = self._asked.pop(_SIZE.unpack_from(frame)[0], None)
+        if asked is None:
+            return
+        api_key, version, request = asked
+        _, position = read_response_header(api_key, version, frame)
+        message = messages.decode_response(api_key, version, frame, position)
+        partition = _only_partition(message)
+        granted = partition is not None and bool(partition.vote_granted)
+        self.report(request._replace(source=self.source, response=True, granted=granted))
+
+
+def _only_partition(message: Any) -> Any:
+    for topic in message.topics:
+        for partition in topic.partitions:
+            return partition
+    return None
+
+
+def _request(source: int, api_key: int, message: Any) -> Sent | None:
+    partition = _only_partition(message)
+    if partition is None:
+        return None
+    match api_key:
+        case 52:
+            return Sent(
+                source,
+                api_key,
+                partition.replica_epoch,
+                candidate_id=partition.replica_id,
+                pre_vote=bool(getattr(partition, "pre_vote", False)),
+            )
+        case 53 | 54:
+            return Sent(source, api_key, partition.leader_epoch)
+        case 59:
+            return Sent(source, api_key, partition.current_leader_epoch)
+        case _:
+            return Sent(source, api_key, partition.current_leader_epoch, offset=partition.fetch_offset)

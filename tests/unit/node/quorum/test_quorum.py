@@ -1,0 +1,279 @@
+"""Three members: they elect, decide, replicate, and survive what happens to them."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from strandline.errors import ErrorCode, KafkaError
+from strandline.log.log import batches_from
+from strandline.sim.faults import Fault
+
+from .stage import DIRECTORY, adding, play
+
+SEEDS = range(1, 6)
+
+
+def decided(stage, member, *names):
+    """A decision under way on this member."""
+    return stage.on(member, member.quorum.decide(adding(*names)))
+
+
+async def code_of(task):
+    with pytest.raises(KafkaError) as caught:
+        await task
+    return caught.value.code
+
+
+def others(stage, member):
+    return [other for other in stage.members if other is not member]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_decision_reaches_all(seed):
+    async def story(stage):
+        assert await stage.decide("a") == []
+        assert await stage.decide("b", "c") == ["a"]
+        await stage.agreed("abc")
+        assert len({member.quorum.leader for member in stage.members}) == 1
+
+    play(story, seed=seed)
+
+
+def test_decisions_go_in_order_and_share_a_flush():
+    async def story(stage):
+        member = await stage.active()
+        tasks = [decided(stage, member, name) for name in "abcdefgh"]
+        seen = await asyncio.gather(*tasks)
+        assert seen == [sorted("abcdefgh"[:i]) for i in range(8)]
+        assert sorted(member.quorum.committed.topics) == list("abcdefgh")
+        # One for what was there before, at most one for each flush under way meanwhile.
+        assert len(member.applied) <= 5
+
+    play(story)
+
+
+def test_only_the_active_controller_decides():
+    async def story(stage):
+        member = await stage.active()
+        for other in others(stage, member):
+            assert await code_of(decided(stage, other, "a")) is ErrorCode.NOT_CONTROLLER
+            assert other.quorum.leader == (member.quorum.raft.epoch, member.id)
+            assert other.quorum.leader_address() == (f"n{member.id}", 9093)
+
+    play(story)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_when_the_leader_is_killed_another_one_goes_on_at_once(seed):
+    async def story(stage):
+        await stage.decide("a")
+        first = await stage.active()
+        killed_at = stage.world.now
+        first.host.kill()
+        assert await stage.decide("b") == ["a"]
+        assert stage.world.now - killed_at < 0.6
+        first.host.restart()
+        await first.start()
+        await stage.agreed("ab", stage.members)
+        assert (await stage.active()) is not first
+
+    play(story, seed=seed)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_leader_that_is_cut_off_fails_what_it_could_not_commit_and_cuts_it_from_its_log(seed):
+    async def story(stage):
+        await stage.decide("a")
+        first = await stage.active()
+        stage.world.network.isolate(first.host.name)
+        lost = decided(stage, first, "lost")
+        read = stage.on(first, first.quorum.decide(lambda image: ([], sorted(image.topics))))
+        await asyncio.sleep(0.01)
+        assert sorted(first.quorum.tip.topics) == ["a", "lost"]
+        await stage.until(lambda: any(m.quorum.is_active for m in others(stage, first)))
+        assert await code_of(lost) is ErrorCode.NOT_CONTROLLER
+        assert await code_of(read) is ErrorCode.NOT_CONTROLLER
+        assert first.actives[-1] is None
+        assert first.quorum.tip is first.quorum.committed
+        await stage.decide("b")
+        stage.world.network.heal_all()
+        await stage.agreed("ab", stage.members)
+        assert all("lost" not in image.topics for image in first.applied)
+
+    play(story, seed=seed)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_was_answered_survives_a_power_loss_of_all(seed):
+    async def story(stage):
+        await stage.decide("a", "b")
+        await stage.decide("c")
+        for member in stage.members:
+            member.host.power_loss()
+        for member in stage.members:
+            member.host.restart()
+            await member.start()
+        await stage.agreed("abc")
+        await stage.decide("d")
+
+    play(story, seed=seed)
+
+
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_whatever_is_lost_what_was_answered_is_not(seed):
+    """Power losses and kills of any member, one at a time and all at once, while decisions are made."""
+
+    async def story(stage):
+        answered, randomness = [], stage.world.faults
+
+        async def client(number):
+            i = 0
+            while True:
+                i += 1
+                member = await stage.active()
+                task = decided(stage, member, f"{number}-{i}")
+                # The task of a member that dies never ends; whether it was decided is then not known.
+                await asyncio.wait([task], timeout=1.0)
+                if task.done() and task.exception() is None:
+                    answered.append(f"{number}-{i}")
+
+        async def nemesis():
+            for _ in range(8):
+                await asyncio.sleep(randomness.uniform(0.2, 1.5))
+                struck = stage.members if randomness.random() < 0.4 else [randomness.choice(stage.members)]
+                for member in struck:
+                    member.host.power_loss() if randomness.random() < 0.7 else member.host.kill()
+                await asyncio.sleep(randomness.uniform(0.0, 0.5))
+                for member in struck:
+                    member.host.restart()
+                    await member.start()
+
+        for member in stage.members:
+            member.disk.sync_s = (0.001, 0.05)
+        clients = [asyncio.create_task(client(i)) for i in range(3)]
+        await nemesis()
+        for task in clients:
+            task.cancel()
+        await stage.decide("last")
+        await stage.until(lambda: len({tuple(m.topics) for m in stage.members}) == 1)
+        assert set(answered) <= set(stage.members[0].topics)
+        assert len(answered) >= 5
+        agree_on_committed(stage.members)
+
+    play(story, seed=seed)
+
+
+def agree_on_committed(members):
+    """Every offset below the high watermark has the same batch everywhere."""
+    found = {}
+    for member in members:
+        log = member.quorum.log
+        for segment, position, header in batches_from(log, log.log_start_offset):
+            if header.next_offset <= member.quorum.high_watermark:
+                batch = segment.file.read_blocking(position, header.size_bytes)
+                assert found.setdefault(header.base_offset, batch) == batch, header
+
+
+def test_a_leader_that_stops_hands_over():
+    async def story(stage):
+        await stage.decide("a")
+        first = await stage.active()
+        began_at = stage.world.now
+        await stage.on(first, first.stop())
+        rest = others(stage, first)
+        await stage.until(lambda: any(m.quorum.is_active for m in rest))
+        assert stage.world.now - began_at < 0.15
+
+    play(story)
+
+
+# When a decision counts
+
+
+@pytest.mark.parametrize(
+    ("slow_leader", "slow_followers", "waits"), [(True, 0, False), (False, 1, False), (True, 1, True), (False, 2, True)]
+)
+def test_a_decision_counts_when_it_is_on_the_devices_of_a_majority(slow_leader, slow_followers, waits):
+    async def story(stage):
+        leader = await stage.active()
+        followers = others(stage, leader)
+        slow = [leader] * slow_leader + followers[:slow_followers]
+        await stage.decide("a")
+        await stage.agreed("a")
+        for member in slow:
+            member.disk.sync_s = (1.0, 1.0)
+        began_at = stage.world.now
+        await decided(stage, leader, "b")
+        took_s = stage.world.now - began_at
+        assert took_s >= 1.0 if waits else took_s < 0.5
+
+    play(story)
+
+
+def test_a_decision_alone_counts_when_it_is_on_the_device():
+    async def story(stage):
+        member = await stage.active()
+        member.disk.sync_s = (1.0, 1.0)
+        began_at = stage.world.now
+        await decided(stage, member, "a")
+        assert stage.world.now - began_at >= 1.0
+        member.host.power_loss()
+        member.host.restart()
+        await member.start()
+        await stage.agreed("a")
+
+    play(story, count=1)
+
+
+# Activation
+
+
+def test_what_the_hook_decides_comes_first():
+    async def story(stage):
+        for member in stage.members:
+            member.on_active = first_words
+        await stage.start()
+        member = await stage.active()
+        assert await decided(stage, member, "a") == [f"epoch {member.quorum.raft.epoch}"]
+
+    async def first_words(quorum, epoch):
+        await asyncio.sleep(0.05)
+        await quorum.decide(adding(f"epoch {epoch}"))
+
+    play(story, start=False)
+
+
+def test_a_new_leader_is_active_only_when_it_has_applied_what_came_before():
+    async def story(stage):
+        await stage.decide(*(f"t{i}" for i in range(300)))
+        first = await stage.active()
+        first.host.kill()
+        second = await stage.active()
+        assert second.quorum.committed is second.applied[-1]
+        assert len(second.topics) == 300
+        assert second.actives == [second.quorum.raft.epoch]
+
+    play(story)
+
+
+# The disk
+
+
+@pytest.mark.parametrize("fault", [Fault.SYNC_ERROR, Fault.WRITE_ERROR, Fault.FULL])
+def test_a_failing_disk_ends_the_node_and_nothing_else(fault):
+    async def story(stage):
+        await stage.decide("a")
+        first = await stage.active()
+        first.disk.faults.set(f"{DIRECTORY}", fault)
+        task = decided(stage, first, "b")
+        with pytest.raises((OSError, KafkaError)):
+            await task
+        assert len(first.failures) == 1
+        assert not first.quorum.is_active
+        first.failures.clear()
+        first.host.kill()
+        await stage.decide("c")
+
+    play(story)
