@@ -12,6 +12,7 @@ from typing import Any
 
 from strandline.errors import ErrorCode
 from strandline.wire import messages
+from strandline.wire.message import Message
 from strandline.wire.structs import Field, Struct
 
 

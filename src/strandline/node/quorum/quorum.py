@@ -92,7 +92,6 @@ class Quorum:
         self.on_active = on_active
         self.on_inactive = on_inactive
         self.on_leader_changed = on_leader_changed
-        self.on_leader_changed: Callable[[], None] = lambda: None
         self._disk = disk
         self._clock = clock
         self._randomness = randomness
@@ -276,7 +275,6 @@ class Quorum:
         self._deactivate_if_due()
         if self.on_leader_changed is not None:
             self.on_leader_changed()
-        self.on_leader_changed()
 
     def _note_progress(self) -> None:
         self._deactivate_if_due()
