@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import click
@@ -143,7 +144,11 @@ def _create(cluster: Cluster, topics: int, partitions: int) -> None:
 def _await_topics(cluster: Cluster, topics: int) -> None:
     """Until every broker shows all of them."""
     for address in cluster.bootstrap.split(","):
-        _until(lambda address=address: _topics_known(_ask(address)) >= topics, f"{address} knows {topics} topics")
+        _until(partial(_knows, address, topics), f"{address} knows {topics} topics")
+
+
+def _knows(address: str, topics: int) -> bool:
+    return _topics_known(_ask(address)) >= topics
 
 
 def _until(holds: Callable[[], bool], what: str) -> None:

@@ -145,7 +145,7 @@ class Stage:
             "node.id": "1",
             "process.roles": "broker,controller",
             "controller.listener.names": "CONTROLLER",
-            "controller.quorum.bootstrap.servers": "127.0.0.1:0",
+            "controller.quorum.voters": "1@127.0.0.1:0",
             "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
             "log.dirs": data,
         }

@@ -10,13 +10,14 @@ Left out: the check that a client reached the node it meant (KIP-1242, version 5
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 from strandline.api.context import RequestContext
 from strandline.errors import ErrorCode
+from strandline.metadata.features import KRAFT_VERSION, SUPPORTED
 from strandline.metadata.image import MetadataImage
-from strandline.metadata.records import METADATA_VERSION_4_3, METADATA_VERSION_MIN
 from strandline.wire import messages
 
 KEY, VERSIONS = 18, range(5)
@@ -24,9 +25,6 @@ LISTENERS = ("broker", "controller")
 
 PRODUCE = 0
 PRODUCE_MIN_ADVERTISED = 0
-
-SUPPORTED_FEATURES = (("kraft.version", 0, 1), ("metadata.version", METADATA_VERSION_MIN, METADATA_VERSION_4_3))
-"""Features by name, with the lowest and the highest level that this node can work with."""
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """What a client's software may be called (KIP-511)."""
@@ -39,7 +37,10 @@ def handle(request: Any, ctx: RequestContext) -> Any:
         return messages.response(KEY)(error_code=ErrorCode.INVALID_REQUEST)
     broker = ctx.broker
     is_controller = ctx.listener in broker.config.controller_listener_names
-    return _answer(broker.image(), ctx.version, _all_ranges(is_controller))
+    image = broker.image()
+    # kraft.version is not in the metadata: it belongs to the quorum, and is in its control records.
+    quorum = {KRAFT_VERSION: level} if (level := broker.quorum.kraft_version) else {}
+    return _answer(image, {**image.features, **quorum}, ctx.version, _all_ranges(is_controller))
 
 
 def refusal() -> Any:
@@ -48,19 +49,19 @@ def refusal() -> Any:
     return messages.response(KEY)(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[own])
 
 
-def _answer(image: MetadataImage, version: int, api_keys: list[Any]) -> Any:
+def _answer(image: MetadataImage, finalized: Mapping[str, int], version: int, api_keys: list[Any]) -> Any:
     response = messages.response(KEY)
     return response(
         api_keys=api_keys,
         supported_features=[
-            response.SupportedFeatureKey(name=name, min_version=low, max_version=high)
-            for name, low, high in SUPPORTED_FEATURES
-            if low or version >= 4
+            response.SupportedFeatureKey(name=name, min_version=levels[0], max_version=levels[-1])
+            for name, levels in sorted(SUPPORTED.items())
+            if levels[0] or version >= 4
         ],
         finalized_features_epoch=image.end_offset - 1,
         finalized_features=[
             response.FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
-            for name, level in sorted(image.features.items())
+            for name, level in sorted(finalized.items())
         ],
     )
 

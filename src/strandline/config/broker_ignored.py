@@ -67,6 +67,13 @@ LIBRARIES = ignored("It tunes a part of Kafka's own implementation that has no c
     ("ssl.trustmanager.algorithm", STRING, "PKIX", None, MEDIUM),
 ))
 
+METADATA_LOG = ignored(
+    "It tunes how Kafka writes its metadata log; here records are written as they are decided, and old files go at once.", (
+    ("controller.quorum.append.linger.ms", INT, 25, AT_LEAST_0, MEDIUM),
+    ("internal.metadata.delete.delay.millis", LONG, MINUTE_MS, None, LOW),
+    ("internal.metadata.max.batch.size.in.bytes", INT, 8 * MIB, None, LOW),
+))
+
 SHARE_COORDINATOR = ignored("Share groups are not served, so their coordinator has nothing to configure.", (
     ("share.coordinator.append.linger.ms", INT, -1, Range(-1), MEDIUM),
     ("share.coordinator.cached.buffer.max.bytes", INT, 1_048_588, Range(512 * KIB), MEDIUM),
@@ -83,4 +90,4 @@ SHARE_COORDINATOR = ignored("Share groups are not served, so their coordinator h
 ))
 
 # fmt: on
-KEYS = (*THREADS, *BUFFERS, *LIBRARIES, *SHARE_COORDINATOR)
+KEYS = (*THREADS, *BUFFERS, *LIBRARIES, *METADATA_LOG, *SHARE_COORDINATOR)

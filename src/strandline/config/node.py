@@ -59,18 +59,16 @@ class NodeConfig:
     controller_quorum_fetch_timeout_ms: int
     controller_quorum_request_timeout_ms: int
     controller_quorum_retry_backoff_ms: int
-    controller_quorum_append_linger_ms: int
     controller_quorum_fetch_max_bytes: int
     controller_quorum_fetch_snapshot_max_bytes: int
     metadata_log_segment_bytes: int
+    internal_metadata_log_segment_bytes: int | None
     metadata_log_segment_ms: int
     metadata_log_max_record_bytes_between_snapshots: int
     metadata_log_max_snapshot_interval_ms: int
     metadata_max_retention_bytes: int
     metadata_max_retention_ms: int
     metadata_max_idle_interval_ms: int
-    internal_metadata_max_batch_size_in_bytes: int
-    internal_metadata_delete_delay_millis: int
 
     # Connections and requests.
     socket_listen_backlog_size: int

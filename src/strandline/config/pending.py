@@ -7,27 +7,10 @@ starts. A key leaves this list in the change that brings its part.
 from __future__ import annotations
 
 _PARTS = {
-    "a quorum of several nodes": (
-        "controller.quorum.election.",
-        "controller.quorum.fetch.",
-        "controller.quorum.request.",
-        "controller.quorum.retry.",
-        "controller.quorum.append.",
-        "broker.heartbeat.",
-        "broker.session.",
-        "initial.broker.registration.",
-        "controlled.shutdown.",
-        "socket.connection.setup.",
-    ),
-    "snapshots of the metadata": ("metadata.log.max.", "metadata.max.", "internal.metadata."),
     "replication": (
         "replica.lag.",
         "replica.fetch.",
         "replica.socket.timeout.",
-        "auto.leader.",
-        "leader.imbalance.",
-        "unclean.leader.election.interval.",
-        "log.dir.failure.",
     ),
     "consumer groups": ("group.", "offset.metadata.", "offsets."),
     "transactions": (

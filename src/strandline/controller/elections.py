@@ -148,7 +148,8 @@ def _leaves(
 def broker_unfenced(image: MetadataImage, broker_id: int, policy: Policy) -> list[PartitionChangeRecord]:
     """Where nobody leads, it may be able to now."""
     active = active_brokers(image)
-    active[broker_id] = image.brokers[broker_id].log_dirs
+    if not image.brokers[broker_id].in_controlled_shutdown:
+        active[broker_id] = image.brokers[broker_id].log_dirs
     return _changes(image, policy, active, _is_leaderless, _as_it_is)
 
 

@@ -177,7 +177,7 @@ def _completed(
         return None
     if len(adding) < len(removing) and len(new_isr) < len(new_replicas):
         return None
-    if len(new_isr) < len(isr) and False:
+    if len(new_isr) < len(isr) and len(new_isr) < terms.enough(new_replicas):
         return None
     return new_isr, new_replicas
 

@@ -236,6 +236,10 @@ class Node:
 
     def _leader(self) -> tuple[int, int, Address | None]:
         epoch, leader_id = self.quorum.leader
+        if leader_id == self.config.node_id:
+            # Where it listens indeed: a port may be the system's choice.
+            own = self._endpoints(controller=True)[0]
+            return epoch, leader_id, Address(own.host, own.port)
         return epoch, leader_id, self.quorum.leader_address()
 
     def _leader_changed(self) -> None:

@@ -100,6 +100,8 @@ class Peer:
         self._channel: Channel | None = None
         self._attempt: asyncio.Task[Channel | str] | None = None
         self._attempt_at = float("-inf")
+        self._failures = 0
+        """Attempts in a row that came to nothing."""
         self._used_at = io.now()
         self._idle_timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
@@ -152,8 +154,9 @@ class Peer:
             client_id = f"strandline-{self._peers.config.node_id}-{self.purpose}"
             channel = Channel(self._io, self.address, Connection(client_id), self._channel_closed)
             try:
-                await channel.open(self._peers.config.socket_connection_setup_timeout_ms / 1000)
+                await channel.open(self._setup_timeout_s())
             except (KafkaError, UnicodeError) as error:  # a name that is no host name does not even encode
+                self._failures += 1
                 return error.message if isinstance(error, KafkaError) else str(error)
             except asyncio.CancelledError:
                 channel.close()
@@ -161,6 +164,7 @@ class Peer:
             if channel.is_closed:
                 return f"node {self.node_id} at {show(self.address)} closed the connection"
             self._channel = channel
+            self._failures = 0
             self._peers.on_opened(self.node_id)
             self._used_at = self._loop.time()
             self._check_idle()
@@ -168,6 +172,12 @@ class Peer:
         finally:
             if self._attempt is asyncio.current_task():
                 self._attempt = None
+
+    def _setup_timeout_s(self) -> float:
+        """Twice as long after each failure, as a slow link may need it."""
+        config = self._peers.config
+        doubled_ms: float = config.socket_connection_setup_timeout_ms * 2.0 ** min(self._failures, 16)
+        return min(doubled_ms, config.socket_connection_setup_timeout_max_ms) / 1000
 
     def _check_idle(self) -> None:
         """Close the connection after a long silence, else look again when it could have been long enough."""

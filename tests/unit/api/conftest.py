@@ -17,6 +17,7 @@ from strandline.api.fetch_sessions import FetchSessions
 from strandline.api.topic_bytes import TopicBytes
 from strandline.config.node import NodeConfig
 from strandline.config.properties import of
+from strandline.controller.liveness import Liveness
 from strandline.controller.producer_ids import allocate
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
@@ -25,14 +26,20 @@ from strandline.metadata import records as r
 from strandline.metadata.image import TOPIC_RESOURCE, MetadataImage
 from strandline.metadata.replay import replay
 from strandline.ports import Disk
+from strandline.raft import events
+from strandline.raft.effects import Answer
+from strandline.raft.messages import FetchResponse, Request, Response
 from strandline.records.batch import BatchBuilder
 from strandline.replica.partition import Partition
 from strandline.runtime.clock import SystemClock
 from strandline.runtime.disk import FileDisk
 from strandline.wire import messages
+from tests.unit.raft.bench import Bench
 
 CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"
 LISTENER = "PLAINTEXT"
+PATIENCE_S = 2.0
+"""Longer than a Fetch is parked."""
 
 
 def dir_id(node_id: int) -> Uuid:
@@ -52,6 +59,40 @@ def registration(node_id: int, *, fenced: bool = False, listener: str = LISTENER
         fenced=fenced,
         log_dirs=(dir_id(node_id),),
     )
+
+
+class LoneVoter:
+    """A quorum of one: a real Raft on a log in memory, whose time passes when nothing else can happen."""
+
+    is_active = True
+
+    def __init__(self) -> None:
+        self.bench = Bench((1,), me=1)
+        self.bench.flush()
+
+    @property
+    def leader(self) -> tuple[int, int]:
+        return self.bench.raft.epoch, self.bench.raft.leader_id
+
+    @property
+    def kraft_version(self) -> int:
+        return self.bench.raft.kraft_version
+
+    def submit(self, request: Request, answer: Callable[[Response], None]) -> None:
+        effects = self.bench.step(events.Received(request, answer))
+        for effect in (*effects, *self.bench.wait(PATIENCE_S)):
+            if isinstance(effect, Answer):
+                response = effect.response
+                if isinstance(response, FetchResponse) and response.read_from is not None:
+                    records = self.bench.log.read(response.read_from, 1 << 20)
+                    response = response._replace(read_from=None, records=records)
+                effect.answer(response)
+
+    def cancel(self, answer: Callable[[Response], None]) -> None:
+        self.bench.step(events.Cancelled(answer))
+
+    def describe(self) -> Any:
+        return self.bench.raft.describe(self.bench.now)
 
 
 class TestBroker:
@@ -78,8 +119,8 @@ class TestBroker:
         self.controller_error: KafkaError | None = None
         self.storage_errors: list[Partition] = []
         self.online = {root: True}
-        self.quorum: Any = None
-        self.liveness: Any = None
+        self.quorum: Any = LoneVoter()
+        self.liveness = Liveness(3.0)
         self.parts = Broker(
             config=NodeConfig.build(of(texts)),
             cluster_id=CLUSTER_ID,

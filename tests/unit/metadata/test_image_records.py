@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strandline.metadata import framing
@@ -17,6 +17,7 @@ from tests.unit.metadata.images import an_image
 
 
 @given(st.integers(0, 10**6))
+@settings(deadline=None)
 def test_replaying_an_images_records_makes_it_again(seed: int) -> None:
     image = an_image(seed)
     again = replay(MetadataImage(), records_of(image), image.end_offset, image.epoch)

@@ -46,7 +46,7 @@ def partition(**fields: Any) -> r.PartitionRecord:
 
 
 @given(any_record)
-@settings(max_examples=80)
+@settings(max_examples=80, deadline=None)
 @example((partition(replicas=LONG, isr=LONG[:126], adding_replicas=LONG[:127]), 2))
 @example((partition(replicas=LONG[:126], isr=LONG[:127], directories=(TOPIC_ID,) * 130), 1))
 @example((r.TopicRecord(name="n" * 126, topic_id=TOPIC_ID), 0))
@@ -62,7 +62,7 @@ def test_the_same_bytes_and_the_same_records(pair: tuple[r.MetadataRecord, int])
 
 
 @given(any_record, st.data())
-@settings(max_examples=120)
+@settings(max_examples=120, deadline=None)
 def test_the_same_verdict_on_damaged_bytes(pair: tuple[r.MetadataRecord, int], data: st.DataObject) -> None:
     encoded = bytearray(framing.encode(*pair))
     for _ in range(data.draw(st.integers(1, 3))):

@@ -47,7 +47,7 @@ def corruption(content: bytes) -> str:
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 def test_an_image_comes_back(seed: int) -> None:
     image = an_image(seed)
     found = snapshot.read(b"".join(written(image)))

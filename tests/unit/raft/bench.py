@@ -156,7 +156,9 @@ class Bench:
     def sent(self, kind: type[T]) -> list[T]:
         """The requests of this kind that wait for their answer and are of this epoch."""
         return [
-            s.request for s in self.under_way if isinstance(s.request, kind) and getattr(s.request, "epoch", self.raft.epoch) == self.raft.epoch
+            s.request
+            for s in self.under_way
+            if isinstance(s.request, kind) and getattr(s.request, "epoch", self.raft.epoch) == self.raft.epoch
         ]
 
     def votes(self, *, pre_vote: bool) -> dict[int, VoteRequest]:
@@ -203,7 +205,9 @@ class Bench:
         response = FetchResponse(NONE, self.raft.epoch, self.raft.leader_id)
         return self.reply(request, response._replace(**fields))  # type: ignore[arg-type]
 
-    def fetched_by(self, node_id: int, offset: int | None = None, *, wait_s: float = 0.0, **fields: object) -> Response | None:
+    def fetched_by(
+        self, node_id: int, offset: int | None = None, *, wait_s: float = 0.0, **fields: object
+    ) -> Response | None:
         """A replica fetches from this leader, by default what is behind all the rest."""
         request = FetchRequest(
             key(node_id),

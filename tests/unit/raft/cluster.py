@@ -75,6 +75,9 @@ class Node:
     flushing: bool = False
     chunks: dict[OffsetAndEpoch, bytes] = field(default_factory=dict)
     told: list[str] = field(default_factory=list)
+    """What happened to its log."""
+    states: list[str] = field(default_factory=list)
+    """Through which states it went, with their epochs."""
 
 
 class Cluster:
@@ -87,6 +90,7 @@ class Cluster:
         kraft_version: int = 1,
         seed: int = 0,
         faults: Faults | None = None,
+        start: bool = True,
     ) -> None:
         self.randomness = random.Random(seed)
         self.faults = faults or Faults()
@@ -104,8 +108,9 @@ class Cluster:
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._scheduled = 0
         self._contents: dict[OffsetAndEpoch, Snapshot] = {}
-        for node_id in self.nodes:
-            self.start(node_id)
+        if start:
+            for node_id in self.nodes:
+                self.start(node_id)
 
     # Time
 
@@ -231,6 +236,8 @@ class Cluster:
             if node.raft is not raft:
                 return
             self._do(node, raft, effect, was_leader)
+        if node.states[-1:] != [state := f"{raft.role}({raft.epoch})"]:
+            node.states.append(state)
         self._tick_at(node, raft)
         self.invariants.check(self, node, became_leader=raft.is_leader and not was_leader)
 

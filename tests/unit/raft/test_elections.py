@@ -60,6 +60,18 @@ def test_d2_a_voter_votes_once_in_an_epoch() -> None:
     assert granted(bench, request(2, by=3))
 
 
+def test_d2_the_vote_is_kept_through_ones_own_lost_pre_vote() -> None:
+    bench = Bench()
+    assert granted(bench, request(1, by=2))
+    bench.wait_for("Prospective")
+    assert not granted(bench, request(1, by=3))
+    for node_id in (2, 3):
+        bench.reply(bench.votes(pre_vote=True)[node_id], bench.vote(False))
+    assert bench.raft.role == "Unattached"
+    assert not granted(bench, request(1, by=3))
+    assert bench.saved.voted == key(2)
+
+
 def test_d2_the_vote_is_remembered_over_a_restart() -> None:
     bench = Bench(state=ElectionState(4, -1, key(2)))
     assert not granted(bench, request(4, by=3))

@@ -26,8 +26,8 @@ def follower() -> Bench:
 
 def local_log() -> MemoryLog:
     log = MemoryLog()
-    log.append(1, [(b"", b"value")] * 3)
-    log.append(3, [(b"", b"value")] * 2)
+    for epoch in (1, 1, 1, 3, 3):
+        log.append(epoch, [(b"", b"value")])
     log.flush(5)
     return log
 

@@ -9,7 +9,6 @@ import random
 
 import pytest
 
-from strandline.raft.messages import OffsetAndEpoch
 from tests.unit.raft.cluster import Cluster, Faults
 
 SEEDS = 300
@@ -38,7 +37,7 @@ def schedule(seed: int) -> Cluster:
     )
     controllers = [*voters, *observers]
     for _ in range(chance.randint(10, 40)):
-        cluster.run(chance.choice([0.01, 0.1, 0.5, 1.0]))
+        cluster.run(chance.choice([0.01, 0.05, 0.2, 0.6]))
         _something(cluster, chance, controllers, is_dynamic)
     cluster.heal()
     cluster.faults = Faults()
@@ -54,7 +53,21 @@ def _something(cluster: Cluster, chance: random.Random, controllers: list[int], 
     node, leader = cluster.nodes[node_id], cluster.leader()
     leader_id = leader.id if leader else node_id
     match chance.choice(
-        ["write", "write", "write", "crash", "crash", "start", "start", "cut", "one way", "heal", "snapshot", "change"]
+        [
+            "write",
+            "write",
+            "write",
+            "crash",
+            "crash",
+            "start",
+            "start",
+            "cut",
+            "one way",
+            "heal",
+            "snapshot",
+            "change",
+            "change",
+        ]
     ):
         case "write":
             cluster.write(leader_id, chance.randint(1, 3))

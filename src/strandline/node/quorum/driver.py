@@ -47,6 +47,7 @@ Work = Coroutine[Any, Any, None]
 
 ANSWER_BYTES_MAX = 8 << 20
 """Of log or snapshot in one answer, whatever was asked for; the first batch comes whole."""
+TIMER_GRAIN_S = 0.001
 BAD_SNAPSHOT_PAUSE_S = 1.0
 """Before a snapshot that did not arrive whole is fetched again."""
 
@@ -159,8 +160,9 @@ class Driver:
         if self._timer is not None:
             self._timer.cancel()
         self._timer_at = self.raft.deadline
-        delay_s = max(0.0, self._timer_at - self._clock.monotonic())
-        self._timer = self._loop.call_later(delay_s, self._timer_fired)
+        delay_s = self._timer_at - self._clock.monotonic()
+        # The loop's clock may run a little faster than ours: then this is the rest of a wait, and not worth less.
+        self._timer = self._loop.call_later(max(delay_s, TIMER_GRAIN_S) if delay_s > 0 else 0.0, self._timer_fired)
 
     def _timer_fired(self) -> None:
         self._timer, self._timer_at = None, inf

@@ -62,10 +62,8 @@ class MetadataLog:
         )
         self.log = recovered.log
         self.truncated_bytes = recovered.truncated_bytes
-        if latest is not None and OffsetAndEpoch(self.end_offset, self.log.epochs.latest) < latest:
+        if latest is not None and (self.end_offset < latest.offset or self.last_epoch < latest.epoch):
             # A crash between a snapshot that was fetched and the log that was to begin there.
-            self.log.truncate_fully_and_start_at(latest.offset)
-        elif latest is not None and self.log.epochs.latest < latest.epoch:
             self.log.truncate_fully_and_start_at(latest.offset)
         metadata = f"{self._directory}/{checkpoints.PARTITION_METADATA}"
         if not self._disk.exists(metadata):

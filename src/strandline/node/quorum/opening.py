@@ -82,7 +82,7 @@ def open_all(
 def _log_config(config: NodeConfig) -> TopicConfig:
     return replace(
         config.topic_defaults,
-        segment_bytes=config.metadata_log_segment_bytes,
+        segment_bytes=config.internal_metadata_log_segment_bytes or config.metadata_log_segment_bytes,
         segment_ms=config.metadata_log_segment_ms,
         segment_jitter_ms=0,
     )

@@ -135,6 +135,7 @@ def test_whatever_is_lost_what_was_answered_is_not(seed):
                 member = await stage.active()
                 task = decided(stage, member, f"{number}-{i}")
                 # The task of a member that dies never ends; whether it was decided is then not known.
+                task.add_done_callback(asyncio.Task.exception)
                 await asyncio.wait([task], timeout=1.0)
                 if task.done() and task.exception() is None:
                     answered.append(f"{number}-{i}")
