@@ -28,7 +28,10 @@ header, sizes, counts, timestamps and checksum are checked always.
 
 """
 
-_FIRST_LINE = re.compile(r"(?P<name>\w+) \((?P<key>\d+)\), versions? (?P<versions>\d+(?:-\d+)?): (?P<sentence>\S.*)")
+_FIRST_LINE = re.compile(
+    r"(?P<name>\w+) \((?P<key>\d+)\)(?P<there> on a controller's listener)?, "
+    r"versions? (?P<versions>\d+(?:-\d+)?): (?P<sentence>\S.*)"
+)
 _LEFT_OUT = "Left out: "
 
 
@@ -56,7 +59,7 @@ def entry(api: Api) -> Entry:
             f"the docstring of API {api.key} must begin 'Name (key), versions a-b: …' and end 'Left out: …'"
         )
     return Entry(
-        match["name"],
+        f"{match['name']} on a controller" if match["there"] else match["name"],
         int(match["key"]),
         match["versions"],
         match["sentence"],
@@ -82,7 +85,7 @@ def _lines() -> Iterator[str]:
     yield OPENING
     yield "| Key | API | Versions | Served by | |\n| --- | --- | --- | --- | --- |\n"
     for api in entries:
-        yield f"| {api.key} | [{api.name}](#{api.name.lower()}) | {api.versions} | {api.where} | {api.sentence} |\n"
+        yield f"| {api.key} | [{api.name}](#{api.name.lower().replace(' ', '-')}) | {api.versions} | {api.where} | {api.sentence} |\n"
     for api in entries:
         versions = f"{'versions' if '-' in api.versions else 'version'} {api.versions}"
         yield f"\n## {api.name}\n\nKey {api.key}, {versions}, served by {api.where}: {api.sentence}\n"

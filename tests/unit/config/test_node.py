@@ -167,7 +167,14 @@ def test_dynamic_values_make_a_new_configuration() -> None:
     assert (after.node_id, after.listeners) == (before.node_id, before.listeners)
 
 
-TYPES = {"int": "INT LONG SHORT", "bool": "BOOLEAN", "str": "STRING", "str | None": "STRING", "tuple[str, ...]": "LIST"}
+TYPES = {
+    "int": "INT LONG SHORT",
+    "int | None": "INT",
+    "bool": "BOOLEAN",
+    "str": "STRING",
+    "str | None": "STRING",
+    "tuple[str, ...]": "LIST",
+}
 
 
 def test_attributes_have_the_types_of_their_keys() -> None:

@@ -163,8 +163,9 @@ class Quorum:
     @property
     def is_active(self) -> bool:
         """This node leads, and has applied everything that came before its epoch."""
-        raft, driver = self.raft, self._driver
-        return self._active_epoch is not None and self._active_epoch == _led_epoch(raft) and not driver.is_closed
+        if self._active_epoch is None or self._driver.is_closed:
+            return False
+        return self._active_epoch == _led_epoch(self.raft)
 
     @property
     def leader(self) -> tuple[int, int]:

@@ -156,6 +156,7 @@ def test_whatever_is_lost_what_was_answered_is_not(seed):
         clients = [asyncio.create_task(client(i)) for i in range(3)]
         await nemesis()
         for task in clients:
+            assert not task.done(), task
             task.cancel()
         await stage.decide("last")
         await stage.until(lambda: len({tuple(m.topics) for m in stage.members}) == 1)
