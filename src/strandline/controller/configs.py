@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from strandline.config.alter import Alteration, Op, alter_broker, alter_topic
 from strandline.config.errors import ConfigError
 from strandline.config.layers import Layers
+from strandline.controller.topics import min_isr_changed
 from strandline.errors import ErrorCode, KafkaError
 from strandline.metadata import records as r
 from strandline.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
@@ -28,7 +29,8 @@ def alter(
             wanted = alter_broker(current, alterations, one_broker=bool(name))
     except ConfigError as error:
         raise KafkaError(ErrorCode.INVALID_CONFIG, error.message) from None
-    return _difference(resource_type, name, current, wanted)
+    records = _difference(resource_type, name, current, wanted)
+    return [*records, *min_isr_changed(image, records)]
 
 
 def replace(

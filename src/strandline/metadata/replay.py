@@ -210,8 +210,14 @@ def _clear_elr(draft: _Draft, name: str) -> None:
     draft.settle()
     for topic in list(draft.section("topics").values()):
         if not name or topic.name == name:
-            cleared = tuple(replace(partition, elr=(), last_known_elr=()) for partition in topic.partitions)
+            cleared = tuple(_without_elr(partition) for partition in topic.partitions)
             draft.put_topic(replace(topic, partitions=cleared))
+
+
+def _without_elr(partition: PartitionImage) -> PartitionImage:
+    if not (partition.elr or partition.last_known_elr):
+        return partition
+    return replace(partition, elr=(), last_known_elr=(), partition_epoch=partition.partition_epoch + 1)
 
 
 def _keep(draft: _Draft, record: r.MetadataRecord) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from strandline.config.layers import Layers
@@ -134,17 +132,6 @@ def many(count: int) -> MetadataImage:
     return MetadataImage(
         brokers=image.brokers, topics={t.name: t for t in topics}, topics_by_id={t.topic_id: t for t in topics}
     )
-
-
-def test_a_look_at_a_hundred_thousand_partitions_is_short() -> None:
-    image = many(100_000)
-    for look in (elections.broker_fenced, elections.broker_unfenced, elections.broker_unregistered):
-        took = []
-        for _ in range(3):
-            begin = time.perf_counter()
-            assert look(image, 4, Policy()) == []
-            took.append(time.perf_counter() - begin)
-        assert min(took) < 0.1, look.__name__
 
 
 def test_partitions_that_are_alike_become_alike_and_others_not() -> None:

@@ -91,7 +91,7 @@ def test_d13_no_change_on_top_of_one_that_is_not_committed(leader: Bench) -> Non
     leader.wait(2.6)
     assert leader.raft.is_leader
     (given_up,) = [e.response for e in leader.effects if isinstance(e, do.Answer) and e.answer is adding]
-    assert given_up.error is ErrorCode.REQUEST_TIMED_OUT  # type: ignore[union-attr]
+    assert given_up.error is ErrorCode.REQUEST_TIMED_OUT
     assert leader.raft.voters.ids == [1, 2, 3, 4]
     assert error_of(leader, REMOVE_3) is ErrorCode.REQUEST_TIMED_OUT
 

@@ -62,6 +62,7 @@ class MetadataLog:
         )
         self.log = recovered.log
         self.truncated_bytes = recovered.truncated_bytes
+        self._begin_where_epochs_do()
         if latest is not None and (self.end_offset < latest.offset or self.last_epoch < latest.epoch):
             # A crash between a snapshot that was fetched and the log that was to begin there.
             self.log.truncate_fully_and_start_at(latest.offset)
@@ -69,6 +70,13 @@ class MetadataLog:
         if not self._disk.exists(metadata):
             self._disk.write_file(metadata, checkpoints.partition_metadata(METADATA_TOPIC_ID))
         self._disk.sync_dir(self._directory)
+
+    def _begin_where_epochs_do(self) -> None:
+        """The epochs that are known begin where the log last did, at the end of a snapshot; files may still reach further back."""
+        entries = self.log.epochs.entries
+        known_from = entries[0][1] if entries else self.end_offset
+        if self._snapshots.at(known_from) is not None:
+            self.log.advance_start(known_from)
 
     def _start_offset(self, first: int, latest: OffsetAndEpoch | None) -> int:
         """The log begins at 0, or at the end of the first snapshot in it."""

@@ -96,6 +96,20 @@ def test_what_is_missing_at_the_beginning_is_in_a_snapshot_or_the_log_is_of_no_u
     assert (log.start_offset, log.end_offset) == (3, 4)
 
 
+@pytest.mark.parametrize("after", [(), (3,), (3, 4)])
+def test_a_log_whose_records_are_all_in_a_snapshot_begins_at_its_end_again(host, after):
+    log = opened(host)
+    fill(log, 1, 1, 3)
+    snapshot_id = put_snapshot(host, 3, 3)
+    log.log.advance_start(3)
+    fill(log, *after)
+    log.log.close_clean()
+    again = opened(host)
+    assert (again.start_offset, again.end_offset, again.last_epoch) == (3, 3 + len(after), (after or (3,))[-1])
+    assert again.end_of_epoch(3).offset == 3 + after.count(3)
+    assert again.latest_snapshot == snapshot_id
+
+
 def test_batches_follow_each_other_without_a_gap(host):
     log = opened(host)
     builder = BatchBuilder()
