@@ -243,7 +243,8 @@ def test_the_commands_of_the_notes(cluster):
     assert again == "Error while executing topic command : Topic 'peter-test01' already exists.\n"
     first, second = strandline("kafka-topics", *cluster.server, *topic, "--describe").splitlines()
     assert first.startswith("Topic: peter-test01\tTopicId: ")
-    assert first.endswith("\tPartitionCount: 1\tReplicationFactor: 1\tConfigs: ")
+    # As in Kafka: with eligible leader replicas, min.insync.replicas is written down for the whole cluster.
+    assert first.endswith("\tPartitionCount: 1\tReplicationFactor: 1\tConfigs: min.insync.replicas=1")
     assert second == "\tTopic: peter-test01\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1\tElr: \tLastKnownElr: "
 
     strandline("kafka-console-producer", *cluster.server, *topic, stdin="test message1\n")

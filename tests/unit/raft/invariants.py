@@ -63,6 +63,10 @@ class Invariants:
             ends = [cluster.nodes[voter_id].log.durable_end() for voter_id in raft.voters.ids]
             reached = sum(end >= high_watermark for end in ends)
             assert reached >= raft.voters.majority, f"{high_watermark} is committed, but the disks end at {ends}"
+        if raft.is_leader:
+            # A leader commits by a record of its own epoch; what is older goes along with it (D7).
+            last = next(b for b in node.log.batches if b.base_offset < high_watermark <= b.next_offset)
+            assert last.epoch == raft.epoch, "a record of an older epoch is committed by itself"
         assert by_leader or high_watermark <= self.committed_end, "a follower is ahead of every leader"
         self._agrees(node, high_watermark)
         for batch in node.log.batches:

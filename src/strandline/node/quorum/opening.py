@@ -7,6 +7,7 @@ opens as one.
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ from strandline.node.quorum.snapshots import BOOTSTRAP, CorruptSnapshot, Snapsho
 from strandline.node.replicas import Logger
 from strandline.raft.election_state import ElectionState
 from strandline.raft.messages import Address, Endpoints, OffsetAndEpoch, ReplicaKey
+from strandline.raft.raft import Raft
 from strandline.raft.timings import Timings
 from strandline.raft.voters import VoterNode, VoterSet
 
@@ -79,6 +81,32 @@ def open_all(
     return Opened(loaded, election, voters, history, kraft_version)
 
 
+def start_raft(
+    config: NodeConfig,
+    own: VoterNode,
+    log: MetadataLog,
+    opened: Opened,
+    election: ElectionState,
+    randomness: random.Random,
+    before: Raft | None,
+) -> Raft:
+    """Raft on what was opened; or in the place of one that ran `before`, with the voters that it knew."""
+    bootstrap = () if config.quorum_voters else config.quorum_bootstrap_servers
+    return Raft(
+        own.key,
+        own_endpoints=own.endpoints,
+        is_controller=config.controller,
+        voters=opened.voters if before is None else before.voters,
+        voter_history=opened.voter_history if before is None else (),
+        kraft_version=opened.kraft_version if before is None else before.kraft_version,
+        bootstrap=[Address(*server) for server in bootstrap],
+        log=log,
+        state=election,
+        timings=_timings(config),
+        randomness=randomness,
+    )
+
+
 def _log_config(config: NodeConfig) -> TopicConfig:
     return replace(
         config.topic_defaults,
@@ -105,7 +133,7 @@ def own_endpoints(config: NodeConfig) -> Endpoints:
     }
 
 
-def timings(config: NodeConfig) -> Timings:
+def _timings(config: NodeConfig) -> Timings:
     return Timings(
         election_timeout_s=config.controller_quorum_election_timeout_ms / 1000,
         election_backoff_max_s=config.controller_quorum_election_backoff_max_ms / 1000,

@@ -39,7 +39,7 @@ from strandline.node.quorum.driver import AnswerTo, Driver
 from strandline.node.quorum.election_file import ElectionFile
 from strandline.node.quorum.images import Decision, Images, Loaded
 from strandline.node.quorum.metadata_log import MetadataLog, metadata_dir
-from strandline.node.quorum.opening import Opened, open_all, own_endpoints, timings
+from strandline.node.quorum.opening import Opened, open_all, own_endpoints, start_raft
 from strandline.node.quorum.sending import Sending
 from strandline.node.quorum.snapshots import Snapshots
 from strandline.node.quorum.upkeep import Upkeep
@@ -200,21 +200,7 @@ class Quorum:
         )
 
     def _start_raft(self, election: ElectionState, before: Raft | None) -> Raft:
-        opened, config = self._opened, self.config
-        bootstrap = () if config.quorum_voters else config.quorum_bootstrap_servers
-        return Raft(
-            self._own.key,
-            own_endpoints=self._own.endpoints,
-            is_controller=config.controller,
-            voters=opened.voters if before is None else before.voters,
-            voter_history=opened.voter_history if before is None else (),
-            kraft_version=opened.kraft_version if before is None else before.kraft_version,
-            bootstrap=[Address(*server) for server in bootstrap],
-            log=self._log,
-            state=election,
-            timings=timings(config),
-            randomness=self._randomness,
-        )
+        return start_raft(self.config, self._own, self._log, self._opened, election, self._randomness, before)
 
     async def run(self, apply: Apply) -> None:
         """Take part, and have what is committed applied, for as long as the node lives."""

@@ -22,7 +22,7 @@ from strandline.api import (
 )
 from strandline.client.core import versions
 from strandline.errors import KafkaError, error_code
-from strandline.node.peers import Peer, Peers
+from strandline.node.peers import ConnectionLost, Peers
 from strandline.raft.events import Destination
 from strandline.raft.messages import (
     Address,
@@ -75,8 +75,8 @@ class Sending:
         purpose = FETCH if isinstance(request, (FetchRequest, FetchSnapshotRequest)) else VOTE
         timeout_s = self._timeout_s + (request.max_wait_s if isinstance(request, FetchRequest) else 0.0)
         message = api.write_request(request, self._cluster_id)
-        # What the other end does not know of it is left out: the versions of these APIs add, and take nothing away.
-        reply = await self._peer(to, purpose).ask(api.KEY, message, timeout_s, version_max=api.VERSIONS[-1])
+        # What an older node does not know of it is left out. A pre-vote is then a vote, which the one who asks makes no use of.
+        reply = await self._ask(to, purpose, api.KEY, message, timeout_s, api.VERSIONS[-1])
         answer: Response = api.read_response(reply)
         return answer
 
@@ -84,7 +84,7 @@ class Sending:
         question = messages.request(API_VERSIONS)(
             client_software_name=versions.SOFTWARE_NAME, client_software_version=__version__
         )
-        reply = await self._peer(to, VOTE).ask(API_VERSIONS, question, self._timeout_s, version_max=versions.NEWEST)
+        reply = await self._ask(to, VOTE, API_VERSIONS, question, self._timeout_s, versions.NEWEST)
         levels = next(
             (
                 range(feature.min_version, feature.max_version + 1)
@@ -95,8 +95,15 @@ class Sending:
         )
         return ApiVersionsResponse(error_code(reply.error_code), levels)
 
-    def _peer(self, to: Destination, purpose: str) -> Peer:
-        return self._peers.connection(self._node_id(to), to.address, purpose)
+    async def _ask(
+        self, to: Destination, purpose: str, key: int, message: Any, timeout_s: float, version_max: int
+    ) -> Any:
+        peer = self._peers.connection(self._node_id(to), to.address, purpose)
+        try:
+            return await peer.ask(key, message, timeout_s, version_max=version_max)
+        except RuntimeError as error:
+            # A transport that is closed and has not said so yet refuses to be written to.
+            raise ConnectionLost(str(error)) from None
 
     def _node_id(self, to: Destination) -> int:
         """Of a bootstrap server only the address is known: each gets a number below -1 that stands for it."""
