@@ -25,6 +25,8 @@ from bench.probe import await_brokers
 Name = Literal["ours", "kafka"]
 START_TIMEOUT_S = 30.0
 COMMAND_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 180.0
+"""Every log is flushed at a stop, and there may be thousands; what has not stopped by then is killed."""
 CONTROLLER_PORT_OFFSET = 1000
 PORT_ATTEMPTS_MAX = 20
 
@@ -75,10 +77,10 @@ def strandline(nodes: int, directory: Path | None = None) -> Iterator[Cluster]:
             yield Cluster("ours", bootstrap, _pids(f"{directory}/data"), start_s)
         finally:
             subprocess.run(
-                _command("down", "--dir", f"{directory}/data"),
+                _command("down", "--dir", f"{directory}/data", "--timeout", str(STOP_TIMEOUT_S)),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                timeout=COMMAND_TIMEOUT_S,
+                timeout=STOP_TIMEOUT_S + COMMAND_TIMEOUT_S,
                 check=False,
             )
 

@@ -133,7 +133,7 @@ def _measure(name: Name, nodes: int, topics: int, partitions: int) -> Measured:
 
 
 def _create(cluster: Cluster, topics: int, partitions: int) -> None:
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 3})
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
     for first in range(0, topics, TOPICS_PER_REQUEST):
         numbers = range(first, min(first + TOPICS_PER_REQUEST, topics))
         wanted = [NewTopic(f"topic-{number:05}", partitions, 1) for number in numbers]

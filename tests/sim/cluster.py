@@ -28,6 +28,7 @@ from strandline.raft.messages import OffsetAndEpoch
 from strandline.records.header import LOG_OVERHEAD
 from strandline.runtime.logging import LEVELS, JsonLogger
 from strandline.sim.context import Process
+from strandline.sim.faults import Fault
 from strandline.sim.world import SimNode, World
 from tests.sim.sight import Batch, Checker, Seen, Sight, Violation
 from tests.sim.transcript import WORLD, Transcript
@@ -393,6 +394,18 @@ class Cluster:
         self._fault(f"slow disk {factor:.0f}x", self.members[node_id])
         self.members[node_id].machine.disk.faults.slow("/", factor)
 
+    def break_disk(self, node_id: int, prefix: str, fault: Fault) -> None:
+        """Operations below `prefix` fail from now on; the node may give up."""
+        member = self.members[node_id]
+        self._fault(f"disk: {fault.value}", member)
+        member.may_fail = True
+        member.machine.disk.faults.set(prefix, fault)
+
+    def repair_disk(self, node_id: int) -> None:
+        member = self.members[node_id]
+        member.machine.disk.faults.clear()
+        member.may_fail = False
+
     # The network between nodes. Clients are always reachable, except from an isolated node.
 
     def isolate(self, node_id: int) -> None:
@@ -488,6 +501,8 @@ class Cluster:
     async def until(self, condition: Callable[[], object], what: str, within_s: float = 30.0) -> None:
         deadline = self.world.now + within_s
         while not condition():
+            if self.problems:
+                raise Stuck(f"{what}: a node is not well; {self.describe()}")
             if self.world.now >= deadline:
                 raise Stuck(f"{what}: not within {within_s} s; {self.describe()}")
             await asyncio.sleep(POLL_S)

@@ -88,4 +88,4 @@ def test_a_follower_that_cuts_what_is_committed(monkeypatch: pytest.MonkeyPatch)
         return truncate(core, diverging._replace(offset=max(0, diverging.offset - 5)))
 
     monkeypatch.setattr(following, "_truncate", cut_more)
-    caught("leader cut off", "CommittedIsKept", "never cut", seeds=40)
+    caught("leader cut off", "CommittedIsKept", "cut at")

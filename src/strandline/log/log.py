@@ -379,7 +379,10 @@ class Log:
 
     def close_clean(self) -> None:
         """Everything on the device, indexes and producers included, so that the next start trusts the files. Blocks."""
-        if self.log_end_offset == self._clean_end and not (self._names_changed or self.needs_flush):
+        unchanged = self.log_end_offset == self._clean_end and not (self._names_changed or self.needs_flush)
+        if unchanged or not self.log_end_offset:
+            # One that never held a record has nothing to lose, not even its name: it would be made again. There may be
+            # thousands of them, and each would cost a dozen fsyncs.
             self.close()
             return
         if self._companion is not None:

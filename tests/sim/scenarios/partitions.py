@@ -63,7 +63,7 @@ async def leader_stays(story: Story) -> None:
         story.cluster.cut(one, other)
     await story.progress(10)
     await story.caught_up(a, d, e)
-    await story.wait(2.0, 6.0)
+    await story.wait(1.0, 4.0)
     story.cluster.heal_network()
     await story.caught_up(*story.voters)
 

@@ -1,6 +1,6 @@
 """Random schedules: the invariants hold whatever the network, the disks and the operators do, and in the end all agree.
 
-A failing seed is run again with `pytest -k "seed-or-[SEED]"`; everything follows from it.
+Always true: a run follows from its seed alone; a failure names it, and `schedule(seed)` shows it again.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class Driver:
         """`on_progress` is told after each event; `on_snapshot` has to let the log begin where the snapshot ends."""
         self.raft: Raft
         self.is_closed = True
-        """Nothing is told to Raft, and nothing done for it: not begun yet, failed, or stopped."""
+        """Nothing is told to Raft, and nothing done for it: not prepared yet, failed, or stopped."""
         self._disk = disk
         self._clock = clock
         self._logger = logger
@@ -91,7 +91,7 @@ class Driver:
         self._election = ElectionState()
         self._events: deque[Event] = deque()
         self._effects: deque[Effect] = deque()
-        self._is_advancing = False
+        self._has_begun = self._is_advancing = False
         self._waiting_for: asyncio.Task[None] | None = None
         """An effect that takes time: those behind it wait."""
         self._asked: dict[AnswerTo, Request] = {}
@@ -103,12 +103,15 @@ class Driver:
         """The loop keeps only weak references to tasks."""
 
     def prepare(self, election: ElectionState) -> None:
+        """What is told from here on waits until it begins."""
         self._election = election
         self.raft = self._start_raft(election, None)
+        self.is_closed = False
 
     def begin(self) -> None:
-        self.is_closed = False
-        self.tell(events.Started())
+        self._has_begun = True
+        self._events.appendleft(events.Started())
+        self._advance()
 
     # Events
 
@@ -128,7 +131,7 @@ class Driver:
 
     def _advance(self) -> None:
         """Carry out effects, then take the next event, until there is none or an effect takes time."""
-        if self._is_advancing or self._waiting_for is not None:
+        if not self._has_begun or self._is_advancing or self._waiting_for is not None:
             return
         self._is_advancing = True
         try:

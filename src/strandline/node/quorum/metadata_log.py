@@ -43,10 +43,9 @@ class MetadataLog:
         """Cut from the log when it was loaded."""
 
     def make_directory(self) -> None:
-        """Blocks."""
-        if not self._disk.is_dir(self._directory):
-            self._disk.mkdir(self._directory)
-            self._disk.sync_dir(self._directory.rpartition("/")[0])
+        """Have the directory, whoever made it, and its name on the device: all that is synced in it is lost without. Blocks."""
+        self._disk.mkdir(self._directory)
+        self._disk.sync_dir(self._directory.rpartition("/")[0])
 
     def load(self, config: TopicConfig, latest: OffsetAndEpoch | None, *, clean: bool) -> None:
         """Load what is there. `latest` is the snapshot that is used: what the log lacks before it is not missed. Blocks."""

@@ -184,7 +184,7 @@ class Quorum:
         """Load what the disk has. StorageError if that can't be used."""
         self._opened = await self._disk.offload(self._open)
         self._images.load(self._opened.loaded)
-        self._high_watermark = self._images.position
+        self._high_watermark = self._log.floor = self._images.position
         self._driver.prepare(self._opened.election)
         self._is_sound = True
 

@@ -8,6 +8,8 @@ import pytest
 
 from strandline.errors import ErrorCode, KafkaError
 from strandline.log.log import batches_from
+from strandline.node.quorum.quorum import Quorum
+from strandline.raft.messages import ReplicaKey, VoteRequest
 from strandline.sim.faults import Fault
 
 from .stage import DIRECTORY, adding, play
@@ -189,6 +191,30 @@ def test_a_leader_that_stops_hands_over():
         assert stage.world.now - began_at < 0.15
 
     play(story)
+
+
+def test_who_is_asked_before_it_takes_part_answers_when_it_does():
+    async def story(stage):
+        [member] = stage.members
+        answers = []
+        request = VoteRequest(ReplicaKey(1), 5, ReplicaKey(2), 4, 0, pre_vote=True)
+        await stage.on(member, early(member, request, answers))
+        await stage.until(lambda: answers)
+        assert answers[0].epoch == 5
+
+    async def early(member, request, answers):
+        opened = Quorum.open
+
+        async def open_and_ask(quorum):
+            await opened(quorum)
+            quorum.submit(request, answers.append)
+            assert not answers
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Quorum, "open", open_and_ask)
+            await member.start()
+
+    play(story, count=1, start=False)
 
 
 # When a decision counts

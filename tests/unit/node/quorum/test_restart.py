@@ -341,6 +341,19 @@ def test_voters_come_from_the_disk_and_then_from_the_log():
     play(story, settings={**DYNAMIC, **OFTEN}, start=False)
 
 
+def test_a_directory_whose_name_was_not_on_the_device_yet_survives_from_the_first_start_on():
+    async def story(stage):
+        [member] = stage.members
+        formatted(member, VoterSet([voter(1)]))  # and its parent was not synced
+        await stage.start()
+        await stage.decide("a")
+        for _ in range(5):
+            await again(member, power_loss=True)
+            await stage.agreed("a")
+
+    play(story, count=1, settings=DYNAMIC, start=False)
+
+
 # Observers
 
 
