@@ -143,7 +143,7 @@ class _Client:
                 topic.present = topic.maybe_created = True  # the broker asked more than once
                 self._acknowledged("has made before", topic)
                 return
-            if code in UNKNOWN:
+            if self._is_unknown(code):
                 topic.maybe_created |= answer is not None or self._sent
             elif code not in REFUSED:
                 self._problem(f"creating {topic.name}: {ErrorCode(code).name}")
@@ -166,7 +166,7 @@ class _Client:
                 topic.maybe_values.clear()
                 self._acknowledged("deletes", topic)
                 return
-            if code in UNKNOWN:
+            if self._is_unknown(code):
                 topic.maybe_deleted |= answer is not None or self._sent
             elif code not in REFUSED:
                 self._problem(f"deleting {topic.name}: {ErrorCode(code).name}")
@@ -195,7 +195,7 @@ class _Client:
                     self._problem(f"lost: {topic} is said to be unknown")
                 topic.present = False
                 return
-            if code in UNKNOWN:
+            if self._is_unknown(code):
                 if answer is not None or self._sent:
                     topic.maybe_values.add(value)
             elif code not in REFUSED:
@@ -230,6 +230,11 @@ class _Client:
         except KafkaError:
             pass
         return not self._load.stopping
+
+    def _is_unknown(self, code: int) -> bool:
+        """A controller that ends because of its disk may say that it does not know what happened."""
+        members = self._load.cluster.members.values()
+        return code in UNKNOWN or (code == ErrorCode.UNKNOWN_SERVER_ERROR and any(m.may_fail for m in members))
 
     def _acknowledged(self, did: str, topic: Topic) -> None:
         self._load.acknowledged += 1

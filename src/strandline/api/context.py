@@ -34,7 +34,7 @@ class Decider(Protocol):
 
     def __call__(self, decision: Callable[[MetadataImage], tuple[list[MetadataRecord], T]]) -> Awaitable[T]:
         """Have `decision` make records and an answer from the newest image; the answer comes once the records are
-        committed and applied here. What it raises is raised, and nothing is written. No records: nothing is written."""
+        committed. What it raises is raised, and nothing is written. No records: nothing is written."""
 
 
 class Quorum(Protocol):
@@ -50,6 +50,10 @@ class Quorum(Protocol):
 
     @property
     def kraft_version(self) -> int: ...
+
+    @property
+    def committed(self) -> MetadataImage:
+        """The newest committed metadata, which the broker in this node may not have acted on yet."""
 
     def submit(self, request: Request, answer: Callable[[Response], None]) -> None:
         """Have Raft answer a request of a peer, a broker or a person; `answer` is called once."""
@@ -72,7 +76,7 @@ class Broker:
     fetch_sessions: FetchSessions
     topic_bytes: TopicBytes
     image: Callable[[], MetadataImage]
-    """The newest committed metadata."""
+    """The newest metadata that this node has acted on."""
     decide: Decider
     partitions: dict[tuple[str, int], Partition]
     """Partitions hosted here, by topic name and index."""

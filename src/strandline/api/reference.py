@@ -85,7 +85,8 @@ def _lines() -> Iterator[str]:
     yield OPENING
     yield "| Key | API | Versions | Served by | |\n| --- | --- | --- | --- | --- |\n"
     for api in entries:
-        yield f"| {api.key} | [{api.name}](#{api.name.lower().replace(' ', '-')}) | {api.versions} | {api.where} | {api.sentence} |\n"
+        anchor = api.name.lower().replace(" ", "-")
+        yield f"| {api.key} | [{api.name}](#{anchor}) | {api.versions} | {api.where} | {api.sentence} |\n"
     for api in entries:
         versions = f"{'versions' if '-' in api.versions else 'version'} {api.versions}"
         yield f"\n## {api.name}\n\nKey {api.key}, {versions}, served by {api.where}: {api.sentence}\n"

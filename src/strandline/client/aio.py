@@ -52,7 +52,8 @@ class _Stream(asyncio.Protocol):
         self._receiver.lost(error)
 
     def write(self, data: bytes) -> None:
-        if self._transport is not None:
+        # One that is closing refuses, and soon says that it is lost.
+        if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
 
     def close(self) -> None:

@@ -62,7 +62,7 @@ class ControllerServer:
         minimum = self._config.topic_defaults.min_insync_replicas
         return activation_records(image, self._bootstrap, in_transaction=False, min_insync_replicas=minimum)
 
-    def applied(self, image: MetadataImage) -> None:
+    def committed(self, image: MetadataImage) -> None:
         if image.brokers is not self._brokers:
             # One that is new has its first session.
             self._brokers = image.brokers

@@ -60,7 +60,10 @@ class Node:
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._incarnation_id = Uuid.draw(randomness)
         self._liveness = Liveness(config.broker_session_timeout_ms / 1000)
-        self._watch = ImageWatch(lambda: self.quorum.committed)
+        self._published = MetadataImage()
+        """The newest committed image that this node has acted on; what its clients see."""
+        self._committed = asyncio.Event()
+        self._watch = ImageWatch(lambda: self._published)
         self._peers = Peers(config, clock, randomness, self._logger, self._peer_closed, self._liveness.peer_reached)
         self._channel = ControllerChannel(self._peers, self._leader, config, randomness, self._logger)
         self._log_dirs: list[LogDir] = []
@@ -143,7 +146,8 @@ class Node:
             self.quorum.on_inactive = self.controller_server.on_inactive
             self.broker.on_connection_closed = self.controller_server.connection_closed
         await self.quorum.open()
-        self._spawn(self.quorum.run(self._apply))
+        self._spawn(self.quorum.run(self._note_committed))
+        self._spawn(self._publish())
         await self._serve(controller=True)
         if self.controller_server is not None:
             for job in self.controller_server.jobs():
@@ -207,7 +211,7 @@ class Node:
             randomness=self._randomness,
             fetch_sessions=FetchSessions(self.config.max_incremental_fetch_session_cache_slots, self._randomness),
             topic_bytes=TopicBytes(),
-            image=lambda: self.quorum.committed,
+            image=lambda: self._published,
             decide=lambda decision: self.quorum.decide(decision),
             partitions={} if server is None else server.replicas.partitions,
             partitions_by_id={} if server is None else server.replicas.partitions_by_id,
@@ -223,16 +227,25 @@ class Node:
 
     # What the parts tell each other
 
-    async def _apply(self, image: MetadataImage) -> None:
-        """Do what a newly committed image asks of this node."""
-        if self.broker_server is not None:
-            await self.broker_server.apply(image)
-            self.config = self.broker.config = self._peers.config = self.broker_server.config
+    async def _note_committed(self, image: MetadataImage) -> None:
+        """Opening a thousand logs takes long, and the controller must go on deciding meanwhile: a broker acts on its own."""
         if self.controller_server is not None:
-            self.controller_server.applied(image)
-        if self._lifecycle is not None:
-            self._lifecycle.metadata_applied(image.end_offset - 1)
-        self._watch.changed()
+            self.controller_server.committed(image)
+        self._committed.set()
+
+    async def _publish(self) -> None:
+        """Do what newly committed images ask of this node; of several that came meanwhile only the newest counts."""
+        while True:
+            await self._committed.wait()
+            self._committed.clear()
+            image = self.quorum.committed
+            if self.broker_server is not None:
+                await self.broker_server.apply(image)
+                self.config = self.broker.config = self._peers.config = self.broker_server.config
+            self._published = image
+            if self._lifecycle is not None:
+                self._lifecycle.metadata_applied(image.end_offset - 1)
+            self._watch.changed()
 
     def _leader(self) -> tuple[int, int, Address | None]:
         epoch, leader_id = self.quorum.leader

@@ -26,6 +26,8 @@ from strandline.node.log_dirs import LogDir, mark_clean
 from strandline.ports import Clock, Disk
 from strandline.replica.partition import Partition
 
+OPENED_AT_ONCE_MAX = 100
+"""Logs in one piece of work: handles are taken back only between two of them, and each log has several."""
 Logger = Any
 """A structlog logger; it belongs to its node."""
 
@@ -147,12 +149,14 @@ class Replicas:
 
     async def _open(self, wanted: list[tuple[TopicImage, int]]) -> None:
         places = self._place(wanted)
-        opened = await self._disk.offload(lambda: self._load_all(places))
-        for place, result in zip(places, opened, strict=True):
-            if isinstance(result, OSError):
-                self._dir_failed(place.log_dir, result)
-            else:
-                self._host(place.topic, place.partition, place.log_dir, result)
+        for start in range(0, len(places), OPENED_AT_ONCE_MAX):
+            some = places[start : start + OPENED_AT_ONCE_MAX]
+            opened = await self._disk.offload(partial(self._load_all, some))
+            for place, result in zip(some, opened, strict=True):
+                if isinstance(result, OSError):
+                    self._dir_failed(place.log_dir, result)
+                else:
+                    self._host(place.topic, place.partition, place.log_dir, result)
 
     def _load_all(self, places: list[_Place]) -> list[Recovered | OSError]:
         """Open or create logs; a new directory is on the device before anybody is told of it. Blocks."""

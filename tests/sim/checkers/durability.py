@@ -26,8 +26,10 @@ class FetchAfterFlush(Checker):
         if sent.api_key != FETCH or sent.response:
             return
         seen = sight.nodes.get(sent.source)
-        # What it said in an earlier epoch may leave late, after it cut what it had flushed then.
-        if seen is None or sent.source not in seen.voters.ids or sent.epoch != seen.epoch:
+        if seen is None or sent.source not in seen.voters.ids:
+            return
+        # A Fetch may leave late, after what it speaks of was flushed and then cut; the leader finds that the two logs part.
+        if sent.epoch != seen.epoch or sent.offset > seen.log_end_offset:
             return
         if sent.offset > sight.durable_offset.get(sent.source, 0):
             raise Violation(f"fetches from {sent.offset}, and its device holds {sight.durable_offset.get(sent.source)}")

@@ -225,26 +225,33 @@ class Driver:
         asked = self._asked.pop(answer, None)
         max_bytes = asked.max_bytes if isinstance(asked, (FetchRequest, FetchSnapshotRequest)) else 0
         max_bytes = min(max_bytes, ANSWER_BYTES_MAX)
-        if isinstance(response, FetchResponse) and response.read_from is not None:
+        if isinstance(response, FetchResponse) and (offset := response.read_from) is not None:
             try:
-                response = response._replace(records=self._log.read(response.read_from, max_bytes))
+                response = self._filled(response, offset, max_bytes)
             except NotCached as cold:
-                return self._answer_cold(answer, response, max_bytes, cold)
+                return self._answer_cold(answer, response, offset, max_bytes, cold)
         elif isinstance(response, FetchSnapshotResponse) and response.error is ErrorCode.NONE:
             return self._answer_chunk(answer, response, max_bytes)
         answer(response)
         return None
 
-    async def _answer_cold(self, answer: AnswerTo, response: FetchResponse, max_bytes: int, cold: NotCached) -> None:
-        assert response.read_from is not None
+    def _filled(self, response: FetchResponse, offset: int, max_bytes: int) -> FetchResponse:
+        """With the records from `offset` on. If the log begins behind it by now, the snapshot is named that takes their place."""
+        if offset < self._log.start_offset:
+            return response._replace(snapshot_id=self._log.latest_snapshot)
+        return response._replace(records=self._log.read(offset, max_bytes))
+
+    async def _answer_cold(
+        self, answer: AnswerTo, response: FetchResponse, offset: int, max_bytes: int, cold: NotCached
+    ) -> None:
         while True:
             await self._disk.offload(cold.warm)
             try:
-                records = self._log.read(response.read_from, max_bytes)
+                filled = self._filled(response, offset, max_bytes)
                 break
             except NotCached as still:
                 cold = still
-        answer(response._replace(records=records))
+        answer(filled)
 
     async def _answer_chunk(self, answer: AnswerTo, response: FetchSnapshotResponse, max_bytes: int) -> None:
         chunk = await self._snapshots.chunk(response.snapshot_id, response.position, max_bytes)
