@@ -15,7 +15,7 @@ from collections.abc import Awaitable
 from typing import Any
 
 from strandline.api.context import RequestContext
-from strandline.api.error_reply import error_reply
+from strandline.api.error_reply import error_reply, tells
 from strandline.errors import ErrorCode, KafkaError
 from strandline.wire import messages
 from strandline.wire.errors import MalformedRequest
@@ -27,6 +27,8 @@ TIMEOUT_MAX_S = 60.0
 
 PRINCIPAL_VERSION = 0
 PRINCIPAL_DATA = "DefaultPrincipalData"
+SEEN_WITHIN_S = 10.0
+"""An answer is not held back for longer than that."""
 NO_ADDRESS = bytes(4)
 """For a client that has no address of its own, as on a simulated network."""
 
@@ -39,6 +41,17 @@ def forward(frame: memoryview, ctx: RequestContext, body_position: int) -> Await
     """The body of the reply. The frame is copied here and now: it lives no longer than this call."""
     request = messages.decode_request(ctx.api_key, ctx.version, frame, body_position)
     return _forward(bytes(frame), request, ctx)
+
+
+async def decided_here(reply: Awaitable[Any], frame: bytes, request: Any, ctx: RequestContext) -> Any:
+    """The reply of the controller in this very node, once the broker has acted on what was decided: whoever created a topic
+    here can use it here at once. If it is not the controller any more, the request goes on to the one that is."""
+    answer = await reply
+    if tells(answer, ErrorCode.NOT_CONTROLLER):
+        return await _forward(frame, request, ctx)
+    decided = ctx.broker.quorum.committed.end_offset
+    await ctx.broker.image_until(lambda image: image.end_offset >= decided, SEEN_WITHIN_S)
+    return answer
 
 
 async def _forward(frame: bytes, request: Any, ctx: RequestContext) -> bytes:

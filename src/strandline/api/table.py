@@ -7,7 +7,7 @@ unknown.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -55,12 +55,10 @@ from strandline.api import (
     update_raft_voter,
     vote,
 )
-from strandline.api.context import Broker, RequestContext
+from strandline.api.context import RequestContext
 from strandline.wire.messages import decode_request
 
 API_VERSIONS = 18
-SEEN_WITHIN_S = 10.0
-"""An answer is not held back for longer than that."""
 
 
 class Api(NamedTuple):
@@ -95,20 +93,13 @@ def _passed_on(api: Api) -> Api:
 
     def handle(frame: memoryview, ctx: RequestContext, body_position: int) -> Any:
         if ctx.broker.quorum.is_active:
-            reply = api.handle(decode_request(api.key, ctx.version, frame, body_position), ctx)
-            return _when_seen(reply, ctx.broker) if inspect.isawaitable(reply) else reply
+            request = decode_request(api.key, ctx.version, frame, body_position)
+            reply = api.handle(request, ctx)
+            return forwarding.decided_here(reply, bytes(frame), request, ctx) if inspect.isawaitable(reply) else reply
         return forwarding.forward(frame, ctx, body_position)
 
     assert not api.raw, f"{api.name}: a request that is passed on is decoded by whoever answers it"
     return api._replace(handle=handle, raw=True)
-
-
-async def _when_seen(reply: Awaitable[Any], broker: Broker) -> Any:
-    """The reply, once this broker has acted on what was decided: whoever created a topic here can use it here at once."""
-    answer = await reply
-    decided = broker.quorum.committed.end_offset
-    await broker.image_until(lambda image: image.end_offset >= decided, SEEN_WITHIN_S)
-    return answer
 
 
 ALL: tuple[Api, ...] = tuple(

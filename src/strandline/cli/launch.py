@@ -45,8 +45,7 @@ class Launch:
         # What is there now is never looked at again, so the nodes go on sharing its memory.
         gc.collect()
         gc.freeze()
-        self.cluster.processes = {}
-        for node in self.cluster.nodes:
+        for node in [node for node in self.cluster.nodes if not node.alive]:
             self._log_starts[node.node_id] = node.log_bytes
             run = partial(server.main, node.properties_path, self.cluster.cluster_id)
             child = fork(run, node.log_path, f"strandline-{node.node_id}")
@@ -55,6 +54,10 @@ class Launch:
         known = local_cluster.find(self.cluster.directory)
         if known is not None:
             replace(known, processes=self.cluster.processes).save()
+
+    @property
+    def _started(self) -> list[LocalNode]:
+        return [node for node in self.cluster.nodes if node.node_id in self._children]
 
     def wait_until_ready(self) -> None:
         deadline = time.monotonic() + READY_TIMEOUT_S
@@ -82,7 +85,7 @@ class Launch:
 
     def check(self) -> None:
         """Refused, with its last words, if a node has ended otherwise than in order."""
-        for node in self.cluster.nodes:
+        for node in self._started:
             code = self._children[node.node_id].poll()
             if code:
                 _tell_end(node, self._log_starts[node.node_id])
@@ -94,7 +97,7 @@ class Launch:
         while any(child.poll() is None for child in self._children.values()):
             time.sleep(WATCH_S)
             self.reap()
-            for node in self.cluster.nodes:
+            for node in self._started:
                 code = self._children[node.node_id].poll()
                 if code and node.node_id not in told and len(self._children) > 1:
                     told.add(node.node_id)
@@ -109,10 +112,11 @@ class Launch:
 
     def stop(self) -> None:
         """Stop what was started; a second Ctrl-C kills it."""
-        processes = list(self.cluster.processes.values())
+        processes = [node.process for node in self._started if node.process]
         try:
             for group in self.cluster.stop_order:
-                stop([node.process for node in group if node.process], STOP_TIMEOUT_S, _say_killed, self.reap)
+                ours = [node.process for node in group if node.process in processes and node.process]
+                stop(ours, STOP_TIMEOUT_S, _say_killed, self.reap)
         except KeyboardInterrupt:
             for process in processes:
                 process.send(signal.SIGKILL)

@@ -69,11 +69,11 @@ def up(
     """Start a cluster on this machine and wait until it answers.
 
     Clients connect to 127.0.0.1:PORT, PORT+1, …; controllers listen on PORT+1000, …. Started again on the same DIR, the
-    cluster goes on where it was. Ctrl-C stops it cleanly.
+    cluster goes on where it was; with --detach, nodes that died are started beside those that run. Ctrl-C stops it cleanly.
     """
     local_cluster.check_ours(directory)
     with local_cluster.lock(directory):
-        cluster = _prepare(directory, nodes, controllers, port, fresh, config)
+        cluster = _prepare(directory, nodes, controllers, port, fresh, config, detach)
         launch = Launch(cluster)
         try:
             launch.spawn()
@@ -108,12 +108,16 @@ def _prepare(
     port: int | None,
     fresh: bool,
     config: tuple[str, ...],
+    detach: bool,
 ) -> LocalCluster:
     """The cluster to start: the one in the directory, or a new one."""
     from strandline.cli.kafka_flags import key_values
 
     given = key_values(config, "--config")
     present = local_cluster.find(directory)
+    as_it_is = detach and not (nodes or controllers or port or fresh or config)
+    if present is not None and 0 < len(present.running) < len(present.nodes) and as_it_is:
+        return present
     if present is not None and present.running:
         pids = ", ".join(str(node.process.pid) for node in present.running if node.process)
         raise Refused(

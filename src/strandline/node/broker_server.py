@@ -18,10 +18,8 @@ from strandline.node.image_watch import ImageWatch
 from strandline.node.log_dirs import LogDir
 from strandline.node.maintenance import Maintenance
 from strandline.node.replicas import Logger, Replicas
+from strandline.node.tasks import to_the_end
 from strandline.ports import Clock, Disk
-
-SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
-Spawn = Callable[[Coroutine[Any, Any, None]], None]
 
 
 class BrokerServer:
@@ -45,7 +43,7 @@ class BrokerServer:
         self._logger = logger
         self._watch = watch
         self._applying = asyncio.Lock()
-        self._hosting = False
+        self.is_hosting = False
         """The log dirs were looked through: images are applied as they come."""
 
     async def start(self, lifecycle: BrokerLifecycle, image: Callable[[], MetadataImage]) -> None:
@@ -54,17 +52,20 @@ class BrokerServer:
         self.replicas.on_dir_failed = lambda log_dir: lifecycle.dir_failed(log_dir.directory_id)
         await lifecycle.register()
         await self._watch.until(lambda image: image.end_offset > lifecycle.broker_epoch)
+        await to_the_end(self._begin_hosting(image))
+        await lifecycle.unfence()
+
+    async def _begin_hosting(self, image: Callable[[], MetadataImage]) -> None:
         async with self._applying:
             caught_up = image()
             await self._disk.offload(lambda: self.replicas.find(caught_up))
             await self._apply(caught_up)
-            self._hosting = True
+            self.is_hosting = True
         await self.apply(image())
-        await lifecycle.unfence()
 
     async def apply(self, image: MetadataImage) -> None:
         """Do what a newly committed image asks of this node."""
-        if self._hosting:
+        if self.is_hosting:
             async with self._applying:
                 await self._apply(image)
 

@@ -4,7 +4,8 @@ A node is a broker, a controller, or both (`process.roles`). Either way it follo
 helps to write it.
 
 Always true: a failed metadata log ends the node, because nothing it says afterwards could be trusted; a node that stops hands
-over what it leads before it leaves: its partitions first, then the quorum.
+over what it leads before it leaves: its partitions first, then the quorum; one that can't start gives back what it had, and its
+log dirs are as clean as they were.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
 from strandline.metadata.features import SUPPORTED
 from strandline.metadata.image import Endpoint, MetadataImage
-from strandline.node.broker_lifecycle import BrokerFacts, BrokerLifecycle, previous_broker_epoch
+from strandline.node.broker_lifecycle import BrokerFacts, BrokerLifecycle, LifecycleFailed, previous_broker_epoch
 from strandline.node.broker_server import BrokerServer
+from strandline.node.broker_state import UNKNOWN_EPOCH
 from strandline.node.controller_channel import ControllerChannel
 from strandline.node.controller_registration import keep_registered
 from strandline.node.controller_server import ControllerServer
@@ -38,11 +40,11 @@ from strandline.node.producer_ids import ProducerIds
 from strandline.node.quorum.quorum import Quorum
 from strandline.node.read_budget import ReadBudget
 from strandline.node.replicas import Logger, Replicas, directory_ids
+from strandline.node.tasks import to_the_end
 from strandline.ports import Clock, Disk
 from strandline.raft.messages import Address
 
 SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
-NO_EPOCH = -1
 
 
 class NodeFailed(Exception):
@@ -67,6 +69,11 @@ class Node:
         self._peers = Peers(config, clock, randomness, self._logger, self._peer_closed, self._liveness.peer_reached)
         self._channel = ControllerChannel(self._peers, self._leader, config, randomness, self._logger)
         self._log_dirs: list[LogDir] = []
+        self._previous_epoch = UNKNOWN_EPOCH
+        """Under which this broker last stopped in order."""
+        self._is_sound = True
+        """What is on the log dirs is known to be as it should be."""
+        self._in_quorum = False
         self.listeners: list[Listener] = []
         self.quorum: Quorum
         self.broker: Broker
@@ -83,9 +90,23 @@ class Node:
     # Starting
 
     async def start(self) -> None:
-        """Returns when the node does what it is for: a broker serves clients, a controller takes part in the quorum."""
+        """Returns when the node does what it is for: a broker serves clients, a controller takes part in the quorum. If that
+        fails (NodeFailed, StorageError, OSError), or is cancelled, all is given back before it raises."""
+        starting = asyncio.get_running_loop().create_task(self._start())
+        try:
+            await asyncio.wait((starting, self._failed), return_when=asyncio.FIRST_COMPLETED)
+            if self._failed.done():
+                await self.failed()
+            starting.result()
+        except (Exception, asyncio.CancelledError):
+            starting.cancel()
+            await asyncio.gather(starting, return_exceptions=True)
+            await self.stop()
+            raise
+
+    async def _start(self) -> None:
         paths = list(dict.fromkeys((*self.config.log_dirs, self.config.metadata_log_dir)))
-        previous_epoch = await self._disk.offload(lambda: previous_broker_epoch(self._disk, self.config.log_dirs))
+        self._previous_epoch = await self._disk.offload(lambda: previous_broker_epoch(self._disk, self.config.log_dirs))
         cluster_id, self._log_dirs = await self._disk.offload(lambda: open_dirs(self._disk, paths, self.config.node_id))
         if self.config.broker:
             self.broker_server = self._make_broker_server()
@@ -96,7 +117,7 @@ class Node:
             await listener.bind()
         await self._join_quorum(cluster_id)
         if self.broker_server is not None:
-            await self._join_cluster(self.broker_server, cluster_id, previous_epoch)
+            await self._join_cluster(self.broker_server, cluster_id)
         image = self.quorum.committed
         self._logger.info(
             "started",
@@ -145,7 +166,9 @@ class Node:
             self.quorum.on_active = self.controller_server.on_active
             self.quorum.on_inactive = self.controller_server.on_inactive
             self.broker.on_connection_closed = self.controller_server.connection_closed
+        self._is_sound = False  # until it is known what the metadata log is like
         await self.quorum.open()
+        self._is_sound = self._in_quorum = True
         self._spawn(self.quorum.run(self._note_committed))
         self._spawn(self._publish())
         await self._serve(controller=True)
@@ -163,7 +186,7 @@ class Node:
                 )
             )
 
-    async def _join_cluster(self, server: BrokerServer, cluster_id: str, previous_epoch: int) -> None:
+    async def _join_cluster(self, server: BrokerServer, cluster_id: str) -> None:
         """Register as a broker, open the logs, be unfenced, and let clients in."""
         facts = BrokerFacts(
             cluster_id,
@@ -171,13 +194,16 @@ class Node:
             self._endpoints(controller=False),
             SUPPORTED,
             directory_ids(server.replicas.log_dirs),
-            previous_epoch,
+            self._previous_epoch,
         )
-        self._lifecycle = lifecycle = BrokerLifecycle(self.config, self._channel, facts, self._logger, self._fail)
+        self._lifecycle = lifecycle = BrokerLifecycle(self.config, self._channel, facts, self._logger, self._left_out)
         self._producer_ids = ProducerIds(
             self._channel, self.config.node_id, lambda: lifecycle.broker_epoch, self._logger
         )
-        await server.start(lifecycle, lambda: self.quorum.committed)
+        try:
+            await server.start(lifecycle, lambda: self.quorum.committed)
+        except LifecycleFailed as error:
+            raise NodeFailed(str(error)) from None
         await self._serve(controller=False)
         for job in server.jobs():
             self._spawn(job)
@@ -240,7 +266,7 @@ class Node:
             self._committed.clear()
             image = self.quorum.committed
             if self.broker_server is not None:
-                await self.broker_server.apply(image)
+                await to_the_end(self.broker_server.apply(image))
                 self.config = self.broker.config = self._peers.config = self.broker_server.config
             self._published = image
             if self._lifecycle is not None:
@@ -290,6 +316,11 @@ class Node:
             self._fail(str(error))
 
     def _fail(self, reason: str) -> None:
+        self._is_sound = False
+        self._left_out(reason)
+
+    def _left_out(self, reason: str) -> None:
+        """The node can't go on, but there is nothing wrong with what it has."""
         if not self._failed.done():
             self._failed.set_exception(NodeFailed(reason))
 
@@ -301,40 +332,45 @@ class Node:
 
     async def stop(self) -> None:
         """Hand over what this node leads, let nobody in, put everything on the device, leave word that it is."""
-        failed = self._failed.done()
-        broker_epoch = NO_EPOCH
         if self._lifecycle is not None:
-            broker_epoch = self._lifecycle.broker_epoch
-            await (self._lifecycle.close() if failed else self._lifecycle.shut_down())
+            await (self._lifecycle.close() if self._failed.done() else self._lifecycle.shut_down())
         await self._stop_listeners(controller=False)
         if self._producer_ids is not None:
             await self._producer_ids.close()
         # The mark of a clean shutdown, which the log dirs get last, may stand for the metadata log too.
-        await self.quorum.resign_and_close()
+        if self._in_quorum:
+            await self.quorum.resign_and_close()
         await self._stop_listeners(controller=True)
         await self._peers.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        failed = failed or self._failed.done()
-        if not failed:
-            await self._close_dirs(broker_epoch)
+        if self._is_sound:
+            await self._close_dirs()
         self._failed.cancel()
-        self._logger.info("stopped", clean=not failed)
+        self._logger.info("stopped", clean=self._is_sound)
 
     async def _stop_listeners(self, *, controller: bool) -> None:
         for listener in self.listeners:
             if listener.config.controller == controller:
                 await listener.stop()
 
-    async def _close_dirs(self, broker_epoch: int) -> None:
-        hosted: list[LogDir] = []
-        if self.broker_server is not None:
-            hosted = self.broker_server.replicas.log_dirs
-            await self.broker_server.replicas.close(broker_epoch)
+    async def _close_dirs(self) -> None:
+        epoch = UNKNOWN_EPOCH if self._lifecycle is None else self._lifecycle.broker_epoch
+        if epoch == UNKNOWN_EPOCH:
+            epoch = self._previous_epoch
+        server = self.broker_server
+        hosted = server.replicas.log_dirs if server is not None and server.is_hosting else []
+        if server is not None and hosted:
+            await server.replicas.close(epoch)
         for log_dir in self._log_dirs:
-            if log_dir not in hosted:
-                await self._disk.offload(partial(mark_clean, self._disk, log_dir, broker_epoch))
+            if log_dir not in hosted and self._is_in_order(log_dir):
+                await self._disk.offload(partial(mark_clean, self._disk, log_dir, epoch))
+
+    def _is_in_order(self, log_dir: LogDir) -> bool:
+        """Whether a log dir whose replicas were not opened may be marked: as it was found, but for the metadata log in it."""
+        is_opened = self._in_quorum and log_dir.path == self.config.metadata_log_dir
+        return log_dir.clean or (is_opened and self.broker_server is None)
 
 
 def _not_controller(response: Any) -> int:

@@ -19,6 +19,7 @@ from strandline.raft.messages import (
     NOBODY,
     Address,
     Endpoints,
+    FetchRequest,
     FetchResponse,
     OffsetAndEpoch,
     QuorumEpochResponse,
@@ -137,6 +138,23 @@ class Core:
         """Below this everything is committed, so nothing is ever cut (D10)."""
         snapshot = self.log.latest_snapshot
         return max(self.log.start_offset, self.committed or 0, snapshot.offset if snapshot else 0)
+
+    @property
+    def is_on_device(self) -> bool:
+        """The log, all of it. Only then may a Fetch leave, whoever it is for: what it says counts as safe here (D8)."""
+        return self.log.flushed_offset >= self.log.end_offset
+
+    def fetch_request(self, max_wait_s: float) -> FetchRequest:
+        assert self.is_on_device
+        return FetchRequest(
+            self.me,
+            self.epoch,
+            self.log.end_offset,
+            self.log.last_epoch,
+            max_wait_s,
+            high_watermark=-1 if self.committed is None else self.committed,
+            max_bytes=self.timings.fetch_max_bytes,
+        )
 
     def other_voters(self) -> list[VoterNode]:
         return [node for node in self.voters if node.key.id != self.me.id]

@@ -6,9 +6,11 @@ next one wait longer. The answer teaches the epoch and its leader; records in it
 
 from __future__ import annotations
 
+from math import inf
+
 from strandline.raft.core import Core
 from strandline.raft.events import Destination
-from strandline.raft.messages import NOBODY, FetchRequest, FetchResponse
+from strandline.raft.messages import NOBODY, FetchResponse
 from strandline.raft.outbox import Slot
 
 DISCOVER = "discover"
@@ -16,18 +18,12 @@ SLOT: Slot = (DISCOVER, NOBODY)
 
 
 def poll(core: Core, now: float) -> float:
-    if core.outbox.ready_at(SLOT) <= now and (destinations := _destinations(core)):
-        request = FetchRequest(
-            core.me,
-            core.epoch,
-            core.log.end_offset,
-            core.log.last_epoch,
-            max_wait_s=0.0,
-            high_watermark=-1 if core.committed is None else core.committed,
-            max_bytes=core.timings.fetch_max_bytes,
-        )
-        core.outbox.send(core.effects, SLOT, core.randomness.choice(destinations), request)
-    return core.outbox.ready_at(SLOT) if core.outbox.ready_at(SLOT) > now else float("inf")
+    if (ready_at := core.outbox.ready_at(SLOT)) > now:
+        return ready_at
+    if core.is_on_device and (destinations := _destinations(core)):
+        # Whom it asks may turn out to lead, and counts this Fetch as any other.
+        core.outbox.send(core.effects, SLOT, core.randomness.choice(destinations), core.fetch_request(max_wait_s=0.0))
+    return inf  # an event tells when there is an answer, or when the log is on the device
 
 
 def _destinations(core: Core) -> list[Destination]:

@@ -181,7 +181,10 @@ def _rejected(core: Core, nominee: Prospective | Candidate, voter_id: int, respo
             nominee.ends_at = min(nominee.ends_at, now + core.round_backoff())
     elif response.leader_id == core.election.leader_id != NOBODY:
         # Somebody hears the leader, or is the leader: it is alive.
-        if response.leader_id == voter_id:
+        is_leader = response.leader_id == voter_id
+        if is_leader:
             core.leader_lost = False
         core.failed_rounds += 1
         _step_back(core, now + core.round_backoff(), now)
+        if is_leader and isinstance(core.state, Follower):
+            core.state.has_fetched = True  # it has heard the leader: no reason to grant a pre-vote (D4)

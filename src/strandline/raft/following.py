@@ -54,22 +54,15 @@ def poll(core: Core, follower: Follower, now: float) -> float:
 
 
 def _fetch(core: Core, follower: Follower, now: float) -> float:
-    is_flushed = core.log.flushed_offset >= max(core.log.end_offset, follower.expected_end_offset)
-    if core.installing is not None or not is_flushed:
+    is_appended = core.log.end_offset >= follower.expected_end_offset
+    if core.installing is not None or not is_appended or not core.is_on_device:
         return inf  # an event tells when it is done
     if (ready_at := core.outbox.ready_at(FETCH)) > now:
         return ready_at
     request: FetchRequest | FetchSnapshotRequest
     if follower.snapshot is None:
-        request = FetchRequest(
-            core.me,
-            core.epoch,
-            core.log.end_offset,
-            core.log.last_epoch,
-            core.timings.fetch_wait_s,
-            -1 if core.committed is None else core.committed,
-            core.timings.fetch_max_bytes,
-        )
+        # Of a leader that may be gone a sign of life is wanted, not news.
+        request = core.fetch_request(0.0 if core.leader_lost else core.timings.fetch_wait_s)
     else:
         snapshot_id, position = follower.snapshot
         request = FetchSnapshotRequest(
@@ -84,8 +77,15 @@ def _leader(core: Core) -> Destination:
     return Destination(core.election.leader_id, core.leader_address)
 
 
+def disconnected(core: Core, now: float) -> None:
+    """A connection with the leader closed. A Fetch that is under way knows better: if the leader is gone, it comes to nothing
+    now; if only that connection is, nobody should be elected. Connections that come and go would cost an epoch each time."""
+    if core.outbox.ready_at(FETCH) < inf:
+        suspect(core, now)
+
+
 def suspect(core: Core, now: float) -> None:
-    """The connection to the leader is gone, or the leader said that it leads no more: that is news (design 5)."""
+    """A Fetch came to nothing, or the leader said that it leads no more: that is news (design 5)."""
     if isinstance(core.state, Follower):
         if not core.leader_lost or core.state.campaign_at == inf:
             delay = core.timings.disconnect_grace_s * core.randomness.random()

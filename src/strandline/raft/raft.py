@@ -335,7 +335,7 @@ class Raft:
         core = self._core
         voted = core.election.voted
         if isinstance(core.state, Follower) and node_id == core.election.leader_id:
-            following.suspect(core, now)
+            following.disconnected(core, now)
         elif isinstance(core.state, Unattached) and voted is not None and voted.id == node_id:
             # The candidate that has this node's vote is gone, perhaps before it could win.
             next_round = now + core.timings.disconnect_grace_s * (1 + core.randomness.random())

@@ -118,7 +118,7 @@ def _warn(config: NodeConfig, logger: object) -> None:
 
 
 async def _started(node: Node, stop: asyncio.Task[bool]) -> bool:
-    """Whether the node is up; False if it was told to stop before it was. Nothing was acknowledged then."""
+    """Whether the node is up; False if it was told to stop before it was, and has."""
     start = asyncio.get_running_loop().create_task(node.start())
     await asyncio.wait((start, stop), return_when=asyncio.FIRST_COMPLETED)
     if not start.done():
@@ -129,10 +129,16 @@ async def _started(node: Node, stop: asyncio.Task[bool]) -> bool:
         start.result()
     except (StorageError, ConfigError) as error:
         raise ServerError(str(error)) from None
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        raise ServerError(f"node {node.config.node_id} could not start: {where}{error.strerror or error}") from None
+    except (NodeFailed, OSError) as error:
+        raise ServerError(f"node {node.config.node_id} could not start: {_explain(error)}") from None
     return True
+
+
+def _explain(error: NodeFailed | OSError) -> str:
+    if isinstance(error, NodeFailed):
+        return str(error)
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{error.strerror or error}"
 
 
 async def _until_stopped(node: Node, stop: asyncio.Task[bool]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from strandline.api import forwarding
+from strandline.api.table import BROKER_APIS
 from strandline.errors import ErrorCode, KafkaError
 from strandline.wire import messages
 from strandline.wire.errors import MalformedRequest
@@ -135,3 +136,23 @@ async def test_a_request_that_can_not_be_read_goes_nowhere(broker):
     with pytest.raises(MalformedRequest):
         forwarding.forward(memoryview(frame)[:-3], broker.context(CREATE_TOPICS, 7), position)
     assert way.sent == []
+
+
+async def test_a_controller_that_is_none_any_more_when_it_has_decided_passes_the_request_on(broker):
+    """Leadership goes while the decision is being committed: the client is not told to look for a controller itself."""
+
+    async def lost(decision: Any) -> Any:
+        raise KafkaError(ErrorCode.NOT_CONTROLLER, "the leader of epoch 2 is node 2")
+
+    broker.parts.decide = lost
+    Created = messages.response(CREATE_TOPICS)
+    there = Created(topics=[Created.CreatableTopicResult(name="t", num_partitions=9)])
+    payload = response_header(CREATE_TOPICS, 7, 77) + messages.encode_response(CREATE_TOPICS, 7, there)
+    way = broker.parts.forward = Forward(payload)
+    frame, position = framed(CREATE_TOPICS, 7, create())
+    whole = bytes(frame)
+    reply = BROKER_APIS[CREATE_TOPICS].handle(memoryview(frame), broker.context(CREATE_TOPICS, 7), position)
+    frame[:] = bytes(len(frame))
+    answer = messages.decode_response(CREATE_TOPICS, 7, await reply)
+    assert [sent[0] for sent in way.sent] == [whole]
+    assert answer.topics[0].num_partitions == 9

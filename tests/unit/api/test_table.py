@@ -51,7 +51,13 @@ def nasty(struct: Struct, chance: random.Random, topic_id: Uuid) -> Any:
         if field.type in BITS:
             bound = 1 << BITS[field.type]
             return chance.choice((-bound, bound - 1, -2, -1, 0, 0, 1, 1, 2, 3, 4, 8))
-        choices = {"uint16": (0, 1, 9092, 65535), "bool": (False, True), "bytes": (b"", b"x", bytes(99)), "string": TEXTS, "uuid": (ZERO_UUID, topic_id, Uuid(b"u" * 16))}
+        choices = {
+            "uint16": (0, 1, 9092, 65535),
+            "bool": (False, True),
+            "bytes": (b"", b"x", bytes(99)),
+            "string": TEXTS,
+            "uuid": (ZERO_UUID, topic_id, Uuid(b"u" * 16)),
+        }
         return chance.choice(choices[field.type])
 
     values = {}

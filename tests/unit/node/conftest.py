@@ -187,7 +187,7 @@ class Stage:
         self.disk.cold_probability = 0.0
         self.errors: list[str] = []
         self.lines: list[str] = []
-        texts = {
+        self.texts = {
             "node.id": "1",
             "process.roles": "broker,controller",
             "controller.listener.names": "CONTROLLER",
@@ -196,7 +196,7 @@ class Stage:
             "log.dirs": "/data",
             **settings,
         }
-        self.config = NodeConfig.build(of(texts), insecure=True)
+        self.config = NodeConfig.build(of(self.texts), insecure=True)
         self.node: Node
 
     async def start(self) -> None:

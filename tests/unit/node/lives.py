@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from strandline.config.node import NodeConfig
+from strandline.config.properties import of
 from strandline.node.log_dirs import LogDir, format_dirs
 from strandline.node.node import Node
 from strandline.replica.partition import Partition
@@ -25,6 +27,11 @@ class Host(Stage):
         format_dirs(self.disk, self.config.log_dirs, CLUSTER_ID, 1, self.host.randomness)
         self.node = self.make_node()
         await self.node.start()
+
+    def change(self, **settings: str) -> None:
+        """The next node is another one in this."""
+        self.texts |= {name.replace("_", "."): value for name, value in settings.items()}
+        self.config = NodeConfig.build(of(self.texts), insecure=True)
 
     @property
     def log_dir(self) -> LogDir:
@@ -53,13 +60,15 @@ class Host(Stage):
         return self.disk.read_file(f"/data/{name}").decode()
 
 
-def lives(*stories: Story, power_loss: bool = False, **settings: str) -> None:
-    """Play each story against a node of its own, which is killed, or its host goes dark, at its end."""
+def lives(*stories: Story, power_loss: bool = False, started: bool = True, **settings: str) -> None:
+    """Play each story against a node of its own, which is killed, or its host goes dark, at its end. Unless it is to be
+    started before, the story does that."""
     with World(1) as world:
         host = Host(world, {name.replace("_", "."): value for name, value in settings.items()})
 
         async def life(story: Story) -> None:
-            await host.start()
+            if started:
+                await host.start()
             await story(host)
 
         async def main() -> None:

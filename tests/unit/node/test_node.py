@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 
 from strandline.errors import ErrorCode
 from strandline.log import checkpoints
-from strandline.node.broker_lifecycle import LifecycleFailed
 from strandline.node.node import NodeFailed
+from strandline.raft.messages import ReplicaKey, VoteRequest
 from strandline.sim.faults import Fault
 from strandline.wire import messages
 
@@ -28,9 +29,7 @@ def test_a_broker_that_finds_no_controller_says_so_and_does_not_start():
     async def never(stage):
         pytest.fail("it started")
 
-    with pytest.raises(
-        LifecycleFailed, match="could not be registered within 5 s"
-    ):
+    with pytest.raises(NodeFailed, match="could not be registered within 5 s"):
         lives(
             never,
             process_roles="broker",
@@ -44,7 +43,7 @@ def test_a_voter_alone_among_three_elects_nobody():
     async def never(stage):
         pytest.fail("it started")
 
-    with pytest.raises(LifecycleFailed, match="no leader of the quorum is known"):
+    with pytest.raises(NodeFailed, match="no leader of the quorum is known"):
         lives(never, controller_quorum_voters="1@n1:9093,2@n2:9093,3@n3:9093")
 
 
@@ -66,6 +65,125 @@ def test_the_metadata_log_is_nobodys_topic():
         assert not stage.node.quorum.committed.topics
 
     lives(story)
+
+
+# Starting, and no further
+
+
+UNREACHABLE = {
+    "process_roles": "broker",
+    "listeners": "PLAINTEXT://n1:9092",
+    "controller_quorum_voters": "2@n2:9093",
+    "initial_broker_registration_timeout_ms": "5000",
+}
+
+
+def mark(stage, path="/data"):
+    """The broker epoch in the mark of a clean shutdown; None if there is no mark."""
+    file = f"{path}/{checkpoints.CLEAN_SHUTDOWN_FILE}"
+    return json.loads(stage.disk.read_file(file))["brokerEpoch"] if stage.disk.exists(file) else None
+
+
+async def stops_clean(stage):
+    await stage.start()
+    await stage.create()
+    await stage.node.stop()
+    assert mark(stage) is not None
+    stage.epoch = mark(stage)
+
+
+async def stops_dirty(stage):
+    await stage.start()
+    await stage.create()
+
+
+async def told_to_stop(stage):
+    starting = asyncio.create_task(stage.start())
+    await asyncio.sleep(1)
+    starting.cancel()
+    before = stage.world.loop.time()
+    await asyncio.wait([starting])
+    assert starting.cancelled()
+    assert stage.world.loop.time() - before < 1
+
+
+async def never_registered(stage):
+    with pytest.raises(NodeFailed, match="could not be registered within 5 s"):
+        await stage.start()
+
+
+@pytest.mark.parametrize("ends", [told_to_stop, never_registered])
+def test_a_broker_that_finds_no_controller_leaves_its_log_dirs_as_they_were(ends):
+    async def second(stage):
+        stage.change(**UNREACHABLE)
+        await ends(stage)
+        assert mark(stage) == stage.epoch, "its next registration still tells when it last stopped"
+        (await asyncio.get_running_loop().create_server(asyncio.Protocol, "n1", 9092)).close()
+
+    lives(stops_clean, second, started=False)
+
+
+@pytest.mark.parametrize("ends", [told_to_stop, never_registered])
+def test_what_was_not_clean_is_not_made_so_by_a_start_that_fails(ends):
+    async def second(stage):
+        stage.change(**UNREACHABLE)
+        await ends(stage)
+        assert mark(stage) is None
+
+    lives(stops_dirty, second, started=False)
+
+
+def test_a_port_in_use_gives_back_the_others():
+    async def second(stage):
+        taken = await asyncio.get_running_loop().create_server(asyncio.Protocol, "n1", 9093)
+        with pytest.raises(OSError, match="in use"):
+            await stage.start()
+        assert mark(stage) == stage.epoch
+        taken.close()
+        (await asyncio.get_running_loop().create_server(asyncio.Protocol, "n1", 9092)).close()
+
+    lives(stops_clean, second, started=False)
+
+
+def test_a_metadata_log_that_fails_while_the_node_starts_ends_the_start():
+    async def second(stage):
+        stage.change(controller_quorum_voters="1@n1:9093,2@n2:9093,3@n3:9093")
+        starting = asyncio.create_task(stage.start())
+        await asyncio.sleep(0.5)
+        stage.disk.faults.set(METADATA_DIR, Fault.SYNC_ERROR)
+        vote = VoteRequest(ReplicaKey(1), stage.node.quorum.leader[0] + 1, ReplicaKey(2), 0, 0, pre_vote=False)
+        stage.node.quorum.submit(vote, lambda response: None)
+        with pytest.raises(NodeFailed, match="metadata log failed"):
+            await asyncio.wait_for(starting, 1)
+        assert mark(stage) is None
+
+    lives(stops_clean, second, started=False)
+
+
+def test_a_node_that_is_told_to_stop_while_its_logs_are_opened_opens_them_all_first():
+    async def second(stage):
+        stage.lines.clear()
+        stage.disk.offload_s = (5.0, 5.0)
+        starting = asyncio.create_task(stage.start())
+        for _ in range(1000):
+            if stage.logged("registered"):
+                break
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(1)
+        starting.cancel()
+        await asyncio.wait([starting])
+        assert mark(stage) > stage.epoch
+        assert [file.path for file in stage.disk._files] == []
+
+    lives(stops_clean, second, started=False)
+
+
+def test_a_controller_that_is_no_broker_stops_in_order():
+    async def first(stage):
+        await stage.node.stop()
+        assert mark(stage) == -1
+
+    lives(first, left_in_order, process_roles="controller", listeners="CONTROLLER://n1:9093")
 
 
 # Failing

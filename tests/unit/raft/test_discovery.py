@@ -10,6 +10,7 @@ from strandline.raft import events as on
 from strandline.raft.messages import FetchRequest, FetchResponse
 from tests.unit.raft.bench import Bench
 from tests.unit.raft.cluster import address
+from tests.unit.raft.memory_log import MemoryLog
 
 
 def broker(**options: object) -> Bench:
@@ -109,3 +110,16 @@ def test_a_controller_that_is_no_voter_never_runs() -> None:
 def test_a_voter_without_a_leader_asks_too() -> None:
     bench = Bench()
     assert question(bench).epoch == 0
+
+
+def test_d8_a_question_says_only_what_is_on_the_device() -> None:
+    bench = Bench()
+    bench.follow(2, epoch=1)
+    other = MemoryLog()
+    other.append(1, [(b"", b"value")])
+    bench.answer_fetch(records=other.batches[0].data)
+    bench.step(on.Disconnected(2))
+    assert bench.sent(FetchRequest) == [], "whom it asks may lead, and would count it for the high watermark"
+    bench.flush()
+    assert {request.offset for request in bench.sent(FetchRequest)} == {1}
+    assert question(bench).max_wait_s == 0
