@@ -51,6 +51,18 @@ def test_one_node_of_three_is_killed_and_the_others_go_on(tmp_path):
         assert "during" in strandline("topics", "list", "-b", f"127.0.0.1:{cluster.port + standby - 1}")
 
 
+def test_up_again_starts_the_nodes_that_died_beside_those_that_run(tmp_path):
+    with up(tmp_path / "cluster", 3) as cluster:
+        before = {row["node_id"]: row["pid"] for row in cluster.status()}
+        cluster.kill(2)
+        cluster.up()
+        after = {row["node_id"]: row["pid"] for row in cluster.status() if row["alive"]}
+        assert after.keys() == {1, 2, 3}
+        assert {node_id for node_id, pid in after.items() if before[node_id] == pid} == {1, 3}
+        said = strandline("up", "--dir", str(cluster.directory), "--detach", code=1)
+        assert "already running" in said
+
+
 def test_separate_roles_and_more_brokers(tmp_path):
     with up(tmp_path / "cluster", 2, 3) as cluster:
         rows = cluster.status()

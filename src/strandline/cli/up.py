@@ -115,9 +115,14 @@ def _prepare(
 
     given = key_values(config, "--config")
     present = local_cluster.find(directory)
-    as_it_is = detach and not (nodes or controllers or port or fresh or config)
-    if present is not None and 0 < len(present.running) < len(present.nodes) and as_it_is:
-        return present
+    if present is not None and 0 < len(present.running) < len(present.nodes):
+        same = (port or present.port, nodes or present.nodes_count, controllers or present.controllers_count) == (
+            present.port,
+            present.nodes_count,
+            present.controllers_count,
+        )
+        if detach and same and not (fresh or config):
+            return present
     if present is not None and present.running:
         pids = ", ".join(str(node.process.pid) for node in present.running if node.process)
         raise Refused(

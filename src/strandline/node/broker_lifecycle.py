@@ -253,5 +253,5 @@ def _epoch_in(disk: Disk, path: str) -> int:
     try:
         mark = json.loads(disk.read_file(path))
         return int(mark["brokerEpoch"])
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, OverflowError):
         return UNKNOWN_EPOCH  # an empty file, as older versions of Kafka leave it

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Sequence
 
 from strandline.api import controller_registration as api
-from strandline.errors import ErrorCode, KafkaError
+from strandline.errors import ErrorCode, KafkaError, error_code
 from strandline.ids import Uuid
 from strandline.metadata.features import SUPPORTED
 from strandline.metadata.image import Endpoint, MetadataImage
@@ -53,7 +53,7 @@ async def keep_registered(
             if response.error_code == ErrorCode.NONE:
                 await watch.until(lambda image: not is_missing(image), SEEN_WITHIN_S)
                 continue
-            logger.info("registration refused", error=ErrorCode(response.error_code).name)
+            logger.info("registration refused", error=error_code(response.error_code).name)
         await asyncio.sleep(TRY_AGAIN_S)
 
 

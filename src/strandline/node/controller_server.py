@@ -49,7 +49,8 @@ class ControllerServer:
 
     async def on_active(self, epoch: int) -> None:
         self._logger.info("active controller", epoch=epoch)
-        await self._decide(self._activation)
+        # Not active any more before that is committed: then there is nothing to take over either.
+        await self._quorum.decide(lambda image: (self._activation(image), None))
         self._liveness.take_over(self._quorum.tip, self._clock.monotonic())
         self._news.set()
 

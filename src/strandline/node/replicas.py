@@ -210,6 +210,7 @@ class Replicas:
             leads=state.leader == node_id,
             alone=state.isr == (node_id,),
         )
+        partition.offline = not log_dir.online
         key = (topic.name, index)
         self.partitions[key] = partition
         self.partitions_by_id[topic.topic_id, index] = partition

@@ -78,9 +78,10 @@ def _leader(core: Core) -> Destination:
 
 
 def disconnected(core: Core, now: float) -> None:
-    """A connection with the leader closed. A Fetch that is under way knows better: if the leader is gone, it comes to nothing
-    now; if only that connection is, nobody should be elected. Connections that come and go would cost an epoch each time."""
-    if core.outbox.ready_at(FETCH) < inf:
+    """A connection with the leader closed. The Fetch that is under way, or comes next, knows better: if the leader is gone,
+    it comes to nothing at once; if only a connection is, nobody should be elected, or each that comes and goes costs an epoch.
+    But while a snapshot is put in place there is no Fetch."""
+    if core.installing is not None:
         suspect(core, now)
 
 

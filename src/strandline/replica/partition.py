@@ -80,6 +80,8 @@ class Partition:
         """Another node leads, or nobody does: whoever waits here must look for it (rule A5)."""
         assert leader_epoch >= self.leader_epoch, f"{self}: leader epoch {leader_epoch} after {self.leader_epoch}"
         self.leader_epoch = leader_epoch
+        # A flush that is still under way commits nothing: that is the leader's to say.
+        self.alone = False
         if self.leads:
             self.leads = False
             self.stop(ErrorCode.NOT_LEADER_OR_FOLLOWER)
