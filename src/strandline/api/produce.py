@@ -9,6 +9,7 @@ and the record lengths in a batch are taken as its producer wrote them, under th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from strandline.api.context import Broker, RequestContext, code_of
@@ -27,6 +28,8 @@ _ATTRIBUTES_AT = ATTRIBUTES_AT + 1
 
 ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
 _Answers = list[tuple[str | bytes, list[PartitionResponse]]]
+When = Callable[[int, Callable[[ErrorCode], None]], None]
+"""Calls back once a partition's end offset is safe, or with the error that prevents it."""
 
 
 def handle(frame: memoryview, ctx: RequestContext, position: int) -> Any:
@@ -35,12 +38,12 @@ def handle(frame: memoryview, ctx: RequestContext, position: int) -> Any:
         acks, timeout_ms, topic, index, records = one
         partition = _partition(ctx.broker, topic, index)
         if partition is not None and acks in (ACKS_ALL, ACKS_LEADER):
-            return _append_one(ctx, partition, topic, records, timeout_ms)
+            return _append_one(ctx, partition, topic, records, acks, timeout_ms)
     return _append_all(frame, ctx, position)
 
 
 def _append_one(
-    ctx: RequestContext, partition: Partition, topic: str | bytes, records: memoryview, timeout_ms: int
+    ctx: RequestContext, partition: Partition, topic: str | bytes, records: memoryview, acks: int, timeout_ms: int
 ) -> Any:
     """The way of nearly every request, kept short."""
     try:
@@ -50,11 +53,12 @@ def _append_one(
     except (KafkaError, OSError) as error:
         return wire.write_response(ctx.version, [(topic, [_refused(ctx.broker, partition, error)])])
     log = partition.log
-    if partition.high_watermark >= log.log_end_offset:
+    end_offset = log.log_end_offset
+    if partition.high_watermark >= end_offset or (acks == ACKS_LEADER and partition.local_end >= end_offset):
         return wire.write_one(topic, partition.index, base_offset, append_time, log.log_start_offset)
     answer = PartitionResponse(partition.index, 0, base_offset, append_time, log.log_start_offset)
     waiting = _Waiting(ctx, [(topic, [answer])])
-    waiting.on(partition, log.log_end_offset, 0, 0)
+    waiting.on(_word_of(partition, acks), end_offset, 0, 0)
     return waiting.reply(timeout_ms)
 
 
@@ -93,7 +97,7 @@ def _append_all(frame: memoryview, ctx: RequestContext, position: int) -> Any:
             end_offset = partition.log.log_end_offset
             if acks and partition.high_watermark < end_offset:
                 waiting = waiting or _Waiting(ctx, answers)
-                waiting.on(partition, end_offset, len(answers) - 1, len(answered) - 1)
+                waiting.on(_word_of(partition, acks), end_offset, len(answers) - 1, len(answered) - 1)
     if acks == ACKS_NONE:
         if any(answer.error_code for _, answered in answers for answer in answered):
             raise _no_reply()
@@ -101,6 +105,11 @@ def _append_all(frame: memoryview, ctx: RequestContext, position: int) -> Any:
     if waiting is not None:
         return waiting.reply(request.timeout_ms)
     return wire.write_response(ctx.version, answers)
+
+
+def _word_of(partition: Partition, acks: int) -> When:
+    """Who has to vouch for what was written: every in-sync replica, or the leader alone."""
+    return partition.when_committed if acks == ACKS_ALL else partition.when_written
 
 
 def _no_reply() -> ConnectionAbortedError:
@@ -160,10 +169,10 @@ class _Waiting:
         self._later = Later(may_be_overtaken=True, on_cancel=self._stop_timer)
         self._timer: Any = None
 
-    def on(self, partition: Partition, end_offset: int, topic_at: int, partition_at: int) -> None:
+    def on(self, word: When, end_offset: int, topic_at: int, partition_at: int) -> None:
         place = (topic_at, partition_at)
         self._open.add(place)
-        partition.when_committed(end_offset, lambda code: self._settled(place, code))
+        word(end_offset, lambda code: self._settled(place, code))
 
     def reply(self, timeout_ms: int) -> Later:
         if self._open:

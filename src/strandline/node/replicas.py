@@ -96,9 +96,9 @@ class Replicas:
     def _gone(self, before: MetadataImage, image: MetadataImage, changed: list[TopicImage]) -> list[tuple[str, int]]:
         """Partitions that are open here and belong here no more: deleted, made anew under the same name, or moved."""
         deleted = [
-            (name, index)
-            for name, topic in before.topics.items()
-            if (present := image.topics.get(name)) is None or present.topic_id != topic.topic_id
+            (topic.name, index)
+            for topic_id, topic in before.topics_by_id.items()
+            if topic_id not in image.topics_by_id
             for index in range(len(topic.partitions))
         ]
         node_id = self.config.node_id

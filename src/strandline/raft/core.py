@@ -199,8 +199,6 @@ class Core:
             self.leader_lost = False
         voted = self.election.voted if epoch == self.epoch else None
         follower = Follower(now + self.timings.fetch_timeout_s)
-        if self.leader_lost:
-            follower.campaign_at = now + self.round_backoff()
         self._enter(follower, ElectionState(epoch, leader_id, voted), address)
 
     def to_leader(self, leader: Leader) -> None:
@@ -208,8 +206,11 @@ class Core:
         self._enter(leader, self.election._replace(leader_id=self.me.id), self.own.address)
 
     def to_resigned(self, successors: tuple[ReplicaKey, ...], now: float) -> None:
+        self._enter(self.resigned(successors, now), self.election)
+
+    def resigned(self, successors: tuple[ReplicaKey, ...], now: float) -> Resigned:
         others = {node.key.id for node in self.other_voters()}
-        self._enter(Resigned(now + self.election_timeout(), successors, others), self.election)
+        return Resigned(now + self.election_timeout(), successors, others)
 
     def learn(self, epoch: int, leader_id: int, address: Address | None, now: float) -> bool:
         """Somebody says that this is the epoch, and who leads it. Whether that made a difference."""
@@ -219,9 +220,7 @@ class Core:
             if epoch == self.epoch:
                 return False
             # It has led this epoch and forgotten it. It must not vote in it, as if it had not.
-            others = {node.key.id for node in self.other_voters()}
-            state = Resigned(now + self.election_timeout(), (), others)
-            self._enter(state, ElectionState(epoch, self.me.id, self.me))
+            self._enter(self.resigned((), now), ElectionState(epoch, self.me.id, self.me))
             return True
         if leader_id != NOBODY and address is None and (known := self.voters.get(leader_id)) is not None:
             address = known.address

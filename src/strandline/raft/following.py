@@ -164,7 +164,7 @@ def _truncate(core: Core, diverging: OffsetAndEpoch) -> bool:
     own = core.log.end_of_epoch(diverging.epoch)
     end_offset = own.offset if own.epoch < diverging.epoch else min(own.offset, diverging.offset)
     if own.offset < 0:
-        end_offset = core.log.start_offset  # nothing is as old as what the leader has
+        end_offset = 0  # nothing here is as old as what the leader has
     end_offset = min(end_offset, core.log.end_offset)
     if end_offset < core.floor:
         core.fail(

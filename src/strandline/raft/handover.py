@@ -49,8 +49,7 @@ def handle_begin_response(core: Core, leader: Leader, node_id: int, response: Qu
     if core.learn(response.epoch, response.leader_id, response.leader_address, now):
         return
     slot = (BEGIN, node_id)
-    if response.error is ErrorCode.NONE and node_id in leader.voters:
-        leader.voters[node_id].acknowledged = True
+    if response.error is ErrorCode.NONE:
         core.outbox.succeeded(slot)
         core.outbox.wait(slot, now + core.timings.fetch_timeout_s / 2)
     else:
@@ -77,11 +76,14 @@ def _learn_from_leader(core: Core, epoch: int, leader_id: int, endpoints: Endpoi
         return ErrorCode.INVALID_REQUEST
     if epoch == core.epoch and core.election.leader_id not in (NOBODY, leader_id):
         return ErrorCode.INVALID_REQUEST  # an epoch has one leader, and it is another
-    core.learn(epoch, leader_id, _address(core, leader_id, endpoints), now)
+    address = _address(core, endpoints)
+    core.learn(epoch, leader_id, address, now)
+    if address is not None and core.election.leader_id == leader_id:
+        core.leader_address = address  # it knows best; what others or the voters' record say may be of old
     return ErrorCode.NONE
 
 
-def _address(core: Core, leader_id: int, endpoints: Endpoints) -> Address | None:
+def _address(core: Core, endpoints: Endpoints) -> Address | None:
     """Where the leader listens for the quorum: under the name that this node's own listener has, if it says so."""
     for name in core.own.endpoints:
         if name in endpoints:

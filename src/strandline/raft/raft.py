@@ -240,8 +240,7 @@ class Raft:
         if saved.epoch < core.log.last_epoch:
             election = ElectionState(core.log.last_epoch)
         elif saved.leader_id == core.me.id:
-            others = {node.key.id for node in core.other_voters()}
-            state = Resigned(now + core.election_timeout(), (), others)
+            state = core.resigned((), now)
         elif saved.leader_id != NOBODY:
             if (leader := core.voters.get(saved.leader_id)) is not None:
                 state, address = Follower(now + core.timings.fetch_timeout_s), leader.address

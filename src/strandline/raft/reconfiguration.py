@@ -151,7 +151,7 @@ def _unfit(
     if isinstance(change.request, UpdateVoterRequest):
         if change.request.kraft_versions != response.kraft_versions:
             return ErrorCode.INVALID_REQUEST, "The voter's endpoint supports other versions than the request says"
-        if not tracking.is_voter(core, node.key):
+        if not core.voters.is_voter(node.key):
             return ErrorCode.VOTER_NOT_FOUND, f"Node {node.key.id} is no voter"
         return None
     replica = leader.observers.get(node.key)

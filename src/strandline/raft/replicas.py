@@ -19,8 +19,6 @@ class ReplicaState:
     """Everything below is on its device (D8); None if it has not fetched in this epoch."""
     last_fetch_at: float | None = None
     last_caught_up_at: float | None = None
-    acknowledged: bool = False
-    """It knows of this leader."""
     _leader_end_at_last_fetch: int = -1
 
     def fetched(self, offset: int, leader_end_offset: int, now: float) -> None:
@@ -32,7 +30,6 @@ class ReplicaState:
         self._leader_end_at_last_fetch = leader_end_offset
         self.last_fetch_at = now
         self.end_offset = offset
-        self.acknowledged = True
 
 
 class ReplicaDescription(NamedTuple):

@@ -56,11 +56,9 @@ def handle_fetch(core: Core, request: FetchRequest, answer: AnswerTo, now: float
     if (replica := tracking.replica(core, leader, request.replica, now)) is not None:
         replica.fetched(request.offset, core.log.end_offset, now)
         tracking.heard_from(core, leader, request.replica, now)
-        if tracking.is_voter(core, request.replica):
+        if core.voters.is_voter(request.replica):
             advance(core, leader)
-    if core.state is not leader:  # its own removal is committed
-        core.answer(answer, core.fetch_error(ErrorCode.NOT_LEADER_OR_FOLLOWER))
-    elif _has_news(core, leader, request) or request.max_wait_s == 0 or len(leader.parked) >= PARKED_MAX:
+    if _has_news(core, leader, request) or request.max_wait_s == 0 or len(leader.parked) >= PARKED_MAX:
         core.answer(answer, _records(core, leader, request))
     else:
         leader.parked.append(Parked(request, answer, now + request.max_wait_s))

@@ -142,7 +142,7 @@ TRANSITIONS: Final[dict[type[State], dict[type[State], str]]] = {
     },
     Follower: {
         Prospective: "the leader is silent, gone, or hands over",
-        Follower: "a newer epoch with a leader; or a better address of this one",
+        Follower: "a newer epoch with a leader",
         Unattached: "a newer epoch without a known leader",
         Resigned: "it is told that it led a newer epoch, which it does not remember",
     },

@@ -20,17 +20,11 @@ OBSERVERS_MAX: Final = 10_000
 """Anybody can claim to be an observer; more than these are served, but not remembered."""
 
 
-def is_voter(core: Core, key: ReplicaKey) -> bool:
-    """Whether this replica counts as a voter: where the voters' directories are known, its own must be the right one."""
-    node = core.voters.get(key.id)
-    return node is not None and (not any(node.key.directory_id) or node.key.directory_id == key.directory_id)
-
-
 def replica(core: Core, leader: Leader, key: ReplicaKey, now: float) -> ReplicaState | None:
     """What is known of this replica; it is an observer if it is no voter. None for one that is not tracked."""
     if key.id < 0:
         return None
-    if is_voter(core, key):
+    if core.voters.is_voter(key):
         return leader.voters[key.id]
     if key not in leader.observers:
         forget_silent_observers(leader, now)
@@ -65,7 +59,7 @@ def sync_voters(core: Core, leader: Leader) -> None:
 
 def heard_from(core: Core, leader: Leader, key: ReplicaKey, now: float) -> None:
     """Check quorum (D5): each time that a majority has fetched, the leader may go on for as long again."""
-    if is_voter(core, key):
+    if core.voters.is_voter(key):
         leader.fetched.add(key.id)
         if len(leader.fetched & leader.voters.keys()) >= others_needed(core):
             leader.fetched.clear()

@@ -54,8 +54,6 @@ class VoterSet:
         return self._nodes.get(node_id)
 
     def is_voter(self, key: ReplicaKey) -> bool:
-        """Whether this replica votes; where a directory is not known, the id is enough."""
+        """Whether this replica votes; where the set does not know the voter's directory, the id is enough."""
         node = self._nodes.get(key.id)
-        return node is not None and (
-            ZERO_UUID in (node.key.directory_id, key.directory_id) or node.key.directory_id == key.directory_id
-        )
+        return node is not None and node.key.directory_id in (ZERO_UUID, key.directory_id)

@@ -59,6 +59,8 @@ class Partition:
         """On the monotonic clock."""
         self.readers: dict[Reader, None] = {}
         self._writers: deque[tuple[int, Callable[[ErrorCode], None]]] = deque()
+        """Who waits for the high watermark, and below for `local_end`."""
+        self._local_writers: deque[tuple[int, Callable[[ErrorCode], None]]] = deque()
         self._on_flush_due = on_flush_due
         self._announced_bytes = 0
         """Of what was appended, so much the readers know of."""
@@ -126,6 +128,8 @@ class Partition:
         """Everything below `end_offset` counts as written here. With one replica in sync that is all a commit takes."""
         if end_offset > self.local_end:
             self.local_end = end_offset
+            if self._local_writers:
+                _tell(self._local_writers, end_offset)
             if self.alone:
                 self.advance_high_watermark(end_offset)
 
@@ -134,8 +138,8 @@ class Partition:
         if offset <= self.high_watermark:
             return
         self.high_watermark = offset
-        while self._writers and self._writers[0][0] <= offset:
-            self._writers.popleft()[1](ErrorCode.NONE)
+        if self._writers:
+            _tell(self._writers, offset)
         new_bytes = self.log.appended_bytes - self._announced_bytes
         self._announced_bytes = self.log.appended_bytes
         if self.readers:
@@ -148,6 +152,13 @@ class Partition:
             done(ErrorCode.NONE)
         else:
             self._writers.append((end_offset, done))
+
+    def when_written(self, end_offset: int, done: Callable[[ErrorCode], None]) -> None:
+        """The same for what this node vouches for by itself, whatever the other replicas have."""
+        if self.local_end >= end_offset:
+            done(ErrorCode.NONE)
+        else:
+            self._local_writers.append((end_offset, done))
 
     # Reading
 
@@ -199,7 +210,8 @@ class Partition:
 
     def stop(self, reason: ErrorCode) -> None:
         """Nobody will be served here any more: tell those who wait."""
-        writers, self._writers = self._writers, deque()
+        writers = [*self._local_writers, *self._writers]
+        self._writers, self._local_writers = deque(), deque()
         for _, done in writers:
             done(reason)
         for reader in tuple(self.readers):
@@ -210,3 +222,9 @@ class Partition:
         """The log dir failed."""
         self.offline = True
         self.stop(ErrorCode.KAFKA_STORAGE_ERROR)
+
+
+def _tell(writers: deque[tuple[int, Callable[[ErrorCode], None]]], offset: int) -> None:
+    """Those who wait for no more than `offset` have it."""
+    while writers and writers[0][0] <= offset:
+        writers.popleft()[1](ErrorCode.NONE)

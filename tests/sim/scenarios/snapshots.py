@@ -7,6 +7,7 @@ from tests.sim.scenario import APART, ONE_BROKER, THREE, Story, scenario
 OFTEN = {
     "metadata.log.max.record.bytes.between.snapshots": "600",
     "metadata.log.max.snapshot.interval.ms": "1500",
+    "internal.metadata.log.segment.bytes": "1500",
     "metadata.log.segment.ms": "400",
     "metadata.max.retention.bytes": "1500",
     "metadata.max.retention.ms": "1000",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from strandline.sim.faults import Fault
 from tests.sim.checkers import MajorityReachedHighWatermark, MonotonicEpoch
-from tests.sim.cluster import METADATA_DIR
+from tests.sim.member import METADATA_DIR
 from tests.sim.scenario import APART, FIVE, THREE, Story, scenario
 
 

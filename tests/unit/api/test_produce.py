@@ -287,6 +287,35 @@ async def test_a_produce_waits_until_its_records_are_safe(flushed):
     assert (answer.error_code, answer.base_offset) == (0, 0)
 
 
+@pytest.mark.parametrize("batches", [1, 2])
+async def test_who_wants_the_leaders_word_only_does_not_wait_for_the_other_replicas(flushed, batches):
+    partitions = [flushed.parts.partitions["t", index] for index in range(batches)]
+    for partition in partitions:
+        partition.lead(1, alone=False)
+    leaders = delivered(handled(flushed, 9, *[batch()] * batches, acks=1))
+    everybodys = delivered(handled(flushed, 9, *[batch()] * batches, acks=-1))
+    assert not leaders
+    for partition in partitions:
+        await flush(partition)
+    assert [answer.error_code for answer in answers(9, leaders[0])] == [0] * batches
+    assert not everybodys
+    for partition in partitions:
+        partition.advance_high_watermark(2)
+    assert [answer.error_code for answer in answers(9, everybodys[0])] == [0] * batches
+
+
+@pytest.mark.parametrize("batches", [1, 2])
+async def test_the_leaders_word_is_given_at_once_where_nothing_has_to_be_flushed(broker, batches):
+    broker.create("t", (1,), (1,))
+    for partition in broker.parts.partitions.values():
+        partition.lead(1, alone=False)
+    reply = handled(broker, 9, *[batch()] * batches, acks=1)
+    if isinstance(reply, Later):
+        [reply] = delivered(reply)
+    assert [answer.error_code for answer in answers(9, reply)] == [0] * batches
+    assert all(partition.high_watermark == 0 for partition in broker.parts.partitions.values())
+
+
 async def test_it_waits_for_all_its_partitions(flushed):
     replies = delivered(handled(flushed, 9, batch(), batch()))
     await flush(flushed.parts.partitions["t", 1])

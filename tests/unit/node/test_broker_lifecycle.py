@@ -294,5 +294,6 @@ def test_the_epoch_of_a_clean_shutdown_counts_if_all_dirs_agree():
         assert previous_broker_epoch(disk, ["/a", "/b"]) == 7
         mark_clean(disk, dirs[1], 8)
         assert previous_broker_epoch(disk, ["/a", "/b"]) == -1
-        disk.write_file(f"/b/{CLEAN_SHUTDOWN_FILE}", b"")
-        assert previous_broker_epoch(disk, ["/b"]) == -1
+        for unreadable in (b"", b"[]", b"\xff", b'{"brokerEpoch": 1e999}'):
+            disk.write_file(f"/b/{CLEAN_SHUTDOWN_FILE}", unreadable)
+            assert previous_broker_epoch(disk, ["/b"]) == -1

@@ -115,6 +115,19 @@ def test_an_error_in_one_partition_of_a_produce_fails_the_whole_log_dir():
     lives(story)
 
 
+def test_a_log_dir_that_fails_while_logs_are_opened_takes_along_those_that_were():
+    async def story(stage):
+        stage.disk.faults.set("/a/t-2", Fault.WRITE_ERROR)
+        await stage.create_topic("t", 6)
+        failed = [log_dir for log_dir in stage.node.replicas.log_dirs if not log_dir.online]
+        assert [log_dir.path for log_dir in failed] == ["/a"]
+        hosted = stage.node.broker.partitions.values()
+        assert {p.log.directory[:2]: p.offline for p in hosted} == {"/a": True, "/b": False}
+        assert all(p.offline == p.log.directory.startswith("/a") for p in hosted)
+
+    lives(story, log_dirs="/a,/b")
+
+
 def test_a_fetch_that_waits_hears_of_all_partitions_of_a_failed_log_dir():
     async def story(stage):
         await stage.create_topic("t", 3, flush_messages="1")

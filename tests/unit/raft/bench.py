@@ -151,6 +151,11 @@ class Bench:
         self.under_way.remove(send)
         return self.step(on.Unanswered(send.to, request))
 
+    def lose_leader(self) -> list[do.Effect]:
+        """The connections to the leader close, and with them goes the Fetch."""
+        self.step(on.Disconnected(self.raft.leader_id))
+        return self.lose(self.fetch())
+
     # Looking
 
     def sent(self, kind: type[T]) -> list[T]:
@@ -168,6 +173,15 @@ class Bench:
         """The Fetch that is under way to the leader."""
         (request,) = [r for r in self.sent(FetchRequest) if r.max_wait_s > 0]
         return request
+
+    def sign_of_life(self) -> FetchRequest:
+        """The Fetch that asks a leader that may be gone; time passes until it is under way."""
+        while not (asked := [r for r in self.sent(FetchRequest) if self._receiver(r) == self.raft.leader_id]):
+            self.wait(0.001)
+        return asked[0]
+
+    def _receiver(self, request: Request) -> int:
+        return next(s.to.id for s in self.under_way if s.request is request)
 
     def snapshot_fetch(self) -> FetchSnapshotRequest:
         (request,) = self.sent(FetchSnapshotRequest)

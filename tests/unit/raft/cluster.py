@@ -61,6 +61,8 @@ class Faults:
     loss: float = 0.0
     """Of a request or its response; the connection is reset, at once or in the end."""
     duplication: float = 0.0
+    crash: float = 0.0
+    """Before each single effect: what comes before it is done, what comes after it is not."""
 
 
 @dataclass
@@ -72,6 +74,8 @@ class Node:
     raft: Raft | None = None
     life: int = 0
     """How often it was started; what belongs to an earlier life finds nobody."""
+    paused: list[on.Event] | None = None
+    """What happens while it stands still."""
     flushing: bool = False
     chunks: dict[OffsetAndEpoch, bytes] = field(default_factory=dict)
     told: list[str] = field(default_factory=list)
@@ -108,6 +112,8 @@ class Cluster:
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._scheduled = 0
         self._contents: dict[OffsetAndEpoch, Snapshot] = {}
+        self._under_way: dict[tuple[int, int], list[Callable[[float], None]]] = {}
+        """How to lose the requests that are on their way from one node to another."""
         if start:
             for node_id in self.nodes:
                 self.start(node_id)
@@ -161,12 +167,41 @@ class Cluster:
     def crash(self, node_id: int, *, power_loss: bool = True) -> None:
         """Kill it; with the power, what was not flushed may go too. Its peers see their connections close."""
         node = self.nodes[node_id]
-        node.raft = None
+        node.raft = node.paused = None
         if power_loss:
             node.log.crash(self.randomness)
         for other in self.nodes.values():
-            if other.raft is not None and not self._is_cut(node_id, other.id):
-                self._event(other, on.Disconnected(node_id), self._delay())
+            if other.id != node_id:
+                self._close(other, node_id)
+
+    def reset(self, a: int, b: int) -> None:
+        """The connections between two nodes close, and what was asked through them comes to nothing."""
+        self._close(self.nodes[a], b)
+        self._close(self.nodes[b], a)
+
+    def _close(self, node: Node, other_id: int) -> None:
+        """This node sees its connections with another one close."""
+        lost = self._under_way.pop((node.id, other_id), [])
+        if node.raft is not None and not self._is_cut(other_id, node.id):
+            delay_s = self._delay()
+            self._event(node, on.Disconnected(other_id), delay_s)
+            for end in lost:
+                end(delay_s)
+
+    def pause(self, node_id: int) -> None:
+        """It stands still, and does not notice: its timers and whatever arrives wait."""
+        node = self.nodes[node_id]
+        if node.raft is not None and node.paused is None:
+            node.paused = []
+
+    def resume(self, node_id: int) -> None:
+        node = self.nodes[node_id]
+        waiting, node.paused = node.paused or [], None
+        ticks = [e for e in waiting if isinstance(e, on.Tick)][:1]
+        others = [e for e in waiting if not isinstance(e, on.Tick)]
+        for event in ticks + others if self.randomness.random() < 0.5 else others + ticks:
+            if node.raft is not None:
+                self.step(node, event)
 
     def cut_off(self, *node_ids: int) -> None:
         """Nothing goes between these and the others."""
@@ -181,7 +216,7 @@ class Cluster:
     def write(self, node_id: int, count: int = 1) -> bool:
         """Append records of the active controller, if this node leads."""
         node = self.nodes[node_id]
-        if node.raft is None or not node.raft.is_leader:
+        if node.raft is None or node.paused is not None or not node.raft.is_leader:
             return False
         values = []
         for _ in range(count):
@@ -231,8 +266,13 @@ class Cluster:
     def step(self, node: Node, event: on.Event) -> None:
         raft = node.raft
         assert raft is not None
+        if node.paused is not None:
+            node.paused.append(event)
+            return
         was_leader = raft.is_leader
         for effect in raft.step(event, self.now):
+            if self.faults.crash and self.randomness.random() < self.faults.crash:
+                self.crash(node.id, power_loss=self.randomness.random() < 0.7)
             if node.raft is not raft:
                 return
             self._do(node, raft, effect, was_leader)
@@ -343,6 +383,8 @@ class Cluster:
             nonlocal ended
             if not ended and node.raft is not None and node.life == life:
                 ended = True
+                if lost in (under_way := self._under_way.get((node.id, target.id), [])):
+                    under_way.remove(lost)
                 self.step(node, event)
 
         def lost(delay_s: float) -> None:
@@ -365,6 +407,7 @@ class Cluster:
                 self.step(target, on.Received(request, Reply(respond, request)))
 
         lost(REQUEST_TIMEOUT_S)
+        self._under_way.setdefault((node.id, target.id), []).append(lost)
         if self.randomness.random() < self.faults.loss:
             lost(self._delay())
             if self.randomness.random() < 0.5:

@@ -40,7 +40,8 @@ class Invariants:
         if node.saved.voted is not None:
             vote = self.votes.setdefault((node.saved.epoch, node.id), node.saved.voted)
             assert vote == node.saved.voted, f"node {node.id} voted twice in epoch {node.saved.epoch}"
-        if became_leader:
+        # Who stood still may find the votes of an epoch that others have left behind: it leads, but nobody follows.
+        if became_leader and raft.epoch == max(self.leaders):
             self._leader_is_complete(node)
         # SnapshotAtLogStart
         if node.log.start_offset > 0:

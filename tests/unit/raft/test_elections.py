@@ -175,7 +175,7 @@ def test_d4_and_again_when_its_connection_to_the_leader_is_lost() -> None:
     bench = Bench()
     bench.follow(3)
     bench.answer_fetch()
-    bench.step(on.Disconnected(3))
+    bench.lose_leader()
     assert granted(bench, request(1, pre_vote=True))
 
 
@@ -233,7 +233,7 @@ def test_who_has_just_granted_a_pre_vote_waits_a_round_before_it_asks() -> None:
     bench = Bench()
     bench.follow(3)
     bench.answer_fetch()
-    bench.step(on.Disconnected(3))
+    bench.lose_leader()
     assert granted(bench, request(1, pre_vote=True))
     assert bench.wait_for("Prospective") >= 0.1
 
@@ -268,13 +268,24 @@ def test_a_prospective_goes_back_to_the_leader_that_somebody_else_hears() -> Non
     bench = Bench()
     bench.follow(3)
     bench.answer_fetch()
-    bench.step(on.Disconnected(3))
+    bench.lose_leader()
     bench.wait_for("Prospective")
     assert bench.raft.leader_id == 3, "it keeps its leader in mind"
     bench.reply(bench.votes(pre_vote=True)[2], bench.vote(False, leader=3))
     assert bench.raft.role == "Follower"
     assert do.Save not in bench.kinds()
     assert do.LeaderChanged not in bench.kinds()
+
+
+def test_d4_who_has_heard_no_from_the_leader_itself_grants_no_pre_vote() -> None:
+    bench = Bench()
+    bench.follow(3)
+    bench.answer_fetch()
+    bench.lose_leader()
+    bench.wait_for("Prospective")
+    bench.reply(bench.votes(pre_vote=True)[3], bench.vote(False, leader=3))
+    assert bench.raft.role == "Follower"
+    assert not granted(bench, request(1, pre_vote=True))
 
 
 def test_a_pre_vote_answer_that_names_a_newer_leader_is_followed() -> None:

@@ -9,7 +9,13 @@ from strandline.raft import control_records
 from strandline.raft import effects as do
 from strandline.raft import events as on
 from strandline.raft.election_state import ElectionState
-from strandline.raft.messages import FetchResponse, FetchSnapshotResponse, OffsetAndEpoch, UpdateVoterRequest
+from strandline.raft.messages import (
+    FetchResponse,
+    FetchSnapshotResponse,
+    OffsetAndEpoch,
+    UpdateVoterRequest,
+    VoteRequest,
+)
 from strandline.raft.voters import VoterSet
 from tests.unit.raft.bench import NONE, Bench
 from tests.unit.raft.cluster import address, key, voter
@@ -153,13 +159,33 @@ def test_a_response_to_another_question_does_no_harm(follower: Bench) -> None:
 
 def test_a_voter_that_loses_its_connection_asks_for_a_pre_vote_within_a_tenth_of_a_second(follower: Bench) -> None:
     follower.answer_fetch()
+    follower.lose_leader()
+    assert follower.wait_for("Prospective") <= 0.1
+
+
+def test_a_connection_that_closes_beside_a_fetch_that_goes_on_is_no_news(follower: Bench) -> None:
+    follower.answer_fetch()
+    for _ in range(100):
+        follower.step(on.Disconnected(2))
+        follower.wait(0.01)
+    assert follower.raft.role == "Follower"
+    assert follower.ask(VoteRequest(key(1), 3, key(3), 3, 9, pre_vote=True)) == follower.vote(False, leader=2)
+
+
+def test_but_it_is_while_a_snapshot_is_put_in_place_since_nothing_is_fetched_then(follower: Bench) -> None:
+    snapshot = OffsetAndEpoch(10, 3)
+    follower.answer_fetch(snapshot_id=snapshot)
+    follower.reply(follower.snapshot_fetch(), FetchSnapshotResponse(NONE, 3, 2, snapshot, 1, 0, b"1"))
     follower.step(on.Disconnected(2))
-    assert follower.wait_for("Prospective") <= 0.1
+    assert follower.ask(VoteRequest(key(1), 3, key(3), 3, 9, pre_vote=True)) == follower.vote(True, leader=2)
 
 
-def test_so_it_does_when_a_fetch_comes_to_nothing(follower: Bench) -> None:
-    follower.lose(follower.fetch())
-    assert follower.wait_for("Prospective") <= 0.1
+def test_of_a_leader_that_may_be_gone_a_sign_of_life_is_wanted_at_once(follower: Bench) -> None:
+    follower.answer_fetch()
+    follower.lose_leader()
+    began = follower.now
+    assert follower.sign_of_life().max_wait_s == 0
+    assert follower.now - began <= 0.02
 
 
 def test_so_it_does_when_the_leader_says_that_it_leads_no_more(follower: Bench) -> None:
@@ -169,10 +195,11 @@ def test_so_it_does_when_the_leader_says_that_it_leads_no_more(follower: Bench) 
 
 def test_it_does_not_when_the_leader_answers_in_time(follower: Bench) -> None:
     follower.answer_fetch()
-    follower.step(on.Disconnected(2))
-    follower.answer_fetch()
+    follower.lose_leader()
+    follower.reply(follower.sign_of_life(), FetchResponse(NONE, 3, 2))
     follower.wait(1.0)
     assert follower.raft.role == "Follower"
+    assert follower.fetch().max_wait_s > 0
 
 
 def test_other_connections_are_no_news(follower: Bench) -> None:
@@ -301,6 +328,16 @@ def test_d11_a_snapshot_older_than_what_is_committed_is_fatal(follower: Bench) -
     follower.answer_fetch(high_watermark=5)
     follower.answer_fetch(snapshot_id=OffsetAndEpoch(4, 3))
     assert len(follower.of(do.Fail)) == 1
+
+
+def test_d11_a_leader_that_parts_from_the_snapshot_itself_is_fatal() -> None:
+    log = MemoryLog()
+    log.start = OffsetAndEpoch(20, 3)
+    log.flushed_offset = 20
+    bench = Bench(log=log)
+    bench.follow(2, epoch=4)
+    bench.answer_fetch(diverging_epoch=OffsetAndEpoch(15, 2))
+    assert len(bench.of(do.Fail)) == 1, "there is nothing to cut, and asking again would go on for ever"
 
 
 @pytest.mark.parametrize("snapshot_id", [OffsetAndEpoch(-1, 3), OffsetAndEpoch(9, -1)])

@@ -9,6 +9,7 @@ from strandline.raft import effects as do
 from strandline.raft import events as on
 from strandline.raft.election_state import ElectionState
 from strandline.raft.messages import (
+    Address,
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
     QuorumEpochResponse,
@@ -147,7 +148,7 @@ def test_the_vote_of_the_epoch_is_kept_when_its_leader_is_known() -> None:
 
 def test_a_prospective_that_hears_its_leader_follows_it_again() -> None:
     bench = following()
-    bench.step(on.Disconnected(2))
+    bench.lose_leader()
     bench.wait_for("Prospective")
     bench.ask(begin(1, 2))
     assert bench.raft.role == "Follower"
@@ -157,3 +158,19 @@ def test_a_leader_of_an_unknown_address_is_looked_for() -> None:
     bench = Bench()
     bench.ask(BeginQuorumEpochRequest(key(1), 3, 77, {}))
     assert (bench.raft.role, bench.raft.epoch, bench.raft.leader_id) == ("Unattached", 3, -1)
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_the_leader_itself_knows_best_where_it_listens(is_lost: bool) -> None:
+    bench = Bench()
+    bench.ask(begin(1, 2))
+    if is_lost:
+        bench.lose_leader()
+        bench.wait_for("Prospective")
+    moved = Address("elsewhere", 9)
+    bench.ask(BeginQuorumEpochRequest(key(1), 1, 2, {"CONTROLLER": moved}))
+    assert (bench.raft.role, bench.raft.leader_address()) == ("Follower", moved)
+    if not is_lost:
+        bench.lose_leader()
+        bench.wait(0.02)
+    assert bench.under_way[-1].to.address == moved

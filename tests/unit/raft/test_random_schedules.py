@@ -26,6 +26,7 @@ def schedule(seed: int) -> Cluster:
         flush_s=(0.0005, chance.choice([0.001, 0.02, 0.15])),
         loss=chance.choice([0.0, 0.02, 0.1]),
         duplication=chance.choice([0.0, 0.05]),
+        crash=chance.choice([0.0, 0.0, 0.002, 0.01]),
     )
     cluster = Cluster(
         voters,
@@ -42,6 +43,7 @@ def schedule(seed: int) -> Cluster:
     cluster.heal()
     cluster.faults = Faults()
     for node in cluster.nodes.values():
+        cluster.resume(node.id)
         if node.raft is None:
             cluster.start(node.id)
     _agree(cluster)
@@ -67,6 +69,8 @@ def _something(cluster: Cluster, chance: random.Random, controllers: list[int], 
             "snapshot",
             "change",
             "change",
+            "pause",
+            "reset",
         ]
     ):
         case "write":
@@ -76,8 +80,15 @@ def _something(cluster: Cluster, chance: random.Random, controllers: list[int], 
                 cluster.crash(chance.choice([node_id, leader_id]), power_loss=chance.random() < 0.7)
         case "start":
             for stopped in cluster.nodes.values():
+                cluster.resume(stopped.id)
                 if stopped.raft is None:
                     cluster.start(stopped.id)
+        case "pause":
+            cluster.pause(chance.choice([node_id, leader_id]))
+        case "reset":
+            for _ in range(chance.choice([1, 30])):
+                cluster.reset(*chance.sample(sorted(cluster.nodes), 2))
+                cluster.run(0.01)
         case "cut":
             cluster.cut_off(chance.choice([node_id, leader_id]))
         case "one way":

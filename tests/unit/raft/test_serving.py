@@ -51,7 +51,7 @@ def test_d6_a_new_leader_knows_no_high_watermark_and_appends_a_leader_change() -
     bench.follow(2)
     bench.answer_fetch(high_watermark=0)
     assert bench.raft.high_watermark == 0
-    bench.step(on.Disconnected(2))
+    bench.lose_leader()
     bench.wait_for("Prospective")
     bench.reply(bench.votes(pre_vote=True)[3], bench.vote(True))
     bench.reply(bench.votes(pre_vote=False)[3], bench.vote(True))
@@ -152,7 +152,7 @@ def long_log() -> Bench:
     log.flush(6)
     bench = Bench(log=log)
     bench.follow(2, epoch=5)
-    bench.step(on.Disconnected(2))
+    bench.lose_leader()
     bench.wait_for("Prospective")
     bench.reply(bench.votes(pre_vote=True)[3], bench.vote(True))
     bench.reply(bench.votes(pre_vote=False)[3], bench.vote(True))

@@ -10,7 +10,7 @@ start 1                    the node comes back
 resign 1                   the node is stopped with care
 isolate 1 | heal           nothing goes between it and the others, silently
 deaf 1<2                   nothing from node 2 arrives at node 1
-reset 1-2                  connections between the two close, nothing else happens
+reset 1-2                  connections between the two close, and what was asked through them comes to nothing
 snapshot 1                 the node takes a snapshot of what is committed, and forgets the log before it
 add 4 | remove 2           voters, asked of the leader
 status                     a line for each node
@@ -109,8 +109,7 @@ class Story:
 
     def do_reset(self, link: str) -> None:
         a, b = (int(n) for n in link.split("-"))
-        self.cluster.step(self.cluster.nodes[a], on.Disconnected(b))
-        self.cluster.step(self.cluster.nodes[b], on.Disconnected(a))
+        self.cluster.reset(a, b)
 
     def do_snapshot(self, node_id: str) -> None:
         self.cluster.snapshot(int(node_id))

@@ -195,6 +195,18 @@ def test_a_new_leader_epoch_begins_at_the_log_end(stage: Callable[..., Stage]) -
     assert stage().partition.log.epochs.entries == [(5, 0)]
 
 
+def test_a_flush_that_ends_after_leadership_went_commits_nothing(stage: Callable[..., Stage]) -> None:
+    story = stage(flush_messages=1)
+    story.append()
+    story.wait(1)
+    story.partition.follow(6)
+    story.flush()
+    assert story.partition.high_watermark == 0
+    assert story.told == [(1, ErrorCode.NOT_LEADER_OR_FOLLOWER)]
+    story.partition.lead(7)
+    assert story.partition.high_watermark == 1
+
+
 def test_readers_of_committed_records_stop_at_an_open_transaction(stage: Callable[..., Stage]) -> None:
     story = stage()
     story.append()
