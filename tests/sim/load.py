@@ -232,9 +232,7 @@ class _Client:
         return not self._load.stopping
 
     def _is_unknown(self, code: int) -> bool:
-        """A controller that ends because of its disk may say that it does not know what happened."""
-        members = self._load.cluster.members.values()
-        return code in UNKNOWN or (code == ErrorCode.UNKNOWN_SERVER_ERROR and any(m.may_fail for m in members))
+        return code in UNKNOWN
 
     def _acknowledged(self, did: str, topic: Topic) -> None:
         self._load.acknowledged += 1

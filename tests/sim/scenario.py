@@ -39,7 +39,6 @@ class Scenario:
     """Properties that its faults may break in Kafka's protocol too."""
     also: tuple[type[Checker], ...] = ()
     config: Mapping[str, str] = field(default_factory=dict)
-    forgives: tuple[type[Exception], ...] = ()
     """What nodes may leave unhandled while they end, because of what was done to them."""
     meaning: str = ""
 
@@ -62,14 +61,13 @@ def scenario(
     without: frozenset[type[Checker]] = frozenset(),
     also: tuple[type[Checker], ...] = (),
     config: Mapping[str, str] | None = None,
-    forgives: tuple[type[Exception], ...] = (),
 ) -> Callable[[Callable[[Story], Awaitable[None]]], Callable[[Story], Awaitable[None]]]:
     """Register a scenario under a name."""
 
     def register(play: Callable[[Story], Awaitable[None]]) -> Callable[[Story], Awaitable[None]]:
         assert name not in SCENARIOS, f"two scenarios are called {name!r}"
         SCENARIOS[name] = Scenario(
-            name, play, shapes, without, also, config or {}, forgives, (play.__doc__ or "").strip()
+            name, play, shapes, without, also, config or {}, (play.__doc__ or "").strip()
         )
         return play
 
@@ -220,11 +218,7 @@ def play(scenario: Scenario, seed: int) -> Outcome:
     with World(seed) as world:
         story = Story(world, scenario)
         try:
-            try:
-                world.run(story.run(), until=VIRTUAL_S_MAX, steps_max=STEPS_MAX)
-            except BaseExceptionGroup as unhandled:
-                if (rest := unhandled.split(scenario.forgives or ())[1]) is not None:
-                    raise rest from None
+            world.run(story.run(), until=VIRTUAL_S_MAX, steps_max=STEPS_MAX)
         except Violation as violation:
             problems = [f"violation: {violation}"]
         except Stuck as stuck:

@@ -95,8 +95,9 @@ def suspect(core: Core, now: float) -> None:
 
 
 def unanswered(core: Core, now: float) -> None:
-    """A Fetch to the leader came to nothing."""
-    core.outbox.failed(FETCH, now)
+    """A Fetch to the leader came to nothing. The first time it is asked again at once: perhaps only a connection is gone."""
+    if core.leader_lost:
+        core.outbox.failed(FETCH, now)
     suspect(core, now)
 
 

@@ -96,7 +96,7 @@ async def slow_disks(story: Story) -> None:
     await story.progress(3)
 
 
-@scenario("a disk fails", (THREE, APART), forgives=(OSError,))
+@scenario("a disk fails", (THREE, APART))
 async def disk_fails(story: Story) -> None:
     """The metadata log of one voter can't be written or synced any more: that node ends, the others go on."""
     await story.begin(5)

@@ -10,7 +10,7 @@ from strandline.raft import events as on
 from strandline.raft.election_state import ElectionState
 from strandline.raft.messages import ReplicaKey, VoteRequest, VoteResponse
 from tests.unit.raft.bench import NONE, Bench
-from tests.unit.raft.cluster import key
+from tests.unit.raft.cluster import Cluster, Faults, key
 from tests.unit.raft.memory_log import MemoryLog
 
 
@@ -345,3 +345,19 @@ def test_who_is_told_that_it_leads_a_newer_epoch_resigns_from_it() -> None:
     bench.reply(bench.votes(pre_vote=True)[2], bench.vote(False, leader=1, epoch=5))
     assert (bench.raft.role, bench.saved) == ("Resigned", ElectionState(5, 1, key(1)))
     assert not granted(bench, request(5, last=(4, 9)))
+
+
+@pytest.mark.parametrize("voters", [2, 3])
+def test_connections_that_close_all_the_time_cost_no_epoch(voters: int) -> None:
+    cluster = Cluster(range(1, voters + 1), faults=Faults(delay_s=(0.001, 0.01), flush_s=(0.001, 0.15)))
+    for second in range(3):
+        for _ in range(100):
+            for node in cluster.nodes.values():
+                for other_id in cluster.nodes.keys() - {node.id}:
+                    cluster.step(node, on.Disconnected(other_id))
+            cluster.run(0.01)
+        leader = cluster.leader()
+        assert leader is not None
+        assert cluster.invariants.committed_end >= second
+        cluster.write(leader.id)
+    assert {node.saved.epoch for node in cluster.nodes.values()} == {1}

@@ -172,5 +172,4 @@ def test_the_leader_itself_knows_best_where_it_listens(is_lost: bool) -> None:
     assert (bench.raft.role, bench.raft.leader_address()) == ("Follower", moved)
     if not is_lost:
         bench.lose_leader()
-        bench.wait(0.02)
-    assert bench.under_way[-1].to.address == moved
+    assert moved in [send.to.address for send in bench.under_way]

@@ -322,7 +322,7 @@ class Quorum:
         except OSError as error:
             # What is in the log now is anybody's guess: nothing may be decided on it.
             self._driver.fail(error)
-            raise
+            raise self._not_controller() from None
 
     def _not_controller(self) -> KafkaError:
         epoch, leader_id = self.leader
