@@ -39,7 +39,6 @@ class Scenario:
     """Properties that its faults may break in Kafka's protocol too."""
     also: tuple[type[Checker], ...] = ()
     config: Mapping[str, str] = field(default_factory=dict)
-    """What nodes may leave unhandled while they end, because of what was done to them."""
     meaning: str = ""
 
     def checkers(self) -> list[Checker]:
@@ -66,9 +65,7 @@ def scenario(
 
     def register(play: Callable[[Story], Awaitable[None]]) -> Callable[[Story], Awaitable[None]]:
         assert name not in SCENARIOS, f"two scenarios are called {name!r}"
-        SCENARIOS[name] = Scenario(
-            name, play, shapes, without, also, config or {}, (play.__doc__ or "").strip()
-        )
+        SCENARIOS[name] = Scenario(name, play, shapes, without, also, config or {}, (play.__doc__ or "").strip())
         return play
 
     return register
