@@ -7,6 +7,7 @@ Indexes, leader epochs and producer state are rebuilt from what remains. All of 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from strandline.config.topic_config import TopicConfig
@@ -22,6 +23,8 @@ from strandline.records.header import HEADER, LOG_OVERHEAD, MAGIC, RECORDS_AT, B
 
 SCAN_BYTES = 4 * 1024 * 1024
 """Read at once while checking a segment; a larger batch is read whole."""
+
+_LEFTOVER_SUFFIXES = (names.SWAP_SUFFIX, names.DELETED_SUFFIX, names.CLEANED_SUFFIX, ".tmp")
 
 
 class Recovered(NamedTuple):
@@ -45,10 +48,11 @@ def load(
 ) -> Recovered:
     """The log in `directory`, which may be empty or not exist yet."""
     disk.mkdir(directory)
-    _remove_leftovers(disk, directory)
+    present = _remove_leftovers(disk, directory)
     epochs = _load_epochs(disk, directory)
+    bases = names.offsets_in(present, names.LOG_SUFFIX)
     segments, truncated, scanned, rebuilt = _load_segments(
-        disk, directory, config, clean, recovery_point, epochs, now_ms
+        disk, directory, bases, config, clean, recovery_point, epochs, now_ms
     )
     if segments and segments[-1].next_offset < log_start_offset:
         # All that a crash left was deleted before it. Offsets below the log start are never given out again.
@@ -75,8 +79,10 @@ def load(
     epochs.truncate_from_start(start_offset)
     if found and clean and not scanned and not epochs.dirty:
         log.left_in_order()
-    _remove_snapshots_above(disk, directory, end_offset)
-    rebuild_producers(disk, directory, segments, end_offset, log.producers)
+    if any(name.endswith(names.PRODUCER_SNAPSHOT_SUFFIX) for name in present):
+        _remove_snapshots_above(disk, directory, end_offset)
+    if end_offset:
+        rebuild_producers(disk, directory, segments, end_offset, log.producers)
     if epochs.dirty:
         # The recovery point says that all this was seen to; a scan that starts from it would not find them again.
         checkpoints.write_epochs(disk, f"{directory}/{checkpoints.LEADER_EPOCH_CHECKPOINT}", epochs.entries)
@@ -84,18 +90,21 @@ def load(
     return Recovered(log, truncated, scanned, rebuilt)
 
 
-def _remove_leftovers(disk: Disk, directory: str) -> None:
-    """Files that a deletion, a cleaning or a replaced checkpoint left behind; a finished swap is completed."""
-    present = disk.listdir(directory)
-    for name in present:
+def _remove_leftovers(disk: Disk, directory: str) -> Sequence[str]:
+    """Files that a deletion, a cleaning or a replaced checkpoint left behind; a finished swap is completed. What stays."""
+    before = disk.listdir(directory)
+    for name in before:
         if name.endswith(names.SWAP_SUFFIX):
             disk.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix(names.SWAP_SUFFIX)}")
-        elif name.endswith((names.DELETED_SUFFIX, names.CLEANED_SUFFIX, ".tmp")):
+        elif name.endswith(_LEFTOVER_SUFFIXES):
             disk.remove(f"{directory}/{name}")
-    logs = {name.partition(".")[0] for name in disk.listdir(directory) if name.endswith(names.LOG_SUFFIX)}
-    for name in disk.listdir(directory):
-        if name.endswith(names.SEGMENT_SUFFIXES) and name.partition(".")[0] not in logs:
-            disk.remove(f"{directory}/{name}")
+    is_settled = not any(name.endswith(_LEFTOVER_SUFFIXES) for name in before)
+    present = before if is_settled else disk.listdir(directory)
+    logs = {name.partition(".")[0] for name in present if name.endswith(names.LOG_SUFFIX)}
+    orphans = [name for name in present if name.endswith(names.SEGMENT_SUFFIXES) and name.partition(".")[0] not in logs]
+    for name in orphans:
+        disk.remove(f"{directory}/{name}")
+    return [name for name in present if name not in orphans] if orphans else present
 
 
 def _load_epochs(disk: Disk, directory: str) -> LeaderEpochs:
@@ -111,13 +120,13 @@ def _load_epochs(disk: Disk, directory: str) -> LeaderEpochs:
 def _load_segments(
     disk: Disk,
     directory: str,
+    bases: list[int],
     config: TopicConfig,
     clean: bool,
     recovery_point: int,
     epochs: LeaderEpochs,
     now_ms: int,
 ) -> tuple[list[Segment], int, int, int]:
-    bases = names.offsets_in(disk.listdir(directory), names.LOG_SUFFIX)
     segments: list[Segment] = []
     truncated = scanned = rebuilt = 0
     producers = Producers()
