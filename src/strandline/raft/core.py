@@ -78,7 +78,7 @@ class Core:
         self.state: State = Unattached(inf)
         self.leader_address: Address | None = None
         self.leader_lost = False
-        """The connection to the leader closed, or the leader said that it leads no more."""
+        """A Fetch to the leader came to nothing, or the leader said that it leads no more; and it has not answered since."""
         self.committed: int | None = None
         """The highest high watermark that was ever known here; a leader's own may not be known yet (D6)."""
         self.failed_rounds = 0

@@ -50,7 +50,7 @@ class Unanswered(NamedTuple):
 
 
 class Disconnected(NamedTuple):
-    """A connection with this node closed. If it led, that is news (design 5); nothing else is known of it."""
+    """A connection with this node closed, which is no more than a hint: what was asked through it is `Unanswered` too."""
 
     node_id: int
 

@@ -13,8 +13,8 @@ committed, because a majority found it at least as new as their own. What a lead
 everybody who knows a newer one. Two rules keep the epoch from running away: nobody becomes a candidate without a majority of
 pre-votes (KIP-996), and nobody who hears its leader grants one.
 
-Kafka's own differences are kept but for these: a lost connection is news, not the fetch timeout alone (design 5); of two that
-ask each other for pre-votes at once, one gives way; a voter that grants a vote stops asking for itself.
+Kafka's rules are kept but for these: a Fetch that comes to nothing is news, not the fetch timeout alone (design 5); of two
+that ask each other for pre-votes at once, one gives way; a voter that grants a vote stops asking for itself.
 
 Always true: who is in which state is known in one place, and every change of state is one of TRANSITIONS.
 """

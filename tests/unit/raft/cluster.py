@@ -306,8 +306,10 @@ class Cluster:
             case do.Save(state):
                 node.saved = state
             case do.Send(to, request):
+                self.invariants.said(node, request)
                 self._send(node, to, request)
             case do.Answer(answer, response):
+                self.invariants.said(node, response, getattr(answer, "request", None))
                 answer(self._read_along(node, response, answer))
             case do.AppendControl(epoch, records):
                 log.append(epoch, records, control=True)

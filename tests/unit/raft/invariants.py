@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strandline.raft.messages import NOBODY
+from strandline.raft.messages import NOBODY, VoteRequest, VoteResponse
 
 if TYPE_CHECKING:
     from tests.unit.raft.cluster import Cluster, Node
@@ -81,6 +81,15 @@ class Invariants:
             if batch.next_offset <= end_offset and batch.base_offset in self.committed_batches:
                 known = self.committed_batches[batch.base_offset]
                 assert known == (batch.next_offset, batch.data), f"node {node.id} differs at {batch.base_offset}"
+
+    def said(self, node: Node, message: object, asked: object = None) -> None:
+        """D1: what leaves a node rests on what its disk says, whatever happens next."""
+        saved = node.saved
+        assert getattr(message, "epoch", saved.epoch) == saved.epoch, f"node {node.id} says what is not saved"
+        if isinstance(message, VoteResponse) and message.granted:
+            assert isinstance(asked, VoteRequest)
+            is_saved = saved.voted is not None and saved.voted.id == asked.candidate.id
+            assert asked.pre_vote or is_saved, f"the vote of node {node.id} is not saved"
 
     def truncated(self, node: Node, end_offset: int) -> None:
         known = self._committed_of.get((node.id, node.life), 0)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.unit.raft.cluster import Cluster, Faults
 
-SEEDS = 300
+SEEDS = 240
 PARTS = 10
 
 
