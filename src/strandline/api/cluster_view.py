@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from strandline.ids import ZERO_UUID, Uuid
+from strandline.controller.placement import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
+from strandline.ids import Uuid
 from strandline.metadata.image import BrokerImage, Endpoint, PartitionImage
 
-_MIGRATING, _UNASSIGNED, _LOST = ZERO_UUID, Uuid(bytes(15) + b"\1"), Uuid(bytes(15) + b"\2")
-"""Directory ids that Kafka reserves: not known, not chosen yet, known to be gone."""
+_LOST_DIRECTORY = Uuid(bytes(15) + b"\2")
+"""The directory id that Kafka reserves for one that is known to be gone."""
 
 
 class ClusterView:
@@ -51,4 +52,5 @@ class ClusterView:
     def _has_online(self, broker_id: int, directory: Uuid) -> bool:
         online = self._brokers[broker_id].log_dirs
         # A broker registered before it had directory ids says nothing about them.
-        return directory in online or directory in (_MIGRATING, _UNASSIGNED) or (directory != _LOST and not online)
+        unknown = directory in (MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY)
+        return directory in online or unknown or (directory != _LOST_DIRECTORY and not online)

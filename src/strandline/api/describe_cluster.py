@@ -7,15 +7,13 @@ Left out: nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from strandline.api.authorized_operations import CLUSTER_OPERATIONS
 from strandline.api.cluster_view import ClusterView
 from strandline.api.context import RequestContext
+from strandline.controller.controllers import registered
 from strandline.errors import ErrorCode
-from strandline.metadata.image import MetadataImage
-from strandline.metadata.records import RegisterControllerRecord
 from strandline.wire import messages
 
 KEY, VERSIONS = 60, range(3)
@@ -75,15 +73,8 @@ def _controllers(ctx: RequestContext) -> Any:
         controller_id=ctx.broker.quorum.leader[1],
         brokers=[
             response.DescribeClusterBroker(broker_id=controller.controller_id, host=endpoint.host, port=endpoint.port)
-            for controller in _registered(ctx.broker.image())
+            for _, controller in sorted(registered(ctx.broker.image()).items())
             for endpoint in controller.end_points
             if endpoint.name == ctx.listener
         ],
     )
-
-
-def _registered(image: MetadataImage) -> Iterator[RegisterControllerRecord]:
-    """The controllers that told where they listen, in the order of their ids."""
-    for (key, _), record in sorted(item for item in image.others.items() if item[0][0] == RegisterControllerRecord.KEY):
-        assert isinstance(record, RegisterControllerRecord), key
-        yield record

@@ -11,7 +11,7 @@ from typing import Any
 
 from strandline.api import metadata_partition as quorum
 from strandline.api.context import RequestContext
-from strandline.errors import ErrorCode, error_code
+from strandline.errors import ErrorCode
 from strandline.raft.messages import EndQuorumEpochRequest, QuorumEpochResponse, ReplicaKey
 from strandline.wire import messages
 
@@ -22,7 +22,7 @@ LISTENERS = ("controller",)
 def handle(request: Any, ctx: RequestContext) -> Any:
     if quorum.is_other_cluster(request.cluster_id, ctx):
         return messages.response(KEY)(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
-    said = quorum.only_partition(_partitions(request))
+    said = quorum.only_partition(quorum.partitions_by_topic(request))
     if said is None:
         return messages.response(KEY)(error_code=ErrorCode.INVALID_REQUEST)
     end = EndQuorumEpochRequest(
@@ -63,24 +63,7 @@ def write_request(end: EndQuorumEpochRequest, cluster_id: str) -> Any:
 
 
 def write_response(answer: QuorumEpochResponse) -> Any:
-    response = messages.response(KEY)
-    partition = response.PartitionData(
-        partition_index=quorum.PARTITION,
-        error_code=answer.error,
-        leader_id=answer.leader_id,
-        leader_epoch=answer.epoch,
-    )
-    return response(
-        topics=[response.TopicData(topic_name=quorum.TOPIC, partitions=[partition])],
-        node_endpoints=quorum.node_endpoints(response.NodeEndpoint, answer.leader_id, answer.leader_address),
-    )
+    return quorum.write_epoch_response(messages.response(KEY), answer)
 
 
-def read_response(response: Any) -> QuorumEpochResponse:
-    said = quorum.answered_partition(response.error_code, _partitions(response))
-    address = quorum.address_of(response.node_endpoints, said.leader_id)
-    return QuorumEpochResponse(error_code(said.error_code), said.leader_epoch, said.leader_id, address)
-
-
-def _partitions(message: Any) -> Any:
-    return [(topic.topic_name, [(p.partition_index, p) for p in topic.partitions]) for topic in message.topics]
+read_response = quorum.read_epoch_response

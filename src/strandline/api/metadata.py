@@ -10,6 +10,7 @@ Left out: creating an internal topic because it was asked for; its coordinator d
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable
 from typing import Any
 
@@ -61,8 +62,9 @@ async def _create_and_answer(names: list[str], request: Any, ctx: RequestContext
     wanted = [create.CreatableTopic(name=name, num_partitions=-1, replication_factor=-1) for name in names]
     invalid = set()
     try:
-        reply = await broker.ask_controller(CREATE_TOPICS, create(topics=wanted, timeout_ms=CREATED_WITHIN_MS))
-    except KafkaError:
+        async with asyncio.timeout(CREATED_WITHIN_MS / 1000):
+            reply = await broker.ask_controller(CREATE_TOPICS, create(topics=wanted, timeout_ms=CREATED_WITHIN_MS))
+    except (KafkaError, TimeoutError):
         # There is no controller just now: the topics are unknown, and the client asks again.
         pass
     else:

@@ -13,10 +13,10 @@ from typing import Any
 
 from strandline.api.context import RequestContext
 from strandline.api.reply import Later
-from strandline.errors import ErrorCode
+from strandline.errors import ErrorCode, error_code
 from strandline.ids import ZERO_UUID, Uuid
 from strandline.log.names import CLUSTER_METADATA_TOPIC
-from strandline.raft.messages import NOBODY, Address, Endpoints, ReplicaKey, Request, Response
+from strandline.raft.messages import NOBODY, Address, Endpoints, QuorumEpochResponse, ReplicaKey, Request, Response
 from strandline.wire.errors import MalformedRequest
 
 TOPIC, PARTITION = CLUSTER_METADATA_TOPIC, 0
@@ -26,6 +26,11 @@ TOPIC_ID = Uuid.parse("AAAAAAAAAAAAAAAAAAAAAQ")
 def is_other_cluster(cluster_id: str | None, ctx: RequestContext) -> bool:
     """Whether the sender means another cluster; one that does not say is believed to mean this one."""
     return cluster_id is not None and cluster_id != ctx.broker.cluster_id
+
+
+def partitions_by_topic(message: Any) -> Any:
+    """What Vote, BeginQuorumEpoch and EndQuorumEpoch, and their answers, speak of."""
+    return [(topic.topic_name, [(p.partition_index, p) for p in topic.partitions]) for topic in message.topics]
 
 
 def only_partition(topics: Iterable[tuple[Any, Iterable[tuple[int, Any]]]]) -> Any | None:
@@ -89,11 +94,30 @@ class Refused(MalformedRequest):
     """An answer that is an error as a whole and says nothing of the quorum, or that is none at all."""
 
 
-def answered_partition(error_code: int, topics: Iterable[tuple[Any, Iterable[tuple[int, Any]]]]) -> Any:
+def answered_partition(code: int, topics: Iterable[tuple[Any, Iterable[tuple[int, Any]]]]) -> Any:
     """What an answer says of the metadata partition."""
-    if error_code != ErrorCode.NONE:
-        raise Refused(f"refused with error {error_code}")
+    if code != ErrorCode.NONE:
+        raise Refused(f"refused with error {code}")
     partition = only_partition(topics)
     if partition is None:
         raise Refused("the answer is not about the metadata partition")
     return partition
+
+
+# BeginQuorumEpoch and EndQuorumEpoch are answered alike
+
+
+def write_epoch_response(struct: Any, answer: QuorumEpochResponse) -> Any:
+    partition = struct.PartitionData(
+        partition_index=PARTITION, error_code=answer.error, leader_id=answer.leader_id, leader_epoch=answer.epoch
+    )
+    return struct(
+        topics=[struct.TopicData(topic_name=TOPIC, partitions=[partition])],
+        node_endpoints=node_endpoints(struct.NodeEndpoint, answer.leader_id, answer.leader_address),
+    )
+
+
+def read_epoch_response(response: Any) -> QuorumEpochResponse:
+    said = answered_partition(response.error_code, partitions_by_topic(response))
+    address = address_of(response.node_endpoints, said.leader_id)
+    return QuorumEpochResponse(error_code(said.error_code), said.leader_epoch, said.leader_id, address)

@@ -1,7 +1,7 @@
 """UnregisterBroker (64), version 0: a broker is gone for good.
 
-It leaves every ISR and ELR; replicas that were assigned to it stay assigned until they are reassigned. If it is still running
-one that still runs registers again by itself.
+It leaves every ISR and ELR; replicas that were assigned to it stay assigned until they are reassigned. One that still runs
+registers again by itself.
 Left out: nothing.
 """
 

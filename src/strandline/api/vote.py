@@ -22,7 +22,7 @@ LISTENERS = ("controller",)
 def handle(request: Any, ctx: RequestContext) -> Any:
     if quorum.is_other_cluster(request.cluster_id, ctx):
         return messages.response(KEY)(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
-    asked = quorum.only_partition(_partitions(request))
+    asked = quorum.only_partition(quorum.partitions_by_topic(request))
     if asked is None:
         return messages.response(KEY)(error_code=ErrorCode.INVALID_REQUEST)
     vote = VoteRequest(
@@ -68,10 +68,6 @@ def write_response(vote: VoteResponse) -> Any:
 
 
 def read_response(response: Any) -> VoteResponse:
-    said = quorum.answered_partition(response.error_code, _partitions(response))
+    said = quorum.answered_partition(response.error_code, quorum.partitions_by_topic(response))
     address = quorum.address_of(response.node_endpoints, said.leader_id)
     return VoteResponse(error_code(said.error_code), said.leader_epoch, said.leader_id, said.vote_granted, address)
-
-
-def _partitions(message: Any) -> Any:
-    return [(topic.topic_name, [(p.partition_index, p) for p in topic.partitions]) for topic in message.topics]

@@ -15,7 +15,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from strandline.controller import elections
-from strandline.controller.brokers import DIRECTORIES_FROM, check_epoch, fence
+from strandline.controller.brokers import DIRECTORIES_FROM, UNFENCE, check_epoch, fence
 from strandline.controller.liveness import Liveness
 from strandline.ids import Uuid
 from strandline.metadata import records as r
@@ -23,7 +23,6 @@ from strandline.metadata.features import METADATA_VERSION
 from strandline.metadata.image import BrokerImage, MetadataImage
 from strandline.metadata.replay import replay
 
-UNFENCE = -1
 BEGIN_CONTROLLED_SHUTDOWN = 1
 CORDONED_FROM = 30
 """The metadata.version (4.3-IV0) from which log dirs can be cordoned."""

@@ -38,6 +38,8 @@ class _Connections:
     open: set[Hashable] = field(default_factory=set)
     closed_at: float | None = None
     """When the last one closed; None while one is open, and before the first."""
+    is_hearsay: bool = False
+    """It was not the broker's own connection that closed, but another one with its node."""
 
 
 class Liveness:
@@ -76,7 +78,8 @@ class Liveness:
             session.metadata_offset = max(session.metadata_offset, metadata_offset)
         else:
             return
-        self.peer_reached(broker_id)
+        if broker_id in self._connections:
+            self._connections[broker_id].closed_at = None
 
     def connection_opened(self, broker_id: int, connection: Hashable, now: float) -> None:
         """This connection is the broker's. May be said as often as the broker speaks on it."""
@@ -95,19 +98,21 @@ class Liveness:
             connections = self._connections[broker_id]
             connections.open.discard(connection)
             if not connections.open:
-                connections.closed_at = now
+                connections.closed_at, connections.is_hearsay = now, False
 
     def peer_closed(self, broker_id: int, now: float) -> None:
         """Some other connection with this broker's node closed or was refused: one that this node had opened, or a voter's.
         News only of a broker that has no connection here that would say otherwise."""
         connections = self._connections.setdefault(broker_id, _Connections())
         if not connections.open and connections.closed_at is None:
-            connections.closed_at = now
+            connections.closed_at, connections.is_hearsay = now, True
 
     def peer_reached(self, broker_id: int) -> None:
-        """This broker's node answered on some other connection: it is not gone."""
-        if broker_id in self._connections:
-            self._connections[broker_id].closed_at = None
+        """This broker's node answered on some other connection: it is not gone. But if the broker's own connection closed, this
+        may be another process already."""
+        connections = self._connections.get(broker_id)
+        if connections is not None and connections.is_hearsay:
+            connections.closed_at = None
 
     def forget(self, broker_id: int) -> None:
         """The broker was fenced, told to stop, or unregistered: it has no session until it is heard of again."""

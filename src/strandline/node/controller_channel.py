@@ -122,9 +122,7 @@ class ControllerChannel:
         asking = self._loop.create_task(peer.ask(api_key, message, timeout_s, version_max=version_max))
         try:
             while not asking.done():
-                news = self._news()
-                await asyncio.wait([asking, news], return_when=asyncio.FIRST_COMPLETED)
-                self._waiters.pop(news, None)
+                await self._news_or(asking)
                 now_epoch, node_id, address = self._leader()
                 if not asking.done() and now_epoch != epoch and address is not None and node_id != peer.node_id:
                     return None
@@ -133,16 +131,18 @@ class ControllerChannel:
             if not asking.cancel() and not asking.cancelled():
                 asking.exception()  # we may have been cancelled just when it failed: nobody else looks at it
 
-    def _news(self) -> asyncio.Future[None]:
-        waiter: asyncio.Future[None] = self._loop.create_future()
-        self._waiters[waiter] = None
-        return waiter
-
     async def _pause(self, timeout_s: float) -> None:
         """Until the time is over, or the leader is another."""
-        news = self._news()
-        await asyncio.wait([news], timeout=max(0.0, timeout_s))
-        self._waiters.pop(news, None)
+        await self._news_or(timeout_s=max(0.0, timeout_s))
+
+    async def _news_or(self, *others: asyncio.Future[Any], timeout_s: float | None = None) -> None:
+        """Until the leader is another, one of the others is done, or the time is over."""
+        news: asyncio.Future[None] = self._loop.create_future()
+        self._waiters[news] = None
+        try:
+            await asyncio.wait((news, *others), timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._waiters.pop(news, None)  # whoever is cancelled waits no longer either
 
     async def forward(
         self, frame: bytes, principal: bytes, client_host: bytes, timeout_s: float = FORWARD_TIMEOUT_S

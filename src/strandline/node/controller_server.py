@@ -10,18 +10,23 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
+from strandline.config.layers import Layers
 from strandline.config.node import NodeConfig
 from strandline.controller import brokers, elections, leader_balance
 from strandline.controller.activation import activation_records
 from strandline.controller.liveness import Liveness
 from strandline.errors import ErrorCode, KafkaError
-from strandline.metadata.image import BrokerImage, MetadataImage
+from strandline.metadata.image import BROKER_RESOURCE, BrokerImage, MetadataImage
 from strandline.metadata.records import MetadataRecord, NoOpRecord
 from strandline.node.quorum.quorum import Quorum
 from strandline.node.replicas import Logger
 from strandline.ports import Clock
 
+STALL_S = 0.1
+"""A timer that is later than that was held up."""
 Records = list[MetadataRecord]
+Step = Callable[[MetadataImage], tuple[Records, bool]]
+"""What is to be done now, and whether there is more to do at once."""
 
 
 class ControllerServer:
@@ -91,19 +96,21 @@ class ControllerServer:
             jobs.append(self._every(config.leader_imbalance_check_interval_seconds * 1000, self._balance_leaders))
         return jobs
 
-    async def _every(self, interval_ms: int, decision: Callable[[MetadataImage], Records]) -> None:
+    async def _every(self, interval_ms: int, step: Step) -> None:
         while True:
             await asyncio.sleep(interval_ms / 1000)
-            if self._quorum.is_active:
-                await self._decide(decision)
+            while self._quorum.is_active and await self._decide(step):
+                pass
 
-    async def _decide(self, decision: Callable[[MetadataImage], Records]) -> None:
+    async def _decide(self, step: Step) -> bool:
+        """Whether there is more to do at once."""
         try:
-            await self._quorum.decide(lambda image: (decision(image), None))
+            return await self._quorum.decide(step)
         except KafkaError as error:
             # Leadership went while it was decided: whoever is active now does the same.
             if error.code is not ErrorCode.NOT_CONTROLLER:
                 raise
+            return False
 
     async def _fence(self) -> None:
         """Fence brokers that are gone, as soon as that is known."""
@@ -116,29 +123,33 @@ class ControllerServer:
                     async with asyncio.timeout(None if due is None else due - now):
                         await self._news.wait()
                 except TimeoutError:
-                    pass
+                    late_s = self._clock.monotonic() - (due or now)
+                    if late_s > STALL_S:
+                        # It was this node that stood still: what the brokers sent meanwhile is still to be read.
+                        await asyncio.sleep(late_s)
                 continue
             await self._decide(self._fence_one)
 
-    def _fence_one(self, image: MetadataImage) -> Records:
+    def _fence_one(self, image: MetadataImage) -> tuple[Records, bool]:
         now = self._clock.monotonic()
         records, broker_id = brokers.fence_one_overdue(image, self._liveness, now, self._policy(image))
         if broker_id is not None:
             self._logger.warning("fenced a broker that is gone", broker=broker_id)
-        return records
+        return records, broker_id is not None
 
     def _policy(self, image: MetadataImage) -> elections.Policy:
-        return elections.policy_of(image, self._config.layers)
+        own = image.config(BROKER_RESOURCE, str(self._config.node_id))
+        return elections.policy_of(image, Layers(self._config.layers.static, dynamic_broker=own))
 
-    def _elect_uncleanly(self, image: MetadataImage) -> Records:
-        return [*elections.unclean_elections(image, self._policy(image))]
+    def _elect_uncleanly(self, image: MetadataImage) -> tuple[Records, bool]:
+        return [*elections.unclean_elections(image, self._policy(image))], False
 
-    def _balance_leaders(self, image: MetadataImage) -> Records:
-        records, _ = leader_balance.balance(image, self._policy(image))
-        return [*records]
+    def _balance_leaders(self, image: MetadataImage) -> tuple[Records, bool]:
+        records, may_go_on = leader_balance.balance(image, self._policy(image))
+        return [*records], may_go_on
 
-    def _show_life(self, image: MetadataImage) -> Records:
+    def _show_life(self, image: MetadataImage) -> tuple[Records, bool]:
         """A record when nothing else was written, so that everybody can tell how far behind it is in time."""
         idle = image.end_offset == self._written_until
         self._written_until = image.end_offset + idle
-        return [NoOpRecord()] if idle else []
+        return ([NoOpRecord()] if idle else []), False

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from strandline.controller.producer_ids import PRODUCER_ID_MAX
 from strandline.errors import ErrorCode, KafkaError, error_code
 from strandline.node.controller_channel import ControllerChannel
 from strandline.node.replicas import Logger
@@ -18,7 +19,6 @@ ALLOCATE_PRODUCER_IDS = 67
 PREFETCH_SHARE = 0.9
 """Of a block is used when the next one is asked for."""
 TIMEOUT_S = 5.0
-PRODUCER_ID_MAX = 2**63 - 1
 
 
 class ProducerIds:

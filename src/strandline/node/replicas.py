@@ -89,7 +89,8 @@ class Replicas:
                 await self._drop(gone)
             if changed:
                 self._follow(changed)
-                await self._open([(topic, index) for topic in changed for index in self._local(topic)])
+                if wanted := [(topic, index) for topic in changed for index in self._local(topic)]:
+                    await self._open(wanted)
         if before.configs is not image.configs:
             self._reconfigure(before, image)
 

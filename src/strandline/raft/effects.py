@@ -79,7 +79,8 @@ class StoreChunk(NamedTuple):
 
 
 class FinishSnapshot(NamedTuple):
-    """All chunks are there: check it, put it in its place, and let the log begin at its end; `SnapshotLoaded` follows."""
+    """All chunks are there: check it, put it in its place, and let the log begin at its end; `SnapshotLoaded` follows, or
+    `SnapshotRefused`."""
 
     snapshot_id: OffsetAndEpoch
 

@@ -76,6 +76,12 @@ class SnapshotLoaded(NamedTuple):
     kraft_version: int
 
 
+class SnapshotRefused(NamedTuple):
+    """A snapshot that was fetched is not whole: nothing has changed on the disk."""
+
+    snapshot_id: OffsetAndEpoch
+
+
 class Resign(NamedTuple):
     """The node is about to stop: a leader hands over (D15)."""
 
@@ -98,5 +104,6 @@ Event = (
     | Appended
     | Flushed
     | SnapshotLoaded
+    | SnapshotRefused
     | Resign
 )

@@ -225,6 +225,12 @@ def snapshot_loaded(core: Core, event: SnapshotLoaded) -> None:
     core.commit(event.snapshot_id.offset)
 
 
+def snapshot_refused(core: Core, now: float) -> None:
+    """It is fetched again, but not at once: what the leader has may be rotten, and the next one may not be."""
+    core.installing = None
+    core.outbox.wait(FETCH, now + core.timings.fetch_timeout_s / 2)
+
+
 # The voter's own entry
 
 

@@ -29,6 +29,7 @@ from strandline.raft.events import (
     Replied,
     Resign,
     SnapshotLoaded,
+    SnapshotRefused,
     Started,
     Tick,
     Unanswered,
@@ -224,6 +225,8 @@ class Raft:
                 self._cancelled(answer)
             case SnapshotLoaded():
                 following.snapshot_loaded(core, event)
+            case SnapshotRefused():
+                following.snapshot_refused(core, now)
             case Resign():
                 core.is_stopping = True
                 if isinstance(core.state, Leader):

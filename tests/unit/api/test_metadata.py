@@ -158,6 +158,16 @@ async def test_a_creation_that_fails_leaves_the_topic_unknown(make_broker):
     assert reply.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
+async def test_a_controller_that_does_not_answer_does_not_hold_the_answer_up(broker, monkeypatch):
+    async def silence(api_key, message):
+        await asyncio.get_running_loop().create_future()
+
+    monkeypatch.setattr(metadata, "CREATED_WITHIN_MS", 10)
+    broker.parts.ask_controller = silence
+    reply = await asyncio.wait_for(broker.call(metadata, 9, topics=named("new")), 5)
+    assert reply.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
 async def test_topics_by_id(broker):
     topic_id, unknown = broker.create("a"), Uuid(b"u" * 16)
     topics = [Topic(name=None, topic_id=topic_id), Topic(name=None, topic_id=unknown), Topic(name=None)]

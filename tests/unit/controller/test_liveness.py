@@ -71,7 +71,7 @@ def test_who_has_no_connection_any_more_is_overdue_after_a_short_grace(liveness:
     assert liveness.overdue(1.5 + CLOSED_GRACE_S) == [1]
 
 
-@pytest.mark.parametrize("back", ["connection", "heartbeat", "peer"])
+@pytest.mark.parametrize("back", ["connection", "heartbeat"])
 def test_who_is_back_within_the_grace_is_not_overdue(liveness: Liveness, back: str) -> None:
     liveness.contact(1, 7, 0.0)
     liveness.connection_opened(1, 11, 0.0)
@@ -81,8 +81,6 @@ def test_who_is_back_within_the_grace_is_not_overdue(liveness: Liveness, back: s
             liveness.connection_opened(1, 12, 1.1)
         case "heartbeat":
             liveness.contact(1, 7, 1.1)
-        case "peer":
-            liveness.peer_reached(1)
     assert liveness.overdue(2.9) == []
 
 
@@ -198,3 +196,12 @@ def test_overdue_alive_and_deadline_always_agree(history: list[tuple[str, int, f
         assert not any(liveness.is_live(late, now) for late in overdue)
         if deadline is not None:
             assert liveness.overdue(deadline), "whoever waits until then finds something"
+
+
+def test_that_its_node_is_reached_does_not_bring_a_closed_connection_back(liveness: Liveness) -> None:
+    liveness.take_over(cluster(broker(1)), 100.0)
+    liveness.contact(1, 1, 110.0)
+    liveness.connection_opened(1, "a", 110.0)
+    liveness.connection_closed("a", 111.0)
+    liveness.peer_reached(1)
+    assert liveness.overdue(111.0 + CLOSED_GRACE_S) == [1]

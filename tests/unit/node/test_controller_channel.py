@@ -100,6 +100,21 @@ def test_it_waits_until_a_leader_is_known():
     play(story)
 
 
+@pytest.mark.parametrize("leader", [(3, -1, None), (1, 1, Address("c1", 9093))], ids=["none", "silent"])
+def test_who_gives_up_is_not_remembered(leader):
+    async def story(stage: Stage) -> None:
+        stage.leader = leader
+        stage.script(1, lambda request: SILENCE)
+        asking = asyncio.ensure_future(stage.beat())
+        await asyncio.sleep(1.0)
+        assert stage.channel._waiters
+        asking.cancel()
+        await asyncio.wait([asking])
+        assert not stage.channel._waiters
+
+    play(story)
+
+
 def test_without_a_leader_the_time_runs_out():
     async def story(stage: Stage) -> None:
         stage.leader = (3, -1, None)

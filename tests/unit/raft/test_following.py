@@ -10,12 +10,14 @@ from strandline.raft import effects as do
 from strandline.raft import events as on
 from strandline.raft.election_state import ElectionState
 from strandline.raft.messages import (
+    FetchRequest,
     FetchResponse,
     FetchSnapshotResponse,
     OffsetAndEpoch,
     UpdateVoterRequest,
     VoteRequest,
 )
+from strandline.raft.timings import Timings
 from strandline.raft.voters import VoterSet
 from tests.unit.raft.bench import NONE, Bench
 from tests.unit.raft.cluster import address, key, voter
@@ -345,3 +347,18 @@ def test_d11_a_leader_that_parts_from_the_snapshot_itself_is_fatal() -> None:
 def test_d11_a_snapshot_that_cannot_be_is_not_fetched(follower: Bench, snapshot_id: OffsetAndEpoch) -> None:
     follower.answer_fetch(snapshot_id=snapshot_id)
     assert follower.effects == []
+
+
+def test_d11_a_snapshot_that_is_not_whole_is_fetched_again_a_little_later() -> None:
+    bench = Bench()
+    bench.follow()
+    request = bench.fetch()
+    bench.reply(request, FetchResponse(NONE, 1, 2, snapshot_id=OffsetAndEpoch(10, 1)))
+    asked = bench.snapshot_fetch()
+    bench.reply(asked, FetchSnapshotResponse(NONE, 1, 2, OffsetAndEpoch(10, 1), size=3, position=0, chunk=b"bad"))
+    assert do.FinishSnapshot(OffsetAndEpoch(10, 1)) in bench.effects
+    bench.step(on.SnapshotRefused(OffsetAndEpoch(10, 1)))
+    assert not bench.sent(FetchRequest), "not at once"
+    bench.wait(Timings().fetch_timeout_s / 2)
+    assert bench.fetch().offset == request.offset
+    assert bench.raft.role == "Follower"

@@ -48,8 +48,6 @@ Work = Coroutine[Any, Any, None]
 ANSWER_BYTES_MAX = 8 << 20
 """Of log or snapshot in one answer, whatever was asked for; the first batch comes whole."""
 TIMER_GRAIN_S = 0.001
-BAD_SNAPSHOT_PAUSE_S = 1.0
-"""Before a snapshot that did not arrive whole is fetched again."""
 
 
 class Driver:
@@ -63,7 +61,7 @@ class Driver:
         election_file: ElectionFile,
         sending: Sending,
         *,
-        start_raft: Callable[[ElectionState, Raft | None], Raft],
+        start_raft: Callable[[ElectionState], Raft],
         on_committed: Callable[[int], None],
         on_leader_changed: Callable[[], None],
         on_progress: Callable[[], None],
@@ -88,7 +86,6 @@ class Driver:
         self._on_snapshot = on_snapshot
         self._on_failed = on_failed
         self._loop = asyncio.get_running_loop()
-        self._election = ElectionState()
         self._events: deque[Event] = deque()
         self._effects: deque[Effect] = deque()
         self._has_begun = self._is_advancing = False
@@ -104,8 +101,7 @@ class Driver:
 
     def prepare(self, election: ElectionState) -> None:
         """What is told from here on waits until it begins."""
-        self._election = election
-        self.raft = self._start_raft(election, None)
+        self.raft = self._start_raft(election)
         self.is_closed = False
 
     def begin(self) -> None:
@@ -211,7 +207,6 @@ class Driver:
     async def _save(self, state: ElectionState) -> None:
         kraft_version, voter_ids = self.raft.kraft_version, self.raft.voters.ids
         await self._disk.offload(lambda: self._election_file.write(state, kraft_version, voter_ids))
-        self._election = state
 
     async def _send(self, to: events.Destination, request: Request) -> None:
         try:
@@ -279,10 +274,7 @@ class Driver:
             loaded = await self._snapshots.finish(snapshot_id, lambda snapshot: load(snapshot_id, snapshot))
         except CorruptSnapshot as error:
             self._logger.warning("a metadata snapshot did not arrive whole", reason=error.message)
-            await asyncio.sleep(BAD_SNAPSHOT_PAUSE_S)
-            # Nothing has changed on the disk: to Raft this is a start as any other.
-            self.raft = self._start_raft(self._election, self.raft)
-            self._events.append(events.Started())
+            self._events.append(events.SnapshotRefused(snapshot_id))
             return
         await self._on_snapshot(loaded)
         # The files of the log before must not come back beside those of the new one.

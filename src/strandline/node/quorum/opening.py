@@ -88,17 +88,16 @@ def start_raft(
     opened: Opened,
     election: ElectionState,
     randomness: random.Random,
-    before: Raft | None,
 ) -> Raft:
-    """Raft on what was opened; or in the place of one that ran `before`, with the voters that it knew."""
+    """Raft on what was opened."""
     bootstrap = () if config.quorum_voters else config.quorum_bootstrap_servers
     return Raft(
         own.key,
         own_endpoints=own.endpoints,
         is_controller=config.controller,
-        voters=opened.voters if before is None else before.voters,
-        voter_history=opened.voter_history if before is None else (),
-        kraft_version=opened.kraft_version if before is None else before.kraft_version,
+        voters=opened.voters,
+        voter_history=opened.voter_history,
+        kraft_version=opened.kraft_version,
         bootstrap=[Address(*server) for server in bootstrap],
         log=log,
         state=election,

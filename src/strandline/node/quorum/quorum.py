@@ -199,8 +199,8 @@ class Quorum:
             clean=self._clean,
         )
 
-    def _start_raft(self, election: ElectionState, before: Raft | None) -> Raft:
-        return start_raft(self.config, self._own, self._log, self._opened, election, self._randomness, before)
+    def _start_raft(self, election: ElectionState) -> Raft:
+        return start_raft(self.config, self._own, self._log, self._opened, election, self._randomness)
 
     async def run(self, apply: Apply) -> None:
         """Take part, and have what is committed applied, for as long as the node lives."""

@@ -281,6 +281,7 @@ def test_a_new_leader_is_active_only_when_it_has_applied_what_came_before():
         second = await stage.active()
         assert second.quorum.committed is second.applied[-1]
         assert len(second.topics) == 300
+        await stage.until(lambda: second.actives)
         assert second.actives == [second.quorum.raft.epoch]
 
     play(story)
