@@ -38,6 +38,7 @@ from strandline.wire import messages
 from strandline.wire.errors import MalformedRequest
 from strandline.wire.headers import read_request_header, read_response_header, request_header
 
+BACK_WITHIN_S = 10.0
 REPLY_TIMEOUT_S = 10.0
 """A reply that waits for the device may take as long on a busy machine; one that waits for nothing is there at once."""
 PARTITIONS_PER_REQUEST_MAX = 20
@@ -283,6 +284,8 @@ class Stage:
 
     async def tidy(self) -> None:
         """Bring back the topics that requests deleted or changed, and remove those that they made."""
+        # A request that unregisters the broker is a sound one: it registers again by itself.
+        await self.node.broker.image_until(lambda image: 1 in image.brokers and image.brokers[1].active, BACK_WITHIN_S)
         image = self.node.broker.image()
         doomed = [
             name
@@ -310,6 +313,7 @@ class Stage:
     async def check_clean(self) -> None:
         """After all of it a new topic takes a record and gives it back."""
         name = "clean"
+        await self.tidy()
         await self._create(name, {})
         Produce, Fetch = messages.request(PRODUCE), messages.request(FETCH)
         builder = BatchBuilder()

@@ -62,6 +62,7 @@ def _answer(image: MetadataImage, finalized: Mapping[str, int], version: int, ap
         finalized_features=[
             response.FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
             for name, level in sorted(finalized.items())
+            if name in SUPPORTED
         ],
     )
 

@@ -14,7 +14,7 @@ from strandline.controller.liveness import Liveness
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
 from strandline.metadata import records as r
-from strandline.metadata.features import KRAFT_VERSION, METADATA_VERSION
+from strandline.metadata.features import KRAFT_VERSION, METADATA_VERSION, SUPPORTED
 from strandline.metadata.image import BrokerImage, Endpoint, MetadataImage
 from strandline.metadata.replay import replay
 
@@ -154,11 +154,14 @@ def _check_endpoints(endpoints: Sequence[Endpoint]) -> None:
 
 
 def check_features(supported: Sequence[tuple[str, int, int]], finalized: Mapping[str, int]) -> None:
-    """UNSUPPORTED_VERSION unless the broker can work with every feature at its finalized level."""
+    """UNSUPPORTED_VERSION unless the broker can work with every feature at its finalized level.
+
+    A feature that this software does not serve at all, in metadata that Apache Kafka wrote, binds nobody here.
+    """
     ranges = {name: range(least, most + 1) for name, least, most in supported}
     if METADATA_VERSION not in ranges:
         raise KafkaError(ErrorCode.INVALID_REGISTRATION, f"The registration does not tell of {METADATA_VERSION}.")
-    for name in {**ranges, **finalized}:
+    for name in (*ranges, *(name for name in finalized if name in SUPPORTED)):
         level = finalized.get(name, 0)
         if level not in ranges.get(name, range(1)):
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"The broker does not support {name} at level {level}.")

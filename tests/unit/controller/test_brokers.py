@@ -10,6 +10,7 @@ import pytest
 from strandline.controller.brokers import (
     Registration,
     check_epoch,
+    check_features,
     fence,
     fence_one_overdue,
     register,
@@ -20,6 +21,7 @@ from strandline.controller.liveness import Liveness
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import ZERO_UUID, Uuid
 from strandline.metadata import records as r
+from strandline.metadata.features import METADATA_VERSION
 from strandline.metadata.image import Endpoint, MetadataImage, PartitionImage, TopicImage
 
 from .conftest import after, broker, cluster
@@ -214,3 +216,10 @@ def test_an_unregistered_broker_leaves_isr_and_elr() -> None:
     with pytest.raises(KafkaError) as raised:
         unregister(image, 1, POLICY)
     assert raised.value.code is ErrorCode.BROKER_ID_NOT_REGISTERED
+
+
+def test_a_feature_that_only_kafka_serves_binds_nobody() -> None:
+    supported = [(METADATA_VERSION, 7, 30)]
+    check_features(supported, {METADATA_VERSION: 30, "transaction.version": 2})
+    with pytest.raises(KafkaError, match="metadata.version at level 31"):
+        check_features(supported, {METADATA_VERSION: 31})
