@@ -33,6 +33,8 @@ class Sent(NamedTuple):
     granted: bool = False
     offset: int = -1
     """In a Fetch, from where."""
+    last_fetched_epoch: int = -1
+    """In a Fetch, the epoch of the record before that offset."""
 
     @property
     def is_vote_granted(self) -> bool:
@@ -149,4 +151,10 @@ def _request(source: int, api_key: int, message: Any) -> Sent | None:
         case 59:
             return Sent(source, api_key, partition.current_leader_epoch)
         case _:
-            return Sent(source, api_key, partition.current_leader_epoch, offset=partition.fetch_offset)
+            return Sent(
+                source,
+                api_key,
+                partition.current_leader_epoch,
+                offset=partition.fetch_offset,
+                last_fetched_epoch=partition.last_fetched_epoch,
+            )

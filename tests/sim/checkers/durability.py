@@ -28,11 +28,17 @@ class FetchAfterFlush(Checker):
         seen = sight.nodes.get(sent.source)
         if seen is None or sent.source not in seen.voters.ids:
             return
-        # A Fetch may leave late, after what it speaks of was flushed and then cut; the leader finds that the two logs part.
         if sent.epoch != seen.epoch or sent.offset > seen.log_end_offset:
             return
-        if sent.offset > sight.durable_offset.get(sent.source, 0):
+        if sent.offset > sight.durable_offset.get(sent.source, 0) and self._speaks_of_this_log(sight, sent):
             raise Violation(f"fetches from {sent.offset}, and its device holds {sight.durable_offset.get(sent.source)}")
+
+    @staticmethod
+    def _speaks_of_this_log(sight: Sight, sent: Sent) -> bool:
+        """A Fetch may leave late, after what it speaks of was flushed and then cut: by its last fetched epoch the leader finds
+        that the two logs part, and counts nothing."""
+        before = list(sight.storage[sent.source].batches(max(sent.offset - 1, 0), sent.offset))
+        return not before or before[-1].epoch == sent.last_fetched_epoch
 
 
 class FlushedIsOnDevice(Checker):
