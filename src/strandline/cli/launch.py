@@ -42,6 +42,7 @@ class Launch:
     def spawn(self) -> None:
         from strandline.runtime import server
 
+        server.warm_up()
         # What is there now is never looked at again, so the nodes go on sharing its memory.
         gc.collect()
         gc.freeze()
