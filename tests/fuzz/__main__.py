@@ -11,9 +11,16 @@ from rich.progress import Progress
 
 from strandline.runtime.loop import run as run_loop
 
-from .run import cases, run
+from .controller_stage import ControllerStage, DynamicControllerStage
+from .run import run
+from .stage import Stage
 
 FAILURES_SHOWN = 10
+STAGES: dict[str, type[Stage]] = {
+    "broker": Stage,
+    "controller": ControllerStage,
+    "dynamic-controller": DynamicControllerStage,
+}
 
 
 @click.command()
@@ -21,17 +28,21 @@ FAILURES_SHOWN = 10
 @click.option("--batches", default=2000, show_default=True, help="Record batches for each kind of topic.")
 @click.option("--seed", default=1, show_default=True)
 @click.option("--api", type=int, help="Only this API key.")
-def main(mutations: int, batches: int, seed: int, api: int | None) -> None:
+@click.option("--listener", type=click.Choice([*STAGES]), default="broker", show_default=True, help="Whom to ask.")
+def main(mutations: int, batches: int, seed: int, api: int | None, listener: str) -> None:
     """Send broken requests of every API and version to a node, and see that it stands."""
     console = Console()
-    chosen = [case for case in cases() if api is None or case[0] == api]
+    if listener != "broker":
+        batches = 0
     with tempfile.TemporaryDirectory(prefix="strandline-fuzz-") as root, Progress(console=console) as bar:
+        stage = STAGES[listener](Path(root) / "data")
+        chosen = [case for case in stage.cases() if api is None or case[0] == api]
         task = bar.add_task(f"{len(chosen)} versions of APIs, seed {seed}", total=1)
 
         def progress(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total)
 
-        result = run_loop(run(Path(root) / "data", mutations, batches, seed, progress, chosen))
+        result = run_loop(run(stage, mutations, batches, seed, progress, chosen))
     for failure in result.failures[:FAILURES_SHOWN]:
         console.print(f"{failure.api}: {failure.what}\n{failure.data.hex()[:2000]}\n{failure.error}", markup=False)
     ways = ", ".join(f"{count} {way}" for way, count in sorted(result.outcomes.items()))

@@ -6,15 +6,12 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
-from strandline.api.table import BROKER_APIS
 from strandline.wire import messages
 from strandline.wire.headers import request_header
 
 from .batches import Batches
 from .mutations import frame, mutate
-from .samples import Samples
 from .stage import MEMORY_GROWTH_BYTES_MAX, PRODUCE, TOPICS, Failure, Stage, memory_bytes
 
 SOCKET_SHARE = 0.01
@@ -32,12 +29,8 @@ class Result:
     seconds: float
 
 
-def cases() -> list[tuple[int, int]]:
-    return [(api.key, version) for api in BROKER_APIS.values() for version in api.versions]
-
-
 async def run(
-    root: Path,
+    stage: Stage,
     mutations: int,
     batches: int,
     seed: int,
@@ -46,12 +39,12 @@ async def run(
 ) -> Result:
     """`mutations` of each API and version, and `batches` broken ones into each kind of topic."""
     started = time.monotonic()
-    stage = Stage(root)
     await stage.start()
-    chosen = cases() if chosen is None else chosen
+    chosen = stage.cases() if chosen is None else chosen
     for case in chosen:
         await _requests(stage, case, WARM_UP_MUTATIONS, "warm-up")
-    await _batches(stage, WARM_UP_MUTATIONS, "warm-up")
+    if batches:
+        await _batches(stage, WARM_UP_MUTATIONS, "warm-up")
     memory_before = memory_bytes()
     total = len(chosen) * mutations + batches * len(TOPICS)
     for done, case in enumerate(chosen):
@@ -72,11 +65,13 @@ async def run(
 
 async def _requests(stage: Stage, case: tuple[int, int], count: int, seed: str) -> None:
     chance = random.Random(seed)
-    samples = Samples(chance, stage.topics, Batches(chance, int(time.time() * 1000)))
-    other_key, other_version = chance.choice(cases())
+    samples = stage.samples(chance)
+    other_key, other_version = chance.choice(stage.cases())
     for _ in range(count):
         samples.topics = stage.topics or samples.topics
-        payload = mutate(samples.payload(*case), samples.payload(other_key, other_version), chance)
+        payload = samples.payload(*case)
+        if chance.random() >= stage.sound_share:
+            payload = mutate(payload, samples.payload(other_key, other_version), chance)
         data, whole = frame(payload, chance)
         if chance.random() < SOCKET_SHARE:
             await stage.send_over_a_socket(data)

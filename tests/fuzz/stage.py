@@ -13,13 +13,13 @@ import random
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from strandline.api.table import BROKER_APIS
+from strandline.api.table import BROKER_APIS, Api
 from strandline.config.node import NodeConfig
 from strandline.config.properties import of
 from strandline.controller import topics as topics_controller
@@ -37,6 +37,9 @@ from strandline.runtime.logging import JsonLogger
 from strandline.wire import messages
 from strandline.wire.errors import MalformedRequest
 from strandline.wire.headers import read_request_header, read_response_header, request_header
+
+from .batches import Batches
+from .samples import Samples
 
 BACK_WITHIN_S = 10.0
 REPLY_TIMEOUT_S = 10.0
@@ -129,6 +132,11 @@ class Failure:
 class Stage:
     """A node under fire. It is the owner of its connections, so that nothing they report is missed."""
 
+    listener = "PLAINTEXT"
+    apis: Mapping[int, Api] = BROKER_APIS
+    sound_share = 0.0
+    """Of the requests, so many are not broken; what they say may be odd enough."""
+
     def __init__(self, root: Path) -> None:
         self.root = root
         self.failures: list[Failure] = []
@@ -138,22 +146,33 @@ class Stage:
         self._disk: Disk = FileDisk()
         self.node: Node
 
-    async def start(self) -> None:
-        randomness = random.Random(0)
-        data = str(self.root)
-        format_dirs(self._disk, [data], str(Uuid.draw(randomness)), 1, randomness)
-        settings = {
+    def cases(self) -> list[tuple[int, int]]:
+        """API keys and versions to be tried."""
+        return [(api.key, version) for api in self.apis.values() for version in api.versions]
+
+    def samples(self, chance: random.Random) -> Samples:
+        return Samples(chance, self.topics, Batches(chance, int(time.time() * 1000)))
+
+    def settings(self) -> dict[str, str]:
+        return {
             "node.id": "1",
             "process.roles": "broker,controller",
             "controller.listener.names": "CONTROLLER",
             "controller.quorum.voters": "1@127.0.0.1:0",
             "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
-            "log.dirs": data,
+            "log.dirs": str(self.root),
         }
+
+    def format(self, randomness: random.Random) -> None:
+        format_dirs(self._disk, [str(self.root)], str(Uuid.draw(randomness)), 1, randomness)
+
+    async def start(self) -> None:
+        randomness = random.Random(0)
+        self.format(randomness)
         self._partitions_max = topics_controller.PARTITIONS_PER_REQUEST_MAX
         topics_controller.PARTITIONS_PER_REQUEST_MAX = PARTITIONS_PER_REQUEST_MAX
         logger = JsonLogger(self._logged, 40)
-        self.node = Node(NodeConfig.build(of(settings)), self._disk, SystemClock(), randomness, logger)
+        self.node = Node(NodeConfig.build(of(self.settings())), self._disk, SystemClock(), randomness, logger)
         await self.node.start()
         asyncio.get_running_loop().set_exception_handler(self._escaped)
         await self.tidy()
@@ -188,12 +207,12 @@ class Stage:
 
     # Sending
 
-    def connect(self) -> Pipe:
-        return Pipe().open(Connection(self, self.node.broker, "PLAINTEXT"))
+    def connect(self, listener: str | None = None) -> Pipe:
+        return Pipe().open(Connection(self, self.node.broker, listener or self.listener))
 
     async def send(self, api_key: int, version: int, data: bytes, *, whole: bool) -> None:
         """Send a frame that may be broken in any way, and see what becomes of it. `whole`: its size is true."""
-        self._sending = (f"{BROKER_APIS[api_key].name} v{version}", data)
+        self._sending = (f"{self.apis[api_key].name} v{version}", data)
         pipe = self._connection
         if pipe is None or pipe.closed:
             pipe = self._connection = self.connect()
@@ -236,16 +255,22 @@ class Stage:
         """A reply must be one that a client can read."""
         try:
             request = read_request_header(data, 4)
-            version = request.api_version if request.api_version in BROKER_APIS[request.api_key].versions else 0
+            version = request.api_version if request.api_version in self.apis[request.api_key].versions else 0
             correlation_id, position = read_response_header(request.api_key, version, reply)
             assert correlation_id == request.correlation_id, "another request's correlation id"
-            messages.decode_response(request.api_key, version, reply, position)
+            self.read(request.api_key, messages.decode_response(request.api_key, version, reply, position))
         except (MalformedRequest, AssertionError) as error:
             self._fail("a reply that cannot be read", error)
 
+    def read(self, api_key: int, reply: Any) -> None:
+        """What a broken request was answered."""
+
+    def port(self, listener: str) -> int:
+        return next(each.port for each in self.node.listeners if each.config.name == listener)
+
     async def send_over_a_socket(self, data: bytes) -> None:
         """The same by way of the real listener: it must answer, hang up or wait, and stay there for others."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.node.listeners[0].port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port(self.listener))
         try:
             writer.write(data)
             writer.write_eof()
@@ -261,8 +286,8 @@ class Stage:
             writer.close()
 
     async def call(self, api_key: int, version: int, message: Any) -> Any:
-        """A sound request, and its reply."""
-        pipe = self.connect()
+        """A sound request of a client, and its reply."""
+        pipe = self.connect("PLAINTEXT")
         header = request_header(api_key, version, 1, "clean")
         body = messages.encode_request(api_key, version, message)
         pipe.feed((len(header) + len(body)).to_bytes(4, "big") + header + body)
@@ -289,10 +314,11 @@ class Stage:
         image = self.node.broker.image()
         doomed = [
             name
-            for name in image.topics
+            for name, topic in image.topics.items()
             if name not in TOPICS
             or dict(image.config(2, name)) != TOPICS[name]
-            or len(image.topics[name].partitions) != 1
+            or len(topic.partitions) != 1
+            or topic.partitions[0].leader != 1
         ]
         if doomed:
             Delete = messages.request(DELETE_TOPICS)

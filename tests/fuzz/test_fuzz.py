@@ -4,15 +4,32 @@ from __future__ import annotations
 
 import pytest
 
-from .run import cases, run
+from .controller_stage import ControllerStage, DynamicControllerStage
+from .run import run
+from .stage import Stage
 
 
 @pytest.mark.timeout(120)
 async def test_a_node_survives_broken_requests_and_batches(tmp_path):
-    result = await run(tmp_path / "data", mutations=40, batches=60, seed=20)
-    shown = [(failure.api, failure.what, failure.data.hex()[:400], failure.error) for failure in result.failures[:3]]
-    assert not shown
-    assert result.requests > 40 * len(cases())
+    stage = Stage(tmp_path / "data")
+    result = await run(stage, mutations=40, batches=60, seed=20)
+    assert not shown(result)
+    assert result.requests > 40 * len(stage.cases())
     assert result.batches_kept > 100
     for way in ("reply", "closed", "waits", "socket"):
         assert result.outcomes[way] > 0
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("kind", [ControllerStage, DynamicControllerStage])
+async def test_an_active_controller_survives_broken_requests(tmp_path, kind):
+    stage = kind(tmp_path / "data")
+    result = await run(stage, mutations=20, batches=0, seed=20)
+    assert not shown(result)
+    assert result.requests > 20 * len(stage.cases())
+    for way in ("reply", "closed", "socket"):
+        assert result.outcomes[way] > 0
+
+
+def shown(result):
+    return [(failure.api, failure.what, failure.data.hex()[:400], failure.error) for failure in result.failures[:3]]

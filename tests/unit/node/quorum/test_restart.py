@@ -15,6 +15,7 @@ from strandline.metadata.records import (
     FeatureLevelRecord,
 )
 from strandline.node.log_dirs import StorageError
+from strandline.node.quorum import quorum
 from strandline.node.quorum.quorum import BATCH_RECORDS_MAX
 from strandline.raft.control_records import voters_record
 from strandline.raft.messages import Address, ReplicaKey
@@ -397,3 +398,20 @@ def test_a_stop_leaves_a_log_that_is_opened_without_a_scan():
         assert await stage.decide("b") == ["a"]
 
     play(story, count=1)
+
+
+def test_a_node_that_stops_in_order_spares_its_next_start_a_long_replay(monkeypatch):
+    monkeypatch.setattr(quorum, "WORTH_A_SNAPSHOT_BYTES", 2_000)
+
+    async def story(stage):
+        await decide_many(stage, 60)
+        for member in stage.members:
+            assert not member.files(".checkpoint")
+            await stage.on(member, member.stop())
+            assert member.files(".checkpoint"), "it had more to replay than a snapshot is worth"
+            member.host.kill()
+            member.host.restart()
+            await member.start()
+        await stage.agreed(names(60), stage.members)
+
+    play(story)
