@@ -72,7 +72,7 @@ class ControllerStage(Stage):
             "controller.quorum.fetch.timeout.ms": "20",
             "controller.quorum.request.timeout.ms": "500",
             "broker.heartbeat.interval.ms": "50",
-            "metadata.log.max.record.bytes.between.snapshots": "4000",
+            "metadata.log.max.record.bytes.between.snapshots": "1000",
         }
 
     async def start(self) -> None:
