@@ -49,7 +49,8 @@ class ControllerStage(Stage):
         self.answers: Counter[tuple[str, ErrorCode]] = Counter()
         """The first error in each answer, NONE if there is none: how deep the requests get."""
         self._generation = 0
-        self._registered: BrokerImage
+        self._registered: BrokerImage | None = None
+        """As it was before anything was sent."""
         self._connect = AsyncioIo.connect
 
     def cases(self) -> list[tuple[int, int]]:
@@ -81,12 +82,13 @@ class ControllerStage(Stage):
                 raise OSError("no host but this one is there")
             return await self._connect(io, host, port, timeout_s, receiver)
 
-        AsyncioIo.connect = connect  # type: ignore[method-assign]
+        AsyncioIo.connect = connect  # type: ignore[method-assign, assignment]
         await super().start()
         self._registered = self.node.quorum.committed.brokers[1]
 
     async def stop(self) -> None:
         await super().stop()
+        self._registered = None
         AsyncioIo.connect = self._connect  # type: ignore[method-assign]
 
     async def send(self, api_key: int, version: int, data: bytes, *, whole: bool) -> None:
@@ -121,7 +123,7 @@ class ControllerStage(Stage):
         if self._connection is not None:
             # As long as it is open, brokers that were made up are alive.
             self._connection.lose()
-        if hasattr(self, "_registered"):
+        if self._registered is not None:
             await self._until(lambda: self.node.quorum.is_active, "the active controller again")
             await self._unregister_impostors()
             await self._until(self._is_at_home, "unfenced again")
@@ -134,12 +136,22 @@ class ControllerStage(Stage):
                 await self.call(UNREGISTER_BROKER, 0, messages.request(UNREGISTER_BROKER)(broker_id=broker_id))
 
     def _is_at_home(self) -> bool:
-        brokers = self.node.quorum.committed.brokers
-        return 1 in brokers and brokers[1].active and self._is_itself(brokers[1])
+        brokers, broker = self.node.quorum.committed.brokers, self.node.broker
+        if 1 not in brokers or not brokers[1].active or not self._is_itself(brokers[1]):
+            return False
+        # A controller that has just become active must have heard of it: before that, another process may take its place.
+        return broker.liveness.is_live(1, broker.clock.monotonic())
 
     def _is_itself(self, broker: BrokerImage) -> bool:
         mine = self._registered
-        return (broker.incarnation_id, broker.endpoints, broker.log_dirs, broker.cordoned_log_dirs, broker.features) == (
+        assert mine is not None
+        return (
+            broker.incarnation_id,
+            broker.endpoints,
+            broker.log_dirs,
+            broker.cordoned_log_dirs,
+            broker.features,
+        ) == (
             mine.incarnation_id,
             mine.endpoints,
             mine.log_dirs,

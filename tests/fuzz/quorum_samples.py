@@ -33,7 +33,9 @@ STRANGER = Uuid(b"a stranger's dir")
 
 
 class QuorumSamples(Samples):
-    def __init__(self, chance: random.Random, node: Callable[[], Node], topics: dict[str, Uuid], batches: Batches) -> None:
+    def __init__(
+        self, chance: random.Random, node: Callable[[], Node], topics: dict[str, Uuid], batches: Batches
+    ) -> None:
         super().__init__(chance, topics, batches)
         self._node = node
         self._embedded = Samples(chance, topics, batches)
@@ -62,10 +64,14 @@ class QuorumSamples(Samples):
         snapshot = quorum._log.latest_snapshot or OffsetAndEpoch(0, 0)
         is_of_quorum = key in (FETCH, FETCH_SNAPSHOT)
         names = (TOPIC,) if key == FETCH_SNAPSHOT else ("CONTROLLER", "CONTROLLER", "PLAINTEXT")
-        of_partition = {} if key != ALTER_PARTITION else {
-            "leader_epoch": tuple(each.leader_epoch for each in partitions) or (0,),
-            "partition_epoch": tuple(each.partition_epoch for each in partitions) or (0,),
-        }
+        of_partition = (
+            {}
+            if key != ALTER_PARTITION
+            else {
+                "leader_epoch": tuple(each.leader_epoch for each in partitions) or (0,),
+                "partition_epoch": tuple(each.partition_epoch for each in partitions) or (0,),
+            }
+        )
         return {
             "cluster_id": (node.broker.cluster_id,),
             "topic_name": (TOPIC,),
@@ -116,7 +122,8 @@ class QuorumSamples(Samples):
 
     def _value(self, field: Field) -> Any:
         if field.name == "features" and self._chance.random() < KNOWN_SHARE:
-            assert field.struct is not None and field.struct.cls is not None
+            assert field.struct is not None
+            assert field.struct.cls is not None
             return [
                 field.struct.cls(name=name, min_supported_version=levels[0], max_supported_version=levels[-1])
                 for name, levels in SUPPORTED.items()
@@ -148,4 +155,3 @@ class QuorumSamples(Samples):
         api = chance.choice(forwarded)
         payload = self._embedded.payload(api.key, chance.choice(api.versions))
         return payload if chance.random() < 0.5 else mutate(payload, payload[::-1], chance)
-

@@ -155,7 +155,11 @@ class Peer:
             channel = Channel(self._io, self.address, Connection(client_id), self._channel_closed)
             try:
                 await channel.open(self._setup_timeout_s())
-            except (KafkaError, UnicodeError) as error:  # a name that is no host name does not even encode
+            except (
+                KafkaError,
+                ValueError,
+                OverflowError,
+            ) as error:  # what others call a host and a port may be neither
                 self._failures += 1
                 return error.message if isinstance(error, KafkaError) else str(error)
             except asyncio.CancelledError:

@@ -46,6 +46,9 @@ from strandline.raft.voters import VoterNode, VoterSet
 
 EPOCH_MAX: Final = 2**31 - 1
 """Nobody can lead it, since nothing could follow it: whoever claims it is not believed."""
+EPOCH_STEP_MAX: Final = 2**20
+"""Nobody who asks is believed to be so many epochs ahead: one request of a stranger would use all of them up. A node that was
+away for that long learns the epoch from those whom it asks."""
 KRAFT_VERSIONS: Final = range(2)
 """The kraft.versions that we know."""
 
@@ -211,6 +214,10 @@ class Core:
     def resigned(self, successors: tuple[ReplicaKey, ...], now: float) -> Resigned:
         others = {node.key.id for node in self.other_voters()}
         return Resigned(now + self.election_timeout(), successors, others)
+
+    def is_believable(self, epoch: int) -> bool:
+        """Whether an epoch that a request claims can be."""
+        return epoch < EPOCH_MAX and epoch - self.epoch <= EPOCH_STEP_MAX
 
     def learn(self, epoch: int, leader_id: int, address: Address | None, now: float) -> bool:
         """Somebody says that this is the epoch, and who leads it. Whether that made a difference."""

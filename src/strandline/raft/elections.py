@@ -10,7 +10,7 @@ from math import inf
 
 from strandline.errors import ErrorCode
 from strandline.raft import discovery, leading
-from strandline.raft.core import EPOCH_MAX, Core
+from strandline.raft.core import Core
 from strandline.raft.effects import Answer
 from strandline.raft.events import Destination
 from strandline.raft.messages import NOBODY, ReplicaKey, VoteRequest, VoteResponse
@@ -34,7 +34,7 @@ def _vote(core: Core, request: VoteRequest, now: float) -> tuple[ErrorCode, bool
         return ErrorCode.INVALID_REQUEST, False
     if request.epoch < core.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH, False
-    if request.candidate.id < 0 or request.candidate.id == core.me.id or request.epoch >= EPOCH_MAX:
+    if request.candidate.id < 0 or request.candidate.id == core.me.id or not core.is_believable(request.epoch):
         return ErrorCode.INVALID_REQUEST, False
     if request.epoch > core.epoch:
         core.learn(request.epoch, NOBODY, None, now)

@@ -72,7 +72,7 @@ def handle_begin(core: Core, request: BeginQuorumEpochRequest, answer: AnswerTo,
 def _learn_from_leader(core: Core, epoch: int, leader_id: int, endpoints: Endpoints, now: float) -> ErrorCode:
     if epoch < core.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
-    if leader_id < 0 or leader_id == core.me.id or epoch >= EPOCH_MAX:
+    if leader_id < 0 or leader_id == core.me.id or not core.is_believable(epoch):
         return ErrorCode.INVALID_REQUEST
     if epoch == core.epoch and core.election.leader_id not in (NOBODY, leader_id):
         return ErrorCode.INVALID_REQUEST  # an epoch has one leader, and it is another

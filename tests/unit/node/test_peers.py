@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from strandline.client.errors import ConnectionLost, UnsupportedApi
 from strandline.node.peers import NotSent, Peers
 from strandline.raft.messages import Address
+from strandline.runtime.clock import SystemClock
 from strandline.sim.network import Link
 from strandline.sim.world import World
 from strandline.wire import messages
@@ -301,3 +303,11 @@ def test_every_request_ends_though_connections_break_at_any_byte(seed):
 
         world.run(main())
     assert 10 < len(closed) <= controller.accepted
+
+
+@pytest.mark.parametrize("address", [Address("a\0b", 9093), Address("x" * 300, 9093), Address("127.0.0.1", 70_000)])
+async def test_an_address_that_is_none_is_only_out_of_reach(address: Address) -> None:
+    peers = Peers(config_of(), SystemClock(), random.Random(1), quiet_logger(), lambda node_id, purpose: None)
+    with pytest.raises(NotSent):
+        await peers.connection(2, address, "raft").ask(HEARTBEAT, Beat(), 5.0)
+    await peers.close()

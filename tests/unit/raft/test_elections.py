@@ -8,9 +8,15 @@ from strandline.errors import ErrorCode
 from strandline.raft import effects as do
 from strandline.raft import events as on
 from strandline.raft.election_state import ElectionState
-from strandline.raft.messages import ReplicaKey, VoteRequest, VoteResponse
+from strandline.raft.messages import (
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    ReplicaKey,
+    VoteRequest,
+    VoteResponse,
+)
 from tests.unit.raft.bench import NONE, Bench
-from tests.unit.raft.cluster import Cluster, Faults, key
+from tests.unit.raft.cluster import Cluster, Faults, address, key
 from tests.unit.raft.memory_log import MemoryLog
 
 
@@ -361,3 +367,17 @@ def test_connections_that_close_all_the_time_cost_no_epoch(voters: int) -> None:
         assert cluster.invariants.committed_end >= second
         cluster.write(leader.id)
     assert {node.saved.epoch for node in cluster.nodes.values()} == {1}
+
+
+@pytest.mark.parametrize("epoch", [2**31 - 1, 2**31 - 2, 1 + 2**20 + 1])
+def test_nobody_who_asks_is_believed_to_be_a_million_epochs_ahead(epoch: int) -> None:
+    bench = Bench()
+    bench.follow()
+    vote = VoteRequest(key(1), epoch, key(3), 1, 10, False)
+    begin = BeginQuorumEpochRequest(key(1), epoch, 3, {"CONTROLLER": address(3)})
+    end = EndQuorumEpochRequest(epoch, 3, (), {"CONTROLLER": address(3)})
+    for request in (vote, begin, end):
+        response = bench.ask(request)
+        assert response is not None
+        assert response.error is ErrorCode.INVALID_REQUEST
+        assert bench.raft.epoch == 1
