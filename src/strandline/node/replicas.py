@@ -119,6 +119,7 @@ class Replicas:
                 partition = self.partitions.get((topic.name, index))
                 if partition is None:
                     continue
+                partition.is_held = state.isr != (node_id,)
                 if state.leader == node_id:
                     partition.lead(state.leader_epoch, alone=state.isr == (node_id,))
                 else:
@@ -212,6 +213,7 @@ class Replicas:
             alone=state.isr == (node_id,),
         )
         partition.offline = not log_dir.online
+        partition.is_held = not partition.alone
         key = (topic.name, index)
         self.partitions[key] = partition
         self.partitions_by_id[topic.topic_id, index] = partition

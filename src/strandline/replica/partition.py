@@ -51,6 +51,9 @@ class Partition:
         """Whether this node leads the partition; else it may only hold a replica."""
         self.alone = alone
         """No other replica is in sync: what is written here is committed."""
+        self.is_held = False
+        """Others count as in sync and can't copy from here yet: a record that only this node had would not outlive a move of
+        the leadership, so none is taken."""
         self.offline = False
         """The log dir failed: nothing can be read or written until a restart."""
         self.gone = False
@@ -95,8 +98,12 @@ class Partition:
 
     def append(self, batch: memoryview, now_ms: int) -> Appended:
         """Append a client's batch; KafkaError if it may not be."""
-        if self.offline or not self.leads:
+        if self.offline or not self.leads or self.is_held:
             self.check_leads()
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{self} has other replicas in sync, and copying to them is still to come; use one replica",
+            )
         appended = self.log.append_as_leader(batch, self.leader_epoch, now_ms)
         self.after_append()
         return appended
