@@ -55,3 +55,32 @@ def test_each_record_is_there_once_and_in_order_though_connections_break(seed):
         assert world.run(story(), until=600) == [b"%d" % number for number in range(RECORDS)]
     assert broker.log.values == [b"%d" % number for number in range(RECORDS)]
     assert broker.connections > 2
+
+
+def test_a_flush_that_waits_for_a_silent_broker_does_nothing_meanwhile():
+    broker = Broker("broker", 9092)
+    with World(1) as world:
+        server, client = world.node("broker"), world.node("client")
+
+        async def wait() -> int:
+            async with AsyncClient("broker:9092", clock=client.clock, randomness=client.randomness) as connected:
+                producer = Producer(connected, ProducerConfig(linger_ms=0))
+                await producer.send("t", b"first")
+                server.pause()
+                delivery = producer.send("t", b"second")
+                flushing = asyncio.ensure_future(producer.flush())
+                await asyncio.sleep(0.1)
+                before = world.loop.steps
+                await asyncio.sleep(5.0)
+                steps = world.loop.steps - before
+                server.resume()
+                await flushing
+                assert delivery.result().offset == 1
+                await producer.close()
+                return steps
+
+        async def story() -> int:
+            await server.spawn(serve(broker))
+            return await client.spawn(wait())
+
+        assert world.run(story(), until=60) < 100

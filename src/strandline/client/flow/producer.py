@@ -75,9 +75,12 @@ class Producer:
         """Wait until everything that was sent is resolved, without lingering."""
         self._core.is_flushing = True
         try:
+            self._wake_sender()
             while self._core.has_unfinished and not self._is_closed:
-                self._wake_sender()
                 await self._progress.wait()
+                # It tells of progress whenever it looks for work: to wake it for that would never end.
+                if not self._is_sending:
+                    self._wake_sender()
         finally:
             self._core.is_flushing = False
 
