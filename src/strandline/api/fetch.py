@@ -3,7 +3,7 @@
 v4 brings isolation levels, v5 log start offsets, v7 sessions (KIP-227), v9 leader epochs (KIP-320), v11 racks, v12 is flexible
 and finds diverging logs, v13 names topics by id, v15 moves the replica's state, v16 tells node endpoints, v17 and v18 add what
 followers say of themselves.
-Left out: followers and quorum members, which come with replication; reading from the closest replica.
+Left out: followers, which come with replication; reading from the closest replica.
 """
 
 from __future__ import annotations

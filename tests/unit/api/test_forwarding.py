@@ -97,14 +97,14 @@ async def test_the_clients_own_time_counts(broker, monkeypatch):
     assert reply.topics[0].error_code == ErrorCode.REQUEST_TIMED_OUT
 
 
-@pytest.mark.parametrize(("timeout_ms", "expected_s"), [(0, 1.0), (-1, 1.0), (5_000, 5.0), (2**31 - 1, 60.0)])
-async def test_how_long_a_request_may_take(broker, timeout_ms, expected_s):
+@pytest.mark.parametrize(("timeout_ms", "expected_s"), [(0, 1.0), (-1, 1.0), (5_000, 4.5), (2**31 - 1, 60.0)])
+async def test_how_long_a_request_may_take_so_that_the_client_still_hears_of_it(broker, timeout_ms, expected_s):
     ctx = broker.context(CREATE_TOPICS, 7)
     assert forwarding.timeout_s(create(timeout_ms=timeout_ms), ctx) == expected_s
 
 
 async def test_a_request_that_names_no_time_has_that_of_any_request(broker):
-    assert forwarding.timeout_s(messages.request(55)(), broker.context(55, 2)) == 30.0
+    assert forwarding.timeout_s(messages.request(55)(), broker.context(55, 2)) == 27.0
 
 
 @pytest.mark.parametrize("code", [ErrorCode.INVALID_REQUEST, ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE])
