@@ -1,7 +1,7 @@
 """What a controller writes first when it becomes active.
 
 Always true: the first records of a cluster are its bootstrap records, metadata.version among them, all in one decision; a log
-that has them gets nothing, but for the end of a metadata transaction that the controller before left open.
+that has them gets nothing.
 """
 
 from __future__ import annotations
@@ -14,19 +14,15 @@ from strandline.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, Metadata
 
 
 def activation_records(
-    image: MetadataImage, bootstrap: Sequence[r.MetadataRecord], *, in_transaction: bool, min_insync_replicas: int
+    image: MetadataImage, bootstrap: Sequence[r.MetadataRecord], *, min_insync_replicas: int
 ) -> list[r.MetadataRecord]:
     """The records with which a newly active controller begins. `bootstrap`: what the cluster was formatted with."""
-    records: list[r.MetadataRecord] = []
-    if in_transaction:
-        # Else all that is decided from now on would belong to a transaction that never ends.
-        records.append(r.AbortTransactionRecord(reason="the controller that began it is gone"))
     if METADATA_VERSION in image.features:
-        return records
+        return []
     levels = {record.name: record.feature_level for record in bootstrap if isinstance(record, r.FeatureLevelRecord)}
     assert METADATA_VERSION in levels, "a cluster is formatted with a metadata.version"
     # kraft.version belongs to the quorum and is in its control records; a second place could contradict it.
-    records += [
+    records = [
         record
         for record in bootstrap
         if not (isinstance(record, r.FeatureLevelRecord) and record.name == KRAFT_VERSION)

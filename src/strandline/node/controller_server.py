@@ -66,7 +66,7 @@ class ControllerServer:
     def _activation(self, image: MetadataImage) -> Records:
         # A metadata transaction that the leader before left open is ended by the quorum.
         minimum = self._config.topic_defaults.min_insync_replicas
-        return activation_records(image, self._bootstrap, in_transaction=False, min_insync_replicas=minimum)
+        return activation_records(image, self._bootstrap, min_insync_replicas=minimum)
 
     def committed(self, image: MetadataImage) -> None:
         if image.brokers is not self._brokers:

@@ -187,7 +187,3 @@ def main(path: str, cluster_id: str) -> int:
         sys.stderr.write(f"strandline: {error}\n")
         return 1
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from strandline.controller.activation import activation_records
 from strandline.metadata import records as r
 from strandline.metadata.features import bootstrap_features, bootstrap_records
@@ -18,10 +16,8 @@ OLD = bootstrap_records({"metadata.version": 20})
 RUNNING = replace(MetadataImage(), features={"metadata.version": 30})
 
 
-def activated(
-    image: MetadataImage, bootstrap: list[r.FeatureLevelRecord], *, in_transaction: bool = False
-) -> list[r.MetadataRecord]:
-    return activation_records(image, bootstrap, in_transaction=in_transaction, min_insync_replicas=2)
+def activated(image: MetadataImage, bootstrap: list[r.FeatureLevelRecord]) -> list[r.MetadataRecord]:
+    return activation_records(image, bootstrap, min_insync_replicas=2)
 
 
 def test_a_new_cluster_begins_with_its_bootstrap_records() -> None:
@@ -39,13 +35,6 @@ def test_without_elr_min_insync_replicas_is_left_to_each_node() -> None:
 def test_kraft_version_is_never_in_the_metadata() -> None:
     kraft_version = r.FeatureLevelRecord(name="kraft.version", feature_level=1)
     assert activated(MetadataImage(), [*OLD, kraft_version]) == OLD
-
-
-@pytest.mark.parametrize("image", [MetadataImage(), RUNNING], ids=["new", "running"])
-def test_a_transaction_that_was_left_open_is_aborted_first(image: MetadataImage) -> None:
-    first, *others = activated(image, BOOTSTRAP, in_transaction=True)
-    assert isinstance(first, r.AbortTransactionRecord)
-    assert others == activated(image, BOOTSTRAP)
 
 
 def test_a_running_cluster_needs_nothing() -> None:

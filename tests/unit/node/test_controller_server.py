@@ -108,3 +108,35 @@ def test_leaders_are_balanced_to_the_end_though_each_step_is_bounded():
     with World(1) as world:
         world.run(run_jobs_of(quorum, leader_imbalance_check_interval_seconds="300", seconds=301))
     assert {partition.leader for partition in quorum.tip.topics["t"].partitions} == {2}
+
+
+def test_a_controller_that_stood_still_itself_reads_what_brokers_sent_before_it_fences_them():
+    quorum, liveness = Leading(lasts=True), Liveness(3.0)
+    with World(1) as world:
+        host = world.node("c1")
+
+        async def life() -> None:
+            config = NodeConfig.build(of(CONFIG), insecure=True)
+            logger = JsonLogger(lambda line: None, 20)
+            controller = ControllerServer(config, quorum, liveness, host.clock, logger, [])
+            liveness.take_over(quorum.tip, host.clock.monotonic())
+            fencing = asyncio.ensure_future(controller.jobs()[0])
+            await asyncio.sleep(0.5)
+            # Its heartbeats came while the node stood still, and are read right after it goes on.
+            await asyncio.sleep(6.0)
+            liveness.contact(2, BROKER.epoch, host.clock.monotonic())
+            await asyncio.sleep(1.0)
+            assert not quorum.written
+            await asyncio.sleep(5.0)
+            assert quorum.written, "it is gone indeed"
+            fencing.cancel()
+
+        async def story() -> None:
+            living = host.spawn(life())
+            await asyncio.sleep(1.0)
+            host.pause()
+            await asyncio.sleep(5.6)
+            host.resume()
+            await living
+
+        world.run(story())

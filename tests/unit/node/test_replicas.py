@@ -348,6 +348,28 @@ def test_a_partition_that_two_log_dirs_have_is_opened_once():
     lives(first, second, log_dirs="/a,/b")
 
 
+def test_a_partition_is_held_while_others_count_as_in_sync():
+    def image(isr, leader_epoch):
+        partition = PartitionImage((1, 2), isr, 1, leader_epoch, leader_epoch)
+        return MetadataImage(topics={"t": TopicImage("t", Uuid(bytes(16)), (partition,))})
+
+    with World(1) as world:
+        stage = Host(world, {})
+        stage.disk.mkdir("/data")
+        log_dirs = [LogDir("/data", Uuid(bytes(16)), clean=False)]
+        logger = JsonLogger(stage.lines.append, 20)
+        replicas = Replicas(stage.config, stage.disk, stage.host.clock, world.faults, logger, log_dirs, print, print)
+
+        async def story():
+            held = []
+            for leader_epoch, isr in enumerate([(1, 2), (1,), (2, 1)]):
+                await replicas.apply(image(isr, leader_epoch))
+                held.append(replicas.partitions["t", 0].is_held)
+            return held
+
+        assert world.run(story()) == [True, False, True]
+
+
 def test_a_link_in_a_log_dir_is_set_aside_and_its_target_stays_as_it_is(tmp_path):
     topic = TopicImage("t", Uuid(bytes(16)), (PartitionImage((1,), (1,), 1, 0, 0),))
     target, link = tmp_path / "elsewhere", tmp_path / "logs" / "t-0"

@@ -238,3 +238,15 @@ def test_records_beyond_the_high_watermark_are_not(stage: Callable[..., Stage], 
     with pytest.raises(KafkaError) as error:
         story.partition.delete_records(asked)
     assert error.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_nothing_is_taken_that_would_not_outlive_a_move_of_the_leader(stage: Callable[..., Stage]) -> None:
+    on = stage(1000)
+    on.append()
+    on.partition.is_held = True
+    with pytest.raises(KafkaError, match="copying to them is still to come") as refused:
+        on.append()
+    assert refused.value.code is ErrorCode.NOT_ENOUGH_REPLICAS
+    assert on.partition.log.log_end_offset == 1
+    on.partition.is_held = False
+    on.append()
