@@ -15,6 +15,7 @@ from strandline.client.blocking import Admin, Client, ClientConfig
 from strandline.client.flow.described import NewTopic
 from strandline.errors import ErrorCode, KafkaError
 from tests.system.local import COMMAND, Cluster, strandline, up
+from tests.system.server import eventually
 
 ROUNDS = 10
 MEMORY_MB_MAX = 80
@@ -43,8 +44,16 @@ def test_three_nodes_are_started_killed_and_resumed(tmp_path):
 def test_one_node_of_three_is_killed_and_the_others_go_on(tmp_path):
     with up(tmp_path / "cluster", 3) as cluster:
         standby = next(node_id for node_id in (1, 2, 3) if node_id != cluster.active())
+        strandline("topics", "create", "spread", "--partitions", "6", *cluster.server)
         cluster.kill(standby)
         others = f"127.0.0.1:{cluster.port + cluster.active() - 1}"
+        eventually(
+            lambda: not all(map(is_led, topics(cluster)["spread"][1])),
+            "the partitions of the dead broker have no leader",
+            10,
+        )
+        led = next(index for index, leader in enumerate(topics(cluster)["spread"][1]) if is_led(leader))
+        strandline("produce", "spread", "--partition", str(led), "-b", others, stdin="still served\n")
         strandline("topics", "create", "during", "-b", others)
         cluster.restart(standby)
         cluster.await_brokers()
@@ -201,3 +210,7 @@ def topics(cluster: Cluster) -> dict[str, tuple[str, list[int]]]:
         topic["name"]: (topic["topic_id"], [partition["leader"] for partition in topic["partitions"]])
         for topic in described
     }
+
+
+def is_led(leader: int | None) -> bool:
+    return leader is not None and leader >= 0

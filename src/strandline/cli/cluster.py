@@ -56,14 +56,13 @@ def value_of(answer: T | KafkaError) -> T:
 
 
 def require_topic(client: Client, name: str, *, create: bool = False) -> Topic:
-    """The topic. `create` lets the broker make it, if it is set to do so; a new one has leaders in a moment."""
+    """The topic. `create` lets the broker make it, if it is set to do so; a new one has its leaders in a moment."""
     deadline = time.monotonic() + TOPIC_TIMEOUT_S
     while True:
         client.scheduler.run(client.flow.refresh([name], allow_auto_topic_creation=create))
         topic = client.flow.cluster.topics.get(name)
-        if topic is not None and (
-            not create or time.monotonic() > deadline or all(part.leader >= 0 for part in topic.partitions.values())
-        ):
+        is_led = topic is not None and any(part.leader >= 0 for part in topic.partitions.values())
+        if topic is not None and (is_led or not create or time.monotonic() > deadline):
             return topic
         code = client.flow.cluster.errors.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if not KafkaError(code).retriable:
