@@ -120,6 +120,8 @@ class Cluster:
         self.problems: list[str] = []
         self.faults: dict[str, int] = {}
         self.log_lines: list[str] = []
+        self.also_look: Callable[[Member], None] = lambda member: None
+        """Beside the checkers of the quorum, after every turn of a node."""
         self._by_process: dict[Process, Member] = {}
         self._violation: Violation | None = None
         """Met while bytes were leaving; it ends the history after the turn."""
@@ -146,7 +148,7 @@ class Cluster:
     def format(self, member: Member) -> None:
         voters = self._first_voters if member.id in self.shape.voter_ids and not member.was_wiped else None
         randomness = member.machine.randomness
-        format_dirs(member.machine.disk, [LOG_DIR], CLUSTER_ID, member.id, randomness, voters=voters)
+        format_dirs(member.machine.disk, list(member.config.log_dirs), CLUSTER_ID, member.id, randomness, voters=voters)
 
     def _config(self, node_id: int) -> NodeConfig:
         shape = self.shape
@@ -348,6 +350,7 @@ class Cluster:
         seen = member.look()
         if seen is not None:
             self.sight.see(member.id, seen)
+            self.also_look(member)
 
     def _sent(self, sent: Sent) -> None:
         member = self.members[sent.source]

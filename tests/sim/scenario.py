@@ -12,6 +12,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from strandline.sim.world import World
 from tests.sim.checkers import ALWAYS
@@ -40,6 +41,8 @@ class Scenario:
     also: tuple[type[Checker], ...] = ()
     config: Mapping[str, str] = field(default_factory=dict)
     meaning: str = ""
+    story: Callable[[World, Scenario], Story] | None = None
+    """How a history of it is told, if not as one of the quorum."""
 
     def checkers(self) -> list[Checker]:
         return [checker() for checker in (*ALWAYS, *self.also) if checker not in self.without]
@@ -60,12 +63,14 @@ def scenario(
     without: frozenset[type[Checker]] = frozenset(),
     also: tuple[type[Checker], ...] = (),
     config: Mapping[str, str] | None = None,
+    story: Callable[[World, Scenario], Story] | None = None,
 ) -> Callable[[Callable[[Story], Awaitable[None]]], Callable[[Story], Awaitable[None]]]:
     """Register a scenario under a name."""
 
     def register(play: Callable[[Story], Awaitable[None]]) -> Callable[[Story], Awaitable[None]]:
         assert name not in SCENARIOS, f"two scenarios are called {name!r}"
-        SCENARIOS[name] = Scenario(name, play, shapes, without, also, config or {}, (play.__doc__ or "").strip())
+        meaning = (play.__doc__ or "").strip()
+        SCENARIOS[name] = Scenario(name, play, shapes, without, also, config or {}, meaning, story)
         return play
 
     return register
@@ -83,7 +88,10 @@ class Story:
         self.transcript = Transcript(lambda: world.now)
         self.transcript.note(WORLD, str(shape))
         self.cluster = Cluster(world, shape, scenario.checkers(), self.transcript)
-        self.load = Load(self.cluster, CLIENTS)
+        self.load: Any = self._make_load()
+
+    def _make_load(self) -> Any:
+        return Load(self.cluster, CLIENTS)
 
     @property
     def voters(self) -> list[int]:
@@ -213,7 +221,7 @@ class Story:
 def play(scenario: Scenario, seed: int) -> Outcome:
     """One history of a scenario, from the first byte to the verdict."""
     with World(seed) as world:
-        story = Story(world, scenario)
+        story = (scenario.story or Story)(world, scenario)
         try:
             world.run(story.run(), until=VIRTUAL_S_MAX, steps_max=STEPS_MAX)
         except Violation as violation:

@@ -12,6 +12,7 @@ import select
 import signal
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from typing import Any
 from bench.clusters import free_run_of_ports
 
 from strandline.cli import probe
+from strandline.cli.local_cluster import METRICS_PORTS_FROM
 from tests.system.server import eventually
 
 COMMAND = [sys.executable, "-m", "strandline"]
@@ -42,11 +44,17 @@ class Cluster:
         self.controllers = controllers
         self.port = free_run_of_ports(max(nodes + 1, controllers))
         """One more is free: a broker may be added."""
+        self.metrics_port = self.port + METRICS_PORTS_FROM
         self._restarted: dict[int, subprocess.Popen[bytes]] = {}
 
     @property
     def bootstrap(self) -> str:
         return ",".join(f"127.0.0.1:{self.port + index}" for index in range(self.nodes))
+
+    def without(self, *node_ids: int) -> str:
+        """The other brokers."""
+        others = [node_id for node_id in range(1, self.nodes + 1) if node_id not in node_ids]
+        return ",".join(f"127.0.0.1:{self.port + node_id - 1}" for node_id in others)
 
     @property
     def server(self) -> tuple[str, str]:
@@ -93,6 +101,27 @@ class Cluster:
             assert select.select([node], [], [], END_TIMEOUT_S)[0]
         os.close(node)
 
+    def stop(self, node_id: int) -> None:
+        """As an operator would: the node hands over what it leads, then ends by itself."""
+        pid = self.pid(node_id)
+        node = os.pidfd_open(pid)
+        os.kill(pid, signal.SIGTERM)
+        assert select.select([node], [], [], END_TIMEOUT_S)[0], f"node {node_id} did not end"
+        os.close(node)
+        self.forget(node_id)
+
+    @contextlib.contextmanager
+    def paused(self, *node_ids: int) -> Iterator[None]:
+        """These nodes stand still for a while, with all their connections open."""
+        pids = [self.pid(node_id) for node_id in node_ids]
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in pids:
+                os.kill(pid, signal.SIGCONT)
+
     def forget(self, node_id: int) -> None:
         """A node that the test killed by itself."""
         restarted = self._restarted.pop(node_id, None)
@@ -105,6 +134,18 @@ class Cluster:
         with (directory / "log").open("ab") as log:
             command = [*COMMAND, "server", str(directory / "server.properties")]
             self._restarted[node_id] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def configure(self, node_id: int, **properties: str) -> None:
+        """Properties of one node alone, from its next start by `restart` on."""
+        with (self.directory / f"node-{node_id}" / "server.properties").open("a") as file:
+            file.writelines(f"{name.replace('_', '.')}={value}\n" for name, value in properties.items())
+
+    def served(self, node_id: int, path: str) -> str:
+        """What a broker tells at its metrics port."""
+        url = f"http://127.0.0.1:{self.metrics_port + node_id - 1}{path}"
+        with urllib.request.urlopen(url, timeout=COMMAND_TIMEOUT_S) as answer:
+            text: str = answer.read().decode()
+        return text
 
     def await_brokers(self) -> None:
         """Until every broker knows all of them to be alive."""

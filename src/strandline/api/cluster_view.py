@@ -30,10 +30,12 @@ class ClusterView:
         self.alive = frozenset(broker_id for broker_id in self.reachable if not brokers[broker_id].fenced)
         self._brokers = brokers
 
-    def nodes(self, *, fenced: bool = False) -> Iterator[tuple[BrokerImage, Endpoint]]:
-        """The brokers to name to a client, in the order of their ids."""
+    def nodes(
+        self, *, fenced: bool = False, departed: frozenset[int] = frozenset()
+    ) -> Iterator[tuple[BrokerImage, Endpoint]]:
+        """The brokers to name to a client, in the order of their ids: those alive, with `departed` or all the `fenced` ones."""
         for broker_id in sorted(self.reachable):
-            if fenced or broker_id in self.alive:
+            if fenced or broker_id in self.alive or broker_id in departed:
                 yield self._brokers[broker_id], self.reachable[broker_id]
 
     def is_registered(self, broker_id: int) -> bool:

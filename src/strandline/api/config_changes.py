@@ -1,7 +1,8 @@
 """What AlterConfigs and IncrementalAlterConfigs have in common: resources, each of which is changed or answered with a reason.
 
 Always true: a resource or a key that is named twice is not changed at all; a change that would leave an invalid whole is
-refused as a whole; other resources of the request are changed nevertheless.
+refused as a whole; other resources of the request are changed nevertheless. Any broker takes changes for any other: it is the
+controller that decides, and it knows which brokers there are.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ async def alter_resources(
     def decide(image: MetadataImage, resource: Any) -> list[MetadataRecord]:
         if (resource.resource_type, resource.resource_name) in repeated:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-        _check(resource, ctx, may_be_null)
+        _check(resource, may_be_null)
         try:
             return change(image, resource)
         except KafkaError as error:
@@ -49,15 +50,13 @@ async def alter_resources(
     return reply
 
 
-def _check(resource: Any, ctx: RequestContext, may_be_null: Callable[[Any], bool]) -> None:
+def _check(resource: Any, may_be_null: Callable[[Any], bool]) -> None:
     names = [config.name for config in resource.configs]
     if len(set(names)) != len(names):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
     nulls = [config.name for config in resource.configs if config.value is None and not may_be_null(config)]
     if nulls:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
-    if resource.resource_type == resources.BROKER and resource.resource_name:
-        resources.check_own_id(ctx.broker, resource.resource_name)
     if resource.resource_type == resources.BROKER_LOGGER:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, "Log levels of a running broker can't be altered: it has no loggers to set."

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Container, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -23,6 +23,9 @@ from strandline.raft.messages import Request, Response
 from strandline.replica.partition import Partition
 
 if TYPE_CHECKING:
+    from strandline.api.follower_sessions import FollowerSessions
+    from strandline.api.metadata_news import Told
+    from strandline.api.shared_reads import SharedReads
     from strandline.controller.liveness import Liveness
     from strandline.raft.replicas import QuorumDescription
 
@@ -82,6 +85,8 @@ class Broker:
     """Partitions hosted here, by topic name and index."""
     partitions_by_id: dict[tuple[bytes, int], Partition]
     """The same by topic id, for versions that name topics by id."""
+    unopened: Container[tuple[str, int]]
+    """Partitions that belong here and whose log dir failed before they could be opened."""
     log_dirs: Callable[[], Mapping[str, bool]]
     """Absolute paths of the log dirs, and whether each is online."""
     on_storage_error: Callable[[Partition, OSError], None]
@@ -97,6 +102,22 @@ class Broker:
     """Pass a client's request on to the active controller: its frame, principal and host, to the response's frame."""
     image_until: Callable[[Callable[[MetadataImage], bool], float], Awaitable[None]]
     """Wait until the newest committed image is such, at most so many seconds."""
+    follower_sessions: FollowerSessions
+    shared_reads: SharedReads
+    spawn: Callable[[Coroutine[Any, Any, None]], None]
+    """Have something done beside; if it fails, the node fails."""
+    told: Told
+    """What connections heard last in a Metadata reply."""
+    suspects: Callable[[], frozenset[int]] = frozenset
+    """Brokers with which this node has just lost touch."""
+    departed: Callable[[], frozenset[int]] = frozenset
+    """Brokers that were fenced a moment ago."""
+    is_leader_throttled: Callable[[Partition, int], bool] = lambda partition, replica_id: False
+    """Whether that replica's copying is to be held back for now (`leader.replication.throttled.rate`)."""
+    on_refused: Callable[[int, int], None] = lambda api_key, code: None
+    """A reply that is written by hand tells this error."""
+    on_replicated: Callable[[Partition, int], None] = lambda partition, size_bytes: None
+    """So many bytes of a partition went to a follower."""
     on_connection_closed: Callable[[int], None] = lambda connection_id: None
     """A connection of that id, to whichever listener, is no more."""
     connection_ids: Iterator[int] = field(default_factory=itertools.count)
@@ -109,8 +130,14 @@ class Broker:
         """The partition hosted here; KafkaError if there is none."""
         partition = self.partitions.get((topic, index))
         if partition is None:
-            raise KafkaError(self.image().absence_of(topic, index), f"{topic}-{index} is not on node {self.node_id}")
+            raise KafkaError(self.absence_of(topic, index), f"{topic}-{index} is not on node {self.node_id}")
         return partition
+
+    def absence_of(self, topic: str, index: int) -> ErrorCode:
+        """Why a partition is not served here."""
+        return (
+            ErrorCode.KAFKA_STORAGE_ERROR if (topic, index) in self.unopened else self.image().absence_of(topic, index)
+        )
 
 
 @dataclass(slots=True)

@@ -1,37 +1,44 @@
 """DeleteRecords (21), versions 0-2: everything before an offset is no longer wanted.
 
-v2 is flexible. Offset -1 stands for the high watermark. The answer is the low watermark: where the log starts now.
+v2 is flexible. Offset -1 stands for the high watermark. The answer is the low watermark: where the log starts now on every live
+replica. Followers move their log start as they fetch; what they have not done in time is REQUEST_TIMED_OUT, and still under way.
 Records of an internal topic are not deleted this way, nor those of one that is only compacted (POLICY_VIOLATION).
-Left out: waiting for the followers' log starts, which comes with replication.
+Left out: nothing.
 """
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from strandline.api.context import RequestContext
 from strandline.errors import ErrorCode, KafkaError
 from strandline.metadata.image import INTERNAL_TOPICS
+from strandline.replica.partition import Partition
 from strandline.wire import messages
 
 KEY, VERSIONS = 21, range(3)
 
 INVALID_LOW_WATERMARK = -1
 
+_Waiting = tuple[Any, Partition, "asyncio.Future[ErrorCode]"]
+
 
 def handle(request: Any, ctx: RequestContext) -> Any:
     response = messages.response(KEY)
-    return response(
+    waiting: list[_Waiting] = []
+    reply = response(
         topics=[
             response.DeleteRecordsTopicResult(
-                name=topic.name, partitions=[_delete(topic.name, asked, ctx) for asked in topic.partitions]
+                name=topic.name, partitions=[_delete(topic.name, asked, ctx, waiting) for asked in topic.partitions]
             )
             for topic in request.topics
         ]
     )
+    return _settle(reply, waiting, request.timeout_ms) if waiting else reply
 
 
-def _delete(topic: str, asked: Any, ctx: RequestContext) -> Any:
+def _delete(topic: str, asked: Any, ctx: RequestContext, waiting: list[_Waiting]) -> Any:
     result = messages.response(KEY).DeleteRecordsPartitionResult(
         partition_index=asked.partition_index, low_watermark=INVALID_LOW_WATERMARK
     )
@@ -42,7 +49,25 @@ def _delete(topic: str, asked: Any, ctx: RequestContext) -> Any:
         config = partition.log.config
         if config.compact and not config.delete:
             raise KafkaError(ErrorCode.POLICY_VIOLATION, f"Records of {topic} are only removed by compaction.")
-        result.low_watermark = partition.delete_records(asked.offset)
+        offset = partition.delete_records(asked.offset)
     except KafkaError as error:
         result.error_code = error.code
+        return result
+    if partition.low_watermark >= offset:
+        result.low_watermark = partition.low_watermark
+    else:
+        done: asyncio.Future[ErrorCode] = ctx.loop.create_future()
+        partition.when_deleted(offset, lambda code: None if done.done() else done.set_result(code))
+        waiting.append((result, partition, done))
     return result
+
+
+async def _settle(reply: Any, waiting: list[_Waiting], timeout_ms: int) -> Any:
+    """Wait for the followers."""
+    await asyncio.wait([done for _, _, done in waiting], timeout=max(timeout_ms, 0) / 1000)
+    for result, partition, done in waiting:
+        result.error_code = done.result() if done.done() else ErrorCode.REQUEST_TIMED_OUT
+        if partition.leads:
+            result.low_watermark = partition.low_watermark
+        done.cancel()
+    return reply

@@ -1,7 +1,8 @@
 """DescribeLogDirs (35), versions 1-5: the log dirs of this broker, what is in them and how large it is.
 
 v2 is flexible; v3 has an error for the whole; v4 tells the size of the volume and what is free of it; v5 whether a log dir takes
-no new replicas. A size is that of the segments' `.log` files, as in Kafka. An offline log dir is named with its error alone.
+no new replicas. A size is that of the segments' `.log` files, and the lag how far the log end is behind the high watermark that
+this replica knows (only that of a future replica can be above 0), as in Kafka. An offline log dir is named with its error alone.
 Left out: future replicas (moving a replica between log dirs) and cordoned log dirs: there are none here.
 """
 

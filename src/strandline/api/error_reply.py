@@ -8,6 +8,7 @@ Always true: the reply is of the version that was asked in, and names every item
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from strandline.errors import ErrorCode
@@ -63,8 +64,20 @@ def _copy(classes: dict[str, Any], field: Field, value: Any) -> Any:
 
 def tells(message: Any, code: ErrorCode) -> bool:
     """Whether this error stands anywhere in a message."""
+    return code in told_errors(message)
+
+
+def told_errors(message: Any) -> Iterator[int]:
+    """Every error code that stands anywhere in a message and is not NONE."""
     if isinstance(message, list):
-        return any(tells(item, code) for item in message)
-    if not isinstance(message, Message):
-        return False
-    return any(value == code if name == "error_code" else tells(value, code) for name, value in vars(message).items())
+        # A list has things of one type: if the first one is no message, none is.
+        if message and isinstance(message[0], Message):
+            for item in message:
+                yield from told_errors(item)
+    elif isinstance(message, Message):
+        for name, value in vars(message).items():
+            if name == "error_code":
+                if value:
+                    yield value
+            elif isinstance(value, (list, Message)):
+                yield from told_errors(value)

@@ -3,7 +3,8 @@
 v4 brings isolation levels, v5 log start offsets, v7 sessions (KIP-227), v9 leader epochs (KIP-320), v11 racks, v12 is flexible
 and finds diverging logs, v13 names topics by id, v15 moves the replica's state, v16 tells node endpoints, v17 and v18 add what
 followers say of themselves.
-Left out: followers, which come with replication; reading from the closest replica.
+A follower's Fetch is answered in `replica_fetch.py`. Consumers may read from followers, below their high watermark (KIP-392).
+Left out: nothing.
 """
 
 from __future__ import annotations
@@ -11,8 +12,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from strandline.api import leader_hints, replica_fetch
 from strandline.api.context import Broker, RequestContext, code_of
 from strandline.api.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, Place, Session
+from strandline.api.preferred_replica import preferred_read_replica
+from strandline.api.reading import absence, diverging, find
 from strandline.api.reply import Later
 from strandline.errors import ErrorCode, KafkaError
 from strandline.log.errors import NotCached
@@ -22,12 +26,17 @@ from strandline.wire.fetch import FetchedPartition, FetchPartition, FetchRequest
 
 KEY, VERSIONS, RAW = wire.KEY, wire.VERSIONS, True
 
+RACK_SINCE = 11
+"""From here on a consumer knows that it may read from a follower."""
+
 COLD_READS_MAX = 16
 """How often one Fetch may wait for the device before it answers with what is in memory."""
 
 
 def handle(frame: memoryview, ctx: RequestContext, position: int) -> Any:
     request = wire.parse(ctx.version, frame, position)
+    if request.replica_id >= 0:
+        return replica_fetch.handle(request, ctx)
     try:
         session, full = _session(request, ctx)
     except KafkaError as error:
@@ -110,10 +119,14 @@ class _Fetch:
 
     def _read(self, place: Place, wanted: FetchPartition, budget: int, *, first: bool) -> FetchedPartition:
         broker, index = self._ctx.broker, wanted.partition
-        partition = _find(broker, place)
+        partition = find(broker, place)
         if partition is None:
-            return _absent(broker, place[0], index)
+            return _absent(broker, place)
         try:
+            partition.check_leader_epoch(wanted.current_leader_epoch, leader_only=self._ctx.version < RACK_SINCE)
+            replica = preferred_read_replica(broker, partition, self._request.rack_id, wanted.fetch_offset)
+            if replica is not None:
+                return _empty(partition, place, preferred_read_replica=replica)
             return _read(partition, wanted, budget, self._request.isolation_level, min_one=first)
         except (KafkaError, OSError) as error:
             if isinstance(error, OSError):
@@ -125,6 +138,11 @@ class _Fetch:
         topics: dict[str | bytes, list[FetchedPartition]] = {}
         served = []
         for place, answer in self._answers:
+            partition = find(self._ctx.broker, place)
+            if answer.error_code:
+                self._ctx.broker.on_refused(KEY, answer.error_code)
+            if partition is not None:
+                _count(partition, answer)
             if self._session is not None:
                 cached = self._session.partitions.get(place)
                 told = cached.update(answer) if cached is not None else True
@@ -137,13 +155,15 @@ class _Fetch:
             self._session.rotate(served)
         self._answers = []
         session_id = self._session.session_id if self._session is not None else 0
-        return wire.write_response(self._ctx.version, list(topics.items()), session_id=session_id)
+        hinted = [p.current_leader[0] for answers in topics.values() for p in answers if p.current_leader is not None]
+        endpoints = leader_hints.endpoints(self._ctx, hinted) if hinted else ()
+        return wire.write_response(self._ctx.version, list(topics.items()), session_id=session_id, endpoints=endpoints)
 
     # Waiting
 
     def wait(self) -> Later:
         self._later = Later(may_be_overtaken=False, on_cancel=self._cancel)
-        partitions = (_find(self._ctx.broker, place) for place, _ in self._wanted)
+        partitions = (find(self._ctx.broker, place) for place, _ in self._wanted)
         self._watched = [partition for partition in partitions if partition is not None]
         for partition in self._watched:
             partition.readers[self] = None
@@ -213,71 +233,67 @@ class _Fetch:
                 return self.body()
             except NotCached as still:
                 cold = still
-        self._answers = [(place, _empty(_find(self._ctx.broker, place), place)) for place, _ in self._wanted]
+        self._answers = [(place, _empty(find(self._ctx.broker, place), place)) for place, _ in self._wanted]
         return self.body()
 
     def _read_failed(self, cold: NotCached, error: OSError) -> None:
         for place, _ in self._wanted:
-            partition = _find(self._ctx.broker, place)
+            partition = find(self._ctx.broker, place)
             if partition is not None and any(segment.file is cold.file for segment in partition.log.segments):
                 self._ctx.broker.on_storage_error(partition, error)
 
 
-def _find(broker: Broker, place: Place) -> Partition | None:
+def _count(partition: Partition, answer: FetchedPartition) -> None:
+    stats = partition.stats
+    stats.total_fetch_requests += 1
+    if answer.error_code:
+        stats.failed_fetch_requests += 1
+    elif answer.records:
+        stats.bytes_out += len(answer.records)
+
+
+def _absent(broker: Broker, place: Place) -> FetchedPartition:
+    """With NOT_LEADER_OR_FOLLOWER it says who leads."""
     topic, index = place
-    return (
-        broker.partitions.get((topic, index)) if isinstance(topic, str) else broker.partitions_by_id.get((topic, index))
-    )
-
-
-def _absent(broker: Broker, topic: str | bytes, index: int) -> FetchedPartition:
-    image = broker.image()
-    found = image.topic(topic)
-    if found is None:
-        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if isinstance(topic, str) else ErrorCode.UNKNOWN_TOPIC_ID
-        return FetchedPartition(index, code)
-    state = image.partition(found.name, index)
+    found = broker.image().topic(topic)
+    state = None if found is None else broker.image().partition(found.name, index)
     leader = None if state is None else (state.leader, state.leader_epoch)
-    return FetchedPartition(index, image.absence_of(found.name, index), current_leader=leader)
+    return FetchedPartition(index, absence(broker, place), current_leader=leader)
 
 
 def _failed(partition: Partition, index: int, error: KafkaError | OSError) -> FetchedPartition:
     code, _ = code_of(error)
+    if code in leader_hints.HINTED:
+        return FetchedPartition(index, code, current_leader=leader_hints.current_leader(partition))
     if code is ErrorCode.OFFSET_OUT_OF_RANGE:
         return FetchedPartition(index, code, partition.high_watermark, -1, partition.log.log_start_offset)
     return FetchedPartition(index, code)
 
 
-def _empty(partition: Partition | None, place: Place) -> FetchedPartition:
+def _empty(partition: Partition | None, place: Place, *, preferred_read_replica: int = -1) -> FetchedPartition:
     if partition is None:
         return FetchedPartition(place[1], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     return FetchedPartition(
-        place[1], 0, partition.high_watermark, partition.last_stable_offset, partition.log.log_start_offset
+        place[1],
+        0,
+        partition.high_watermark,
+        partition.last_stable_offset,
+        partition.log.log_start_offset,
+        preferred_read_replica=preferred_read_replica,
     )
 
 
 def _read(
     partition: Partition, wanted: FetchPartition, budget: int, isolation_level: int, *, min_one: bool
 ) -> FetchedPartition:
-    partition.check_online()
-    partition.check_leader_epoch(wanted.current_leader_epoch)
     log = partition.log
     offset = wanted.fetch_offset
-    if offset < log.log_start_offset:
-        raise _out_of_range(partition, offset)
-    diverging = _diverging(partition, wanted)
+    parted = diverging(partition, wanted)
     stable_offset = partition.last_stable_offset
-    if diverging is not None:
+    if parted is not None:
         return FetchedPartition(
-            wanted.partition,
-            0,
-            partition.high_watermark,
-            stable_offset,
-            log.log_start_offset,
-            diverging_epoch=diverging,
+            wanted.partition, 0, partition.high_watermark, stable_offset, log.log_start_offset, diverging_epoch=parted
         )
-    if offset > log.log_end_offset:
-        raise _out_of_range(partition, offset)
     limit = stable_offset if isolation_level == READ_COMMITTED else partition.high_watermark
     max_bytes = min(wanted.partition_max_bytes, budget)
     records = b""
@@ -289,23 +305,3 @@ def _read(
     return FetchedPartition(
         wanted.partition, 0, partition.high_watermark, stable_offset, log.log_start_offset, records, aborted
     )
-
-
-def _out_of_range(partition: Partition, offset: int) -> KafkaError:
-    log = partition.log
-    return KafkaError(
-        ErrorCode.OFFSET_OUT_OF_RANGE,
-        f"offset {offset} of {partition} is not in {log.log_start_offset} to {log.log_end_offset}",
-    )
-
-
-def _diverging(partition: Partition, wanted: FetchPartition) -> tuple[int, int] | None:
-    """Where the reader's log parts from ours, if it says what it last read (rules A7, A8)."""
-    if wanted.last_fetched_epoch < 0:
-        return None
-    epoch, end_offset = partition.log.epochs.end_offset_for(wanted.last_fetched_epoch, partition.log.log_end_offset)
-    if epoch < 0 or end_offset < 0:
-        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"epoch {wanted.last_fetched_epoch} is unknown in {partition}")
-    if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
-        return epoch, end_offset
-    return None

@@ -3,7 +3,9 @@
 v2 brings isolation levels, v4 leader epochs (KIP-320), v6 is flexible, v7 asks for the greatest timestamp (-3, KIP-734), v8 for
 the earliest local offset (-4), v9 for the latest tiered one (-5), v10 gives a timeout, v11 asks what waits to be tiered (-6).
 Nothing is tiered here: -4 answers as -2 does, -5 and -6 with an unknown offset, as in Kafka.
-Left out: OFFSET_NOT_AVAILABLE after an election (KIP-207), which comes with replication.
+A leader that has not committed yet all that it began its epoch with says OFFSET_NOT_AVAILABLE instead of an offset below one that
+its predecessor told (KIP-207, rule A13); before version 5 consumers know that as LEADER_NOT_AVAILABLE.
+Left out: nothing.
 """
 
 from __future__ import annotations
@@ -82,10 +84,13 @@ async def _warm(reply: Any, cold: list[_Cold], request: Any, ctx: RequestContext
                 answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
                 break
         else:
-            # Consumers knew no such answer before version 5.
-            late = ErrorCode.OFFSET_NOT_AVAILABLE if ctx.version >= 5 else ErrorCode.LEADER_NOT_AVAILABLE
-            answer.error_code = late
+            answer.error_code = _for_version(ErrorCode.OFFSET_NOT_AVAILABLE, ctx.version)
     return reply
+
+
+def _for_version(code: ErrorCode, version: int) -> ErrorCode:
+    """Consumers knew no OFFSET_NOT_AVAILABLE before version 5."""
+    return ErrorCode.LEADER_NOT_AVAILABLE if code is ErrorCode.OFFSET_NOT_AVAILABLE and version < 5 else code
 
 
 def _fill(answer: Any, partition: Partition, asked: Any, request: Any, ctx: RequestContext) -> None:
@@ -97,7 +102,7 @@ def _fill(answer: Any, partition: Partition, asked: Any, request: Any, ctx: Requ
     except (KafkaError, OSError) as error:
         if isinstance(error, OSError):
             ctx.broker.on_storage_error(partition, error)
-        answer.error_code = code_of(error)[0]
+        answer.error_code = _for_version(code_of(error)[0], ctx.version)
         return
     if found is not None:
         answer.timestamp, answer.offset, answer.leader_epoch = found
@@ -106,11 +111,22 @@ def _fill(answer: Any, partition: Partition, asked: Any, request: Any, ctx: Requ
 def _find(partition: Partition, timestamp: int, replica_id: int, isolation_level: int) -> Found | None:
     log = partition.log
     end = partition.readable_end(isolation_level) if replica_id == CONSUMER else log.log_end_offset
+    is_lagging = replica_id == CONSUMER and partition.is_behind_its_epoch(end)
     if timestamp == LATEST:
+        if is_lagging:
+            raise _not_yet(partition)
         return Found(-1, end, partition.leader_epoch)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return Found(-1, log.log_start_offset, log.epochs.epoch_at(log.log_start_offset))
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return None
     found = of_max_timestamp(log) if timestamp == MAX_TIMESTAMP else first_at_or_after(log, timestamp)
-    return found if found is not None and found.offset < end else None
+    if found is not None and found.offset < end:
+        return found
+    if is_lagging:
+        raise _not_yet(partition)
+    return None
+
+
+def _not_yet(partition: Partition) -> KafkaError:
+    return KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE, f"{partition} has a new leader that is still catching up")

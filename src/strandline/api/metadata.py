@@ -5,6 +5,9 @@ be created, v5 offline replicas, v6 LISTENER_NOT_FOUND, v7 leader epochs, v8 aut
 takes them, v13 has an error for the whole.
 A topic that does not exist is created if request and `auto.create.topics.enable` allow it. Unlike Kafka, the answer waits for
 that and holds the new topic, so the client need not ask again. Where an id and a name are given, the id counts.
+A leader with which this broker has just lost touch is not told as such (LEADER_NOT_AVAILABLE): the next one is about to be elected.
+A broker that was fenced a moment ago is still named: librdkafka, told in one answer that a broker is gone and that another leads
+what it led, gets lost for a second.
 Left out: creating an internal topic because it was asked for; its coordinator does that.
 """
 
@@ -14,6 +17,7 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Any
 
+from strandline.api import metadata_news
 from strandline.api.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from strandline.api.cluster_view import ClusterView
 from strandline.api.context import RequestContext
@@ -35,11 +39,25 @@ CREATED_PER_REQUEST_MAX = 1_000
 
 def handle(request: Any, ctx: RequestContext) -> bytes | Awaitable[bytes]:
     if request.topics is None or (ctx.version == 0 and not request.topics):
+        ctx.broker.told.note(ctx)
         return _Answer(request, ctx).all_topics()
     if ctx.version < 12 and any(topic.name is None or topic.topic_id != ZERO_UUID for topic in request.topics):
         return _refused(request, ctx.version)
     absent = _to_create(request, ctx)
-    return _create_and_answer(absent, request, ctx) if absent else _Answer(request, ctx).named_topics()
+    if absent:
+        return _create_and_answer(absent, request, ctx)
+    answer, told = _Answer(request, ctx), ctx.broker.told
+    body = answer.named_topics()
+    if told.must_wait(ctx):
+        return _answer_with_news(request, ctx, body, suspected=answer.names_a_suspect())
+    told.note(ctx)
+    return body
+
+
+async def _answer_with_news(request: Any, ctx: RequestContext, body: bytes, *, suspected: bool) -> bytes:
+    newest = await metadata_news.wait(ctx, body, lambda: _Answer(request, ctx).named_topics(), suspected=suspected)
+    ctx.broker.told.note(ctx, waited=True)
+    return newest
 
 
 def _to_create(request: Any, ctx: RequestContext) -> list[str]:
@@ -97,6 +115,7 @@ class _Answer:
         self.version = ctx.version
         self.image = ctx.broker.image()
         self.view = ClusterView(self.image.brokers, ctx.listener)
+        self.suspects = ctx.broker.suspects()
         self.invalid = invalid or set()
         self.message = messages.response(KEY)
         self.operations = bool(request.include_topic_authorized_operations)
@@ -114,6 +133,13 @@ class _Answer:
             [self._absent(name_or_id) if topic is None else self._present(topic) for name_or_id, topic in found]
         )
 
+    def names_a_suspect(self) -> bool:
+        """Whether a partition of the topics that were asked for is led by a broker that may be gone."""
+        if not self.suspects:
+            return False
+        topics = (self._find(topic.name or Uuid(topic.topic_id)) for topic in self.request.topics)
+        return any(p.leader in self.suspects for topic in topics if topic is not None for p in topic.partitions)
+
     def _find(self, name_or_id: str | Uuid | None) -> TopicImage | None:
         return None if name_or_id is None else self.image.topic(name_or_id)
 
@@ -123,7 +149,7 @@ class _Answer:
                 self.message.MetadataResponseBroker(
                     node_id=broker.broker_id, host=endpoint.host, port=endpoint.port, rack=broker.rack
                 )
-                for broker, endpoint in self.view.nodes()
+                for broker, endpoint in self.view.nodes(departed=self.ctx.broker.departed())
             ],
             cluster_id=self.ctx.broker.cluster_id,
             # Any broker passes on what is for the controller, so the one that was asked will do.
@@ -153,7 +179,7 @@ class _Answer:
 
     def _present(self, topic: TopicImage) -> bytes:
         return self.ctx.broker.topic_bytes.of(
-            topic, self.image.brokers, self.version, (self.view.listener, self.operations), self._topic
+            topic, self.image.brokers, self.version, (self.view.listener, self.operations, self.suspects), self._topic
         )
 
     def _topic(self, topic: TopicImage) -> Any:
@@ -175,7 +201,9 @@ class _Answer:
             replicas = tuple(broker_id for broker_id in replicas if broker_id in view.alive)
             isr = tuple(broker_id for broker_id in isr if broker_id in view.alive)
         has_leader = partition.leader in view.reachable
-        if not has_leader:
+        if partition.leader in self.suspects:
+            has_leader, error = False, ErrorCode.LEADER_NOT_AVAILABLE
+        elif not has_leader:
             error = ErrorCode.LEADER_NOT_AVAILABLE
             if self.version >= 6 and view.is_registered(partition.leader):
                 error = ErrorCode.LISTENER_NOT_FOUND

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from strandline.api import leader_hints
 from strandline.api.context import Broker, RequestContext, code_of
 from strandline.api.reply import Later
 from strandline.errors import ErrorCode, KafkaError
@@ -49,16 +50,16 @@ def _append_one(
     try:
         if partition.is_internal or (len(records) > _ATTRIBUTES_AT and records[_ATTRIBUTES_AT] & TRANSACTIONAL_FLAG):
             _check(partition, records, ctx.version)
-        base_offset, append_time = partition.append(records, ctx.broker.clock.wall_ms())
+        base_offset, append_time = partition.append(records, ctx.broker.clock.wall_ms(), for_all=acks == ACKS_ALL)
     except (KafkaError, OSError) as error:
-        return wire.write_response(ctx.version, [(topic, [_refused(ctx.broker, partition, error)])])
+        return _reply(ctx, [(topic, [_refused(ctx.broker, partition, error)])])
     log = partition.log
     end_offset = log.log_end_offset
     if partition.high_watermark >= end_offset or (acks == ACKS_LEADER and partition.local_end >= end_offset):
         return wire.write_one(topic, partition.index, base_offset, append_time, log.log_start_offset)
     answer = PartitionResponse(partition.index, 0, base_offset, append_time, log.log_start_offset)
     waiting = _Waiting(ctx, [(topic, [answer])])
-    waiting.on(_word_of(partition, acks), end_offset, 0, 0)
+    waiting.on(partition, acks, end_offset, 0, 0)
     return waiting.reply(timeout_ms)
 
 
@@ -87,7 +88,7 @@ def _append_all(frame: memoryview, ctx: RequestContext, position: int) -> Any:
                 if records is None:
                     raise KafkaError(ErrorCode.INVALID_RECORD, "a partition without a record batch")
                 _check(partition, records, ctx.version)
-                appended = partition.append(records, now_ms)
+                appended = partition.append(records, now_ms, for_all=acks == ACKS_ALL)
             except (KafkaError, OSError) as error:
                 answered.append(_refused(broker, partition, error))
                 continue
@@ -97,14 +98,14 @@ def _append_all(frame: memoryview, ctx: RequestContext, position: int) -> Any:
             end_offset = partition.log.log_end_offset
             if acks and partition.high_watermark < end_offset:
                 waiting = waiting or _Waiting(ctx, answers)
-                waiting.on(_word_of(partition, acks), end_offset, len(answers) - 1, len(answered) - 1)
+                waiting.on(partition, acks, end_offset, len(answers) - 1, len(answered) - 1)
     if acks == ACKS_NONE:
         if any(answer.error_code for _, answered in answers for answer in answered):
             raise _no_reply()
         return None
     if waiting is not None:
         return waiting.reply(request.timeout_ms)
-    return wire.write_response(ctx.version, answers)
+    return _reply(ctx, answers)
 
 
 def _word_of(partition: Partition, acks: int) -> When:
@@ -129,7 +130,7 @@ def _absent(broker: Broker, topic: str | bytes, index: int) -> PartitionResponse
     if found is None:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if isinstance(topic, str) else ErrorCode.UNKNOWN_TOPIC_ID
         return PartitionResponse(index, code, -1)
-    code = image.absence_of(found.name, index)
+    code = broker.absence_of(found.name, index)
     state = image.partition(found.name, index)
     if state is None:
         return PartitionResponse(index, code, -1)
@@ -152,7 +153,21 @@ def _refused(broker: Broker, partition: Partition, error: KafkaError | OSError) 
     if isinstance(error, OSError):
         broker.on_storage_error(partition, error)
     code, message = code_of(error)
-    return PartitionResponse(partition.index, code, -1, -1, -1, message)
+    partition.stats.total_produce_requests += 1
+    partition.stats.failed_produce_requests += 1
+    broker.on_refused(KEY, code)
+    return _with_leader(partition, PartitionResponse(partition.index, code, -1, -1, -1, message))
+
+
+def _with_leader(partition: Partition, refused: PartitionResponse) -> PartitionResponse:
+    """A producer that asked the wrong broker hears who leads (KIP-951)."""
+    leader = leader_hints.current_leader(partition) if refused.error_code in leader_hints.HINTED else None
+    return refused if leader is None else refused._replace(leader_id=leader[0], leader_epoch=leader[1])
+
+
+def _reply(ctx: RequestContext, answers: _Answers) -> bytes:
+    hinted = [p.leader_id for _, answered in answers for p in answered if p.leader_id >= 0]
+    return wire.write_response(ctx.version, answers, endpoints=leader_hints.endpoints(ctx, hinted) if hinted else ())
 
 
 def _all_refused(topics: list[wire.TopicData], code: ErrorCode) -> _Answers:
@@ -169,10 +184,11 @@ class _Waiting:
         self._later = Later(may_be_overtaken=True, on_cancel=self._stop_timer)
         self._timer: Any = None
 
-    def on(self, word: When, end_offset: int, topic_at: int, partition_at: int) -> None:
+    def on(self, partition: Partition, acks: int, end_offset: int, topic_at: int, partition_at: int) -> None:
+        word = _word_of(partition, acks)
         place = (topic_at, partition_at)
         self._open.add(place)
-        word(end_offset, lambda code: self._settled(place, code))
+        word(end_offset, lambda code: self._settled(place, code, partition))
 
     def reply(self, timeout_ms: int) -> Later:
         if self._open:
@@ -181,16 +197,20 @@ class _Waiting:
             self._finish()
         return self._later
 
-    def _settled(self, place: tuple[int, int], code: ErrorCode) -> None:
+    def _settled(self, place: tuple[int, int], code: ErrorCode, partition: Partition) -> None:
         if place not in self._open:
             return
         self._open.discard(place)
         if code:
+            partition.stats.failed_produce_requests += 1
             self._fail(place, code)
+            answered = self._answers[place[0]][1]
+            answered[place[1]] = _with_leader(partition, answered[place[1]])
         if not self._open and self._timer is not None:
             self._finish()
 
     def _fail(self, place: tuple[int, int], code: ErrorCode) -> None:
+        self._ctx.broker.on_refused(KEY, code)
         answered = self._answers[place[0]][1]
         answered[place[1]] = PartitionResponse(answered[place[1]].partition, code, -1)
 
@@ -203,7 +223,7 @@ class _Waiting:
     def _finish(self) -> None:
         self._stop_timer()
         if not self._later.done:
-            self._later.complete(wire.write_response(self._ctx.version, self._answers))
+            self._later.complete(_reply(self._ctx, self._answers))
 
     def _stop_timer(self) -> None:
         self._open.clear()

@@ -1,4 +1,4 @@
-"""What `doctor` looks at: this machine, and a cluster.
+"""What `doctor` looks at on this machine, and what a finding is.
 
 Always true: a finding is ok, warn or fail; whatever is not ok says what to do about it.
 """
@@ -11,18 +11,13 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from strandline.cli.topic_admin import TopicView
-    from strandline.client.blocking import Admin
+from collections.abc import Iterator
+from typing import NamedTuple
 
 OK, WARN, FAIL = "ok", "warn", "fail"
 PYTHON_MIN = (3, 11)
 JAVA_MIN = 17
 OPEN_FILES_MIN = 10_000
-FREE_SHARE_MIN = 0.10
 JAVA_TIMEOUT_S = 10
 
 
@@ -86,72 +81,3 @@ def open_files(limit: int) -> Finding:
         f"raise the hard limit to {OPEN_FILES_MIN} or more (ulimit -Hn, LimitNOFILE): a partition needs about three"
     )
     return Finding(WARN, "open files", f"limit {limit}", advice)
-
-
-def disk(where: str, total_bytes: int, usable_bytes: int) -> Finding:
-    if total_bytes <= 0:
-        return Finding(WARN, "disk", f"{where}: size not known", "look at it with df")
-    share = usable_bytes / total_bytes
-    found = f"{where}: {usable_bytes / 1e9:.1f} GB of {total_bytes / 1e9:.1f} GB free"
-    if share >= FREE_SHARE_MIN:
-        return Finding(OK, "disk", found)
-    return Finding(WARN, "disk", found, "free some space, or lower retention.ms or retention.bytes")
-
-
-def cluster(admin: Admin) -> Iterator[Finding]:
-    from strandline.cli import topic_admin
-    from strandline.errors import KafkaError
-
-    described = admin.describe_cluster(include_fenced_brokers=True)
-    live = [broker for broker in described.brokers if broker.node_id not in described.fenced]
-    yield Finding(OK, "brokers", ", ".join(f"{broker.node_id} ({broker.host}:{broker.port})" for broker in live))
-    for node_id in sorted(described.fenced):
-        yield Finding(
-            WARN, "brokers", f"{node_id} is fenced", "is its process running, and does it reach the controller?"
-        )
-    try:
-        for node_id, directories in admin.describe_log_dirs([broker.node_id for broker in live]).items():
-            for directory in directories:
-                where = f"node {node_id}, {directory.path}"
-                if directory.error is not None:
-                    yield Finding(
-                        FAIL, "disk", f"{where}: {directory.error.name}", "replace the disk and restart the node"
-                    )
-                else:
-                    yield disk(where, directory.total_bytes, directory.usable_bytes)
-    except KafkaError as error:
-        yield Finding(WARN, "disk", f"the brokers do not tell: {error.message}", "look at it with df")
-    names = topic_admin.find(admin, None)
-    yield from topics(topic_admin.describe(admin, names))
-
-
-def topics(views: Iterable[TopicView]) -> Iterator[Finding]:
-    """Partitions that are not well, then each topic's rule about losing data."""
-    views = list(views)
-    for view in views:
-        yield from partitions(view)
-    for view in views:
-        verdict = view.verdict
-        yield Finding(verdict.level, "durability", f"{view.topic.name} {verdict.sentence}", verdict.advice)
-
-
-def partitions(view: TopicView) -> Iterator[Finding]:
-    from strandline.cli import topic_admin
-
-    for partition in view.topic.partitions:
-        name = f"{view.topic.name}-{partition.partition}"
-        missing = ", ".join(map(str, sorted(set(partition.replicas) - set(partition.isr))))
-        if not topic_admin.has_leader(partition):
-            yield Finding(
-                FAIL, "partitions", f"{name} has no leader", f"start one of the brokers {_ids(partition.isr)}"
-            )
-        elif topic_admin.is_under_min_isr(partition, view.min_insync_replicas):
-            found = f"{name} has {len(partition.isr)} in sync, below min.insync.replicas={view.min_insync_replicas}"
-            yield Finding(FAIL, "partitions", found, f"acks=all is refused until broker {missing or 'more'} is in sync")
-        elif topic_admin.is_under_replicated(partition):
-            found = f"{name} is under-replicated: {missing} out of sync"
-            yield Finding(WARN, "partitions", found, f"is broker {missing} running and catching up?")
-
-
-def _ids(ids: tuple[int, ...]) -> str:
-    return ", ".join(map(str, ids)) or "that hold it"

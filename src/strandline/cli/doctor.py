@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from strandline.cli.checks import Finding
 
+PATIENCE_MS = 8000
+"""For one question: whoever is ill and does not answer is a finding, not something to wait for."""
+
 
 @click.command(epilog=example("strandline doctor", "strandline doctor --bootstrap-server 127.0.0.1:9092 --json"))
 @click.option("--bootstrap-server", "-b", metavar="HOST:PORT,…", help="The cluster to look at.")
@@ -59,11 +62,21 @@ def _cluster(access: Access, directory: str | None) -> Iterator[Finding]:
         if not running:
             return
         access = Access(",".join(running))
-    from strandline.cli import checks
-    from strandline.cli.cluster import connect_admin
+    import dataclasses
 
+    from strandline.cli import cluster_checks
+    from strandline.cli.client_properties import reach
+    from strandline.cli.cluster import connect
+    from strandline.client.blocking import Admin
+
+    to = reach(access)
+    config = dataclasses.replace(
+        to.config,
+        default_api_timeout_ms=min(to.config.default_api_timeout_ms, PATIENCE_MS),
+        request_timeout_ms=min(to.config.request_timeout_ms, PATIENCE_MS),
+    )
     try:
-        with connect_admin(access) as admin:
-            yield from checks.cluster(admin)
+        with connect(to._replace(config=config)) as client:
+            yield from cluster_checks.cluster(Admin(client))
     except KafkaError as error:
         yield Finding(FAIL, "cluster", error.message, "start it with `strandline up`, or name another address")

@@ -14,13 +14,17 @@ from strandline.cli.output import example, json_option, note, print_json, print_
 )
 @click.argument("partitions", nargs=-1, metavar="[TOPIC-PARTITION]...")
 @access_options
-@click.option("--all", "all_", is_flag=True, help="Every partition that needs it.")
+@click.option("--all", "all_", is_flag=True, help="Every partition that another replica leads than its first.")
 @click.option(
     "--unclean", is_flag=True, help="A leader for partitions that have none, out of sync if need be: data may be lost."
 )
 @json_option
 def elect(partitions: tuple[str, ...], access: Access, all_: bool, unclean: bool, as_json: bool) -> int:
-    """Let the first replica of partitions lead them again, if it is in sync."""
+    """Let the first replica of partitions lead them again, if it is in sync.
+
+    The first replica is the preferred leader: with it, leaders are as evenly spread as the replicas were placed. With
+    --unclean, --all means every partition without a leader instead.
+    """
     from strandline.cli import election_admin
 
     if all_ == bool(partitions):
@@ -34,11 +38,19 @@ def elect(partitions: tuple[str, ...], access: Access, all_: bool, unclean: bool
     if as_json:
         print_json([dict(zip(("topic", "partition", "result", "reason"), row, strict=True)) for row in rows])
     else:
-        print_table(("topic", "partition", "result", "reason"), rows, empty="no partition needs another leader")
+        print_table(("topic", "partition", "result", "reason"), rows, empty=_nothing(unclean))
     if elected.failed:
         note(f"{len(elected.failed)} of {len(rows)} partitions got no leader")
         return 1
     return 0
+
+
+def _nothing(unclean: bool) -> str:
+    return (
+        "every partition has a leader"
+        if unclean
+        else "every partition is led by its first replica, or that one is not in sync"
+    )
 
 
 def _parse(text: str) -> tuple[str, int]:

@@ -1,7 +1,4 @@
-"""`kafka-topics`: topics with Kafka's flags and Kafka's output, byte for byte.
-
-Left out: partitions that are being moved are shown without their adding and removing replicas.
-"""
+"""`kafka-topics`: topics with Kafka's flags and Kafka's output, byte for byte."""
 
 from __future__ import annotations
 
@@ -243,7 +240,7 @@ def _describe(admin: Admin, options: dict[str, Any]) -> None:
             raise _Failed(f"TopicId '{options['topic_id']}' does not exist as expected")
     else:
         names = _matching(admin, options)
-    views = topic_admin.describe(admin, names)
+    views = topic_admin.describe(admin, names, with_reassignments=True)
     live = {broker.node_id for broker in admin.describe_cluster().brokers}
     for line in describe_lines(views, options, live):
         click.echo(line)
@@ -258,7 +255,7 @@ def describe_lines(views: list[TopicView], options: dict[str, Any], live: set[in
             lines.append(topic_line(view))
         if not options["topics_with_overrides"]:
             lines += [
-                partition_line(view.topic.name, partition)
+                partition_line(view, partition)
                 for partition in view.topic.partitions
                 if not wanted or any(shows(view, partition) for shows in wanted)
             ]
@@ -269,12 +266,14 @@ def _reports(options: dict[str, Any], live: set[int]) -> list[Callable[[TopicVie
     from strandline.cli import topic_admin
 
     reports: dict[str, Callable[[TopicView, PartitionDescription], bool]] = {
-        "under_replicated_partitions": lambda view, partition: topic_admin.is_under_replicated(partition),
+        "under_replicated_partitions": lambda view, partition: topic_admin.is_under_replicated(
+            partition, view.reassignments.get(partition.partition)
+        ),
         "unavailable_partitions": lambda view, partition: partition.leader not in live,
         "under_min_isr_partitions": lambda view, partition: topic_admin.is_under_min_isr(
             partition, view.min_insync_replicas
         ),
-        "at_min_isr_partitions": lambda view, partition: len(partition.isr) == view.min_insync_replicas,
+        "at_min_isr_partitions": lambda view, partition: topic_admin.is_at_min_isr(partition, view.min_insync_replicas),
     }
     return [shows for name, shows in reports.items() if options[name]]
 
@@ -287,11 +286,14 @@ def topic_line(view: TopicView) -> str:
     )
 
 
-def partition_line(topic: str, partition: PartitionDescription) -> str:
+def partition_line(view: TopicView, partition: PartitionDescription) -> str:
     leader = partition.leader if partition.leader >= 0 else "none"
+    moving = view.reassignments.get(partition.partition)
+    moves = f"\tAdding Replicas: {_ids(moving.adding)}\tRemoving Replicas: {_ids(moving.removing)}" if moving else ""
     return (
-        f"\tTopic: {topic}\tPartition: {partition.partition}\tLeader: {leader}\tReplicas: {_ids(partition.replicas)}"
-        f"\tIsr: {_ids(partition.isr)}\tElr: {_ids(partition.elr)}\tLastKnownElr: {_ids(partition.last_known_elr)}"
+        f"\tTopic: {view.topic.name}\tPartition: {partition.partition}\tLeader: {leader}"
+        f"\tReplicas: {_ids(partition.replicas)}\tIsr: {_ids(partition.isr)}{moves}"
+        f"\tElr: {_ids(partition.elr)}\tLastKnownElr: {_ids(partition.last_known_elr)}"
     )
 
 

@@ -6,7 +6,7 @@
     DIR/node-1/log                  what it says
 
 Nodes 1, 2, … are brokers, on PORT, PORT+1, …. They are the controllers as well, on PORT+1000, …, unless separate ones were asked
-for, which are the nodes 101, 102, … on the same ports.
+for, which are the nodes 101, 102, … on the same ports. Metrics are on PORT+2000, …, those of separate controllers on PORT+3000, ….
 
 Always true: `cluster.json` is replaced as a whole, and a directory without it is not ours unless it is empty.
 """
@@ -24,11 +24,16 @@ from strandline.cli.processes import Process
 
 HOST = "127.0.0.1"
 CONTROLLER_PORTS_FROM = 1000
+METRICS_PORTS_FROM = 2000
+CONTROLLER_METRICS_PORTS_FROM = 3000
+PORT_MAX = 65535
 DEFAULT_DIR = ".strandline"
 STATE_FILE = "cluster.json"
 STATE_VERSION = 1
 CONTROLLER_IDS_FROM = 101
 BROKER, CONTROLLER = "broker", "controller"
+METRICS_KEY = "metrics.listener"
+"""Given with --config, it is the person's own affair, and empty it turns them off."""
 
 
 @dataclass
@@ -40,6 +45,8 @@ class LocalNode:
     controller_port: int | None
     directory: str
     process: Process | None = None
+    metrics_port: int | None = None
+    """None if there is no such port left."""
 
     @property
     def roles(self) -> list[str]:
@@ -49,6 +56,11 @@ class LocalNode:
     @property
     def ports(self) -> list[int]:
         return [port for port in (self.port, self.controller_port) if port is not None]
+
+    @property
+    def metrics(self) -> str:
+        """Where its metrics, events and replicas are served; empty if nowhere."""
+        return "" if self.metrics_port is None else f"{HOST}:{self.metrics_port}"
 
     @property
     def address(self) -> str:
@@ -93,6 +105,7 @@ class LocalNode:
             "roles": self.roles,
             "alive": self.alive,
             "data_dir": self.data_dir,
+            "metrics": self.metrics or None,
         }
 
 
@@ -111,11 +124,21 @@ class LocalCluster:
     def nodes(self) -> list[LocalNode]:
         are_controllers = self.controllers_count == 0
         brokers = [
-            self._node(1 + index, self.port + index, self._controller_port(index) if are_controllers else None)
+            self._node(
+                1 + index,
+                self.port + index,
+                self._controller_port(index) if are_controllers else None,
+                self.port + METRICS_PORTS_FROM + index,
+            )
             for index in range(self.nodes_count)
         ]
         controllers = [
-            self._node(CONTROLLER_IDS_FROM + index, None, self._controller_port(index))
+            self._node(
+                CONTROLLER_IDS_FROM + index,
+                None,
+                self._controller_port(index),
+                self.port + CONTROLLER_METRICS_PORTS_FROM + index,
+            )
             for index in range(self.controllers_count)
         ]
         return [*brokers, *controllers]
@@ -123,9 +146,17 @@ class LocalCluster:
     def _controller_port(self, index: int) -> int:
         return self.port + CONTROLLER_PORTS_FROM + index
 
-    def _node(self, node_id: int, port: int | None, controller_port: int | None) -> LocalNode:
+    def _node(self, node_id: int, port: int | None, controller_port: int | None, metrics_port: int) -> LocalNode:
         directory = os.path.join(self.directory, f"node-{node_id}")
-        return LocalNode(node_id, port, controller_port, directory, self.processes.get(node_id))
+        has_metrics = metrics_port <= PORT_MAX and METRICS_KEY not in self.config
+        return LocalNode(
+            node_id,
+            port,
+            controller_port,
+            directory,
+            self.processes.get(node_id),
+            metrics_port if has_metrics else None,
+        )
 
     @property
     def brokers(self) -> list[LocalNode]:
@@ -178,6 +209,7 @@ class LocalCluster:
             "controller.listener.names": "CONTROLLER",
             "controller.quorum.voters": voters,
             "log.dirs": node.data_dir,
+            METRICS_KEY: node.metrics,
             "offsets.topic.replication.factor": "1",
             "transaction.state.log.replication.factor": "1",
             "transaction.state.log.min.isr": "1",

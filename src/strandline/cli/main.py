@@ -38,6 +38,7 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "cluster": Entry("cluster_nodes", "cluster", "Show a cluster and its nodes, and forget a broker."),
         "quorum": Entry("quorum", "quorum", "Show and change the quorum of controllers."),
         "features": Entry("features", "features", "Show and change the features of a cluster."),
+        "timeline": Entry("timeline", "timeline", "Show what happened to a cluster, and why."),
         "doctor": Entry("doctor", "doctor", "Check this machine and a cluster, and say what to do."),
     },
     DATA: {
@@ -45,7 +46,9 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "produce": Entry("produce", "produce", "Write records to a topic."),
         "consume": Entry("consume", "consume", "Read records of a topic."),
         "configs": Entry("configs", "configs", "Show and change the configuration of topics and brokers."),
+        "replicas": Entry("replicas", "replicas", "Show how far every replica is, and who is in sync."),
         "elect": Entry("elect", "elect", "Give partitions their preferred leader back."),
+        "reassign": Entry("reassign", "reassign", "Move partitions to other brokers, and show how far that is."),
         "api-versions": Entry("api_versions", "api_versions", "Show which APIs each broker serves."),
     },
     FILES: {
@@ -62,6 +65,7 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "kafka-features": Entry("kafka_features", "kafka_features", "As `features`."),
         "kafka-cluster": Entry("kafka_cluster", "kafka_cluster", "As `cluster`."),
         "kafka-leader-election": Entry("kafka_leader_election", "kafka_leader_election", "As `elect`."),
+        "kafka-reassign-partitions": Entry("kafka_reassign_partitions", "kafka_reassign_partitions", "As `reassign`."),
         "kafka-storage": Entry("storage", "kafka_storage", "As `storage`."),
         "kafka-dump-log": Entry("dump_log", "kafka_dump_log", "As `dump-log`."),
         "kafka-broker-api-versions": Entry("api_versions", "kafka_broker_api_versions", "As `api-versions`."),

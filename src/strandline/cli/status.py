@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from strandline.cli import local_cluster, probe
-from strandline.cli.local_cluster import CONTROLLER, LocalNode
-from strandline.cli.output import example, json_option, print_json, print_table
+from strandline.cli.local_cluster import CONTROLLER, LocalCluster, LocalNode
+from strandline.cli.output import example, json_option, note, print_json, print_table
 
 
 @click.command(epilog=example("strandline status --dir .strandline --json"))
@@ -25,6 +25,8 @@ def status(directory: str, as_json: bool) -> None:
     """Show the nodes that `up` started in DIR."""
     cluster = local_cluster.require(directory)
     rows = [node.status() | _leadership(node) for node in cluster.nodes]
+    if any(row["alive"] for row in rows) and not any(row.get("controller") for row in rows):
+        note(_no_controller(cluster))
     if as_json:
         print_json(rows)
         return
@@ -33,6 +35,15 @@ def status(directory: str, as_json: bool) -> None:
         ("node", "pid", "address", "roles", "alive", "data"),
         [[_roles(row) if name == "roles" else row[name] for name in columns] for row in rows],
     )
+
+
+def _no_controller(cluster: LocalCluster) -> str:
+    count, alive = len(cluster.controllers), sum(node.alive for node in cluster.controllers)
+    said = f"there is no active controller: {alive} of {count} controllers run"
+    if alive > count // 2:
+        return f"{said}, which is enough to elect one; if they have not in a moment, `strandline doctor` says more"
+    up = local_cluster.command("up", cluster.directory)
+    return f"{said}, and more than half must; `{up}` starts the others"
 
 
 def _leadership(node: LocalNode) -> dict[str, bool]:

@@ -6,7 +6,8 @@ Always true: a topic that vanishes between two questions is left out, never an e
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import click
@@ -17,6 +18,7 @@ from strandline.client.flow.described import (
     ConfigEntry,
     ConfigResource,
     PartitionDescription,
+    Reassignment,
     ResourceType,
     TopicDescription,
 )
@@ -27,10 +29,11 @@ DEFAULT_CONFIG = 5
 
 
 class TopicView(NamedTuple):
-    """A topic and its configuration."""
+    """A topic and its configuration, and (if asked for) which of its partitions are being moved."""
 
     topic: TopicDescription
     configs: tuple[ConfigEntry, ...]
+    reassignments: Mapping[int, Reassignment] = MappingProxyType({})
 
     @property
     def overrides(self) -> list[ConfigEntry]:
@@ -39,7 +42,10 @@ class TopicView(NamedTuple):
 
     @property
     def replication_factor(self) -> int:
-        return len(self.topic.partitions[0].replicas) if self.topic.partitions else 0
+        if not self.topic.partitions:
+            return 0
+        first = self.topic.partitions[0]
+        return replica_count(first, self.reassignments.get(first.partition))
 
     @property
     def min_insync_replicas(self) -> int:
@@ -58,12 +64,23 @@ def has_leader(partition: PartitionDescription) -> bool:
     return partition.leader >= 0
 
 
-def is_under_replicated(partition: PartitionDescription) -> bool:
-    return len(partition.isr) < len(partition.replicas)
+def replica_count(partition: PartitionDescription, moving: Reassignment | None = None) -> int:
+    """Without those that a reassignment is adding: they are not missed yet."""
+    if moving is None or not {*moving.adding, *moving.removing} & set(partition.replicas):
+        return len(partition.replicas)
+    return len(moving.replicas) - len(moving.adding)
+
+
+def is_under_replicated(partition: PartitionDescription, moving: Reassignment | None = None) -> bool:
+    return len(partition.isr) < replica_count(partition, moving)
 
 
 def is_under_min_isr(partition: PartitionDescription, min_insync_replicas: int) -> bool:
     return not has_leader(partition) or len(partition.isr) < min_insync_replicas
+
+
+def is_at_min_isr(partition: PartitionDescription, min_insync_replicas: int) -> bool:
+    return len(partition.isr) == min_insync_replicas
 
 
 def find(admin: Admin, pattern: str | None, *, exclude_internal: bool = False) -> list[str]:
@@ -78,13 +95,26 @@ def find(admin: Admin, pattern: str | None, *, exclude_internal: bool = False) -
     return [name for name in names if expression.fullmatch(name)]
 
 
-def describe(admin: Admin, names: Iterable[str]) -> list[TopicView]:
-    """The topics of these names that are there, sorted."""
+def reassignments(admin: Admin) -> dict[tuple[str, int], Reassignment]:
+    """All under way; none where the cluster does not tell, or not us."""
+    try:
+        return admin.list_partition_reassignments()
+    except KafkaError as error:
+        if error.code in (ErrorCode.UNSUPPORTED_VERSION, ErrorCode.CLUSTER_AUTHORIZATION_FAILED):
+            return {}
+        raise
+
+
+def describe(admin: Admin, names: Iterable[str], *, with_reassignments: bool = False) -> list[TopicView]:
+    """The topics of these names that are there, sorted. Only the active controller knows of reassignments."""
     wanted = sorted(set(names))
     if not wanted:
         return []
     described = admin.describe_topics(wanted)
     configs = admin.describe_configs([ConfigResource(ResourceType.TOPIC, name) for name in wanted])
+    moving: dict[str, dict[int, Reassignment]] = {}
+    for (name, index), reassignment in (reassignments(admin) if with_reassignments else {}).items():
+        moving.setdefault(name, {})[index] = reassignment
     views = []
     for name in wanted:
         topic, entries = described[name], configs[ConfigResource(ResourceType.TOPIC, name)]
@@ -92,5 +122,5 @@ def describe(admin: Admin, names: Iterable[str]) -> list[TopicView]:
             if isinstance(answer, KafkaError) and answer.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise answer
         if not isinstance(topic, KafkaError) and not isinstance(entries, KafkaError):
-            views.append(TopicView(topic, tuple(entries)))
+            views.append(TopicView(topic, tuple(entries), moving.get(name, {})))
     return views

@@ -12,7 +12,7 @@ import click
 from strandline.cli.access import Access, access_options
 from strandline.cli.errors import Refused
 from strandline.cli.kafka_flags import key_values
-from strandline.cli.output import example, is_terminal, json_option, print_json, print_table
+from strandline.cli.output import example, is_terminal, json_option, note, print_json, print_table
 
 if TYPE_CHECKING:
     from strandline.cli.topic_admin import TopicView
@@ -80,14 +80,25 @@ def create(
         raise made
 
 
-@topics.command(epilog=example("strandline topics describe hello", "strandline topics describe --json"))
+@topics.command(
+    epilog=example(
+        "strandline topics describe hello",
+        "strandline topics describe --json",
+        "strandline topics describe --under-replicated --unavailable",
+    )
+)
 @click.argument("names", nargs=-1)
 @access_options
+@click.option("--under-replicated", is_flag=True, help="Only partitions with replicas out of sync.")
+@click.option("--unavailable", is_flag=True, help="Only partitions without a leader.")
+@click.option("--under-min-isr", is_flag=True, help="Only partitions that refuse acks=all: fewer in sync than needed.")
+@click.option("--at-min-isr", is_flag=True, help="Only partitions with just as many in sync as needed.")
 @json_option
-def describe(names: tuple[str, ...], access: Access, as_json: bool) -> None:
+def describe(names: tuple[str, ...], access: Access, as_json: bool, **only: bool) -> None:
     """Show topics, their partitions, and whether they can lose data.
 
-    Without a NAME, all topics. Whether data can be lost assumes producers that wait for acks=all.
+    Without a NAME, all topics. Whether data can be lost assumes producers that wait for acks=all. With several of the options
+    that begin with Only, partitions that any of them means; topics that have none are left out.
     """
     from strandline.cli import topic_admin
     from strandline.cli.cluster import connect_admin
@@ -95,11 +106,35 @@ def describe(names: tuple[str, ...], access: Access, as_json: bool) -> None:
     with connect_admin(access) as admin:
         views = topic_admin.describe(admin, names or topic_admin.find(admin, None, exclude_internal=True))
     _require(names, [view.topic.name for view in views])
+    if any(only.values()):
+        views = _narrow(views, only)
+        if not views:
+            note("no partition is so")
     if as_json:
         print_json([_details(view) for view in views])
         return
     for number, view in enumerate(views):
         _print(view, first=number == 0)
+
+
+def _narrow(views: list[TopicView], only: dict[str, bool]) -> list[TopicView]:
+    """The topics that have such partitions, with those alone."""
+    from strandline.cli import topic_admin
+
+    found = []
+    for view in views:
+        least = view.min_insync_replicas
+        kept = tuple(
+            partition
+            for partition in view.topic.partitions
+            if (only["under_replicated"] and topic_admin.is_under_replicated(partition))
+            or (only["unavailable"] and not topic_admin.has_leader(partition))
+            or (only["under_min_isr"] and topic_admin.is_under_min_isr(partition, least))
+            or (only["at_min_isr"] and topic_admin.is_at_min_isr(partition, least))
+        )
+        if kept:
+            found.append(view._replace(topic=view.topic._replace(partitions=kept)))
+    return found
 
 
 def _count(number: int, what: str) -> str:

@@ -68,8 +68,9 @@ def up(
 ) -> None:
     """Start a cluster on this machine and wait until it answers.
 
-    Clients connect to 127.0.0.1:PORT, PORT+1, …; controllers listen on PORT+1000, …. Started again on the same DIR, the
-    cluster goes on where it was; with --detach, nodes that died are started beside those that run. Ctrl-C stops it cleanly.
+    Clients connect to 127.0.0.1:PORT, PORT+1, …; controllers listen on PORT+1000, …, metrics on PORT+2000, …. Started again on
+    the same DIR, the cluster goes on where it was; with --detach, nodes that died are started beside those that run. Ctrl-C
+    stops it cleanly.
     """
     local_cluster.check_ours(directory)
     with local_cluster.lock(directory):
@@ -181,8 +182,11 @@ def _announce(cluster: LocalCluster, ready_s: float, detach: bool, as_json: bool
         sys.stdout.flush()
         return
     print_table(
-        ("node", "pid", "address", "roles", "data"),
-        [(row["node_id"], row["pid"], row["address"], row["roles"], _short(row["data_dir"])) for row in rows],
+        ("node", "pid", "address", "roles", "metrics", "data"),
+        [
+            (row["node_id"], row["pid"], row["address"], row["roles"], row["metrics"], _short(row["data_dir"]))
+            for row in rows
+        ],
     )
     click.echo(f"\nready in {ready_s:.1f} s, cluster {cluster.cluster_id}\n")
     server = "" if cluster.port == 9092 else f" -b {HOST}:{cluster.port}"

@@ -40,6 +40,7 @@ from strandline.client.flow.described import (
     ProducerState,
     QuorumDescription,
     RaftEndpoint,
+    Reassignment,
     TopicDescription,
     TopicListing,
     UpgradeType,
@@ -288,3 +289,17 @@ class Admin:
         self, election_type: ElectionType, partitions: Iterable[TopicPartition] | None = None
     ) -> Answers[None]:
         return self._run(self._flow.elect_leaders(election_type, partitions))
+
+    def alter_partition_reassignments(
+        self, targets: Mapping[TopicPartition, Sequence[int] | None], *, allow_replication_factor_change: bool = True
+    ) -> Answers[None]:
+        return self._run(
+            self._flow.alter_partition_reassignments(
+                targets, allow_replication_factor_change=allow_replication_factor_change
+            )
+        )
+
+    def list_partition_reassignments(
+        self, partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[TopicPartition, Reassignment]:
+        return self._run(self._flow.list_partition_reassignments(partitions))

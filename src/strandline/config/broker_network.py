@@ -5,6 +5,7 @@ Always true: every limit on what a peer can make us hold is finite by default.
 
 from __future__ import annotations
 
+from strandline.config.address import AddressOrNothing
 from strandline.config.key import CLUSTER_WIDE, HIGH, LOW, MEDIUM, READ_ONLY, Key
 from strandline.config.types import (
     AT_LEAST_0,
@@ -76,6 +77,9 @@ KEYS = (
         "While this many bytes of requests are being handled, no further request is read; -1 for no limit."),
     Key("connections.max.idle.ms", LONG, 10 * MINUTE_MS, None, MEDIUM, READ_ONLY,
         "A connection that was idle for this long is closed."),
+    Key("metrics.listener", STRING, "", AddressOrNothing(), MEDIUM, READ_ONLY,
+        "Where this node serves Prometheus metrics, its events and its replicas' positions over HTTP, as host:port; empty turns "
+        "it off. It has no authentication: keep it on loopback, which :port stands for, or behind a proxy."),
     Key("max.connections", INT, 10_000, AT_LEAST_0, MEDIUM, CLUSTER_WIDE,
         "The most connections this broker accepts at a time."),
     Key("max.connections.per.ip", INT, INT_MAX, AT_LEAST_0, MEDIUM, CLUSTER_WIDE,

@@ -133,7 +133,7 @@ TIERED_STORAGE = refused("Tiered storage is not built; all data stays in log.dir
     ("log.remote.copy.lag.bytes", LONG, None, None, MEDIUM),
 ))
 
-QUOTAS = refused("Quotas and throttles are not enforced, so a limit set here would be a promise we do not keep.", (
+QUOTAS = refused("Quotas are not enforced, so a limit set here would be a promise we do not keep.", (
     ("alter.log.dirs.replication.quota.window.num", INT, 11, AT_LEAST_1, LOW),
     ("alter.log.dirs.replication.quota.window.size.seconds", INT, 1, AT_LEAST_1, LOW),
     ("controller.quota.window.num", INT, 11, AT_LEAST_1, LOW),
@@ -142,10 +142,6 @@ QUOTAS = refused("Quotas and throttles are not enforced, so a limit set here wou
     ("max.connections.per.ip.overrides", STRING, "", None, MEDIUM),
     ("quota.window.num", INT, 11, AT_LEAST_1, LOW),
     ("quota.window.size.seconds", INT, 1, AT_LEAST_1, LOW),
-    ("replication.quota.window.num", INT, 11, AT_LEAST_1, LOW),
-    ("replication.quota.window.size.seconds", INT, 1, AT_LEAST_1, LOW),
-    ("leader.replication.throttled.rate", LONG, None, None, MEDIUM),
-    ("follower.replication.throttled.rate", LONG, None, None, MEDIUM),
     ("replica.alter.log.dirs.io.max.bytes.per.second", LONG, None, None, MEDIUM),
 ))
 
@@ -159,7 +155,6 @@ CLASSES = refused("It names a Java class to load, and no code is ever loaded by 
     ("metric.reporters", LIST, (), None, LOW),
     ("principal.builder.class", CLASS,
         "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder", None, MEDIUM),
-    ("replica.selector.class", STRING, None, None, MEDIUM),
     ("security.providers", STRING, None, None, LOW),
     ("ssl.engine.factory.class", CLASS, None, None, LOW),
 ))

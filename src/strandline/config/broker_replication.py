@@ -5,8 +5,22 @@ Always true: with the defaults, only a replica that holds every committed record
 
 from __future__ import annotations
 
-from strandline.config.key import CLUSTER_WIDE, HIGH, MEDIUM, READ_ONLY, Key
-from strandline.config.types import AT_LEAST_0, AT_LEAST_1, BOOLEAN, INT, LONG, MIB, MINUTE_MS, SECOND_MS
+from strandline.config.key import CLUSTER_WIDE, HIGH, LOW, MEDIUM, READ_ONLY, Key
+from strandline.config.types import (
+    AT_LEAST_0,
+    AT_LEAST_1,
+    BOOLEAN,
+    INT,
+    LONG,
+    MIB,
+    MINUTE_MS,
+    SECOND_MS,
+    STRING,
+    OneOf,
+)
+
+LEADER_SELECTOR = "org.apache.kafka.common.replica.LeaderSelector"
+RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 # fmt: off
 KEYS = (
@@ -36,5 +50,18 @@ KEYS = (
         "How long a follower waits for the answer to a fetch."),
     Key("replica.high.watermark.checkpoint.interval.ms", LONG, 5 * SECOND_MS, AT_LEAST_1, HIGH, READ_ONLY,
         "How often the high watermarks are written down."),
+    Key("replica.selector.class", STRING, None, OneOf((LEADER_SELECTOR, RACK_AWARE_SELECTOR)), MEDIUM, READ_ONLY,
+        "From whom a consumer is told to read: the leader, or (RackAwareReplicaSelector) a replica in its own rack. Both are "
+        "built in; no class is loaded."),
+    Key("leader.replication.throttled.rate", LONG, None, AT_LEAST_0, MEDIUM, CLUSTER_WIDE,
+        "Bytes a second that a leader gives to followers which are not in sync, of the partitions that a topic's "
+        "leader.replication.throttled.replicas names."),
+    Key("follower.replication.throttled.rate", LONG, None, AT_LEAST_0, MEDIUM, CLUSTER_WIDE,
+        "Bytes a second that a follower takes while it is not in sync, of the partitions that a topic's "
+        "follower.replication.throttled.replicas names."),
+    Key("replication.quota.window.num", INT, 11, AT_LEAST_1, LOW, READ_ONLY,
+        "Over how many windows the rate of throttled replication is measured."),
+    Key("replication.quota.window.size.seconds", INT, 1, AT_LEAST_1, LOW, READ_ONLY,
+        "How long each of these windows is."),
 )
 # fmt: on

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from strandline.config.address import parse_address
 from strandline.config.broker import BROKER
 from strandline.config.errors import ConfigError
 from strandline.config.key import REQUIRED
 from strandline.config.layers import EMPTY, Layers
-from strandline.config.listeners import Listener, build_listeners, parse_protocol_map
+from strandline.config.listeners import Listener, build_listeners, is_loopback, parse_protocol_map
 from strandline.config.properties import Properties
 from strandline.config.quorum import Address, Voter, check_membership, parse_bootstrap_servers, parse_voters
 from strandline.config.topic_config import TopicConfig
@@ -81,6 +82,7 @@ class NodeConfig:
     connections_max_idle_ms: int
     max_connections: int
     max_connections_per_ip: int
+    metrics_listener: str
     fetch_max_bytes: int
     max_incremental_fetch_session_cache_slots: int
     max_request_partition_size_limit: int
@@ -109,6 +111,11 @@ class NodeConfig:
     replica_fetch_response_max_bytes: int
     replica_fetch_backoff_ms: int
     replica_socket_timeout_ms: int
+    replica_selector_class: str | None
+    leader_replication_throttled_rate: int | None
+    follower_replication_throttled_rate: int | None
+    replication_quota_window_num: int
+    replication_quota_window_size_seconds: int
     auto_leader_rebalance_enable: bool
     leader_imbalance_check_interval_seconds: int
     unclean_leader_election_interval_ms: int
@@ -297,8 +304,13 @@ def _check_together(values: Mapping[str, Any]) -> list[str]:
             raise ConfigError(f"{low} ({show(values[low])}) must not be greater than {high} ({show(values[high])})")
     if 0 < values["queued.max.request.bytes"] < values["socket.request.max.bytes"]:
         raise ConfigError("queued.max.request.bytes must not be less than socket.request.max.bytes")
+    warnings = []
+    if (metrics := parse_address(values["metrics.listener"])) is not None and not is_loopback(metrics[0]):
+        warnings.append(
+            f"metrics.listener: whoever reaches {metrics[0]}:{metrics[1]} can read which topics there are; it has no authentication"
+        )
     if values["broker.heartbeat.interval.ms"] * 2 > values["broker.session.timeout.ms"]:
-        return [
+        warnings.append(
             "broker.heartbeat.interval.ms should be at most half of broker.session.timeout.ms; a lost heartbeat fences it"
-        ]
-    return []
+        )
+    return warnings

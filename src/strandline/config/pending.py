@@ -7,11 +7,6 @@ starts. A key leaves this list in the change that brings its part.
 from __future__ import annotations
 
 _PARTS = {
-    "replication": (
-        "replica.lag.",
-        "replica.fetch.",
-        "replica.socket.timeout.",
-    ),
     "consumer groups": ("group.", "offset.metadata.", "offsets."),
     "transactions": (
         "transactional.id.",

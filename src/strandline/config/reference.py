@@ -21,7 +21,7 @@ images (`KAFKA_NUM_PARTITIONS=3`), and `--override key=value`; the last wins. Th
 
 Every key of Kafka 4 is known. A key is *honoured*, *ignored* with a warning (it only tunes a JVM's threads, buffers or
 libraries), or *refused* with a reason; a refused key may be spelled out with its default. A name that is no key is refused.
-Keys for parts that are still to come (several nodes, groups, transactions) are kept, and warn too: they have a section below.
+Keys for parts that are still to come (groups, transactions) are kept, and warn too: they have a section below.
 `cleanup.policy=compact` already asks for keys and keeps records however old they are; the cleaner that removes superseded
 records is still to come, so such a topic only grows.
 

@@ -25,6 +25,7 @@ from strandline.config.types import (
     ListOf,
     OneOf,
     Range,
+    ThrottledReplicas,
 )
 
 # fmt: off
@@ -64,6 +65,12 @@ HONOURED = (
     Key("internal.segment.bytes", INT, None, AT_LEAST_1, MEDIUM, CLUSTER_WIDE,
         "Overrides segment.bytes without a lower bound, for tests.",
         where=Where.TOPIC, internal=True),
+    Key("follower.replication.throttled.replicas", LIST, (), ThrottledReplicas(), MEDIUM, CLUSTER_WIDE,
+        "Whose copying follower.replication.throttled.rate binds on the follower's side: partition:broker,..., or * for all.",
+        where=Where.TOPIC),
+    Key("leader.replication.throttled.replicas", LIST, (), ThrottledReplicas(), MEDIUM, CLUSTER_WIDE,
+        "Whose copying leader.replication.throttled.rate binds on the leader's side: partition:broker,..., or * for all.",
+        where=Where.TOPIC),
     Key("max.compaction.lag.ms", LONG, LONG_MAX, AT_LEAST_1, MEDIUM, CLUSTER_WIDE,
         "A record stays uncompacted for at most this long.",
         where=Where.TOPIC, synonyms=(("log.cleaner.max.compaction.lag.ms", 1),)),
@@ -122,11 +129,6 @@ TIERED_STORAGE = refused("Tiered storage is not built; all data stays in log.dir
     ("local.retention.bytes", LONG, -2, Range(-2), MEDIUM),
 ), Where.TOPIC)
 
-THROTTLES = refused("Replication is not throttled, so a limit set here would be a promise we do not keep.", (
-    ("leader.replication.throttled.replicas", LIST, (), None, MEDIUM),
-    ("follower.replication.throttled.replicas", LIST, (), None, MEDIUM),
-), Where.TOPIC)
-
 PREALLOCATION = refused("Segments grow as they are written, so there is nothing to preallocate.", (
     ("preallocate", BOOLEAN, False, None, MEDIUM),
 ), Where.TOPIC)
@@ -136,5 +138,5 @@ SHARE_GROUPS = refused("Share groups are not served.", (
 ), Where.TOPIC)
 # fmt: on
 
-TOPIC = table(HONOURED, TIERED_STORAGE, THROTTLES, PREALLOCATION, SHARE_GROUPS)
+TOPIC = table(HONOURED, TIERED_STORAGE, PREALLOCATION, SHARE_GROUPS)
 """Every topic key by name."""

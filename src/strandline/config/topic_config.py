@@ -43,6 +43,8 @@ class TopicConfig:
     log_append_time: bool
     min_insync_replicas: int
     unclean_leader_election_enable: bool
+    leader_replication_throttled_replicas: tuple[str, ...]
+    follower_replication_throttled_replicas: tuple[str, ...]
     min_cleanable_dirty_ratio: float
     delete_retention_ms: int
     min_compaction_lag_ms: int

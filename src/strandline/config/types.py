@@ -160,5 +160,22 @@ class ListOf(NamedTuple):
         return f"any of {', '.join(self.values)}" if self.values else "a list without repetition"
 
 
+class ThrottledReplicas:
+    """A list of partition:broker, or a star for every replica."""
+
+    def check(self, name: str, value: Value) -> None:
+        assert isinstance(value, tuple)
+        if "".join(value) != "*" and not all(re.fullmatch(r"([0-9]+:[0-9]+)?", entry) for entry in value):
+            raise invalid(
+                name,
+                show(value),
+                f"{name} must be the literal '*' or a list of replicas in the following format: "
+                "[partitionId]:[brokerId],[partitionId]:[brokerId],...",
+            )
+
+    def __str__(self) -> str:
+        return "partition:broker,..., or *"
+
+
 AT_LEAST_0 = Range(0)
 AT_LEAST_1 = Range(1)

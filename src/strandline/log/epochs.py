@@ -10,6 +10,7 @@ from bisect import bisect_right
 
 UNDEFINED_EPOCH = -1
 UNDEFINED_EPOCH_OFFSET = -1
+_NEVER = 2**63 - 1
 
 
 class LeaderEpochs:
@@ -50,6 +51,12 @@ class LeaderEpochs:
         """The epoch in which the record at `offset` was written; -1 if unknown."""
         following = bisect_right(self.entries, offset, key=lambda entry: entry[1])
         return self.entries[following - 1][0] if following else UNDEFINED_EPOCH
+
+    def span_at(self, offset: int) -> tuple[int, int]:
+        """The epoch in which the record at `offset` was written, -1 if unknown, and where that epoch ends, if it does."""
+        following = bisect_right(self.entries, offset, key=lambda entry: entry[1])
+        end_offset = self.entries[following][1] if following < len(self.entries) else _NEVER
+        return (self.entries[following - 1][0] if following else UNDEFINED_EPOCH), end_offset
 
     def truncate_from_end(self, end_offset: int) -> None:
         """Forget the epochs that began at or after `end_offset`."""

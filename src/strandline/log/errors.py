@@ -25,3 +25,41 @@ class CorruptLog(KafkaError):
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.CORRUPT_MESSAGE, message)
+
+
+class CorruptBatch(KafkaError):
+    """A stretch of a segment that may not be served nor replicated: it fails its checksum, or can't be what was written there.
+
+    Whoever wanted it is told KAFKA_STORAGE_ERROR, which consumers and followers try again: it may be repaired meanwhile.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        segment_base_offset: int,
+        position: int,
+        end_position: int,
+        first_offset: int,
+        end_offset: int,
+        reason: str,
+    ) -> None:
+        super().__init__(
+            ErrorCode.KAFKA_STORAGE_ERROR,
+            f"{directory}: {reason}; offsets {first_offset} to {end_offset - 1}, "
+            f"bytes {position} to {end_position} of segment {segment_base_offset}, can't be served",
+        )
+        self.directory = directory
+        self.segment_base_offset = segment_base_offset
+        self.position = position
+        self.end_position = end_position
+        """Where the next sound batch starts, or the segment ends."""
+        self.first_offset = first_offset
+        """One past the last sound batch before."""
+        self.end_offset = end_offset
+        """The base offset of the next sound batch, or where the segment ends."""
+        self.reason = reason
+
+    @property
+    def stretch(self) -> tuple[int, int, int, int]:
+        """What is damaged, however it was noticed."""
+        return self.segment_base_offset, self.position, self.end_position, self.end_offset

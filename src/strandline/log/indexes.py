@@ -116,10 +116,21 @@ class OffsetIndex(_Entries):
     def add(self, last_offset: int, position: int) -> None:
         self.append(last_offset - self.base_offset, position)
 
-    def lookup(self, offset: int) -> int:
-        """The position of a batch at or before the one that holds `offset`."""
-        i = self.floor(offset - self.base_offset)
-        return self.get(i)[1] if i >= 0 else 0
+    def entry(self, i: int) -> tuple[int, int]:
+        """The last offset of a batch, and where it starts."""
+        relative, position = self.get(i)
+        return self.base_offset + relative, position
+
+    def before(self, position: int) -> int:
+        """Index of the last entry that stands before `position`, or -1."""
+        low, high = 0, self.count
+        while low < high:
+            middle = (low + high) // 2
+            if self.get(middle)[1] < position:
+                low = middle + 1
+            else:
+                high = middle
+        return low - 1
 
     def truncate_to(self, offset: int) -> None:
         """Keep the entries below `offset`."""
@@ -158,18 +169,17 @@ class TimeIndex(_Entries):
         """The greatest timestamp indexed and its offset; (-1, base offset) when there is none."""
         if not self.count:
             return -1, self.base_offset
-        timestamp, relative = self.get(self.count - 1)
-        return timestamp, self.base_offset + relative
+        return self.entry(self.count - 1)
 
     def add_if_later(self, timestamp: int, offset: int) -> None:
         if timestamp > self.last_timestamp:
             self.append(timestamp, offset - self.base_offset)
             self.last_timestamp = timestamp
 
-    def lookup(self, timestamp: int) -> int:
-        """An offset before which no batch has a timestamp of `timestamp` or more."""
-        i = self.floor(timestamp - 1)
-        return self.base_offset + self.get(i)[1] if i >= 0 else self.base_offset
+    def entry(self, i: int) -> tuple[int, int]:
+        """A timestamp, and the offset up to which no batch has a greater one."""
+        timestamp, relative = self.get(i)
+        return timestamp, self.base_offset + relative
 
     def truncate_to(self, offset: int) -> None:
         """Keep the entries below `offset`."""

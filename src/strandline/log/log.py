@@ -9,26 +9,34 @@ from __future__ import annotations
 
 import zlib
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple, Protocol
 
 from strandline.config.topic_config import TopicConfig
 from strandline.errors import ErrorCode, KafkaError
 from strandline.log import checkpoints, names, producer_snapshot
 from strandline.log.epochs import LeaderEpochs
+from strandline.log.errors import CorruptBatch
+from strandline.log.fetched import Fetched, whole_valid_batches
 from strandline.log.producer_replay import aborted_txn, batches_in, note_producer, rebuild_producers
 from strandline.log.producers import SEQUENCE_MAX, Producers
 from strandline.log.segment import RELATIVE_OFFSET_MAX, Segment
 from strandline.log.txn_index import AbortedTxn
 from strandline.log.validation import validate
+from strandline.log.verification import check_gap, sound_from, sound_prefix
 from strandline.ports import Buffer, Disk, File
-from strandline.records.header import BatchHeader, assign, iterate
+from strandline.records.header import CONTROL_FLAG, HEADER, LOG_OVERHEAD, RECORDS_AT, BatchHeader, assign, iterate
 
 
 class Appended(NamedTuple):
     base_offset: int
     append_time: int
     """-1 unless the broker stamped the batch with its own time."""
+
+
+class Closable(Protocol):
+    def close(self) -> None: ...
 
 
 class Log:
@@ -63,10 +71,11 @@ class Log:
         self._unsynced: list[Segment] = []
         """Closed segments that are not on the device yet."""
         self._snapshots_to_write: list[tuple[int, bytes]] = []
-        self._truncations = 0
-        self._flushes = 0
-        self._retired: list[Segment] = []
-        """Segments that left the log while a flush, which may be using their files, was under way."""
+        self.truncations = 0
+        self._holds = 0
+        """How many flushes and other works are under way that use the segments' files."""
+        self._retired: list[Closable] = []
+        """What left the log while it was held."""
         self._jitter_ms = self._draw_jitter()
         self._clean_end = -1
         """The log end at which every file was last left in order; -1 if that is not known."""
@@ -121,26 +130,79 @@ class Log:
         return base_offset
 
     def append_as_follower(self, data: Buffer, now_ms: int) -> None:
-        """Write batches as a leader gave them out: offsets and epochs are theirs."""
+        """Write batches as a leader gave them out, which somebody checked: offsets and epochs are theirs."""
         self._append_assigned(data, now_ms)
 
+    def append_fetched(self, data: Buffer, max_epoch: int, now_ms: int) -> Fetched:
+        """Check what a leader sent, and write as much of it as is sound and not of a later epoch than `max_epoch`."""
+        expected_offset = self.log_end_offset
+        if expected_offset == self.log_start_offset and len(data) >= RECORDS_AT:
+            # Where nothing is yet, the leader's log may start in the middle of a batch (DeleteRecords): it comes whole.
+            first = BatchHeader._make(HEADER.unpack_from(data))
+            if first.base_offset < expected_offset <= first.last_offset:
+                expected_offset = first.base_offset
+        found = whole_valid_batches(data, expected_offset, max_epoch, self.epochs.latest)
+        if found.headers:
+            if expected_offset < self.log_end_offset:
+                log_start_offset = self.log_start_offset
+                self.truncate_fully_and_start_at(expected_offset)
+                self.log_start_offset = log_start_offset
+            self._append_batches(memoryview(data), found.headers, now_ms)
+        return Fetched(self.log_end_offset, found.size_bytes, found.problem)
+
     def _append_assigned(self, data: Buffer, now_ms: int) -> None:
-        view = memoryview(data)
-        for position, header in iterate(data):
-            if header.base_offset < self.log_end_offset:
+        end_offset = self.log_end_offset
+        headers = []
+        for _, header in iterate(data):
+            if header.base_offset < end_offset:
                 raise KafkaError(
                     ErrorCode.INVALID_RECORD,
-                    f"batch at offset {header.base_offset} comes before the log end {self.log_end_offset} of {self.directory}",
+                    f"batch at offset {header.base_offset} comes before the log end {end_offset} of {self.directory}",
                 )
-            batch = view[position : position + header.size_bytes]
-            self._roll_if_due(header.size_bytes, header.last_offset, header.max_timestamp, now_ms)
-            self.active.append(batch, header.last_offset, header.max_timestamp)
-            self.epochs.assign(header.partition_leader_epoch, header.base_offset)
-            completed = note_producer(self.producers, batch, header)
-            if completed is not None and completed.aborted:
-                self.active.txn_index.add(aborted_txn(self.producers, completed))
-            self.log_end_offset = self.producers.end_offset = header.last_offset + 1
-            self.appended_bytes += header.size_bytes
+            headers.append(header)
+            end_offset = header.last_offset + 1
+        self._append_batches(memoryview(data), headers, now_ms)
+
+    def _append_batches(self, view: memoryview, headers: list[BatchHeader], now_ms: int) -> None:
+        """Write batches that stand back to back in `view`, all that go into one segment at once."""
+        config = self.config
+        position = start = 0
+        while start < len(headers):
+            header = headers[start]
+            size = header.size_bytes
+            self._roll_if_due(size, header.last_offset, header.max_timestamp, now_ms)
+            segment = self.active
+            first = segment.first_timestamp if segment.file.size else header.max_timestamp
+            timestamp_max = first + config.segment_ms - self._jitter_ms if first >= 0 else -1
+            offset_max = segment.base_offset + RELATIVE_OFFSET_MAX
+            size_max = config.segment_bytes - segment.file.size
+            end_max = min(len(headers), start + segment.index_entries_left)
+            end = start + 1
+            # Whoever fits for certain goes along; for the first who may not, the question is asked again above.
+            while end < end_max:
+                header = headers[end]
+                more = size + LOG_OVERHEAD + header[1]
+                if more > size_max or not 0 <= header[8] <= timestamp_max or header[0] + header[6] > offset_max:
+                    break
+                size = more
+                end += 1
+            written = segment.file.size
+            segment.file.append(view[position : position + size])
+            for header in headers[start:end]:
+                base_offset, length, epoch, _, _, attributes, delta, _, max_timestamp, producer_id, *_ = header
+                segment.note_batch(written, LOG_OVERHEAD + length, base_offset + delta, max_timestamp)
+                if epoch != self.epochs.latest:
+                    self.epochs.assign(epoch, base_offset)
+                if producer_id >= 0:
+                    batch = view[position : position + LOG_OVERHEAD + length] if attributes & CONTROL_FLAG else b""
+                    completed = note_producer(self.producers, batch, header)
+                    if completed is not None and completed.aborted:
+                        segment.txn_index.add(aborted_txn(self.producers, completed))
+                written += LOG_OVERHEAD + length
+                position += LOG_OVERHEAD + length
+            self.log_end_offset = self.producers.end_offset = segment.next_offset
+            self.appended_bytes += size
+            start = end
 
     def _roll_if_due(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> None:
         segment = self.active
@@ -185,7 +247,8 @@ class Log:
     def read(self, offset: int, max_bytes: int, limit_offset: int, *, min_one: bool) -> bytes:
         """Batches from the one that holds `offset` on, below `limit_offset`; the last may be cut off, the first never.
 
-        With `min_one` the first batch comes whole even if it is larger than `max_bytes`.
+        With `min_one` the first batch comes whole even if it is larger than `max_bytes`. What is not known to be sound is checked
+        first: the answer ends before a bad batch, and if that is the first, CorruptBatch tells all that is known of it.
         """
         self.check_readable(offset)
         if offset >= limit_offset:
@@ -193,14 +256,31 @@ class Log:
         for i in range(max(bisect_right(self._bases, offset) - 1, 0), len(self.segments)):
             segment = self.segments[i]
             found = segment.locate(offset)
-            if found is None:
-                continue
-            position, first_size = found
-            size = min(
-                max(max_bytes, first_size) if min_one else max_bytes, self._end_position(i, limit_offset) - position
-            )
-            return segment.read(position, size) if size >= first_size else b""
+            while found is not None:
+                position, first_size = found
+                size = min(
+                    max(max_bytes, first_size) if min_one else max_bytes, self._end_position(i, limit_offset) - position
+                )
+                if size < first_size:
+                    return b""
+                data = segment.read(position, size)
+                if not segment.checked.unchecked_end:
+                    return data
+                try:
+                    return sound_from(segment, position, data, offset, self.epochs)
+                except CorruptBatch as damaged:
+                    if offset < damaged.end_offset or damaged.end_position <= position:
+                        raise
+                    # Its header claimed offsets that are not its own.
+                    found = segment.locate(offset, start=damaged.end_position)
+            if segment.checked.unchecked_end:
+                check_gap(segment, segment.size, offset, self.epochs)
         return b""
+
+    def read_batch(self, segment: Segment, position: int, header: BatchHeader) -> bytes:
+        """The batch with this header; CorruptBatch if it is not sound."""
+        data = segment.read(position, header.size_bytes)
+        return data if position >= segment.checked.unchecked_end else sound_prefix(segment, position, data, self.epochs)
 
     def check_readable(self, offset: int) -> None:
         if not self.log_start_offset <= offset <= self.log_end_offset:
@@ -214,7 +294,10 @@ class Log:
         segment = self.segments[i]
         if limit_offset >= segment.next_offset:
             return segment.size
-        found = segment.locate(limit_offset)
+        try:
+            found = segment.locate(limit_offset)
+        except CorruptBatch as damaged:
+            return damaged.position
         return segment.size if found is None else found[0]
 
     def aborted_between(self, offset: int, limit_offset: int) -> list[AbortedTxn]:
@@ -242,11 +325,13 @@ class Log:
     def truncate_to(self, offset: int) -> None:
         """Remove everything at or after `offset` (KIP-101's truncation; blocks shortly)."""
         if offset >= self.log_end_offset:
+            # A leader that wrote nothing left its epoch at the log end (rule A12). It may be one that the next leader never saw.
+            self.epochs.truncate_from_end(self.log_end_offset)
             return
         if offset < self.segments[0].base_offset:
             self.truncate_fully_and_start_at(offset)
             return
-        self._truncations += 1
+        self.truncations += 1
         kept = bisect_right(self._bases, offset)
         gone, self.segments, self._bases = self.segments[kept:], self.segments[:kept], self._bases[:kept]
         self._remove(gone)
@@ -267,7 +352,7 @@ class Log:
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Forget everything and begin anew at `offset`."""
-        self._truncations += 1
+        self.truncations += 1
         self._drop_snapshots(lambda at: True)
         self._remove(self.segments)
         self._unsynced = []
@@ -304,13 +389,18 @@ class Log:
             segment.remove()
         self._retire(segments)
 
-    def _retire(self, segments: list[Segment]) -> None:
-        """Close files, once no flush uses them any more."""
-        self._retired += segments
-        if not self._flushes:
-            for segment in self._retired:
-                segment.close()
+    def _retire(self, gone: Sequence[Closable]) -> None:
+        """Close files, once nothing beside the event loop uses them any more."""
+        self._retired += gone
+        if not self._holds:
+            for closable in self._retired:
+                closable.close()
             self._retired = []
+
+    def replace_segment(self, segment: Segment, repaired: Segment) -> None:
+        """Let the files of `repaired`, which are on the device, take the place of those of `segment`; their names are not yet."""
+        self._names_changed = True
+        self._retire(segment.adopt(repaired))
 
     def _drop_snapshots(self, unwanted: Callable[[int], bool]) -> None:
         self._snapshots_to_write = [(at, data) for at, data in self._snapshots_to_write if not unwanted(at)]
@@ -327,21 +417,27 @@ class Log:
 
     async def flush(self) -> None:
         """Everything that is in the log now is on the device when this returns. An OSError is final for the log dir."""
-        end_offset, active, truncations = self.log_end_offset, self.active, self._truncations
-        self._flushes += 1
-        try:
+        end_offset, active, truncations = self.log_end_offset, self.active, self.truncations
+        with self.held():
             if self._names_changed or self.needs_flush:
                 snapshots = {at for at, _ in self._snapshots_to_write}
                 await self.disk.offload(self._flush_work())
-                if truncations != self._truncations:
+                if truncations != self.truncations:
                     # They may speak of batches that were cut meanwhile.
                     self._drop_snapshots(snapshots.__contains__)
             if end_offset > self.recovery_point:
                 await active.file.sync()
-                if truncations == self._truncations:
+                if truncations == self.truncations:
                     self.recovery_point = max(self.recovery_point, end_offset)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Nobody closes a file of this log meanwhile: work beside the event loop may be using it."""
+        self._holds += 1
+        try:
+            yield
         finally:
-            self._flushes -= 1
+            self._holds -= 1
             self._retire([])
 
     def _flush_work(self) -> Callable[[], None]:

@@ -1,6 +1,7 @@
 """Offsets by time: the questions of ListOffsets that the log itself must answer.
 
-Always true: an answer names the first record, in offset order, that fits; NotCached asks for a warm-up and another try.
+Always true: an answer names the first record, in offset order, that fits; NotCached asks for a warm-up and another try,
+CorruptBatch for a repair first.
 """
 
 from __future__ import annotations
@@ -23,10 +24,9 @@ def first_at_or_after(log: Log, timestamp: int) -> Found | None:
     """The first record at or above the log start whose timestamp is at least `timestamp`."""
     for segment in log.segments:
         if segment.max_timestamp >= timestamp and segment.next_offset > log.log_start_offset:
-            start = max(segment.time_index.lookup(timestamp), log.log_start_offset)
-            for position, header in segment.batches(segment.offset_index.lookup(start), blocking=False):
+            for position, header in segment.batches(segment.locate_time(timestamp), blocking=False):
                 if header.max_timestamp >= timestamp and header.last_offset >= log.log_start_offset:
-                    for record in decode(segment.read(position, header.size_bytes)):
+                    for record in decode(log.read_batch(segment, position, header)):
                         if record.timestamp >= timestamp and record.offset >= log.log_start_offset:
                             return Found(record.timestamp, record.offset, header.partition_leader_epoch)
     return None
@@ -37,14 +37,15 @@ def of_max_timestamp(log: Log) -> Found | None:
     newest = max(log.segments, key=lambda segment: segment.max_timestamp)
     if newest.max_timestamp < 0:
         return None
-    for position, header in newest.batches(newest.offset_index.lookup(newest.offset_of_max_timestamp), blocking=False):
+    found = newest.locate(newest.offset_of_max_timestamp)
+    for position, header in newest.batches(found[0] if found is not None else 0, blocking=False):
         if header.max_timestamp == newest.max_timestamp:
-            return _greatest_in(newest, position, header)
+            return _greatest_in(log, newest, position, header)
     return None
 
 
-def _greatest_in(segment: Segment, position: int, header: BatchHeader) -> Found | None:
-    for record in decode(segment.read(position, header.size_bytes)):
+def _greatest_in(log: Log, segment: Segment, position: int, header: BatchHeader) -> Found | None:
+    for record in decode(log.read_batch(segment, position, header)):
         if record.timestamp == header.max_timestamp:
             return Found(record.timestamp, record.offset, header.partition_leader_epoch)
     return None

@@ -8,26 +8,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from strandline.log import producer_snapshot
+from strandline.log.errors import CorruptBatch
 from strandline.log.producers import Completed, Producers
 from strandline.log.segment import Segment
 from strandline.log.txn_index import AbortedTxn
 from strandline.ports import Buffer, Disk
 from strandline.records.batch import decode
 from strandline.records.control import ControlRecordType, read_control_type, read_end_txn_marker
-from strandline.records.header import BatchHeader
+from strandline.records.header import BatchHeader, crc_valid
 
 
 def note_producer(producers: Producers, batch: Buffer, header: BatchHeader) -> Completed | None:
     """Learn from a batch that is in the log what its producer did; the transaction that it ended, if it did."""
-    if header.producer_id < 0:
+    producer_id = header.producer_id
+    if producer_id < 0:
         return None
     if not header.is_control:
+        base_offset = header.base_offset
         producers.add_batch(
-            header.producer_id,
+            producer_id,
             header.producer_epoch,
             header.last_sequence,
-            header.base_offset,
-            header.last_offset,
+            base_offset,
+            base_offset + header.last_offset_delta,
             header.max_timestamp,
             header.is_transactional,
         )
@@ -61,17 +64,24 @@ def rebuild_producers(
     start = producer_snapshot.load_latest(disk, directory, oldest, end_offset, producers) or 0
     for segment, position, header in batches_in(segments, start):
         if header.base_offset >= start:
-            batch = segment.file.read_blocking(position, header.size_bytes) if header.is_control else b""
-            note_producer(producers, batch, header)
+            is_checked = position >= segment.checked.unchecked_end
+            batch = (
+                b"" if is_checked and not header.is_control else segment.file.read_blocking(position, header.size_bytes)
+            )
+            if is_checked or crc_valid(batch):
+                note_producer(producers, batch, header)
     producers.end_offset = end_offset
 
 
 def batches_in(segments: Sequence[Segment], offset: int) -> Iterator[tuple[Segment, int, BatchHeader]]:
-    """Every batch that ends at or after `offset`, with its segment and position. Blocks."""
+    """Every batch that ends at or after `offset`, with its segment and position; damaged ones are passed over. Blocks."""
     for segment in segments:
         if segment.next_offset <= offset:
             continue
-        found = segment.locate(offset, blocking=True)
-        if found is not None:
-            for position, header in segment.batches(found[0]):
-                yield segment, position, header
+        try:
+            found = segment.locate(offset, blocking=True)
+            start = segment.size if found is None else found[0]
+        except CorruptBatch as damaged:
+            start = damaged.end_position
+        for position, header in segment.batches(start, skip_damage=True):
+            yield segment, position, header

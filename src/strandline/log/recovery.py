@@ -1,39 +1,51 @@
 """Loading a log from its directory, and setting it right after a crash.
 
 Always true: after a clean shutdown the files are trusted. Otherwise every segment that reaches beyond the recovery point is
-read batch by batch; at the first batch that is not whole or fails its checksum the log ends, whatever comes after it.
-Indexes, leader epochs and producer state are rebuilt from what remains. All of this blocks: it runs beside the event loop.
+read batch by batch; at the first batch beyond it that is not whole or fails its checksum the log ends, whatever comes after it.
+What was on the device once is never cut: a batch that rotted there stays, for a repair, and the log goes on after it. Indexes,
+leader epochs and producer state are rebuilt from what remains. All of this blocks: it runs beside the event loop.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from strandline.config.topic_config import TopicConfig
 from strandline.log import checkpoints, names, producer_snapshot
 from strandline.log.epochs import LeaderEpochs
-from strandline.log.errors import CorruptLog
+from strandline.log.errors import CorruptBatch, CorruptLog
 from strandline.log.log import Log, new_segment, open_segment
-from strandline.log.producer_replay import aborted_txn, note_producer, rebuild_producers
+from strandline.log.producer_replay import rebuild_producers
 from strandline.log.producers import Producers
+from strandline.log.scan import Scan
 from strandline.log.segment import Segment
 from strandline.ports import Disk
-from strandline.records.header import HEADER, LOG_OVERHEAD, MAGIC, RECORDS_AT, BatchHeader, crc_of
+from strandline.records.header import MAGIC, MAGIC_AT, BatchHeader, crc_valid, read_header
 
-SCAN_BYTES = 4 * 1024 * 1024
-"""Read at once while checking a segment; a larger batch is read whole."""
-
-_LEFTOVER_SUFFIXES = (names.SWAP_SUFFIX, names.DELETED_SUFFIX, names.CLEANED_SUFFIX, ".tmp")
+_LEFTOVER_SUFFIXES = (names.SWAP_SUFFIX, names.DELETED_SUFFIX, names.CLEANED_SUFFIX, ".tmp", names.REPAIR_SUFFIX)
 
 
 class Recovered(NamedTuple):
-    """A loaded log, and what had to be cut from it."""
+    """A loaded log, and what had to be done about it."""
 
     log: Log
     truncated_bytes: int
     scanned_bytes: int
     rebuilt_indexes: int
+    damaged: tuple[CorruptBatch, ...] = ()
+    """Stretches that rotted on the device and wait for a repair, as far as segments had to be read."""
+    rebuilt_epochs: bool = False
+    """Whether the leader epochs were rotten, and come from the batches now."""
+
+
+class _Segments(NamedTuple):
+    segments: list[Segment]
+    truncated_bytes: int
+    scanned_bytes: int
+    rebuilt_indexes: int
+    damaged: list[CorruptBatch]
 
 
 def load(
@@ -49,11 +61,20 @@ def load(
     """The log in `directory`, which may be empty or not exist yet."""
     disk.mkdir(directory)
     present = _remove_leftovers(disk, directory)
-    epochs = _load_epochs(disk, directory)
+    epochs, epochs_are_rotten = _load_epochs(disk, directory)
     bases = names.offsets_in(present, names.LOG_SUFFIX)
-    segments, truncated, scanned, rebuilt = _load_segments(
-        disk, directory, bases, config, clean, recovery_point, epochs, now_ms
-    )
+    checkpointed = LeaderEpochs(list(epochs.entries))
+    found_segments = _load_segments(disk, directory, bases, config, clean, recovery_point, epochs, checkpointed, now_ms)
+    if not _epochs_fit(found_segments.segments, epochs, log_start_offset, config):
+        # The batches carry their epochs too.
+        for segment in found_segments.segments:
+            segment.close()
+        epochs, epochs_are_rotten = LeaderEpochs(), True
+        bases = [segment.base_offset for segment in found_segments.segments]
+        found_segments = _load_segments(
+            disk, directory, bases, config, clean, recovery_point, epochs, checkpointed, now_ms
+        )
+    segments, truncated, scanned, rebuilt, damaged = found_segments
     if segments and segments[-1].next_offset < log_start_offset:
         # All that a crash left was deleted before it. Offsets below the log start are never given out again.
         for segment in segments:
@@ -87,7 +108,7 @@ def load(
         # The recovery point says that all this was seen to; a scan that starts from it would not find them again.
         checkpoints.write_epochs(disk, f"{directory}/{checkpoints.LEADER_EPOCH_CHECKPOINT}", epochs.entries)
         epochs.dirty = False
-    return Recovered(log, truncated, scanned, rebuilt)
+    return Recovered(log, truncated, scanned, rebuilt, tuple(damaged), epochs_are_rotten)
 
 
 def _remove_leftovers(disk: Disk, directory: str) -> Sequence[str]:
@@ -107,14 +128,64 @@ def _remove_leftovers(disk: Disk, directory: str) -> Sequence[str]:
     return [name for name in present if name not in orphans] if orphans else present
 
 
-def _load_epochs(disk: Disk, directory: str) -> LeaderEpochs:
+def _load_epochs(disk: Disk, directory: str) -> tuple[LeaderEpochs, bool]:
+    """The epochs, and whether their file is rotten."""
     path = f"{directory}/{checkpoints.LEADER_EPOCH_CHECKPOINT}"
     try:
-        return LeaderEpochs(checkpoints.read_epochs(disk, path))
+        return LeaderEpochs(checkpoints.read_epochs(disk, path)), False
     except CorruptLog:
         # The batches carry their epochs too: the scan below finds them again.
         disk.remove(path)
-        return LeaderEpochs()
+        return LeaderEpochs(), True
+
+
+def _epochs_fit(segments: list[Segment], epochs: LeaderEpochs, log_start_offset: int, config: TopicConfig) -> bool:
+    """Whether the entries say what the batches at their bounds say: the file is plain text and has no checksum."""
+    if not epochs.entries or not segments:
+        return True
+    start_offset, end_offset = max(log_start_offset, segments[0].base_offset), segments[-1].next_offset
+    entries = [entry for entry in epochs.entries if entry[1] < end_offset]
+    first_epoch = _epoch_at(segments, start_offset)
+    if first_epoch is not None and first_epoch >= 0 and not (entries and entries[0][1] <= start_offset):
+        return False
+    for i, (epoch, begins) in enumerate(entries):
+        if begins <= start_offset:
+            continue
+        before, at = _epoch_at(segments, begins - 1), _epoch_at(segments, begins)
+        if (before is not None and before >= epoch) or (at is not None and at < epoch):
+            return False
+        # Compaction may have taken all that was written in an epoch.
+        if not config.compact and ((at not in (None, epoch)) or (i and before not in (None, entries[i - 1][0]))):
+            return False
+    last = _epoch_at(segments, end_offset - 1)
+    if last is None or last < 0 or not entries or last == entries[-1][0]:
+        return True
+    # If only the very last batch disagrees, it is the one that rotted.
+    before_last = _epoch_at(segments, max(_base_of(segments, end_offset - 1) - 1, entries[-1][1]))
+    return before_last == entries[-1][0]
+
+
+def _epoch_at(segments: list[Segment], offset: int) -> int | None:
+    """The leader epoch of the first batch that ends at or after `offset`; None if it can't be had."""
+    header = _header_at(segments, offset)
+    return None if header is None else header.partition_leader_epoch
+
+
+def _base_of(segments: list[Segment], offset: int) -> int:
+    header = _header_at(segments, offset)
+    return offset if header is None else header.base_offset
+
+
+def _header_at(segments: list[Segment], offset: int) -> BatchHeader | None:
+    for segment in segments[max(bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1, 0) :]:
+        try:
+            found = segment.locate(offset, blocking=True)
+        except CorruptBatch:
+            return None
+        if found is not None:
+            batch = segment.file.read_blocking(*found)
+            return read_header(batch) if crc_valid(batch) and batch[MAGIC_AT] == MAGIC else None
+    return None
 
 
 def _load_segments(
@@ -125,46 +196,53 @@ def _load_segments(
     clean: bool,
     recovery_point: int,
     epochs: LeaderEpochs,
+    checkpointed: LeaderEpochs,
     now_ms: int,
-) -> tuple[list[Segment], int, int, int]:
+) -> _Segments:
     segments: list[Segment] = []
     truncated = scanned = rebuilt = 0
-    producers = Producers()
-    scanned_before = False
     epochs_known = bool(epochs.entries)
+    scan = Scan(epochs, Producers(), checkpointed)
+    scanned_before = False
+    opened = [open_segment(disk, directory, base_offset, config, now_ms) for base_offset in bases]
     for i, base_offset in enumerate(bases):
-        segment = open_segment(disk, directory, base_offset, config, now_ms)
+        segment = opened[i]
         following = bases[i + 1] if i + 1 < len(bases) else None
         # One that ends at the recovery point may have been closed while that was reached: its indexes were not synced.
         settled = clean or (following is not None and following < recovery_point)
         trusted = settled and (epochs_known or not segment.size)
-        if segments and base_offset < segments[-1].next_offset:
-            raise CorruptLog(
-                f"{segment.file.path} starts below the end {segments[-1].next_offset} of the segment before it"
-            )
-        if trusted and _open_trusted(segment, active=following is None):
+        end_offset = following if following is not None else recovery_point if clean and recovery_point else None
+        if trusted and _open_trusted(segment, end_offset, active=following is None):
             segments.append(segment)
             scanned_before = False
             continue
         if trusted:
             rebuilt += 1
+        if not settled:
+            # From here on every batch is looked at: what the entries say of them may be older than the last cut.
+            epochs.truncate_from_end(base_offset)
+            scan.epochs_are_known = False
         scanned += segment.size
         if not scanned_before:
-            rebuild_producers(disk, directory, segments, base_offset, producers)
+            rebuild_producers(disk, directory, segments, base_offset, scan.producers)
             scanned_before = True
-        cut = recover_segment(segment, epochs, producers)
+        after = opened[i + 1] if following is not None else None
+        cut = scan.recover(segment, segment.offset_limit if settled else recovery_point, end_offset, after)
         segment.seal()
         segment.sync_blocking()
         segments.append(segment)
-        if cut or _lost_its_tail(segment, following, recovery_point, clean, config):
+        if (cut and not settled) or _lost_its_tail(segment, following, recovery_point, clean, config):
+            for unreachable in opened[i + 1 :]:
+                unreachable.close()
             truncated += cut + _remove_segments(disk, directory, bases[i + 1 :])
             segment.reopen()
             break
+        truncated += cut
         if following is None:
             segment.reopen()
     if segments and not clean:
         disk.sync_dir(directory)
-    return segments, truncated, scanned, rebuilt
+    return _Segments(segments, truncated, scanned, rebuilt, scan.damaged)
 
 
 def _lost_its_tail(
@@ -179,59 +257,31 @@ def _lost_its_tail(
     return segment.next_offset < following and following > recovery_point
 
 
-def _open_trusted(segment: Segment, *, active: bool) -> bool:
-    """Take the indexes as they are; False if they can't be right and must be rebuilt."""
+def _open_trusted(segment: Segment, end_offset: int | None, *, active: bool) -> bool:
+    """Take the indexes as they are; False if they, or the segment's end, can't be right and it must be read."""
     try:
         segment.offset_index.load()
         segment.time_index.load()
         segment.offset_index.check(segment.size)
         segment.time_index.check()
-        list(segment.txn_index)
         segment.load_end()
-    except (CorruptLog, FileNotFoundError):
+        if end_offset is not None and segment.next_offset != end_offset and not _ends_sound(segment, end_offset):
+            return False
+        segment.check_aborted()
+    except (CorruptLog, CorruptBatch, FileNotFoundError):
         return False
     if active:
         segment.reopen()
     return True
 
 
-def recover_segment(segment: Segment, epochs: LeaderEpochs, producers: Producers) -> int:
-    """Rebuild a segment's indexes from its batches and cut it at the first bad one; how many bytes were cut."""
-    segment.begin_indexes()
-    segment.next_offset = segment.base_offset
-    position, size = 0, segment.size
-    chunk, chunk_at = b"", 0
-    while position + RECORDS_AT <= size:
-        if position + RECORDS_AT > chunk_at + len(chunk):
-            chunk, chunk_at = segment.file.read_blocking(position, SCAN_BYTES), position
-        header = BatchHeader._make(HEADER.unpack_from(chunk, position - chunk_at))
-        if not _plausible(header, segment, size - position):
-            break
-        if position + header.size_bytes > chunk_at + len(chunk):
-            chunk, chunk_at = segment.file.read_blocking(position, max(SCAN_BYTES, header.size_bytes)), position
-        batch = memoryview(chunk)[position - chunk_at : position - chunk_at + header.size_bytes]
-        if crc_of(batch) != header.crc:
-            break
-        segment.note_batch(position, header.size_bytes, header.last_offset, header.max_timestamp)
-        if header.partition_leader_epoch > epochs.latest:
-            epochs.assign(header.partition_leader_epoch, header.base_offset)
-        completed = note_producer(producers, batch, header)
-        if completed is not None and completed.aborted:
-            segment.txn_index.add(aborted_txn(producers, completed))
-        position += header.size_bytes
-    if position < size:
-        segment.file.truncate(position)
-    return size - position
-
-
-def _plausible(header: BatchHeader, segment: Segment, bytes_left: int) -> bool:
-    """A header that can be right: the checksum covers only what follows it, so offset and length are checked by sense."""
-    return (
-        header.magic == MAGIC
-        and RECORDS_AT - LOG_OVERHEAD <= header.length <= bytes_left - LOG_OVERHEAD
-        and header.base_offset >= segment.next_offset
-        and header.last_offset_delta >= 0
-        and segment.holds(header.last_offset)
+def _ends_sound(segment: Segment, end_offset: int) -> bool:
+    """Whether a segment that does not end where the next one begins is as it should be: compaction may have left the gap."""
+    count = segment.offset_index.count
+    start = segment.offset_index.entry(count - 1)[1] if count else 0
+    return segment.next_offset < end_offset and all(
+        crc_valid(segment.file.read_blocking(position, header.size_bytes))
+        for position, header in segment.batches(start)
     )
 
 

@@ -40,7 +40,9 @@ class TxnIndex:
         data = self._file.read_blocking(0, self._file.size)
         if len(data) % ENTRY.size:
             raise CorruptLog(f"{self.path} has {len(data)} bytes, which is not a multiple of {ENTRY.size}")
-        for _version, *fields in ENTRY.iter_unpack(data):
+        for version, *fields in ENTRY.iter_unpack(data):
+            if version != VERSION:
+                raise CorruptLog(f"{self.path} has an entry of version {version}, we read version {VERSION}")
             yield AbortedTxn(*fields)
 
     def truncate_to(self, offset: int) -> None:

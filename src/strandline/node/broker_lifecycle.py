@@ -184,7 +184,7 @@ class BrokerLifecycle:
             ],
             rack=self._config.broker_rack,
             is_migrating_zk_broker=False,
-            log_dirs=sorted(facts.log_dirs),
+            log_dirs=sorted(set(facts.log_dirs) - self._life.offline_dirs),
             previous_broker_epoch=effect.previous_broker_epoch,
         )
         response = await self._ask(BROKER_REGISTRATION, message, REGISTRATION_TIMEOUT_S)
@@ -241,17 +241,20 @@ class BrokerLifecycle:
 def previous_broker_epoch(disk: Disk, paths: Sequence[str]) -> int:
     """The epoch under which this broker last shut down in order; -1 if it did not, in any of its log dirs.
 
-    To be asked before the log dirs are opened, which removes the mark. Blocks.
+    To be asked before the log dirs are opened, which removes the mark. One that can't be read does not count: what was in it
+    is offline, which the registration tells. Blocks.
     """
-    epochs = {_epoch_in(disk, f"{path}/{CLEAN_SHUTDOWN_FILE}") for path in paths}
+    epochs = {epoch for path in paths if (epoch := _epoch_in(disk, f"{path}/{CLEAN_SHUTDOWN_FILE}")) is not None}
     return epochs.pop() if len(epochs) == 1 else UNKNOWN_EPOCH
 
 
-def _epoch_in(disk: Disk, path: str) -> int:
-    if not disk.exists(path):
-        return UNKNOWN_EPOCH
+def _epoch_in(disk: Disk, path: str) -> int | None:
     try:
+        if not disk.exists(path):
+            return UNKNOWN_EPOCH
         mark = json.loads(disk.read_file(path))
         return int(mark["brokerEpoch"])
+    except OSError:
+        return None
     except (ValueError, TypeError, KeyError, OverflowError):
         return UNKNOWN_EPOCH  # an empty file, as older versions of Kafka leave it

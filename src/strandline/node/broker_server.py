@@ -18,6 +18,7 @@ from strandline.node.image_watch import ImageWatch
 from strandline.node.log_dirs import LogDir
 from strandline.node.maintenance import Maintenance
 from strandline.node.replicas import Logger, Replicas
+from strandline.node.replication import Replication
 from strandline.node.tasks import to_the_end
 from strandline.ports import Clock, Disk
 
@@ -38,6 +39,7 @@ class BrokerServer:
         self.config = config
         self.replicas = Replicas(config, disk, clock, randomness, logger, log_dirs, on_failed, on_task_ended)
         self.lifecycle: BrokerLifecycle
+        self.replication: Replication | None = None
         self._disk = disk
         self._clock = clock
         self._logger = logger
@@ -46,9 +48,12 @@ class BrokerServer:
         self.is_hosting = False
         """The log dirs were looked through: images are applied as they come."""
 
-    async def start(self, lifecycle: BrokerLifecycle, image: Callable[[], MetadataImage]) -> None:
+    async def start(
+        self, lifecycle: BrokerLifecycle, replication: Replication, image: Callable[[], MetadataImage]
+    ) -> None:
         """Register, catch up, open the logs, and be unfenced."""
         self.lifecycle = lifecycle
+        self.replication = replication
         self.replicas.on_dir_failed = lambda log_dir: lifecycle.dir_failed(log_dir.directory_id)
         await lifecycle.register()
         await self._watch.until(lambda image: image.end_offset > lifecycle.broker_epoch)
@@ -58,24 +63,28 @@ class BrokerServer:
     async def _begin_hosting(self, image: Callable[[], MetadataImage]) -> None:
         async with self._applying:
             caught_up = image()
-            await self._disk.offload(lambda: self.replicas.find(caught_up))
+            for log_dir, error in await self._disk.offload(lambda: self.replicas.find(caught_up)):
+                self.replicas.dir_failed(log_dir, error)
             await self._apply(caught_up)
             self.is_hosting = True
         await self.apply(image())
 
-    async def apply(self, image: MetadataImage) -> None:
+    async def apply(self, image: MetadataImage, publish: Callable[[], None] = lambda: None) -> None:
         """Do what a newly committed image asks of this node."""
         if self.is_hosting:
             async with self._applying:
-                await self._apply(image)
+                await self._apply(image, publish)
 
-    async def _apply(self, image: MetadataImage) -> None:
+    async def _apply(self, image: MetadataImage, publish: Callable[[], None] = lambda: None) -> None:
         defaults = image.config(BROKER_RESOURCE, CLUSTER_DEFAULT)
         own = image.config(BROKER_RESOURCE, str(self.config.node_id))
         if (defaults, own) != (self.config.layers.dynamic_default, self.config.layers.dynamic_broker):
             self.config = self.config.with_dynamic(defaults, own)
             self.replicas.use_config(self.config)
-        await self.replicas.apply(image)
+            if self.replication is not None:
+                self.replication.throttles.use_config(self.config)
+        await self.replicas.apply(image, publish)
 
     def jobs(self) -> list[Coroutine[Any, Any, None]]:
-        return Maintenance(self.replicas, self._clock, self._logger).jobs()
+        replication = [] if self.replication is None else self.replication.jobs()
+        return [*Maintenance(self.replicas, self._clock, self._logger).jobs(), *replication]

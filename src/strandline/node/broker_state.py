@@ -17,6 +17,7 @@ told only in the first registration, because from then on this process answers f
 
 from __future__ import annotations
 
+from collections.abc import Set
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -179,6 +180,11 @@ class BrokerLife:
             return float("inf")
         due = float("inf") if self._in_flight else self._due
         return min(due, self._register_by, self._give_up_stopping_at, *self._offline_dirs.values())
+
+    @property
+    def offline_dirs(self) -> Set[Uuid]:
+        """Log dirs that failed since the start. A broker that registers again does not name them."""
+        return self._offline_dirs.keys()
 
     @property
     def _give_up_stopping_at(self) -> float:

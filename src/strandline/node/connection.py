@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import struct
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Awaitable, Coroutine
 from typing import Any, NamedTuple, Protocol, cast
 
 from strandline.api.context import Broker, RequestContext
+from strandline.api.error_reply import told_errors
 from strandline.api.reply import Later
+from strandline.api.request_stats import BOUNDS_S, ApiStats, RequestStats
 from strandline.api.table import API_VERSIONS, BROKER_APIS, CONTROLLER_APIS, Api, unsupported_version
 from strandline.node.frame_buffer import FrameBuffer
 from strandline.node.read_budget import ReadBudget
@@ -54,16 +57,18 @@ class _Kind(NamedTuple):
     context: RequestContext
     is_flexible: bool
     """Its reply has a header with tagged fields."""
+    stats: ApiStats
 
 
 class _Slot:
     """The place of one reply in the order; `buffers` is None until it is there."""
 
-    __slots__ = ("buffers", "correlation_id", "kind", "later", "size_bytes")
+    __slots__ = ("buffers", "correlation_id", "kind", "later", "size_bytes", "taken_at")
 
-    def __init__(self, kind: _Kind, correlation_id: int) -> None:
+    def __init__(self, kind: _Kind, correlation_id: int, taken_at: float) -> None:
         self.kind = kind
         self.correlation_id = correlation_id
+        self.taken_at = taken_at
         self.buffers: list[Buffer] | None = None
         self.size_bytes = 0
         self.later: Later | asyncio.Task[None] | None = None
@@ -84,8 +89,19 @@ class Owner(Protocol):
 
 
 class Connection(asyncio.BufferedProtocol):
-    def __init__(self, owner: Owner, broker: Broker, listener: str, budget: ReadBudget | None = None) -> None:
+    def __init__(
+        self,
+        owner: Owner,
+        broker: Broker,
+        listener: str,
+        budget: ReadBudget | None = None,
+        stats: RequestStats | None = None,
+    ) -> None:
         self._owner = owner
+        self._stats = stats or RequestStats()
+        self._now = broker.clock.monotonic
+        self._taken_at = 0.0
+        """When the request that is being handled was."""
         self._budget = budget or ReadBudget()
         self._waits_for_room = False
         self._broker = broker
@@ -209,6 +225,7 @@ class Connection(asyncio.BufferedProtocol):
     def _handle_frames(self) -> None:
         self.last_active = self._loop.time()
         self._handling = True
+        self._taken_at = self._now()
         incoming = self._incoming
         try:
             while not self._is_held() and (size := incoming.frame_size()) is not None:
@@ -270,9 +287,11 @@ class Connection(asyncio.BufferedProtocol):
                 outcome = api.handle(request, kind.context)
             self._take(kind, correlation_id, outcome)
         except MalformedRequest as error:
+            self._stats.refused += 1
             self._owner.refused(self, str(error))
             return False
         except Exception as error:
+            self._stats.refused += 1
             self._owner.failed(self, error)
             return False
         return True
@@ -308,13 +327,21 @@ class Connection(asyncio.BufferedProtocol):
                 self._id,
             ),
             has_flexible_response_header(header.api_key, header.api_version),
+            self._stats.of(header.api_key, header.api_version),
         )
         return self._kind
 
     def _take(self, kind: _Kind, correlation_id: int, outcome: Any) -> None:
         if outcome is None:
+            kind.stats.answered(self._now() - self._taken_at)
             return
         if not self._slots and isinstance(outcome, (bytes, list)):
+            # As ApiStats.answered does, without the call. The next request of this read, if any, begins where this one ends.
+            stats, now = kind.stats, self._now()
+            took_s = now - self._taken_at
+            stats.buckets[bisect_left(BOUNDS_S, took_s)] += 1
+            stats.total_s += took_s
+            self._taken_at = now
             if isinstance(outcome, bytes):
                 size_bytes = len(outcome)
                 self._ready.append(_head(kind, correlation_id, size_bytes) + outcome)
@@ -325,7 +352,7 @@ class Connection(asyncio.BufferedProtocol):
             if self._ready_bytes > READY_BYTES_MAX:
                 self._send_ready()
             return
-        slot = _Slot(kind, correlation_id)
+        slot = _Slot(kind, correlation_id, self._taken_at)
         self._slots.append(slot)
         if isinstance(outcome, Later):
             if not outcome.done:
@@ -366,7 +393,10 @@ class Connection(asyncio.BufferedProtocol):
         if isinstance(reply, Exception):
             raise reply
         kind = slot.kind
+        kind.stats.answered(self._now() - slot.taken_at)
         if not isinstance(reply, (bytes, bytearray, list)):
+            for code in told_errors(reply):
+                self._stats.failed(kind.api.key, code)
             reply = encode_response(kind.api.key, kind.context.version, reply)
         buffers = reply if isinstance(reply, list) else [reply]
         size_bytes = sum(map(len, buffers))

@@ -14,6 +14,7 @@ from collections import Counter
 from typing import Any
 
 from strandline.api.context import Broker
+from strandline.api.request_stats import RequestStats
 from strandline.config.listeners import Listener as ListenerConfig
 from strandline.config.tls import TlsConfig
 from strandline.node.connection import Connection
@@ -26,10 +27,16 @@ SYSTEM_DEFAULT = -1
 
 class Listener:
     def __init__(
-        self, config: ListenerConfig, broker: Broker, logger: Logger, budget: ReadBudget | None = None
+        self,
+        config: ListenerConfig,
+        broker: Broker,
+        logger: Logger,
+        budget: ReadBudget | None = None,
+        stats: RequestStats | None = None,
     ) -> None:
         self.config = config
         self.budget = budget or ReadBudget()
+        self.stats = stats or RequestStats()
         self.port = config.port
         self._broker = broker
         self._logger = logger
@@ -42,7 +49,7 @@ class Listener:
         loop = asyncio.get_running_loop()
         context = None if self.config.tls is None else server_context(self.config.tls)
         self._server = await loop.create_server(
-            lambda: Connection(self, self._broker, self.config.name, self.budget),
+            lambda: Connection(self, self._broker, self.config.name, self.budget, self.stats),
             self.config.host or None,
             self.config.port,
             backlog=self._broker.config.socket_listen_backlog_size,

@@ -1,18 +1,20 @@
 """A node's log dirs: whose they are, whether they were left in order, what their checkpoints say.
 
 Always true: a directory is used by one process at a time and belongs to one node of one cluster; the mark of a clean
-shutdown is gone, on the device too, before anything is written.
+shutdown is gone, on the device too, before anything is written. One that can't be read is offline until the next start, and
+nothing in it is touched; one that belongs to somebody else is never taken for that.
 """
 
 from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from strandline.ids import Uuid
+from strandline.controller.placement import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
+from strandline.ids import ZERO_UUID, Uuid
 from strandline.log import checkpoints, names
 from strandline.log.checkpoints import TopicPartition
 from strandline.log.errors import CorruptLog
@@ -24,6 +26,7 @@ from strandline.metadata.features import (
     bootstrap_records,
     check_supported,
 )
+from strandline.metadata.image import PartitionImage
 from strandline.metadata.records import METADATA_VERSION_MIN, FeatureLevelRecord, MetadataRecord
 from strandline.node.quorum.snapshots import BOOTSTRAP, name_of
 from strandline.ports import Disk
@@ -32,6 +35,8 @@ META_PROPERTIES = "meta.properties"
 LOCK_FILE = ".lock"
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 META_VERSION = "1"
+UNKNOWN_DIRECTORIES = (MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY)
+"""What the metadata has for a replica while nobody has told in which log dir it is."""
 
 
 class StorageError(Exception):
@@ -46,7 +51,10 @@ class LogDir:
     """The last process to use it shut down in order."""
     recovery_points: Mapping[TopicPartition, int] = field(default_factory=dict)
     start_offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
+    high_watermarks: Mapping[TopicPartition, int] = field(default_factory=dict)
     online: bool = True
+    problem: str = ""
+    """Why it was offline when the node started; its directory id may not be known then."""
 
 
 def format_dirs(
@@ -157,31 +165,52 @@ def cluster_id_of(disk: Disk, path: str) -> str | None:
     return _read_meta(disk, path).get("cluster.id") if disk.exists(f"{path}/{META_PROPERTIES}") else None
 
 
-def open_dirs(disk: Disk, paths: Sequence[str], node_id: int) -> tuple[str, list[LogDir]]:
-    """The cluster id and the directories, locked and read. Blocks."""
-    cluster_ids = {}
+def open_dirs(
+    disk: Disk, paths: Sequence[str], node_id: int, required: Collection[str] | None = None
+) -> tuple[str, list[LogDir]]:
+    """The cluster id and the directories, locked and read. Blocks.
+
+    Those in `required` (all of them unless given) must be fine. Another one that can't be read, or is not formatted because
+    its volume is not mounted, is offline. StorageError, or OSError, if the node can't start with them.
+    """
+    cluster_ids: dict[str, str] = {}
     opened = []
     for path in paths:
-        if not disk.exists(f"{path}/{META_PROPERTIES}"):
-            raise StorageError(f"{path} is not formatted; run: strandline storage format --config FILE --cluster-id ID")
-        meta = _read_meta(disk, path)
-        if meta.get("version") != META_VERSION:
-            raise StorageError(
-                f"{path}/{META_PROPERTIES} has version {meta.get('version')}, we read version {META_VERSION}"
-            )
-        if meta.get("node.id") != str(node_id):
-            raise StorageError(f"{path} belongs to node {meta.get('node.id')}, and this is node {node_id}")
         try:
-            disk.lock(f"{path}/{LOCK_FILE}")
-        except BlockingIOError:
-            raise StorageError(f"{path} is in use by another process; stop that one first") from None
-        cluster_ids[meta.get("cluster.id", "")] = path
-        opened.append(_open(disk, path, _directory_id(path, meta)))
+            opened.append(_open_one(disk, path, node_id, cluster_ids))
+        except (_Unformatted, OSError) as error:
+            if required is None or path in required:
+                raise
+            opened.append(LogDir(path, ZERO_UUID, clean=False, online=False, problem=str(error)))
     if len(cluster_ids) != 1:
         raise StorageError(f"the log dirs belong to different clusters: {cluster_ids}")
-    if len({directory.directory_id for directory in opened}) != len(opened):
+    ids = [directory.directory_id for directory in opened if directory.online]
+    if len(set(ids)) != len(ids):
         raise StorageError(f"two of the log dirs have the same directory.id, so one is a copy: {', '.join(paths)}")
     return next(iter(cluster_ids)), opened
+
+
+class _Unformatted(StorageError):
+    pass
+
+
+def _open_one(disk: Disk, path: str, node_id: int, cluster_ids: dict[str, str]) -> LogDir:
+    if not disk.exists(f"{path}/{META_PROPERTIES}"):
+        raise _Unformatted(f"{path} is not formatted; run: strandline storage format --config FILE --cluster-id ID")
+    meta = _read_meta(disk, path)
+    if meta.get("version") != META_VERSION:
+        raise StorageError(
+            f"{path}/{META_PROPERTIES} has version {meta.get('version')}, we read version {META_VERSION}"
+        )
+    if meta.get("node.id") != str(node_id):
+        raise StorageError(f"{path} belongs to node {meta.get('node.id')}, and this is node {node_id}")
+    try:
+        disk.lock(f"{path}/{LOCK_FILE}")
+    except BlockingIOError:
+        raise StorageError(f"{path} is in use by another process; stop that one first") from None
+    opened = _open(disk, path, _directory_id(path, meta))
+    cluster_ids[meta.get("cluster.id", "")] = path
+    return opened
 
 
 def _directory_id(path: str, meta: Mapping[str, str]) -> Uuid:
@@ -203,6 +232,7 @@ def _open(disk: Disk, path: str, directory_id: Uuid) -> LogDir:
         clean,
         _offsets(disk, f"{path}/{checkpoints.RECOVERY_POINT_CHECKPOINT}"),
         _offsets(disk, f"{path}/{checkpoints.LOG_START_OFFSET_CHECKPOINT}"),
+        _offsets(disk, f"{path}/{checkpoints.REPLICATION_OFFSET_CHECKPOINT}"),
     )
 
 
@@ -212,6 +242,13 @@ def _offsets(disk: Disk, path: str) -> Mapping[TopicPartition, int]:
         return checkpoints.read_offsets(disk, path)
     except CorruptLog:
         return {}
+
+
+def directory_of(state: PartitionImage, node_id: int) -> Uuid:
+    """The log dir of this node's replica, as the metadata has it."""
+    if node_id not in state.replicas or not state.directories:
+        return MIGRATING_DIRECTORY
+    return state.directories[state.replicas.index(node_id)]
 
 
 def mark_clean(disk: Disk, directory: LogDir, broker_epoch: int) -> None:

@@ -19,6 +19,10 @@ from typing import Any
 from strandline.api.context import Broker
 from strandline.api.error_reply import tells
 from strandline.api.fetch_sessions import FetchSessions
+from strandline.api.follower_sessions import FollowerSessions
+from strandline.api.metadata_news import Told
+from strandline.api.request_stats import RequestStats
+from strandline.api.shared_reads import SharedReads
 from strandline.api.topic_bytes import TopicBytes
 from strandline.config.node import NodeConfig
 from strandline.controller.liveness import Liveness
@@ -28,10 +32,11 @@ from strandline.metadata.features import SUPPORTED
 from strandline.metadata.image import Endpoint, MetadataImage
 from strandline.node.broker_lifecycle import BrokerFacts, BrokerLifecycle, LifecycleFailed, previous_broker_epoch
 from strandline.node.broker_server import BrokerServer
-from strandline.node.broker_state import UNKNOWN_EPOCH
+from strandline.node.broker_state import UNKNOWN_EPOCH, BrokerState
 from strandline.node.controller_channel import ControllerChannel
 from strandline.node.controller_registration import keep_registered
 from strandline.node.controller_server import ControllerServer
+from strandline.node.events import Events
 from strandline.node.image_watch import ImageWatch
 from strandline.node.listener import Listener
 from strandline.node.log_dirs import LogDir, mark_clean, open_dirs, read_bootstrap
@@ -40,9 +45,14 @@ from strandline.node.producer_ids import ProducerIds
 from strandline.node.quorum.quorum import Quorum
 from strandline.node.read_budget import ReadBudget
 from strandline.node.replicas import Logger, Replicas, directory_ids
+from strandline.node.replication import Replication
+from strandline.node.sight.sight import Sight
+from strandline.node.sight.view import View
+from strandline.node.suspects import Suspects
 from strandline.node.tasks import to_the_end
 from strandline.ports import Clock, Disk
 from strandline.raft.messages import Address
+from strandline.replica.topic_stats import BrokerTopicStats
 
 SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
@@ -59,18 +69,24 @@ class Node:
         self._randomness = randomness
         self._logger = logger.bind(node=config.node_id)
         self._tasks: list[asyncio.Task[None]] = []
+        self._beside: dict[asyncio.Task[None], None] = {}
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._incarnation_id = Uuid.draw(randomness)
+        self._request_stats = RequestStats()
+        self._sight: Sight | None = None
+        self.events = Events(clock, self._logger, self._incarnation_id)
         self._liveness = Liveness(config.broker_session_timeout_ms / 1000)
         self._published = MetadataImage()
         """The newest committed image that this node has acted on; what its clients see."""
         self._committed = asyncio.Event()
         self._watch = ImageWatch(lambda: self._published)
-        self._peers = Peers(config, clock, randomness, self._logger, self._peer_closed, self._liveness.peer_reached)
+        self._suspects = Suspects(asyncio.get_running_loop().time)
+        self._peers = Peers(config, clock, randomness, self._logger, self._peer_closed, self._peer_reached)
         self._channel = ControllerChannel(self._peers, self._leader, config, randomness, self._logger)
         self._log_dirs: list[LogDir] = []
         self._previous_epoch = UNKNOWN_EPOCH
         """Under which this broker last stopped in order."""
+        self._is_serving = False
         self._is_sound = True
         """What is on the log dirs is known to be as it should be."""
         self._in_quorum = False
@@ -107,17 +123,28 @@ class Node:
     async def _start(self) -> None:
         paths = list(dict.fromkeys((*self.config.log_dirs, self.config.metadata_log_dir)))
         self._previous_epoch = await self._disk.offload(lambda: previous_broker_epoch(self._disk, self.config.log_dirs))
-        cluster_id, self._log_dirs = await self._disk.offload(lambda: open_dirs(self._disk, paths, self.config.node_id))
+        required = [self.config.metadata_log_dir]
+        cluster_id, self._log_dirs = await self._disk.offload(
+            lambda: open_dirs(self._disk, paths, self.config.node_id, required)
+        )
+        for log_dir in self._log_dirs:
+            if not log_dir.online:
+                self._logger.error("log dir is offline until a restart", path=log_dir.path, error=log_dir.problem)
         if self.config.broker:
             self.broker_server = self._make_broker_server()
         self.broker = self._context(cluster_id)
         budget = ReadBudget(self.config.queued_max_request_bytes)
-        self.listeners = [Listener(listener, self.broker, self._logger, budget) for listener in self.config.listeners]
+        self.listeners = [
+            Listener(listener, self.broker, self._logger, budget, self._request_stats)
+            for listener in self.config.listeners
+        ]
         for listener in self.listeners:
             await listener.bind()
+        await self._open_sight()
         await self._join_quorum(cluster_id)
         if self.broker_server is not None:
             await self._join_cluster(self.broker_server, cluster_id)
+        self._is_serving = True
         image = self.quorum.committed
         self._logger.info(
             "started",
@@ -127,6 +154,24 @@ class Node:
             partitions=sum(len(topic.partitions) for topic in image.topics.values()),
             metadata_offset=image.end_offset,
         )
+
+    async def _open_sight(self) -> None:
+        """What people and their monitoring may see of this node."""
+        view = View(
+            self.broker,
+            lambda: self.quorum if self._in_quorum else None,
+            lambda: BrokerState.NOT_RUNNING if self._lifecycle is None else self._lifecycle.state,
+            self.events,
+            self._request_stats,
+            BrokerTopicStats() if self.broker_server is None else self.replicas.topic_stats,
+            failed_isr_updates=self._failed_isr_updates,
+        )
+        self._sight = Sight(view, self._logger)
+        await self._sight.start()
+
+    def _failed_isr_updates(self) -> int:
+        server = self.broker_server
+        return 0 if server is None or server.replication is None else server.replication.failed_isr_updates
 
     def _make_broker_server(self) -> BrokerServer:
         return BrokerServer(
@@ -165,7 +210,6 @@ class Node:
             )
             self.quorum.on_active = self.controller_server.on_active
             self.quorum.on_inactive = self.controller_server.on_inactive
-            self.broker.on_connection_closed = self.controller_server.connection_closed
         self._is_sound = False  # until it is known what the metadata log is like
         await self.quorum.open()
         self._is_sound = self._in_quorum = True
@@ -200,8 +244,24 @@ class Node:
         self._producer_ids = ProducerIds(
             self._channel, self.config.node_id, lambda: lifecycle.broker_epoch, self._logger
         )
+        replication = Replication(
+            server.replicas,
+            self._clock,
+            self._randomness,
+            self._logger,
+            self._channel,
+            self.broker.follower_sessions,
+            broker_epoch=lambda: lifecycle.broker_epoch,
+            committed=lambda: self.quorum.committed,
+            on_opened=self._peer_reached,
+            on_closed=self._follower_cut_off,
+            on_task_ended=self._ended,
+        )
+        server.replicas.surroundings.on_event = self.events.note
+        self.broker.is_leader_throttled = replication.is_leader_throttled
+        self.broker.on_replicated = replication.replicated
         try:
-            await server.start(lifecycle, lambda: self.quorum.committed)
+            await server.start(lifecycle, replication, lambda: self.quorum.committed)
         except LifecycleFailed as error:
             raise NodeFailed(str(error)) from None
         await self._serve(controller=False)
@@ -241,6 +301,7 @@ class Node:
             decide=lambda decision: self.quorum.decide(decision),
             partitions={} if server is None else server.replicas.partitions,
             partitions_by_id={} if server is None else server.replicas.partitions_by_id,
+            unopened=() if server is None else server.replicas.unopened,
             log_dirs=lambda: {} if server is None else {d.path: d.online for d in server.replicas.log_dirs},
             on_storage_error=lambda partition, error: self.replicas.storage_error(partition, error),
             allocate_producer_id=self._allocate_producer_id,
@@ -249,6 +310,14 @@ class Node:
             ask_controller=self._ask_controller,
             forward=self._channel.forward,
             image_until=self._watch.until,
+            follower_sessions=FollowerSessions(self._randomness),
+            shared_reads=SharedReads(),
+            suspects=self._suspects.now,
+            departed=self._suspects.departed,
+            told=Told(),
+            on_refused=self._request_stats.failed,
+            on_connection_closed=self._connection_closed,
+            spawn=self._spawn_beside,
         )
 
     # What the parts tell each other
@@ -266,12 +335,21 @@ class Node:
             self._committed.clear()
             image = self.quorum.committed
             if self.broker_server is not None:
-                await to_the_end(self.broker_server.apply(image))
+                await to_the_end(self.broker_server.apply(image, partial(self._show, image)))
                 self.config = self.broker.config = self._peers.config = self.broker_server.config
-            self._published = image
+            self._show(image)
+            self.events.applied(image, self.config.node_id, live=self._is_serving)
             if self._lifecycle is not None:
                 self._lifecycle.metadata_applied(image.end_offset - 1)
             self._watch.changed()
+
+    def _show(self, image: MetadataImage) -> None:
+        """From now on this is the image that clients see."""
+        before, self._published = self._published, image
+        if before.brokers is not image.brokers:
+            for broker_id, broker in image.brokers.items():
+                if broker.fenced and broker_id in before.brokers and not before.brokers[broker_id].fenced:
+                    self._suspects.fenced(broker_id)
 
     def _leader(self) -> tuple[int, int, Address | None]:
         epoch, leader_id = self.quorum.leader
@@ -282,17 +360,42 @@ class Node:
         return epoch, leader_id, self.quorum.leader_address()
 
     def _leader_changed(self) -> None:
+        epoch, leader_id = self.quorum.leader
+        if leader_id >= 0:
+            self.events.note(
+                "controller active", f"node {leader_id} leads the quorum", controller=leader_id, epoch=epoch
+            )
         self._channel.leader_changed()
         if self._lifecycle is not None:
             self._lifecycle.controller_news()
 
+    def _connection_closed(self, connection_id: int) -> None:
+        self.broker.told.forget(connection_id)
+        if self.controller_server is not None:
+            self.controller_server.connection_closed(connection_id)
+
     def _peer_closed(self, node_id: int, purpose: str) -> None:
         """A connection that this node had opened to another one closed: that is news (design 5)."""
+        self._suspect(node_id)
         self.quorum.disconnected(node_id)
         if self.controller_server is not None:
             self.controller_server.peer_closed(node_id)
         if self._lifecycle is not None and node_id == self.quorum.leader[1]:
             self._lifecycle.controller_news()
+
+    def _suspect(self, node_id: int) -> None:
+        self._suspects.closed(node_id)
+        self._watch.changed()
+
+    def _peer_reached(self, node_id: int) -> None:
+        self._suspects.reached(node_id)
+        self._liveness.peer_reached(node_id)
+
+    def _follower_cut_off(self, node_id: int, purpose: str) -> None:
+        """The connection to a leader that we follow closed: news about that broker, not about the quorum."""
+        self._suspect(node_id)
+        if self.controller_server is not None:
+            self.controller_server.peer_closed(node_id)
 
     async def _ask_controller(self, api_key: int, message: Any) -> Any:
         timeout_s = self.config.request_timeout_ms / 1000
@@ -309,6 +412,16 @@ class Node:
         task = asyncio.get_running_loop().create_task(work)
         task.add_done_callback(self._ended)
         self._tasks.append(task)
+
+    def _spawn_beside(self, work: Coroutine[Any, Any, None]) -> None:
+        """Something short; there may be many in the node's life, so it is forgotten when it is done."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._beside[task] = None
+        task.add_done_callback(self._done_beside)
+
+    def _done_beside(self, task: asyncio.Task[None]) -> None:
+        self._beside.pop(task, None)
+        self._ended(task)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
@@ -335,6 +448,8 @@ class Node:
         if self._lifecycle is not None:
             await (self._lifecycle.close() if self._failed.done() else self._lifecycle.shut_down())
         await self._stop_listeners(controller=False)
+        if self.broker_server is not None and self.broker_server.replication is not None:
+            await self.broker_server.replication.close()
         if self._producer_ids is not None:
             await self._producer_ids.close()
         # The mark of a clean shutdown, which the log dirs get last, may stand for the metadata log too.
@@ -342,9 +457,12 @@ class Node:
             await self.quorum.resign_and_close()
         await self._stop_listeners(controller=True)
         await self._peers.close()
-        for task in self._tasks:
+        if self._sight is not None:
+            await self._sight.stop()
+        tasks = [*self._tasks, *self._beside]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         if self._is_sound:
             await self._close_dirs()
         self._failed.cancel()

@@ -1,29 +1,70 @@
-"""One partition on this node: its log, how far it may be read, and who waits for that.
+"""One partition on this node: its log, its role, how far it may be read, and who waits for that.
 
-Always true: the high watermark never moves back within a leader epoch and never passes `local_end`; `local_end` is what
-this node vouches for: the log end, or what is on the device once `flush.messages` records are not. It commits only what every
-in-sync replica has. Whoever waits is woken by the append or the flush that it waits for, never by polling.
+Always true: the high watermark never passes `local_end` and moves back only where the log itself is cut; `local_end` is what this
+node vouches for: the log end, or what is on the device once `flush.messages` records are not. A leader commits only what every
+in-sync replica has; a follower takes its leader's word for it. Whoever waits is woken by the append, the flush or the fetch that
+it waits for, never by polling.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
 from strandline.log.log import Appended, Log
-from strandline.metadata.image import INTERNAL_TOPICS
+from strandline.metadata.image import INTERNAL_TOPICS, PartitionImage
+from strandline.replica import following
+from strandline.replica.followers import UNKNOWN
+from strandline.replica.following import Taken
+from strandline.replica.isr import IsrAnswer, IsrWish
+from strandline.replica.leadership import Brokers, Leadership
+from strandline.replica.topic_stats import TopicStats
+from strandline.wire.fetch import FetchedPartition, FetchPartition
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
+Done = Callable[[ErrorCode], None]
+
 
 class Reader(Protocol):
-    """A Fetch that waits for more."""
+    """A Fetch of a consumer that waits for more."""
 
     def wake(self, partition: Partition, new_bytes: int) -> None:
         """`new_bytes` more can be read; negative if the partition is gone."""
+
+
+class Watcher(Protocol):
+    """A follower's fetch session in which this partition is named."""
+
+    def news(self, *, urgent: bool) -> None:
+        """The log grew, or its follower must hear of an error: urgent. The watermark or the log start moved: that can wait."""
+
+
+class Surroundings(Brokers, Protocol):
+    """What a partition needs of its node."""
+
+    @property
+    def node_id(self) -> int: ...
+
+    @property
+    def broker_epoch(self) -> int: ...
+
+    @property
+    def lag_time_max_s(self) -> float: ...
+
+    def now(self) -> float:
+        """On the monotonic clock."""
+
+    def flush_due(self, partition: Partition) -> None: ...
+
+    def isr_wish(self, partition: Partition, wish: IsrWish) -> None:
+        """Have the controller asked for another ISR; `isr_answered` is called with what it says."""
+
+    def note(self, kind: str, partition: Partition, reason: str, **facts: Any) -> None:
+        """Something happened that people may want to read about."""
 
 
 class Partition:
@@ -33,27 +74,27 @@ class Partition:
         index: int,
         topic_id: Uuid,
         log: Log,
-        leader_epoch: int,
-        on_flush_due: Callable[[Partition], None],
+        state: PartitionImage,
+        surroundings: Surroundings,
         *,
-        leads: bool = True,
-        alone: bool = True,
+        high_watermark: int = 0,
+        stats: TopicStats | None = None,
     ) -> None:
+        """`high_watermark` as it was last written down; the log may have been cut below it, or start above it, since."""
         self.topic = topic
         self.is_internal = topic in INTERNAL_TOPICS
         self.index = index
         self.topic_id = topic_id
         self.log = log
-        self.leader_epoch = leader_epoch
+        self.state = state
+        self.stats = stats or TopicStats()
+        self.leader_epoch = -1
+        self.leadership: Leadership | None = None
+        """Set while this node leads."""
         self.local_end = log.log_end_offset
-        self.high_watermark = log.log_end_offset if alone else log.log_start_offset
-        self.leads = leads
-        """Whether this node leads the partition; else it may only hold a replica."""
-        self.alone = alone
-        """No other replica is in sync: what is written here is committed."""
-        self.is_held = False
-        """Others count as in sync and can't copy from here yet: a record that only this node had would not outlive a move of
-        the leadership, so none is taken."""
+        self.high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
+        self.leader_high_watermark = UNKNOWN
+        """As the leader told it last, while this node follows."""
         self.offline = False
         """The log dir failed: nothing can be read or written until a restart."""
         self.gone = False
@@ -61,55 +102,116 @@ class Partition:
         self.last_flush = 0.0
         """On the monotonic clock."""
         self.readers: dict[Reader, None] = {}
-        self._writers: deque[tuple[int, Callable[[ErrorCode], None]]] = deque()
-        """Who waits for the high watermark, and below for `local_end`."""
-        self._local_writers: deque[tuple[int, Callable[[ErrorCode], None]]] = deque()
-        self._on_flush_due = on_flush_due
+        self.watchers: dict[Watcher, None] = {}
+        self._surroundings = surroundings
+        self._writers: deque[tuple[int, Done]] = deque()
+        """Who waits for the high watermark, and below for `local_end` and for the low watermark."""
+        self._local_writers: deque[tuple[int, Done]] = deque()
+        self._deleters: list[tuple[int, Done]] = []
         self._announced_bytes = 0
         """Of what was appended, so much the readers know of."""
-        if leads:
-            log.epochs.assign(leader_epoch, log.log_end_offset)
-
-    def lead(self, leader_epoch: int, *, alone: bool = True) -> None:
-        """Lead in this epoch, which begins at the log end even while it has no record (rule A12)."""
-        assert leader_epoch >= self.leader_epoch, f"{self}: leader epoch {leader_epoch} after {self.leader_epoch}"
-        if leader_epoch > self.leader_epoch or not self.leads:
-            self.leader_epoch = leader_epoch
-            self.leads = True
-            self.log.epochs.assign(leader_epoch, self.log.log_end_offset)
-        self.alone = alone
-        if alone:
-            self.advance_high_watermark(self.local_end)
-
-    def follow(self, leader_epoch: int) -> None:
-        """Another node leads, or nobody does: whoever waits here must look for it (rule A5)."""
-        assert leader_epoch >= self.leader_epoch, f"{self}: leader epoch {leader_epoch} after {self.leader_epoch}"
-        self.leader_epoch = leader_epoch
-        # A flush that is still under way commits nothing: that is the leader's to say.
-        self.alone = False
-        if self.leads:
-            self.leads = False
-            self.stop(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        self._role(state)
 
     def __repr__(self) -> str:
         return f"{self.topic}-{self.index}"
 
+    # Roles
+
+    @property
+    def leads(self) -> bool:
+        return self.leadership is not None
+
+    def apply(self, state: PartitionImage) -> bool:
+        """Take what the metadata says of this partition; True if it must be fetched anew, from its leader or no more.
+
+        An answer of the controller may have come before the record that it speaks of: that one is then no news.
+        """
+        if state is self.state or (self.leadership is not None and self._is_old(state, self.leadership)):
+            return False
+        before, self.state = self.state, state
+        self._role(state)
+        return (state.leader, state.leader_epoch) != (before.leader, before.leader_epoch)
+
+    @staticmethod
+    def _is_old(state: PartitionImage, leadership: Leadership) -> bool:
+        return state.partition_epoch < leadership.isr.partition_epoch
+
+    def _role(self, state: PartitionImage) -> None:
+        assert state.leader_epoch >= self.leader_epoch, (
+            f"{self}: leader epoch {state.leader_epoch} after {self.leader_epoch}"
+        )
+        if state.leader == self._surroundings.node_id:
+            self._lead(state)
+        else:
+            self._follow(state)
+
+    def _lead(self, state: PartitionImage) -> None:
+        """Lead in this epoch, which begins at the log end even while it has no record (rule A12)."""
+        surroundings, end = self._surroundings, self.log.log_end_offset
+        is_new = state.leader_epoch > self.leader_epoch or self.leadership is None
+        self.leader_epoch = state.leader_epoch
+        if is_new:
+            self.log.epochs.assign(state.leader_epoch, end)
+        if self.leadership is None:
+            self.leadership = Leadership(
+                surroundings.node_id,
+                self.topic_id,
+                self.index,
+                state,
+                end,
+                surroundings,
+                surroundings.lag_time_max_s,
+                surroundings.now(),
+            )
+        else:
+            self.leadership.renew(state, end, surroundings.now())
+        if is_new:
+            reason = f"leader epoch {state.leader_epoch} begins at {end}"
+            surroundings.note("became leader", self, reason, high_watermark=self.high_watermark, isr=list(state.isr))
+            self._tell_watchers()
+        self.advance()
+
+    def _follow(self, state: PartitionImage) -> None:
+        """Another node leads, or nobody does: whoever waits here must look for it (rule A5)."""
+        is_new = state.leader_epoch > self.leader_epoch
+        was_leader, self.leadership = self.leadership is not None, None
+        self.leader_epoch = state.leader_epoch
+        if was_leader:
+            self.stop(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if is_new:
+            reason = f"node {state.leader} leads in epoch {state.leader_epoch}" if state.has_leader else "nobody leads"
+            self._surroundings.note("became follower", self, reason, log_end_offset=self.log.log_end_offset)
+
+    @property
+    def min_isr(self) -> int:
+        """No more than there are replicas can be asked for."""
+        return min(self.log.config.min_insync_replicas, len(self.state.replicas))
+
     # Writing
 
-    def append(self, batch: memoryview, now_ms: int) -> Appended:
-        """Append a client's batch; KafkaError if it may not be."""
-        if self.offline or not self.leads or self.is_held:
+    def append(self, batch: memoryview, now_ms: int, *, for_all: bool = False) -> Appended:
+        """Append a client's batch; KafkaError if it may not be. `for_all`: only if enough replicas are in sync (rule A3)."""
+        leadership = self.leadership
+        if leadership is None or self.offline:
             self.check_leads()
+            raise AssertionError("a partition that is led takes records")
+        if for_all and len(leadership.isr.isr) < self.min_isr:
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"{self} has other replicas in sync, and copying to them is still to come; use one replica",
+                f"{self} has {len(leadership.isr.isr)} in-sync replicas and needs {self.min_isr} (min.insync.replicas)",
             )
-        appended = self.log.append_as_leader(batch, self.leader_epoch, now_ms)
+        log, stats = self.log, self.stats
+        end_before = log.log_end_offset
+        appended = log.append_as_leader(batch, self.leader_epoch, now_ms)
+        stats.total_produce_requests += 1
+        stats.bytes_in += len(batch)
+        stats.messages_in += log.log_end_offset - end_before
         self.after_append()
         return appended
 
     def append_own(self, batch: bytearray, now_ms: int) -> int:
         """Append a batch that this node made; its base offset."""
+        self.check_leads()
         base_offset = self.log.append_own(batch, self.leader_epoch, now_ms)
         self.after_append()
         return base_offset
@@ -119,9 +221,11 @@ class Partition:
         if log.log_end_offset - log.recovery_point < log.config.flush_messages:
             self.vouch_for(log.log_end_offset)
             if log.needs_flush:
-                self._on_flush_due(self)
+                self._surroundings.flush_due(self)
         else:
-            self._on_flush_due(self)
+            self._surroundings.flush_due(self)
+        for watcher in self.watchers:
+            watcher.news(urgent=True)
 
     def after_flush(self, now: float) -> bool:
         """The log up to its recovery point is on the device; True if it already grew by enough to need another flush."""
@@ -136,36 +240,153 @@ class Partition:
         if end_offset > self.local_end:
             self.local_end = end_offset
             if self._local_writers:
-                _tell(self._local_writers, end_offset)
-            if self.alone:
-                self.advance_high_watermark(end_offset)
+                _tell(self._local_writers, end_offset, ErrorCode.NONE)
+            if self.leadership is not None:
+                self.advance()
 
-    def advance_high_watermark(self, offset: int) -> None:
+    def advance(self) -> None:
+        """Let the high watermark go as far as it may."""
+        leadership = self.leadership
+        if leadership is not None and self.high_watermark < self.local_end:
+            reached = leadership.high_watermark(
+                self.local_end, self.high_watermark, self.min_isr, self._surroundings.now
+            )
+            if reached > self.high_watermark:
+                self._raise_high_watermark(reached)
+
+    def _raise_high_watermark(self, offset: int) -> None:
         assert offset <= self.local_end, f"{self}: high watermark {offset} above {self.local_end}"
-        if offset <= self.high_watermark:
-            return
         self.high_watermark = offset
         if self._writers:
-            _tell(self._writers, offset)
+            assert self.leadership is not None, "only a leader is waited for"
+            is_enough = len(self.leadership.isr.maximal) >= self.min_isr
+            _tell(self._writers, offset, ErrorCode.NONE if is_enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+        for watcher in self.watchers:
+            watcher.news(urgent=False)
         new_bytes = self.log.appended_bytes - self._announced_bytes
         self._announced_bytes = self.log.appended_bytes
         if self.readers:
             for reader in tuple(self.readers):
                 reader.wake(self, new_bytes)
 
-    def when_committed(self, end_offset: int, done: Callable[[ErrorCode], None]) -> None:
+    def when_committed(self, end_offset: int, done: Done) -> None:
         """Call `done` once the high watermark reaches `end_offset`, or with an error if that can't happen any more."""
         if self.high_watermark >= end_offset:
             done(ErrorCode.NONE)
         else:
             self._writers.append((end_offset, done))
 
-    def when_written(self, end_offset: int, done: Callable[[ErrorCode], None]) -> None:
+    def when_written(self, end_offset: int, done: Done) -> None:
         """The same for what this node vouches for by itself, whatever the other replicas have."""
         if self.local_end >= end_offset:
             done(ErrorCode.NONE)
         else:
             self._local_writers.append((end_offset, done))
+
+    # Leading
+
+    def follower_fetched(self, replica_id: int, asked: FetchPartition, broker_epoch: int, now: float) -> None:
+        """A follower's fetch says how far it is: it may be in sync by now, and more may be committed."""
+        leadership = self.leadership
+        assert leadership is not None, "followers fetch from the leader"
+        follower = leadership.followers[replica_id]
+        follower.fetched(asked.fetch_offset, asked.log_start_offset, self.log.log_end_offset, broker_epoch, now)
+        if replica_id not in leadership.isr.isr:
+            self._expand_isr(leadership)
+        self.advance()
+        if self._deleters:
+            self._tell_deleters()
+
+    def expand_isr(self) -> None:
+        """Somebody's standing changed: those who were caught up already, and could not join, may be able to now."""
+        leadership = self.leadership
+        if leadership is not None and len(leadership.isr.isr) <= len(leadership.followers):
+            self._expand_isr(leadership)
+
+    def _expand_isr(self, leadership: Leadership) -> None:
+        wish = leadership.expansion(self.high_watermark, self._surroundings.broker_epoch)
+        if wish is not None:
+            self._surroundings.isr_wish(self, wish)
+
+    def shrink_isr(self, now: float) -> None:
+        """Have those leave the ISR who were behind for too long (rule B2); to be called now and then."""
+        if self.leadership is None or self.offline:
+            return
+        wish = self.leadership.shrinking(self.log.log_end_offset, self._surroundings.broker_epoch, now)
+        if wish is not None:
+            self._surroundings.isr_wish(self, wish)
+        # Whoever was about to join, and did not, no longer holds the watermark back.
+        self.advance()
+
+    def isr_answered(self, wish: IsrWish, answer: IsrAnswer | ErrorCode) -> None:
+        leadership = self.leadership
+        if leadership is None or self.gone:
+            return
+        if leadership.isr.answered(wish, answer, self.leader_epoch):
+            self._surroundings.isr_wish(self, wish)
+            return
+        if isinstance(answer, IsrAnswer):
+            self.expand_isr()
+        self.advance()
+
+    # Following
+
+    def fetch_position(self, max_bytes: int) -> FetchPartition | None:
+        """What to ask the leader for; None if there is nothing to ask now.
+
+        The offset asked for says what this node has, so it waits until what `flush.messages` asks for is on the device.
+        """
+        if self.leadership is not None or self.offline or self.gone or self.local_end < self.log.log_end_offset:
+            return None
+        return following.position(self, max_bytes)
+
+    def take(self, asked: FetchPartition, answer: FetchedPartition, now_ms: int) -> Taken:
+        """Take the leader's answer; an OSError is the log dir's."""
+        if self.leadership is not None or self.offline or self.gone:
+            return following.STALE
+        return following.take(self, asked, answer, now_ms)
+
+    def followed(self, taken_bytes: int, leader_high_watermark: int, leader_log_start: int) -> bool:
+        """Records were written, and the leader told how far it is; True if any of that was new."""
+        log = self.log
+        self.leader_high_watermark = leader_high_watermark
+        if taken_bytes:
+            self.stats.replication_bytes_in += taken_bytes
+            self.after_append()
+        advanced = bool(taken_bytes)
+        # What was committed stays so: a new leader whose watermark still lags does not take it back (rule A11).
+        high_watermark = min(leader_high_watermark, self.local_end)
+        if high_watermark > self.high_watermark:
+            self._raise_high_watermark(high_watermark)
+            advanced = True
+        if leader_log_start > log.log_start_offset:
+            log.advance_start(min(leader_log_start, self.high_watermark))
+            advanced = True
+        return advanced
+
+    def reset(self, leader_start: int, leader_end: int) -> int:
+        """After OFFSET_OUT_OF_RANGE: cut the log or begin it anew, as the leader's start and end say; where to fetch next."""
+        if self.leadership is not None or self.offline or self.gone:
+            return self.log.log_end_offset
+        return following.reset(self, leader_start, leader_end)
+
+    def truncate(self, offset: int, reason: str) -> None:
+        """Cut what the leader does not have, and the epochs that began there, even one without a record."""
+        log, end_before = self.log, self.log.log_end_offset
+        log.truncate_to(offset)
+        log.epochs.truncate_from_end(log.log_end_offset)
+        self._cut(f"{reason}: cut from {log.log_end_offset} to {end_before}", end_before)
+
+    def start_at(self, offset: int, reason: str) -> None:
+        end_before = self.log.log_end_offset
+        self.log.truncate_fully_and_start_at(offset)
+        self._cut(f"{reason}: begun anew at {offset}", end_before)
+
+    def _cut(self, reason: str, end_before: int) -> None:
+        log = self.log
+        self.local_end = log.log_end_offset
+        self.high_watermark = min(max(self.high_watermark, log.log_start_offset), log.log_end_offset)
+        self._surroundings.note("truncated", self, reason, log_end_offset=log.log_end_offset, was=end_before)
 
     # Reading
 
@@ -178,11 +399,16 @@ class Partition:
     def readable_end(self, isolation_level: int) -> int:
         return self.high_watermark if isolation_level == READ_UNCOMMITTED else self.last_stable_offset
 
-    def check_leader_epoch(self, current_leader_epoch: int) -> None:
-        """Refuse a client that knows another leader epoch than ours (KIP-320), or one whom we can't serve because we do not
+    def is_behind_its_epoch(self, readable_end: int) -> bool:
+        """A new leader that has not yet committed all that it began with: it may not say where the log ends (KIP-207)."""
+        return self.leadership is not None and readable_end < self.leadership.start_offset
+
+    def check_leader_epoch(self, current_leader_epoch: int, *, leader_only: bool = True) -> None:
+        """Refuse one who knows another leader epoch than ours (KIP-320, rule A6), or whom we can't serve because we do not
         lead; -1 means it does not say."""
         if current_leader_epoch < 0 or current_leader_epoch == self.leader_epoch:
-            self.check_leads()
+            if leader_only or self.offline:
+                self.check_leads()
             return
         if current_leader_epoch < self.leader_epoch:
             raise KafkaError(
@@ -198,11 +424,13 @@ class Partition:
 
     def check_leads(self) -> None:
         self.check_online()
-        if not self.leads:
+        if self.leadership is None:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this node does not lead {self}")
 
+    # Deleting
+
     def delete_records(self, offset: int) -> int:
-        """Move the log start to `offset` (-1: the high watermark); the new log start offset."""
+        """Move the log start to `offset` (-1: the high watermark), which is returned; the followers move theirs as they fetch."""
         self.check_leads()
         if offset == -1:
             offset = self.high_watermark
@@ -211,19 +439,42 @@ class Partition:
                 ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is beyond the high watermark {self.high_watermark}"
             )
         self.log.advance_start(offset)
-        return self.log.log_start_offset
+        self._tell_watchers()
+        return offset
+
+    @property
+    def low_watermark(self) -> int:
+        assert self.leadership is not None, "the leader knows"
+        return self.leadership.low_watermark(self.log.log_start_offset)
+
+    def when_deleted(self, offset: int, done: Done) -> None:
+        """Call `done` once every live replica has deleted what is below `offset`."""
+        self._deleters.append((offset, done))
+        self._tell_deleters()
+
+    def _tell_deleters(self) -> None:
+        reached = self.low_watermark
+        due = [done for offset, done in self._deleters if offset <= reached]
+        self._deleters = [(offset, done) for offset, done in self._deleters if offset > reached]
+        for done in due:
+            done(ErrorCode.NONE)
 
     # Leaving
 
     def stop(self, reason: ErrorCode) -> None:
         """Nobody will be served here any more: tell those who wait."""
-        writers = [*self._local_writers, *self._writers]
-        self._writers, self._local_writers = deque(), deque()
-        for _, done in writers:
+        waiting = [*self._local_writers, *self._writers, *self._deleters]
+        self._writers, self._local_writers, self._deleters = deque(), deque(), []
+        for _, done in waiting:
             done(reason)
         for reader in tuple(self.readers):
             reader.wake(self, -1)
         self.readers.clear()
+        self._tell_watchers()
+
+    def _tell_watchers(self) -> None:
+        for watcher in tuple(self.watchers):
+            watcher.news(urgent=True)
 
     def fail(self) -> None:
         """The log dir failed."""
@@ -231,7 +482,7 @@ class Partition:
         self.stop(ErrorCode.KAFKA_STORAGE_ERROR)
 
 
-def _tell(writers: deque[tuple[int, Callable[[ErrorCode], None]]], offset: int) -> None:
+def _tell(writers: deque[tuple[int, Done]], offset: int, code: ErrorCode) -> None:
     """Those who wait for no more than `offset` have it."""
     while writers and writers[0][0] <= offset:
-        writers.popleft()[1](ErrorCode.NONE)
+        writers.popleft()[1](code)

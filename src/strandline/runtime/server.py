@@ -27,6 +27,7 @@ from strandline.runtime.clock import SystemClock
 from strandline.runtime.disk import FileDisk
 from strandline.runtime.logging import make_logger
 from strandline.runtime.loop import run
+from strandline.runtime.memory import keep_freed_memory
 from strandline.wire import messages
 
 STOP_TIMEOUT_S = 60.0
@@ -62,6 +63,7 @@ def run_node(
         check_port(listener)
     if cluster_id is not None:
         _format(config, cluster_id)
+    keep_freed_memory()
     run(serve(config, make_logger(sys.stdout, level)))
 
 

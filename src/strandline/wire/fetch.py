@@ -13,6 +13,7 @@ from typing import NamedTuple
 from strandline.ports import Buffer
 from strandline.wire.errors import MalformedRequest
 from strandline.wire.headers import TAGS_MAX, skip_tagged_fields
+from strandline.wire.node_endpoints import NodeEndpoint, tagged
 from strandline.wire.primitives import encode_unsigned_varint as uvarint
 from strandline.wire.primitives import skip_tag
 
@@ -21,6 +22,7 @@ FLEXIBLE_SINCE = 12
 TOPIC_ID_SINCE = 13
 SESSION_SINCE = 7
 REPLICA_STATE_SINCE = 15
+ENDPOINTS_SINCE = 16
 ENTRIES_MAX = 200_000
 """Topics and partitions in one request, forgotten ones included: some 64 MiB of Python objects at the worst."""
 
@@ -254,6 +256,7 @@ def write_response(
     throttle_time_ms: int = 0,
     error_code: int = 0,
     session_id: int = 0,
+    endpoints: Sequence[NodeEndpoint] = (),
 ) -> list[Buffer]:
     """The body as a list of buffers: record bytes stand in it as they are."""
     flexible = version >= FLEXIBLE_SINCE
@@ -281,7 +284,7 @@ def write_response(
         if flexible:
             head += b"\0"
     if flexible:
-        head += b"\0"
+        head += tagged(endpoints) if version >= ENDPOINTS_SINCE else b"\0"
     out.append(head)
     return out
 

@@ -13,10 +13,12 @@ from typing import NamedTuple, NoReturn
 
 from strandline.wire.errors import MalformedRequest
 from strandline.wire.headers import skip_tagged_fields
+from strandline.wire.node_endpoints import NodeEndpoint, tagged
 from strandline.wire.primitives import encode_unsigned_varint as uvarint
 
 KEY, VERSIONS = 0, range(3, 14)
 FLEXIBLE_SINCE = 9
+LEADER_SINCE = 10
 TOPIC_ID_SINCE = 13
 ENTRIES_MAX = 100_000
 """Topics and partitions in one request: some 32 MiB of Python objects at the worst."""
@@ -234,10 +236,13 @@ def _before_one(topic: str | bytes) -> bytes:
 
 
 def write_response(
-    version: int, topics: Sequence[tuple[str | bytes, Sequence[PartitionResponse]]], throttle_time_ms: int = 0
+    version: int,
+    topics: Sequence[tuple[str | bytes, Sequence[PartitionResponse]]],
+    throttle_time_ms: int = 0,
+    endpoints: Sequence[NodeEndpoint] = (),
 ) -> bytes:
     if version >= FLEXIBLE_SINCE:
-        return _write_flexible(version, topics, throttle_time_ms)
+        return _write_flexible(version, topics, throttle_time_ms, endpoints if version >= LEADER_SINCE else ())
     out = [_INT32.pack(len(topics))]
     for topic, partitions in topics:
         assert isinstance(topic, str)
@@ -269,7 +274,10 @@ def write_response(
 
 
 def _write_flexible(
-    version: int, topics: Sequence[tuple[str | bytes, Sequence[PartitionResponse]]], throttle_time_ms: int
+    version: int,
+    topics: Sequence[tuple[str | bytes, Sequence[PartitionResponse]]],
+    throttle_time_ms: int,
+    endpoints: Sequence[NodeEndpoint],
 ) -> bytes:
     out = [uvarint(len(topics) + 1)]
     for topic, partitions in topics:
@@ -288,7 +296,7 @@ def _write_flexible(
             else:
                 out.append(_failed_partition(version, p))
         out.append(b"\0")
-    out.append(_INT32.pack(throttle_time_ms) + b"\0")
+    out.append(_INT32.pack(throttle_time_ms) + tagged(endpoints))
     return b"".join(out)
 
 
@@ -298,6 +306,6 @@ def _failed_partition(version: int, p: PartitionResponse) -> bytes:
     if p.error_message is not None:
         encoded = p.error_message.encode()
         text = uvarint(len(encoded) + 1) + encoded
-    if version >= 10 and p.leader_id >= 0:
+    if version >= LEADER_SINCE and p.leader_id >= 0:
         return fixed + b"\1" + text + _LEADER.pack(1, 0, 9, p.leader_id, p.leader_epoch, 0)
     return fixed + b"\1" + text + b"\0"

@@ -6,5 +6,6 @@ Always true: a seed picks the same scenario for as long as none is put before it
 from __future__ import annotations
 
 from tests.sim.scenarios import elections, membership, partitions, snapshots, storage, timing
+from tests.sim.scenarios import failover, replica_links, replica_disks, moves  # isort: skip
 
 __all__ = ["elections", "membership", "partitions", "snapshots", "storage", "timing"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,6 +14,9 @@ import pytest
 
 from strandline.api.context import Broker, RequestContext
 from strandline.api.fetch_sessions import FetchSessions
+from strandline.api.follower_sessions import FollowerSessions
+from strandline.api.metadata_news import Told
+from strandline.api.shared_reads import SharedReads
 from strandline.api.topic_bytes import TopicBytes
 from strandline.config.node import NodeConfig
 from strandline.config.properties import of
@@ -23,8 +26,9 @@ from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
 from strandline.log.recovery import load
 from strandline.metadata import records as r
-from strandline.metadata.image import TOPIC_RESOURCE, MetadataImage
+from strandline.metadata.image import TOPIC_RESOURCE, MetadataImage, TopicImage
 from strandline.metadata.replay import replay
+from strandline.node.image_watch import ImageWatch
 from strandline.ports import Disk
 from strandline.raft import events
 from strandline.raft.effects import Answer
@@ -34,7 +38,10 @@ from strandline.replica.partition import Partition
 from strandline.runtime.clock import SystemClock
 from strandline.runtime.disk import FileDisk
 from strandline.wire import messages
+from strandline.wire.fetch import FetchPartition
 from tests.unit.raft.bench import Bench
+
+from .surroundings import Surroundings
 
 CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"
 LISTENER = "PLAINTEXT"
@@ -119,6 +126,12 @@ class TestBroker:
         self.controller_error: KafkaError | None = None
         self.storage_errors: list[Partition] = []
         self.online = {root: True}
+        self.unopened: set[tuple[str, int]] = set()
+        self.suspects: frozenset[int] = frozenset()
+        self.departed: frozenset[int] = frozenset()
+        self.beside: list[asyncio.Task[None]] = []
+        self.surroundings = Surroundings(lambda: self.image)
+        self.watch = ImageWatch(lambda: self.image)
         self.quorum: Any = LoneVoter()
         self.liveness = Liveness(3.0)
         self.parts = Broker(
@@ -133,6 +146,7 @@ class TestBroker:
             decide=self._decide,
             partitions={},
             partitions_by_id={},
+            unopened=self.unopened,
             log_dirs=lambda: self.online,
             on_storage_error=lambda partition, error: self.storage_errors.append(partition),
             allocate_producer_id=self._allocate_producer_id,
@@ -140,7 +154,13 @@ class TestBroker:
             liveness=self.liveness,
             ask_controller=self._ask_controller,
             forward=self._forward,
-            image_until=self._image_until,
+            image_until=self.watch.until,
+            follower_sessions=FollowerSessions(self.randomness),
+            spawn=self._spawn,
+            told=Told(),
+            shared_reads=SharedReads(),
+            suspects=lambda: self.suspects,
+            departed=lambda: self.departed,
         )
         self.commit([r.FeatureLevelRecord(name="metadata.version", feature_level=30), registration(1)])
 
@@ -159,9 +179,6 @@ class TestBroker:
         reply = api.handle(request, self.context(api_key, api.versions[-1]))
         return await reply if inspect.isawaitable(reply) else reply
 
-    async def _image_until(self, fits: Callable[[MetadataImage], bool], timeout_s: float) -> None:
-        assert fits(self.image), "all that is decided is committed at once"
-
     async def _forward(self, frame: bytes, principal: bytes, host: bytes) -> bytes:
         raise KafkaError(ErrorCode.NOT_CONTROLLER, "there is nobody to pass it on to")
 
@@ -172,25 +189,39 @@ class TestBroker:
         self.commit(records)
         return block[0]
 
-    def commit(self, records: list[Any]) -> None:
-        """As the node does: the image first, then the partitions that it places here."""
-        self.committed += records
-        self.image = replay(self.image, records, self.image.end_offset + len(records), 1)
-        for topic in self.image.topics.values():
-            for index, partition in enumerate(topic.partitions):
-                if partition.leader == 1 and (topic.name, index) not in self.parts.partitions:
-                    self._host(topic.name, index, topic.topic_id, partition.leader_epoch)
-        for topic_name, index in list(self.parts.partitions):
-            if topic_name not in self.image.topics:
-                gone = self.parts.partitions.pop((topic_name, index))
-                del self.parts.partitions_by_id[gone.topic_id, index]
-                gone.log.close()
+    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        self.beside.append(asyncio.get_running_loop().create_task(coroutine))
 
-    def _host(self, topic: str, index: int, topic_id: Uuid, leader_epoch: int) -> None:
-        config = self.parts.config.topic_config(self.image.config(TOPIC_RESOURCE, topic))
-        log = load(self.disk, f"{self.root}/{topic}-{index}", config, clean=True).log
-        partition = Partition(topic, index, topic_id, log, leader_epoch, lambda partition: None)
-        self.parts.partitions[topic, index] = self.parts.partitions_by_id[topic_id, index] = partition
+    def commit(self, records: list[Any]) -> None:
+        """As the node does: the image first, then the partitions that it places here, and their roles."""
+        self.committed += records
+        before, self.image = self.image, replay(self.image, records, self.image.end_offset + len(records), 1)
+        for key, partition in list(self.parts.partitions.items()):
+            topic = self.image.topics_by_id.get(partition.topic_id)
+            if topic is None or 1 not in topic.partitions[partition.index].replicas:
+                del self.parts.partitions[key], self.parts.partitions_by_id[partition.topic_id, partition.index]
+                partition.gone = True
+                partition.stop(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                partition.log.close()
+        for topic in self.image.topics.values():
+            for index, state in enumerate(topic.partitions):
+                if (topic.name, index) in self.parts.partitions:
+                    self.parts.partitions[topic.name, index].apply(state)
+                elif 1 in state.replicas and (topic.name, index) not in self.unopened:
+                    self._host(topic, index)
+        if before.brokers is not self.image.brokers:
+            for partition in self.parts.partitions.values():
+                partition.expand_isr()
+        self.watch.changed()
+
+    def _host(self, topic: TopicImage, index: int) -> None:
+        config = self.parts.config.topic_config(self.image.config(TOPIC_RESOURCE, topic.name))
+        log = load(self.disk, f"{self.root}/{topic.name}-{index}", config, clean=True).log
+        partition = Partition(
+            topic.name, index, topic.topic_id, log, topic.partitions[index], self.surroundings, high_watermark=0
+        )
+        self.parts.partitions[topic.name, index] = self.parts.partitions_by_id[topic.topic_id, index] = partition
+        self.parts.follower_sessions.opened(topic.name, topic.topic_id, index)
 
     def create(
         self,
@@ -234,6 +265,17 @@ class TestBroker:
             builder.append(b"k", b"v", timestamp=timestamp)
         batch = memoryview(builder.build(**fields))
         self.parts.partitions[topic, index].append(batch, self.clock.wall_ms())
+
+    def change(self, topic: str = "t", index: int = 0, **fields: Any) -> None:
+        """The controller has another leader, ISR or set of replicas for a partition."""
+        topic_id = self.image.topics[topic].topic_id
+        self.commit([r.PartitionChangeRecord(partition_id=index, topic_id=topic_id, **fields)])
+
+    def follow(self, replica: int, offset: int, topic: str = "t", index: int = 0, *, log_start: int = 0) -> None:
+        """A follower fetches from there, as the incarnation that is registered."""
+        partition = self.parts.partitions[topic, index]
+        asked = FetchPartition(index, partition.leader_epoch, offset, -1, log_start, 1 << 20)
+        partition.follower_fetched(replica, asked, self.image.brokers[replica].epoch, self.surroundings.time)
 
     def context(self, api_key: int, version: int, listener: str = LISTENER) -> RequestContext:
         loop = asyncio.get_running_loop()

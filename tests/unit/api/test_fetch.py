@@ -12,6 +12,7 @@ from strandline.api import fetch
 from strandline.api.reply import Later
 from strandline.errors import ErrorCode
 from strandline.ids import Uuid
+from strandline.log.recovery import load
 from strandline.log.txn_index import AbortedTxn
 from strandline.metadata import records as r
 from strandline.records.header import LENGTH_AT, iterate
@@ -343,14 +344,24 @@ def damage(broker, position, data):
         file.write(data)
 
 
-@pytest.mark.parametrize("offset", [4, 6])
 @pytest.mark.parametrize("length", [0, -1, 48, 2**31 - 1])
-async def test_a_damaged_batch_is_a_corrupt_message_and_the_others_are_served(filled, length, offset):
-    filled.append("t", 5000, index=1)
-    damage(filled, 4 * batch_bytes(filled) + LENGTH_AT, struct.pack(">i", length))
-    bad, good = ask(filled, 12, part(offset), part(0, 1))
-    assert (bad.error_code, offsets(bad)) == (ErrorCode.CORRUPT_MESSAGE, [])
-    assert (good.error_code, offsets(good)) == (0, [0])
+async def test_a_damaged_batch_is_not_served_and_what_is_around_it_is(make_broker, length):
+    broker = make_broker()
+    broker.create("t", (1,), (1,))
+    for _ in range(10):
+        broker.append("t", 1000)
+    broker.append("t", 5000, index=1)
+    log = broker.parts.partitions["t", 0].log
+    damage(broker, 4 * batch_bytes(broker) + LENGTH_AT, struct.pack(">i", length))
+    log.close_clean()
+    reopened = load(broker.disk, log.directory, log.config, clean=True).log
+    broker.parts.partitions["t", 0].log = reopened
+    before, bad, after = (ask(broker, 12, part(offset), part(0, 1)) for offset in (0, 4, 5))
+    assert offsets(before[0]) == [0, 1, 2, 3]
+    assert (bad[0].error_code, offsets(bad[0])) == (ErrorCode.KAFKA_STORAGE_ERROR, [])
+    assert (bad[1].error_code, offsets(bad[1])) == (0, [0]), "another partition"
+    assert offsets(after[0]) == [5, 6, 7, 8, 9]
+    assert not broker.storage_errors, "a batch is bad, not the log dir"
 
 
 async def test_a_request_that_cannot_be_read_is_malformed(broker):

@@ -8,6 +8,8 @@ from strandline.api import incremental_alter_configs
 from strandline.errors import ErrorCode
 from strandline.wire import messages
 
+from .conftest import registration
+
 Request = messages.request(44)
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -114,6 +116,16 @@ async def test_resources_that_cannot_be_altered(broker):
         twice,
     ) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, *[ErrorCode.INVALID_REQUEST] * 7]
     assert not broker.image.configs
+
+
+async def test_any_broker_takes_the_configuration_of_any_other(broker):
+    """The reassignment tool throttles all brokers by way of one; Kafka's own tools ask the right one."""
+    broker.commit([registration(2)])
+    changes = [(SET, "leader.replication.throttled.rate", "1000")]
+    wanted = [resource(BROKER, name, *changes) for name in ("1", "2", "3", "x", "02")]
+    assert await alter(broker, 1, *wanted) == [0, 0, *[ErrorCode.INVALID_REQUEST] * 3]
+    assert broker.image.config(BROKER, "2") == {"leader.replication.throttled.rate": "1000"}
+    assert not broker.image.config(BROKER, "3")
 
 
 async def test_validating_changes_nothing(broker):

@@ -181,7 +181,7 @@ def test_what_is_not_in_memory_is_read_beside_the_event_loop():
         for timestamp in range(1000, 1100):
             assert (await ask(broker, 7, timestamp)).offset == timestamp - 1000
 
-    in_simulation(story, 0.5)
+    in_simulation(story, 0.2)
 
 
 def test_a_device_that_never_gives_the_page_is_answered_with_try_again():

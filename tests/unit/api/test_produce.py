@@ -288,32 +288,108 @@ async def test_a_produce_waits_until_its_records_are_safe(flushed):
 
 
 @pytest.mark.parametrize("batches", [1, 2])
-async def test_who_wants_the_leaders_word_only_does_not_wait_for_the_other_replicas(flushed, batches):
-    partitions = [flushed.parts.partitions["t", index] for index in range(batches)]
-    for partition in partitions:
-        partition.lead(1, alone=False)
-    leaders = delivered(handled(flushed, 9, *[batch()] * batches, acks=1))
-    everybodys = delivered(handled(flushed, 9, *[batch()] * batches, acks=-1))
+async def test_who_wants_the_leaders_word_only_does_not_wait_for_the_other_replicas(broker, batches):
+    broker.commit([registration(2)])
+    broker.create("t", *[(1, 2)] * batches, configs={"flush.messages": "1"})
+    partitions = [broker.parts.partitions["t", index] for index in range(batches)]
+    leaders = delivered(handled(broker, 9, *[batch()] * batches, acks=1))
+    everybodys = delivered(handled(broker, 9, *[batch()] * batches, acks=-1))
     assert not leaders
     for partition in partitions:
         await flush(partition)
     assert [answer.error_code for answer in answers(9, leaders[0])] == [0] * batches
     assert not everybodys
     for partition in partitions:
-        partition.advance_high_watermark(2)
+        broker.follow(2, 2, index=partition.index)
     assert [answer.error_code for answer in answers(9, everybodys[0])] == [0] * batches
 
 
 @pytest.mark.parametrize("batches", [1, 2])
 async def test_the_leaders_word_is_given_at_once_where_nothing_has_to_be_flushed(broker, batches):
-    broker.create("t", (1,), (1,))
-    for partition in broker.parts.partitions.values():
-        partition.lead(1, alone=False)
+    broker.commit([registration(2)])
+    broker.create("t", (1, 2), (1, 2))
     reply = handled(broker, 9, *[batch()] * batches, acks=1)
     if isinstance(reply, Later):
         [reply] = delivered(reply)
     assert [answer.error_code for answer in answers(9, reply)] == [0] * batches
     assert all(partition.high_watermark == 0 for partition in broker.parts.partitions.values())
+
+
+# Rules A3, A4, A5
+
+
+@pytest.fixture
+def replicated(broker):
+    """Led here, followed by 2 and 3."""
+    broker.commit([registration(2), registration(3)])
+    broker.create("t", (1, 2, 3), configs={"min.insync.replicas": "2"})
+    return broker
+
+
+async def test_a3_too_few_in_sync_before_the_append_write_nothing(replicated):
+    replicated.change(isr=(1,))
+    [answer] = answers(9, handled(replicated, 9, batch()))
+    assert answer.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+    assert "min.insync.replicas" in answer.error_message
+    assert replicated.parts.partitions["t", 0].log.log_end_offset == 0
+
+
+async def test_a3_binds_only_those_who_ask_for_all(replicated):
+    replicated.change(isr=(1,))
+    [answer] = answers(9, handled(replicated, 9, batch(), acks=1))
+    assert (answer.error_code, answer.base_offset) == (0, 0)
+    assert replicated.parts.partitions["t", 0].high_watermark == 0, "rule A2"
+
+
+async def test_a3_no_more_replicas_are_asked_for_than_there_are(broker):
+    broker.create("t", configs={"min.insync.replicas": "2"})
+    [answer] = answers(9, handled(broker, 9, batch()))
+    assert answer.error_code == 0
+
+
+async def test_a4_the_acknowledgement_waits_for_every_replica_that_may_be_in_sync(replicated):
+    replies = delivered(handled(replicated, 9, batch()))
+    replicated.follow(2, 1)
+    assert not replies
+    replicated.follow(3, 1)
+    [answer] = answers(9, replies[0])
+    assert (answer.error_code, answer.base_offset) == (0, 0)
+
+
+async def test_a4_one_that_left_is_waited_for_no_more_but_not_below_the_minimum(replicated):
+    partition = replicated.parts.partitions["t", 0]
+    replies = delivered(handled(replicated, 9, batch(), timeout_ms=50))
+    replicated.change(isr=(1,))
+    assert not replies
+    assert partition.high_watermark == 0
+    replicated.change(isr=(1, 2))
+    assert not replies, "2 counts again, and has not fetched it"
+    replicated.follow(2, 1)
+    assert [answer.error_code for answer in answers(9, replies[0])] == [0]
+
+
+async def test_a5_a_leader_that_is_deposed_names_the_new_one(replicated):
+    replies = delivered(handled(replicated, 9, batch()))
+    replicated.change(leader=2)
+    [answer] = answers(9, replies[0])
+    assert (answer.error_code, answer.base_offset) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+
+
+async def test_a5_what_the_others_do_not_get_in_time_is_timed_out_and_may_be_committed_later(replicated):
+    replies = delivered(handled(replicated, 9, batch(), timeout_ms=1))
+    await asyncio.sleep(0.01)
+    [answer] = answers(9, replies[0])
+    assert (answer.error_code, answer.base_offset) == (ErrorCode.REQUEST_TIMED_OUT, -1)
+    replicated.follow(2, 1)
+    replicated.follow(3, 1)
+    assert replicated.parts.partitions["t", 0].high_watermark == 1
+
+
+async def test_a_replica_that_is_not_the_leader_takes_nothing(replicated):
+    replicated.change(leader=2)
+    for count in (1, 2):
+        [answer, *_] = answers(9, handled(replicated, 9, *[batch()] * count))
+        assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 async def test_it_waits_for_all_its_partitions(flushed):

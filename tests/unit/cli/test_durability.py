@@ -14,7 +14,11 @@ from strandline.cli.durability import judge
         (3, 1, False, True, "min.insync.replicas=1"),
         (3, 2, True, True, "unclean.leader.election.enable=true"),
         (2, 2, False, False, "with one broker down acks=all is refused"),
-        (1, 2, False, False, "acks=all is refused at all times"),
+        (3, 3, False, False, "with one broker down acks=all is refused"),
+        # More than there are replicas can't be in sync: all of them is meant.
+        (1, 2, False, True, "ReplicationFactor 1"),
+        (2, 3, False, False, "survives the loss of 1 broker, but with one broker down acks=all is refused"),
+        (2, 1, False, True, "min.insync.replicas=1"),
     ],
 )
 def test_the_rule_behind_each_verdict(replication_factor, min_insync, unclean, can_lose, rule):
@@ -27,3 +31,9 @@ def test_only_the_recipe_is_ok():
     assert judge(3, 2, False).level == "ok"
     assert judge(2, 2, False).level == "warn"
     assert judge(3, 1, False).level == "warn"
+
+
+def test_what_can_be_better_says_how():
+    for settings in [(1, 1, False), (3, 1, False), (2, 1, False), (3, 2, True), (2, 2, False), (3, 3, False)]:
+        assert judge(*settings).advice
+    assert not judge(3, 2, False).advice

@@ -5,7 +5,7 @@ import pytest
 
 from strandline.cli.kafka_topics import describe_lines, parse_assignment
 from strandline.cli.topic_admin import TopicView
-from strandline.client.flow.described import ConfigEntry, PartitionDescription, TopicDescription
+from strandline.client.flow.described import ConfigEntry, PartitionDescription, Reassignment, TopicDescription
 from strandline.ids import Uuid
 
 SERVER = ("--bootstrap-server", "127.0.0.1:9092")
@@ -72,6 +72,17 @@ def test_topics_with_overrides_are_shown_without_partitions():
     assert len(described(topics_with_overrides=True)) == 1
     plain = VIEW._replace(configs=())
     assert describe_lines([plain], NOTHING | {"topics_with_overrides": True}, {1}) == []
+
+
+def test_a_partition_that_is_moved_misses_no_replica_that_is_being_added():
+    moving = {0: Reassignment((1, 2, 3), (3,), (1,))}
+    topic = VIEW.topic._replace(partitions=(partition(0, 1, (1, 2)), partition(1, 1, (1, 2))))
+    view = VIEW._replace(topic=topic, reassignments=moving)
+    head, first, second = describe_lines([view], NOTHING, live={1, 2, 3})
+    assert "\tReplicationFactor: 2\t" in head
+    assert "\tIsr: 1,2\tAdding Replicas: 3\tRemoving Replicas: 1\tElr: " in first
+    assert "Adding" not in second
+    assert describe_lines([view], NOTHING | {"under_replicated_partitions": True}, live={1, 2, 3}) == [second]
 
 
 def test_the_verdict_comes_from_the_configuration():

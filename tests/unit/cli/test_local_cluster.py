@@ -84,7 +84,7 @@ def test_a_cluster_written_down_before_there_were_controllers_is_found(cluster, 
 
 
 def test_status_has_exactly_the_agreed_keys(cluster):
-    keys = ["node_id", "pid", "address", "roles", "alive", "data_dir"]
+    keys = ["node_id", "pid", "address", "roles", "alive", "data_dir", "metrics"]
     assert list(cluster.nodes[0].status()) == keys
     assert cluster.nodes[0].status()["address"] == "127.0.0.1:19092"
 

@@ -61,11 +61,23 @@ def test_tiered_storage_cannot_be_turned_on() -> None:
         check_topic({"remote.storage.enable": "true"})
 
 
-def test_a_throttle_cannot_be_set_but_can_be_cleaned_up() -> None:
+def test_throttled_replicas_are_a_list_or_a_star() -> None:
     name = "leader.replication.throttled.replicas"
-    assert alter_topic({}, [Alteration(name, Op.DELETE, None)]) == {}
-    with pytest.raises(ConfigError, match=r"not throttled"):
-        alter_topic({}, [Alteration(name, Op.SET, "0:1")])
+    assert alter_topic({name: "0:1"}, [Alteration(name, Op.DELETE, None)]) == {}
+    assert alter_topic({name: "0:1"}, [Alteration(name, Op.APPEND, "1:2")]) == {name: "0:1,1:2"}
+    for value in ("*", "0:1", "", "0:1,12:3"):
+        assert alter_topic({}, [Alteration(name, Op.SET, value)]) == {name: value}
+    for value in ("0", "0:1,*", "a:b", "**", "0:1;1:2"):
+        with pytest.raises(ConfigError, match=r"must be the literal '\*' or a list of replicas"):
+            alter_topic({}, [Alteration(name, Op.SET, value)])
+
+
+def test_the_rates_of_throttles_are_dynamic_for_one_broker_and_for_all() -> None:
+    for name in ("leader.replication.throttled.rate", "follower.replication.throttled.rate"):
+        for one_broker in (True, False):
+            assert alter_broker({}, [Alteration(name, Op.SET, "1000")], one_broker=one_broker) == {name: "1000"}
+        with pytest.raises(ConfigError, match=r"at least 0"):
+            alter_broker({}, [Alteration(name, Op.SET, "-1")], one_broker=True)
 
 
 def test_the_whole_result_must_be_valid() -> None:

@@ -18,8 +18,16 @@ def test_a_refused_key_may_be_spelled_out_with_its_default() -> None:
 
 
 def test_a_refused_key_without_a_default_is_never_accepted() -> None:
+    with pytest.raises(ConfigError, match=r"client.quota.callback.class"):
+        BROKER["client.quota.callback.class"].accept("org.example.Quotas")
+
+
+def test_a_replica_selector_is_one_of_the_built_in_ones() -> None:
+    key = BROKER["replica.selector.class"]
+    name = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+    assert key.accept(name) == name
     with pytest.raises(ConfigError, match=r"replica.selector.class"):
-        BROKER["replica.selector.class"].accept("org.example.Nearest")
+        key.accept("org.example.Nearest")
 
 
 def test_a_refused_secret_is_not_repeated() -> None:

@@ -169,7 +169,7 @@ def test_dynamic_values_make_a_new_configuration() -> None:
 
 TYPES = {
     "int": "INT LONG SHORT",
-    "int | None": "INT",
+    "int | None": "INT LONG",
     "bool": "BOOLEAN",
     "str": "STRING",
     "str | None": "STRING",

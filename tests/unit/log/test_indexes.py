@@ -28,13 +28,14 @@ def times(directory: LogDir) -> TimeIndex:
     return index
 
 
-def test_lookup_finds_the_last_entry_not_beyond_an_offset(offsets: OffsetIndex) -> None:
-    assert offsets.lookup(150) == 0
+def test_the_last_entry_not_beyond_an_offset(offsets: OffsetIndex) -> None:
+    assert offsets.floor(50) == -1
     for last_offset, position in ((110, 1000), (120, 2000), (130, 3000)):
         offsets.add(last_offset, position)
-    assert [offsets.lookup(at) for at in (100, 109, 110, 119, 120, 129, 130, 999)] == [
-        0, 0, 1000, 1000, 2000, 2000, 3000, 3000,
-    ]  # fmt: skip
+    floors = [offsets.floor(at - BASE) for at in (100, 109, 110, 119, 120, 129, 130, 999)]
+    assert floors == [-1, -1, 0, 0, 1, 1, 2, 2]
+    assert [offsets.entry(i) for i in range(3)] == [(110, 1000), (120, 2000), (130, 3000)]
+    assert [offsets.before(position) for position in (0, 1000, 1001, 2000, 3000, 9999)] == [-1, -1, 0, 0, 1, 2]
 
 
 def test_offset_entries_are_kafkas_bytes(offsets: OffsetIndex, directory: LogDir) -> None:
@@ -53,7 +54,7 @@ def test_time_entries_are_kafkas_bytes(times: TimeIndex, directory: LogDir) -> N
 def test_a_sealed_index_answers_from_its_file_and_can_be_written_again(offsets: OffsetIndex) -> None:
     offsets.add(110, 1000)
     offsets.seal()
-    assert offsets.lookup(115) == 1000
+    assert offsets.entry(offsets.floor(15)) == (110, 1000)
     offsets.reopen()
     offsets.add(120, 2000)
     offsets.seal()
@@ -85,10 +86,11 @@ def test_time_index_takes_only_later_timestamps(times: TimeIndex) -> None:
     assert times.last == (60, 140)
 
 
-def test_time_lookup_starts_where_no_earlier_batch_can_fit(times: TimeIndex) -> None:
+def test_the_last_entry_not_beyond_a_timestamp(times: TimeIndex) -> None:
     times.add_if_later(50, 110)
     times.add_if_later(60, 140)
-    assert [times.lookup(at) for at in (10, 50, 51, 60, 61)] == [BASE, BASE, 110, 110, 140]
+    assert [times.floor(at) for at in (9, 49, 50, 59, 60)] == [-1, -1, 0, 0, 1]
+    assert [times.entry(i) for i in range(2)] == [(50, 110), (60, 140)]
 
 
 def test_a_time_index_that_was_cut_takes_timestamps_from_there_again(times: TimeIndex) -> None:

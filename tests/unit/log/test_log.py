@@ -295,6 +295,18 @@ def test_truncation_leaves_what_was_there_before(directory: LogDir, cut: int) ->
     assert contents(directory.open(segment_bytes=160)) == [*before[:end], (end, "x")]
 
 
+def test_a12_a_leader_that_wrote_nothing_forgets_its_epoch_when_it_is_cut_at_the_log_end(directory: LogDir) -> None:
+    """The next leader never saw epoch 5 and goes on with records of epoch 4: they must not seem to come from the past."""
+    log = directory.open()
+    append(log, "a", "b", epoch=4)
+    log.epochs.assign(5, 2)
+    assert log.epochs.latest == 5
+    log.truncate_to(2)
+    assert (log.log_end_offset, log.epochs.entries) == (2, [(4, 0)])
+    assert log.append_fetched(placed(batch("c"), 2, 4), 6, NOW).problem is None
+    assert log.epochs.entries == [(4, 0)]
+
+
 def test_truncation_below_the_log_start_begins_anew_there(directory: LogDir) -> None:
     log = directory.open(segment_bytes=160)
     for _ in range(6):

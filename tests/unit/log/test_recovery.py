@@ -56,7 +56,7 @@ def test_an_empty_directory_is_an_empty_log(directory: LogDir) -> None:
     for clean in (True, False):
         recovered = directory.recover(clean=clean)
         assert (recovered.log.log_start_offset, recovered.log.log_end_offset) == (0, 0)
-        assert recovered[1:] == (0, 0, 0)
+        assert recovered[1:] == (0, 0, 0, (), False)
         assert directory.names("") == [f"{FIRST}.index", f"{FIRST}.log", f"{FIRST}.timeindex"]
         recovered.log.close()
 
@@ -358,7 +358,7 @@ def test_files_that_are_not_ours_are_passed_over(directory: LogDir) -> None:
 def test_segments_that_overlap_are_refused(directory: LogDir) -> None:
     filled(directory).close_clean()
     directory.replace("00000000000000000003.log", directory.bytes("00000000000000000006.log"))
-    with pytest.raises(CorruptLog, match="starts below the end"):
+    with pytest.raises(CorruptLog, match="reaches into the next segment"):
         directory.open(segment_bytes=260)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from strandline.log.errors import CorruptLog, NotCached
+from strandline.log.errors import CorruptBatch, NotCached
 from strandline.log.log import new_segment
 from strandline.log.segment import SCAN_CHUNK_BYTES, Segment
 from strandline.records.header import assign, iterate
@@ -98,14 +98,16 @@ def test_entries_name_the_last_offset_of_a_batch_and_where_it_starts(directory: 
 
 
 @pytest.mark.parametrize(("at", "byte"), [(8, 0xFF), (11, 3), (16, 1), (16, 9)])
-def test_a_header_that_cannot_be_is_a_corrupt_log(directory: LogDir, at: int, byte: int) -> None:
+def test_a_header_that_cannot_be_is_damage(directory: LogDir, at: int, byte: int) -> None:
     segment = segment_of(directory)
     add(segment, batch("a"))
     data = bytearray(batch("b"))
     data[at] = byte
     segment.file.append(data)
-    with pytest.raises(CorruptLog):
+    with pytest.raises(CorruptBatch) as damaged:
         list(segment.batches())
+    assert (damaged.value.position, damaged.value.end_position) == (len(data), 2 * len(data))
+    assert [position for position, _ in segment.batches(skip_damage=True)] == [0]
 
 
 def test_bytes_that_are_not_in_memory_are_asked_for_and_then_there(powered: PoweredLogDir) -> None:

@@ -18,6 +18,7 @@ from strandline.node.controller_channel import ControllerChannel
 from strandline.node.log_dirs import LogDir, mark_clean
 from strandline.node.peers import Peers
 from strandline.raft.messages import Address
+from strandline.sim.faults import Fault
 from strandline.sim.network import Link
 from strandline.sim.world import World
 from strandline.wire import messages
@@ -278,6 +279,31 @@ def test_a_failed_log_dir_is_told_at_once():
         assert stage.beats()[-1].offline_log_dirs == [DIR]
 
     play(story)
+
+
+def test_a_broker_that_registers_again_does_not_name_a_log_dir_that_failed():
+    async def story(stage: Stage) -> None:
+        await stage.start()
+        stage.lifecycle.dir_failed(DIR)
+        await asyncio.sleep(0.05)
+        stage.registered_epoch = -1  # the controller forgot it
+        await asyncio.sleep(5)
+        first, again = stage.controllers[1].requests(REGISTRATION)
+        assert (first.log_dirs, again.log_dirs) == ([DIR], [])
+        assert stage.beats()[-1].offline_log_dirs == [DIR]
+
+    play(story)
+
+
+def test_a_log_dir_that_cannot_be_read_has_no_say_in_how_this_broker_stopped():
+    with World(1) as world:
+        disk = world.node("b1").disk
+        for path in ("/a", "/b"):
+            disk.mkdir(path)
+            mark_clean(disk, LogDir(path, DIR, True), 7)
+        disk.faults.set("/b", Fault.READ_ERROR)
+        assert previous_broker_epoch(disk, ["/a", "/b"]) == 7
+        assert previous_broker_epoch(disk, ["/b"]) == -1
 
 
 def test_the_epoch_of_a_clean_shutdown_counts_if_all_dirs_agree():

@@ -9,9 +9,19 @@ import pytest
 from strandline.ids import Uuid
 from strandline.log import checkpoints
 from strandline.metadata import snapshot
+from strandline.metadata.image import PartitionImage
 from strandline.metadata.initial_voters import parse, voters_record
 from strandline.metadata.records import FeatureLevelRecord, NoOpRecord
-from strandline.node.log_dirs import StorageError, cluster_id_of, format_dirs, mark_clean, open_dirs, read_bootstrap
+from strandline.node.log_dirs import (
+    UNKNOWN_DIRECTORIES,
+    StorageError,
+    cluster_id_of,
+    directory_of,
+    format_dirs,
+    mark_clean,
+    open_dirs,
+    read_bootstrap,
+)
 from strandline.sim.faults import Fault
 from strandline.sim.world import World
 
@@ -115,6 +125,57 @@ def test_a_mark_that_cannot_be_removed_keeps_the_node_from_starting(disk):
     disk.faults.set(MARK, Fault.READ_ONLY)
     with pytest.raises(OSError):
         open_dirs(disk, ["/a"], 1)
+
+
+@pytest.mark.parametrize(
+    ("path", "fault"),
+    [
+        ("/b/meta.properties", Fault.READ_ERROR),
+        ("/b/.lock", Fault.READ_ONLY),
+        (f"/b/{checkpoints.CLEAN_SHUTDOWN_FILE}", Fault.READ_ONLY),
+        ("/b/recovery-point-offset-checkpoint", Fault.READ_ERROR),
+        ("/b", Fault.SYNC_ERROR),
+    ],
+)
+def test_a_dir_that_cannot_be_read_is_offline_and_the_others_are_not(disk, path, fault):
+    format_all(disk, "/a", "/b")
+    for name in (checkpoints.CLEAN_SHUTDOWN_FILE, "recovery-point-offset-checkpoint"):
+        disk.write_file(f"/b/{name}", b"0\n0\n")
+    disk.faults.set(path, fault)
+    cluster_id, (good, bad) = open_dirs(disk, ["/a", "/b"], 1, ["/a"])
+    assert (cluster_id, good.online, good.problem) == (CLUSTER_ID, True, "")
+    assert (bad.path, bad.online, bad.clean) == ("/b", False, False)
+    assert path in bad.problem
+
+
+def test_a_dir_that_is_not_formatted_is_offline_unless_it_is_needed(disk):
+    format_all(disk, "/a")
+    _, (_, bad) = open_dirs(disk, ["/a", "/b"], 1, ["/a"])
+    assert not bad.online
+    assert "/b is not formatted" in bad.problem
+    assert not disk.exists("/b")
+
+
+def test_what_belongs_to_somebody_else_is_never_taken_for_offline(disk):
+    format_all(disk, "/a")
+    format_all(disk, "/b", node_id=2, seed=2)
+    format_all(disk, "/c", "/d", cluster_id=OTHER_ID, seed=3)
+    with pytest.raises(StorageError, match="/b belongs to node 2"):
+        open_dirs(disk, ["/a", "/b"], 1, ["/a"])
+    format_all(disk, "/e", seed=4)
+    with pytest.raises(StorageError, match="different clusters"):
+        open_dirs(disk, ["/e", "/c"], 1, ["/e"])
+    open_dirs(disk, ["/d"], 1)
+    format_all(disk, "/f", cluster_id=OTHER_ID, seed=5)
+    with pytest.raises(StorageError, match="/d is in use by another process"):
+        open_dirs(disk, ["/f", "/d"], 1, ["/f"])
+
+
+def test_where_the_metadata_has_a_replica():
+    first, second = Uuid(bytes(15) + b"\xa0"), Uuid(bytes(15) + b"\xb0")
+    assert directory_of(PartitionImage((1, 2), (1,), 1, 0, 0, directories=(first, second)), 2) == second
+    for unknown in (PartitionImage((1, 2), (1,), 1, 0, 0), PartitionImage((1,), (1,), 1, 0, 0, directories=(first,))):
+        assert directory_of(unknown, 2) in UNKNOWN_DIRECTORIES
 
 
 def test_checkpoints_are_read_and_one_that_is_damaged_counts_as_empty(disk):

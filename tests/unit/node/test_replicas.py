@@ -348,26 +348,63 @@ def test_a_partition_that_two_log_dirs_have_is_opened_once():
     lives(first, second, log_dirs="/a,/b")
 
 
-def test_a_partition_is_held_while_others_count_as_in_sync():
-    def image(isr, leader_epoch):
-        partition = PartitionImage((1, 2), isr, 1, leader_epoch, leader_epoch)
-        return MetadataImage(topics={"t": TopicImage("t", Uuid(bytes(16)), (partition,))})
-
+def hosting(story):
+    """Play `story(replicas)` with the replicas of a node on a disk of its own."""
     with World(1) as world:
         stage = Host(world, {})
         stage.disk.mkdir("/data")
-        log_dirs = [LogDir("/data", Uuid(bytes(16)), clean=False)]
         logger = JsonLogger(stage.lines.append, 20)
-        replicas = Replicas(stage.config, stage.disk, stage.host.clock, world.faults, logger, log_dirs, print, print)
 
-        async def story():
-            held = []
-            for leader_epoch, isr in enumerate([(1, 2), (1,), (2, 1)]):
-                await replicas.apply(image(isr, leader_epoch))
-                held.append(replicas.partitions["t", 0].is_held)
-            return held
+        async def main():
+            log_dirs = [LogDir("/data", Uuid(bytes(16)), clean=False)]
+            await story(
+                Replicas(stage.config, stage.disk, stage.host.clock, world.faults, logger, log_dirs, print, print)
+            )
 
-        assert world.run(story()) == [True, False, True]
+        world.run(main())
+
+
+def image_of(*partitions):
+    return MetadataImage(topics={"t": TopicImage("t", Uuid(bytes(16)), partitions)})
+
+
+def test_a_record_counts_only_when_those_in_sync_have_it():
+    async def story(replicas):
+        seen = []
+        for leader_epoch, isr in enumerate([(1, 2), (1,), (2, 1)]):
+            await replicas.apply(image_of(PartitionImage((1, 2), isr, 1, leader_epoch, leader_epoch)))
+            partition = replicas.partitions["t", 0]
+            partition.append(memoryview(bytearray(batch(b"v"))), 1_000)
+            seen.append(partition.high_watermark)
+        assert seen == [0, 2, 2]
+
+    hosting(story)
+
+
+def test_a_partition_takes_the_role_that_the_metadata_gives_it():
+    async def story(replicas):
+        told = []
+        replicas.on_role = lambda partition: told.append((partition.leads, partition.leader_epoch, partition.gone))
+        for epoch, (leader, chosen) in enumerate([(1, (1, 2)), (2, (1, 2)), (-1, (1, 2)), (1, (1, 2)), (2, (2, 3))]):
+            await replicas.apply(image_of(PartitionImage(chosen, chosen, leader, epoch, epoch)))
+        assert told == [(True, 0, False), (False, 1, False), (False, 2, False), (True, 3, False), (True, 3, True)]
+        assert not replicas.partitions
+        assert not replicas.partitions_by_id
+
+    hosting(story)
+
+
+def test_the_image_is_shown_in_the_same_moment_in_which_roles_are_taken():
+    async def story(replicas):
+        await replicas.apply(image_of(PartitionImage((1, 2), (1, 2), 1, 0, 0)))
+        partition = replicas.partitions["t", 0]
+        seen = []
+        await replicas.apply(
+            image_of(PartitionImage((1, 2), (1, 2), 2, 1, 1)), lambda: seen.append(partition.leader_epoch)
+        )
+        assert (seen, partition.leader_epoch) == ([0], 1), "the image first, so that a refusal can name the new leader"
+
+    hosting(story)
 
 
 def test_a_link_in_a_log_dir_is_set_aside_and_its_target_stays_as_it_is(tmp_path):
@@ -382,9 +419,12 @@ def test_a_link_in_a_log_dir_is_set_aside_and_its_target_stays_as_it_is(tmp_path
         stage = Host(world, {"log.dirs": str(link.parent)})
         log_dirs = [LogDir(str(link.parent), Uuid(bytes(16)), clean=False)]
         logger = JsonLogger(lines.append, 20)
-        Replicas(stage.config, disk, stage.host.clock, world.faults, logger, log_dirs, print, print).find(
-            MetadataImage(topics={"t": topic})
-        )
+
+        async def main():
+            replicas = Replicas(stage.config, disk, stage.host.clock, world.faults, logger, log_dirs, print, print)
+            replicas.find(MetadataImage(topics={"t": topic}))
+
+        world.run(main())
     disk.close()
     assert "it is a symbolic link" in lines[0]
     assert [path.name.endswith("-stray") for path in link.parent.iterdir()] == [True]

@@ -1,52 +1,20 @@
-"""A partition: how far it may be read, and who is told when that changes."""
+"""A partition: how far it may be read, what it takes in which role, and who is told when that changes."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from strandline.config.topic_config import TopicConfig
 from strandline.errors import ErrorCode, KafkaError
-from strandline.ids import Uuid
-from strandline.log.recovery import load
 from strandline.records.batch import BatchBuilder
 from strandline.records.control import ControlRecordType, control_key, end_txn_marker
+from strandline.replica.isr import IsrAnswer
 from strandline.replica.partition import READ_COMMITTED, READ_UNCOMMITTED, Partition
-from strandline.runtime.disk import FileDisk
 
-NOW = 1_700_000_000_000
+from .bench import NONE, NOW_MS, Bench, as_leader_wrote, image
 
-
-class Stage:
-    """A partition whose flushes happen when the story says so."""
-
-    def __init__(self, disk: FileDisk, root: str, flush_messages: int, leader_epoch: int = 5) -> None:
-        log = load(disk, root, replace(TopicConfig.build(), flush_messages=flush_messages), clean=True).log
-        self.due = 0
-        self.told: list[Any] = []
-        self.partition = Partition("t", 0, Uuid(bytes(16)), log, leader_epoch, self._flush_due)
-
-    def _flush_due(self, partition: Partition) -> None:
-        assert partition is self.partition
-        self.due += 1
-
-    def flush(self) -> bool:
-        asyncio.run(self.partition.log.flush())
-        return self.partition.after_flush(NOW)
-
-    def append(self, count: int = 1, **fields: Any) -> int:
-        builder = BatchBuilder()
-        for _ in range(count):
-            builder.append(b"k", b"v", timestamp=NOW)
-        return self.partition.append(memoryview(builder.build(**fields)), NOW).base_offset
-
-    def wait(self, end_offset: int) -> None:
-        self.partition.when_committed(end_offset, lambda code: self.told.append((end_offset, code)))
+ALONE = image(replicas=(1,), isr=(1,))
 
 
 class Reader:
@@ -58,131 +26,117 @@ class Reader:
         self.told.append((self.name, new_bytes))
 
 
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Callable[[int], Stage]]:
-    disk = FileDisk(max_open_files=64)
-    yield lambda flush_messages=2**63 - 1: Stage(disk, str(tmp_path / "t-0"), flush_messages)
-    disk.close()
+class Watcher:
+    def __init__(self) -> None:
+        self.heard: list[bool] = []
+
+    def news(self, *, urgent: bool) -> None:
+        self.heard.append(urgent)
 
 
-def test_without_flush_messages_an_append_is_committed_at_once(stage: Callable[..., Stage]) -> None:
-    story = stage()
-    story.append(3)
-    assert (story.partition.local_end, story.partition.high_watermark) == (3, 3)
-    story.wait(3)
-    assert story.told == [(3, ErrorCode.NONE)]
+# The high watermark
 
 
-def test_with_flush_messages_1_nothing_counts_before_its_flush(stage: Callable[..., Stage]) -> None:
-    story = stage(1)
-    story.append(2)
-    story.append()
-    assert (story.due, story.partition.high_watermark) == (2, 0)
-    story.wait(2)
-    story.wait(3)
-    assert story.told == []
-    assert story.flush() is False
-    assert story.partition.high_watermark == 3
-    assert story.told == [(2, ErrorCode.NONE), (3, ErrorCode.NONE)]
+def test_a1_the_watermark_is_the_least_of_all_that_are_in_sync() -> None:
+    on = Bench()
+    on.append(5)
+    assert on.offsets == (0, 5)
+    on.fetched(2, 5)
+    assert on.offsets == (0, 5)
+    on.fetched(3, 4)
+    assert on.offsets == (4, 5)
+    on.fetched(3, 2)
+    assert on.offsets == (4, 5), "it only rises"
 
 
-def test_what_came_during_a_flush_waits_for_the_next(stage: Callable[..., Stage]) -> None:
-    story = stage(1)
-    story.append()
-    story.wait(1)
-
-    async def flush_while_appending() -> None:
-        flushing = asyncio.create_task(story.partition.log.flush())
-        await asyncio.sleep(0)
-        story.append()
-        story.wait(2)
-        await flushing
-
-    asyncio.run(flush_while_appending())
-    assert story.partition.after_flush(NOW) is True
-    assert story.partition.high_watermark == 1
-    assert story.told == [(1, ErrorCode.NONE)]
-    assert story.flush() is False
-    assert story.told[1:] == [(2, ErrorCode.NONE)]
+def test_a1_one_that_is_about_to_join_holds_it_back() -> None:
+    on = Bench(image(isr=(1, 2)))
+    on.append(2)
+    on.fetched(3, 2)
+    on.partition.isr_answered(on.wishes[-1], ErrorCode.INELIGIBLE_REPLICA)
+    on.append(2)
+    on.fetched(2, 4)
+    assert on.offsets == (2, 4), "3 was level a moment ago"
+    del on.epochs[3]
+    on.partition.advance()
+    assert on.offsets == (4, 4), "now it may not join"
 
 
-def test_with_flush_messages_3_up_to_two_count_without_a_flush(stage: Callable[..., Stage]) -> None:
-    story = stage(3)
-    story.append(2)
-    assert story.partition.high_watermark == 2
-    story.append()
-    assert story.partition.high_watermark == 2
-    story.flush()
-    assert story.partition.high_watermark == 3
-    story.append(2)
-    assert story.partition.high_watermark == 5
+def test_a1_one_that_is_long_behind_does_not() -> None:
+    on = Bench(image(isr=(1, 2)))
+    on.fetched(3, 0)
+    on.partition.isr_answered(on.wishes[-1], ErrorCode.INELIGIBLE_REPLICA)
+    on.loop.run(31)
+    on.append(2)
+    on.fetched(2, 2)
+    assert on.offsets == (2, 2)
 
 
-def test_writers_are_told_in_order_and_only_once(stage: Callable[..., Stage]) -> None:
-    story = stage(1)
-    for end_offset in (1, 2, 3):
-        story.append()
-        story.wait(end_offset)
-    story.partition.vouch_for(2)
-    assert story.told == [(1, ErrorCode.NONE), (2, ErrorCode.NONE)]
-    story.partition.vouch_for(1)
-    story.partition.vouch_for(3)
-    assert story.told == [(1, ErrorCode.NONE), (2, ErrorCode.NONE), (3, ErrorCode.NONE)]
-    assert story.partition.high_watermark == 3
+def test_a2_the_watermark_stands_still_under_min_isr() -> None:
+    on = Bench(image(isr=(1,)), min_isr=2)
+    on.append(1)
+    on.wait_for(1)
+    assert on.offsets == (0, 1)
+    on.partition.apply(image(isr=(1, 2), partition_epoch=2))
+    on.fetched(2, 1)
+    assert on.offsets == (1, 1)
+    assert on.told == [(1, NONE)]
 
 
-def test_the_high_watermark_passes_nothing_that_is_not_vouched_for(stage: Callable[..., Stage]) -> None:
-    story = stage(1)
-    story.append()
-    with pytest.raises(AssertionError):
-        story.partition.advance_high_watermark(1)
+def test_a2_no_more_than_there_are_replicas_can_be_asked_for() -> None:
+    on = Bench(ALONE, min_isr=3)
+    on.append(1, for_all=True)
+    assert on.offsets == (1, 1)
 
 
-def test_readers_hear_of_new_bytes_when_they_may_read_them(stage: Callable[..., Stage]) -> None:
-    story = stage(1)
-    first, second = Reader(story.told, "first"), Reader(story.told, "second")
-    story.partition.readers = {first: None, second: None}
-    story.append()
-    assert story.told == []
-    story.flush()
-    size = story.partition.log.size
-    assert story.told == [("first", size), ("second", size)]
+def test_a3_with_too_few_in_sync_nothing_is_written() -> None:
+    on = Bench(image(isr=(1,)), min_isr=2)
+    with pytest.raises(KafkaError) as refused:
+        on.append(for_all=True)
+    assert refused.value.code is ErrorCode.NOT_ENOUGH_REPLICAS
+    assert on.offsets == (0, 0)
+    on.append()
+    assert on.offsets == (0, 1), "who wants the leader's word only is served"
 
 
-@pytest.mark.parametrize("how", ["stop", "fail"])
-def test_whoever_waits_is_told_that_it_is_over(stage: Callable[..., Stage], how: str) -> None:
-    story = stage(1)
-    story.append()
-    story.wait(1)
-    story.wait(2)
-    story.partition.readers[Reader(story.told, "reader")] = None
-    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if how == "stop" else ErrorCode.KAFKA_STORAGE_ERROR
-    story.partition.stop(code) if how == "stop" else story.partition.fail()
-    assert story.told == [(1, code), (2, code), ("reader", -1)]
-    assert not story.partition.readers
-    story.flush()
-    assert len(story.told) == 3
+def test_a3_one_that_is_only_wished_for_does_not_count() -> None:
+    on = Bench(image(isr=(1,)), min_isr=2)
+    on.fetched(2, 0)
+    assert on.leadership.isr.maximal == (1, 2)
+    with pytest.raises(KafkaError):
+        on.append(for_all=True)
 
 
-def test_a_failed_log_dir_serves_nobody(stage: Callable[..., Stage]) -> None:
-    story = stage()
-    story.append()
-    story.partition.fail()
-    for attempt in (story.append, story.partition.check_online, lambda: story.partition.delete_records(0)):
-        with pytest.raises(KafkaError) as error:
-            attempt()
-        assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
-    assert story.partition.log.log_end_offset == 1
+def test_a4_too_few_at_the_end_of_the_wait() -> None:
+    on = Bench(min_isr=1)
+    on.append()
+    on.wait_for(1)
+    on.partition.log.config = Bench(min_isr=3).partition.log.config
+    on.partition.apply(image(isr=(1, 2), partition_epoch=2))
+    on.fetched(2, 1)
+    assert on.told == [], "the watermark stands still: the writer waits, in the end for its timeout"
+    on.partition.log.config = Bench(min_isr=2).partition.log.config
+    on.partition.advance()
+    assert on.told == [(1, NONE)]
+
+
+def test_a5_who_waits_for_a_leader_that_is_none_any_more_is_told() -> None:
+    on = Bench()
+    on.append()
+    on.wait_for(1)
+    on.partition.apply(image(2, epoch=6, partition_epoch=2))
+    assert on.told == [(1, ErrorCode.NOT_LEADER_OR_FOLLOWER)]
+    with pytest.raises(KafkaError) as refused:
+        on.append()
+    assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 @pytest.mark.parametrize(
     ("epoch", "code"),
     [(-1, None), (5, None), (4, ErrorCode.FENCED_LEADER_EPOCH), (6, ErrorCode.UNKNOWN_LEADER_EPOCH)],
 )
-def test_a_client_that_knows_another_epoch_is_told(
-    stage: Callable[..., Stage], epoch: int, code: ErrorCode | None
-) -> None:
-    partition = stage().partition
+def test_a6_who_knows_another_epoch_is_told(epoch: int, code: ErrorCode | None) -> None:
+    partition = Bench().partition
     if code is None:
         partition.check_leader_epoch(epoch)
         return
@@ -191,62 +145,254 @@ def test_a_client_that_knows_another_epoch_is_told(
     assert error.value.code is code
 
 
-def test_a_new_leader_epoch_begins_at_the_log_end(stage: Callable[..., Stage]) -> None:
-    assert stage().partition.log.epochs.entries == [(5, 0)]
+def test_a12_a_new_epoch_begins_at_the_log_end_without_a_record() -> None:
+    on = Bench()
+    on.append(3)
+    assert on.partition.log.epochs.entries == [(5, 0)]
+    on.partition.apply(image(2, epoch=6, partition_epoch=2))
+    on.partition.apply(image(1, epoch=7, partition_epoch=3))
+    assert on.partition.log.epochs.entries == [(5, 0), (7, 3)]
+    assert on.leadership.start_offset == 3
+    assert on.follower(2).log_end_offset == -1, "nothing is known of a follower until it fetches"
 
 
-def test_a_flush_that_ends_after_leadership_went_commits_nothing(stage: Callable[..., Stage]) -> None:
-    story = stage(flush_messages=1)
-    story.append()
-    story.wait(1)
-    story.partition.follow(6)
-    story.flush()
-    assert story.partition.high_watermark == 0
-    assert story.told == [(1, ErrorCode.NOT_LEADER_OR_FOLLOWER)]
-    story.partition.lead(7)
-    assert story.partition.high_watermark == 1
+def test_a12_what_followers_had_in_an_earlier_reign_counts_for_nothing() -> None:
+    """Of images that came together only the last is seen: between two reigns of this node another may have led."""
+    on = Bench()
+    on.append(3)
+    on.fetched(2, 3)
+    on.partition.apply(image(1, epoch=7, partition_epoch=3))
+    on.fetched(3, 3)
+    assert on.offsets == (0, 3)
 
 
-def test_readers_of_committed_records_stop_at_an_open_transaction(stage: Callable[..., Stage]) -> None:
-    story = stage()
-    story.append()
-    story.append(producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
-    story.append()
-    partition = story.partition
+def test_a12_a_leader_that_goes_on_keeps_what_it_knows() -> None:
+    on = Bench()
+    on.append(3)
+    on.fetched(2, 3)
+    on.partition.apply(image(1, epoch=6, partition_epoch=2, replicas=(1, 2), isr=(1, 2)))
+    assert on.offsets == (3, 3)
+
+
+def test_a13_a_leader_behind_its_epochs_start_does_not_tell_the_end() -> None:
+    on = Bench(image(2))
+    on.take(records=as_leader_wrote((0, 2, 5)), high_watermark=0, log_start_offset=0)
+    on.partition.apply(image(1, epoch=6, partition_epoch=2))
+    partition = on.partition
+    assert partition.is_behind_its_epoch(partition.readable_end(READ_UNCOMMITTED))
+    on.fetched(2, 2)
+    on.fetched(3, 2)
+    assert not partition.is_behind_its_epoch(partition.readable_end(READ_UNCOMMITTED))
+
+
+def test_a14_readers_of_committed_records_stop_at_an_open_transaction() -> None:
+    on = Bench(ALONE)
+    on.append()
+    on.append(producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
+    on.append()
+    partition = on.partition
     assert (partition.readable_end(READ_UNCOMMITTED), partition.readable_end(READ_COMMITTED)) == (3, 1)
     builder = BatchBuilder()
-    builder.append(control_key(ControlRecordType.COMMIT), end_txn_marker(0), timestamp=NOW)
+    builder.append(control_key(ControlRecordType.COMMIT), end_txn_marker(0), timestamp=NOW_MS)
     marker = builder.build(producer_id=1, producer_epoch=0, transactional=True, control=True)
-    assert partition.append_own(marker, NOW) == 3
+    assert partition.append_own(marker, NOW_MS) == 3
     assert partition.readable_end(READ_COMMITTED) == 4
 
 
+def test_a16_a_follower_is_named_to_consumers_only_if_it_has_what_they_want() -> None:
+    on = Bench(image(isr=(1, 2)))
+    on.append(4)
+    assert not on.leadership.can_serve(2, 0), "it has not fetched yet"
+    on.fetched(2, 3)
+    on.fetched(3, 4)
+    assert [on.leadership.can_serve(2, offset) for offset in (0, 3, 4)] == [True, True, False]
+    assert not on.leadership.can_serve(3, 0), "not in the ISR"
+    del on.epochs[2]
+    assert not on.leadership.can_serve(2, 0), "not alive"
+
+
+# Vouching
+
+
+def test_with_flush_messages_1_nothing_counts_before_its_flush() -> None:
+    on = Bench(ALONE, flush_messages=1)
+    on.append(2)
+    on.append()
+    assert on.flushes_due == 2
+    assert on.offsets == (0, 3)
+    on.wait_for(2)
+    on.wait_for(3)
+    assert on.told == []
+    assert on.flush() is False
+    assert on.offsets == (3, 3)
+    assert on.told == [(2, NONE), (3, NONE)]
+
+
+def test_with_flush_messages_3_up_to_two_count_without_a_flush() -> None:
+    on = Bench(ALONE, flush_messages=3)
+    on.append(2)
+    assert on.offsets == (2, 2)
+    on.append()
+    assert on.offsets == (2, 3)
+    on.flush()
+    on.append(2)
+    assert on.offsets == (5, 5)
+
+
+def test_a_leader_that_has_not_flushed_holds_its_own_watermark_back() -> None:
+    on = Bench(flush_messages=1)
+    on.append()
+    on.fetched(2, 1)
+    on.fetched(3, 1)
+    assert on.offsets == (0, 1)
+    on.flush()
+    assert on.offsets == (1, 1)
+
+
+def test_a_flush_that_ends_after_leadership_went_commits_nothing() -> None:
+    on = Bench(ALONE, flush_messages=1)
+    on.append()
+    on.wait_for(1)
+    on.partition.apply(image(2, epoch=6, partition_epoch=2))
+    on.flush()
+    assert on.offsets == (0, 1)
+    assert on.told == [(1, ErrorCode.NOT_LEADER_OR_FOLLOWER)]
+
+
+def test_the_leaders_own_word_waits_for_its_flush_alone() -> None:
+    on = Bench(flush_messages=1)
+    on.append()
+    on.partition.when_written(1, lambda code: on.told.append(code))
+    assert on.told == []
+    on.flush()
+    assert on.told == [NONE]
+    assert on.offsets == (0, 1)
+
+
+def test_writers_are_told_in_order_and_only_once() -> None:
+    on = Bench(ALONE, flush_messages=1)
+    for end_offset in (1, 2, 3):
+        on.append()
+        on.wait_for(end_offset)
+    on.partition.vouch_for(2)
+    assert on.told == [(1, NONE), (2, NONE)]
+    on.partition.vouch_for(1)
+    on.partition.vouch_for(3)
+    assert on.told == [(1, NONE), (2, NONE), (3, NONE)]
+
+
+# Who is told
+
+
+def test_readers_hear_of_new_bytes_when_they_may_read_them() -> None:
+    on = Bench()
+    on.partition.readers[Reader(on.told, "reader")] = None
+    on.append()
+    on.fetched(2, 1)
+    assert on.told == []
+    on.fetched(3, 1)
+    assert on.told == [("reader", on.partition.log.size)]
+
+
+def test_followers_sessions_hear_of_records_at_once_and_of_the_watermark_when_it_suits() -> None:
+    on = Bench()
+    watcher = Watcher()
+    on.partition.watchers[watcher] = None
+    on.append()
+    assert watcher.heard == [True]
+    on.fetched(2, 1)
+    on.fetched(3, 1)
+    assert watcher.heard == [True, False]
+    on.partition.apply(image(2, epoch=6, partition_epoch=2))
+    assert watcher.heard == [True, False, True]
+
+
+@pytest.mark.parametrize("how", ["stop", "fail"])
+def test_whoever_waits_is_told_that_it_is_over(how: str) -> None:
+    on = Bench()
+    on.append()
+    on.wait_for(1)
+    on.partition.readers[Reader(on.told, "reader")] = None
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if how == "stop" else ErrorCode.KAFKA_STORAGE_ERROR
+    on.partition.stop(code) if how == "stop" else on.partition.fail()
+    assert on.told == [(1, code), ("reader", -1)]
+    assert not on.partition.readers
+
+
+def test_a_failed_log_dir_serves_nobody() -> None:
+    on = Bench(ALONE)
+    on.append()
+    on.partition.fail()
+    for attempt in (on.append, on.partition.check_online, lambda: on.partition.delete_records(0)):
+        with pytest.raises(KafkaError) as error:
+            attempt()
+        assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert on.partition.fetch_position(1) is None
+    assert on.partition.log.log_end_offset == 1
+
+
+# Deleting
+
+
 @pytest.mark.parametrize(("asked", "start"), [(0, 0), (2, 2), (3, 3), (-1, 3)])
-def test_records_are_deleted_up_to_the_high_watermark(stage: Callable[..., Stage], asked: int, start: int) -> None:
-    story = stage()
-    story.append(3)
-    assert story.partition.delete_records(asked) == start
-    assert story.partition.delete_records(0) == start
+def test_records_are_deleted_up_to_the_high_watermark(asked: int, start: int) -> None:
+    on = Bench(ALONE)
+    on.append(3)
+    assert on.partition.delete_records(asked) == start
+    assert on.partition.log.log_start_offset == start
 
 
-@pytest.mark.parametrize("asked", [-2, 4])
-def test_records_beyond_the_high_watermark_are_not(stage: Callable[..., Stage], asked: int) -> None:
-    story = stage(1)
-    story.append(3)
-    story.flush()
-    story.append()
+@pytest.mark.parametrize("asked", [-2, 1])
+def test_records_beyond_the_high_watermark_are_not(asked: int) -> None:
+    on = Bench()
+    on.append(3)
     with pytest.raises(KafkaError) as error:
-        story.partition.delete_records(asked)
+        on.partition.delete_records(asked)
     assert error.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def test_nothing_is_taken_that_would_not_outlive_a_move_of_the_leader(stage: Callable[..., Stage]) -> None:
-    on = stage(1000)
-    on.append()
-    on.partition.is_held = True
-    with pytest.raises(KafkaError, match="copying to them is still to come") as refused:
-        on.append()
-    assert refused.value.code is ErrorCode.NOT_ENOUGH_REPLICAS
-    assert on.partition.log.log_end_offset == 1
-    on.partition.is_held = False
-    on.append()
+def test_what_is_deleted_is_gone_when_every_live_replica_says_so() -> None:
+    on = Bench()
+    on.append(3)
+    for replica in (2, 3):
+        on.fetched(replica, 3)
+    on.partition.delete_records(2)
+    on.partition.when_deleted(2, on.told.append)
+    on.follower(2).log_start_offset = 2
+    on.fetched(3, 3)
+    assert on.told == []
+    del on.epochs[3]
+    on.follower(2).log_start_offset = 2
+    on.partition.when_deleted(2, on.told.append)
+    assert on.told == [NONE, NONE]
+
+
+# Roles
+
+
+def test_b5_an_older_partition_epoch_never_overwrites_a_newer_one() -> None:
+    on = Bench(image(isr=(1, 2)))
+    on.fetched(3, 0)
+    on.partition.isr_answered(on.wishes[-1], IsrAnswer(1, 5, (1, 2, 3), 0, 3))
+    assert on.partition.apply(image(isr=(1,), partition_epoch=2)) is False
+    assert on.leadership.isr.isr == (1, 2, 3)
+    on.partition.apply(image(isr=(1, 2, 3), partition_epoch=3))
+    assert on.leadership.isr.isr == (1, 2, 3)
+
+
+def test_i11_a_leader_fetches_from_nobody() -> None:
+    on = Bench()
+    assert on.partition.fetch_position(100) is None
+    assert on.partition.apply(image(2, epoch=6, partition_epoch=2)) is True
+    assert on.partition.fetch_position(100) is not None
+    assert on.partition.apply(image(2, epoch=6, partition_epoch=3, isr=(2,))) is False, (
+        "the same leader, the same epoch"
+    )
+
+
+def test_the_watermark_that_was_written_down_is_where_a_restart_begins() -> None:
+    log = Bench(ALONE)
+    log.append(4)
+    for checkpoint, expected in ((0, 0), (3, 3), (9, 4)):
+        on = Bench(image(2), log=log.partition.log, high_watermark=checkpoint)
+        assert on.offsets == (expected, 4)

@@ -14,6 +14,7 @@ from typing import Any
 
 from strandline.client.flow import offsets
 from strandline.client.flow.cluster_admin import ClusterAdmin, answer_or_error
+from strandline.client.flow.controllers import for_controller
 from strandline.client.flow.described import (
     ConfigEntry,
     ConfigResource,
@@ -179,11 +180,12 @@ class Admin(ClusterAdmin):
     async def alter_configs(
         self, alterations: Mapping[ConfigResource, Sequence[Alteration]], *, validate_only: bool = False
     ) -> dict[ConfigResource, KafkaError | None]:
-        """Incrementally: keys that are not named stay as they are."""
+        """Incrementally: keys that are not named stay as they are. A client of controllers asks the active one for all."""
         Alter = messages.request(INCREMENTAL_ALTER_CONFIGS)
+        controller = for_controller(self._client)
         by_node: dict[int | None, list[ConfigResource]] = {}
         for resource in alterations:
-            by_node.setdefault(resource.node_id, []).append(resource)
+            by_node.setdefault(resource.node_id if controller is None else controller, []).append(resource)
 
         async def ask(node_id: int | None, group: list[ConfigResource]) -> Any:
             entries = [

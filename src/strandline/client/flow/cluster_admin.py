@@ -1,11 +1,11 @@
-"""Administration of the cluster as a whole: its nodes, its metadata quorum, its features, and who leads.
+"""Administration of the cluster as a whole: its nodes, its metadata quorum, its features, who leads, and who holds what.
 
 Always true: through a broker or straight to the controllers, the answers are the same; nothing is cached here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from strandline import __version__
@@ -19,6 +19,7 @@ from strandline.client.flow.described import (
     FeaturesDescription,
     QuorumDescription,
     RaftEndpoint,
+    Reassignment,
     ReplicaState,
     UpgradeType,
 )
@@ -28,7 +29,7 @@ from strandline.ids import ZERO_UUID, Uuid
 from strandline.wire import messages
 
 API_VERSIONS, ELECT_LEADERS, DESCRIBE_QUORUM, UPDATE_FEATURES, UNREGISTER_BROKER = 18, 43, 55, 57, 64
-ADD_RAFT_VOTER, REMOVE_RAFT_VOTER = 80, 81
+ALTER_PARTITION_REASSIGNMENTS, LIST_PARTITION_REASSIGNMENTS, ADD_RAFT_VOTER, REMOVE_RAFT_VOTER = 45, 46, 80, 81
 METADATA_TOPIC = "__cluster_metadata"
 
 
@@ -171,6 +172,49 @@ class ClusterAdmin:
             (t.topic, p.partition_id): answer_or_error(p, None)
             for t in response.replica_election_results
             for p in t.partition_result
+        }
+
+    # Reassignments
+
+    async def alter_partition_reassignments(
+        self,
+        targets: Mapping[TopicPartition, Sequence[int] | None],
+        *,
+        allow_replication_factor_change: bool = True,
+        timeout_ms: int = 30_000,
+    ) -> Answers[None]:
+        """Move each partition to these replicas, or cancel its move (None). The answer comes when they have begun."""
+        Alter = messages.request(ALTER_PARTITION_REASSIGNMENTS)
+        topics: dict[str, Any] = {}
+        for (topic, partition), replicas in targets.items():
+            entry = topics.setdefault(topic, Alter.ReassignableTopic(name=topic, partitions=[]))
+            wanted = None if replicas is None else list(replicas)
+            entry.partitions.append(Alter.ReassignablePartition(partition_index=partition, replicas=wanted))
+        message = Alter(
+            timeout_ms=timeout_ms,
+            topics=list(topics.values()),
+            allow_replication_factor_change=allow_replication_factor_change,
+        )
+        response = await self.to_controller(ALTER_PARTITION_REASSIGNMENTS, message, _check_whole)
+        return {(t.name, p.partition_index): answer_or_error(p, None) for t in response.responses for p in t.partitions}
+
+    async def list_partition_reassignments(
+        self, partitions: Iterable[TopicPartition] | None = None, *, timeout_ms: int = 30_000
+    ) -> dict[TopicPartition, Reassignment]:
+        """Those under way among these partitions, or among all (None)."""
+        List = messages.request(LIST_PARTITION_REASSIGNMENTS)
+        topics: dict[str, Any] = {}
+        for topic, partition in partitions or ():
+            entry = topics.setdefault(topic, List.ListPartitionReassignmentsTopics(name=topic, partition_indexes=[]))
+            entry.partition_indexes.append(partition)
+        message = List(timeout_ms=timeout_ms, topics=None if partitions is None else list(topics.values()))
+        response = await self.to_controller(LIST_PARTITION_REASSIGNMENTS, message, _check_whole)
+        return {
+            (t.name, p.partition_index): Reassignment(
+                tuple(p.replicas), tuple(p.adding_replicas), tuple(p.removing_replicas)
+            )
+            for t in response.topics
+            for p in t.partitions
         }
 
 

@@ -182,3 +182,11 @@ class UpgradeType(enum.IntEnum):
 class ElectionType(enum.IntEnum):
     PREFERRED = 0
     UNCLEAN = 1
+
+
+class Reassignment(NamedTuple):
+    """A partition on its way: `replicas` holds the adding and the removing ones as long as it lasts."""
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]

@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 
 from strandline.client.blocking import Admin, Client
-from strandline.client.flow.described import ElectionType, Feature, RaftEndpoint, ReplicaState, UpgradeType
+from strandline.client.flow.described import (
+    ElectionType,
+    Feature,
+    RaftEndpoint,
+    Reassignment,
+    ReplicaState,
+    UpgradeType,
+)
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
 from strandline.wire import messages
@@ -19,6 +26,7 @@ from tests.unit.client.server import Broker, serving_beside
 
 API_VERSIONS, METADATA, DESCRIBE_CLUSTER, DESCRIBE_QUORUM = 18, 3, 60, 55
 ELECT_LEADERS, UPDATE_FEATURES, UNREGISTER_BROKER, ADD_RAFT_VOTER, REMOVE_RAFT_VOTER = 43, 57, 64, 80, 81
+ALTER_REASSIGNMENTS, LIST_REASSIGNMENTS = 45, 46
 DIRECTORY = Uuid(bytes(range(16)))
 Answer = Callable[[Any], Any]
 
@@ -156,6 +164,50 @@ def test_leaders_are_elected_for_some_partitions_or_for_all():
     some, everything = node.of(ELECT_LEADERS)
     assert (some.election_type, [(t.topic, list(t.partitions)) for t in some.topic_partitions]) == (1, [("t", [0, 1])])
     assert (everything.election_type, everything.topic_partitions) == (0, None)
+
+
+def test_partitions_are_reassigned_and_reassignments_cancelled():
+    def alter(_: Any) -> Any:
+        R = messages.response(ALTER_REASSIGNMENTS)
+        results = [
+            R.ReassignablePartitionResponse(partition_index=0, error_message=None),
+            R.ReassignablePartitionResponse(
+                partition_index=1, error_code=ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, error_message="none"
+            ),
+        ]
+        return R(responses=[R.ReassignableTopicResponse(name="t", partitions=results)], error_message=None)
+
+    with through_a_broker({ALTER_REASSIGNMENTS: alter}) as (admin, node):
+        answers = admin.alter_partition_reassignments(
+            {("t", 0): [2, 1], ("t", 1): None}, allow_replication_factor_change=False
+        )
+    assert answers["t", 0] is None
+    assert isinstance(answers["t", 1], KafkaError)
+    assert answers["t", 1].code is ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+    (asked,) = node.of(ALTER_REASSIGNMENTS)
+    assert not asked.allow_replication_factor_change
+    wanted = [(t.name, p.partition_index, p.replicas and list(p.replicas)) for t in asked.topics for p in t.partitions]
+    assert wanted == [("t", 0, [2, 1]), ("t", 1, None)]
+
+
+def test_reassignments_of_some_partitions_or_of_all():
+    moved = iter([ErrorCode.NOT_CONTROLLER, ErrorCode.NONE, ErrorCode.NONE])
+
+    def listed(_: Any) -> Any:
+        R = messages.response(LIST_REASSIGNMENTS)
+        one = R.OngoingPartitionReassignment(
+            partition_index=3, replicas=[2, 3, 1], adding_replicas=[2], removing_replicas=[1]
+        )
+        topics = [R.OngoingTopicReassignment(name="t", partitions=[one])]
+        return R(error_code=next(moved), error_message=None, topics=topics)
+
+    with through_a_broker({LIST_REASSIGNMENTS: listed}) as (admin, node):
+        found = admin.list_partition_reassignments([("t", 3), ("t", 4)])
+        assert admin.list_partition_reassignments() == found == {("t", 3): Reassignment((2, 3, 1), (2,), (1,))}
+    first, again, everything = node.of(LIST_REASSIGNMENTS)
+    assert first == again
+    assert [(t.name, list(t.partition_indexes)) for t in first.topics] == [("t", [3, 4])]
+    assert everything.topics is None
 
 
 def test_voters_are_added_and_removed():

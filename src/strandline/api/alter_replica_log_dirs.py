@@ -1,0 +1,57 @@
+"""AlterReplicaLogDirs (34), versions 1-2: have replicas of this broker in these log dirs.
+
+v2 is flexible. A replica that is in its log dir already is done, so a plan that names where everything is goes through: Kafka's
+reassignment tool writes such plans itself, to go back by. One that is not here (yet) is REPLICA_NOT_AVAILABLE, which that tool
+tries again; an unknown log dir is LOG_DIR_NOT_FOUND, an offline one or an offline replica KAFKA_STORAGE_ERROR. A replica that is
+named for several log dirs is meant for the last of them.
+Left out: moving a replica between the log dirs of one broker is not supported, and refused as INVALID_REPLICA_ASSIGNMENT; nor is
+a log dir remembered for a replica that is still to come.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from strandline.api.context import Broker, RequestContext
+from strandline.errors import ErrorCode
+from strandline.wire import messages
+
+KEY, VERSIONS = 34, range(1, 3)
+
+
+def handle(request: Any, ctx: RequestContext) -> Any:
+    wanted: dict[str, dict[int, str]] = {}
+    for log_dir in request.dirs:
+        for topic in log_dir.topics:
+            wanted.setdefault(topic.name, {}).update(dict.fromkeys(topic.partitions, log_dir.path))
+    response = messages.response(KEY)
+    return response(
+        results=[
+            response.AlterReplicaLogDirTopicResult(
+                topic_name=topic,
+                partitions=[
+                    response.AlterReplicaLogDirPartitionResult(
+                        partition_index=index, error_code=_outcome(ctx.broker, topic, index, path)
+                    )
+                    for index, path in partitions.items()
+                ],
+            )
+            for topic, partitions in wanted.items()
+        ]
+    )
+
+
+def _outcome(broker: Broker, topic: str, index: int, path: str) -> ErrorCode:
+    path = path.rstrip("/") or path
+    online = broker.log_dirs().get(path)
+    if online is None:
+        return ErrorCode.LOG_DIR_NOT_FOUND
+    if not online or (topic, index) in broker.unopened:
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    partition = broker.partitions.get((topic, index))
+    if partition is None:
+        return ErrorCode.REPLICA_NOT_AVAILABLE
+    if partition.offline:
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    is_there = partition.log.directory.rpartition("/")[0] == path
+    return ErrorCode.NONE if is_there else ErrorCode.INVALID_REPLICA_ASSIGNMENT

@@ -1,0 +1,65 @@
+"""A client that asks again while nothing has changed: its answer waits a moment for news.
+
+Whoever has just lost its leader asks the next broker at once who leads now, and may be faster than that broker's own notice of
+the loss. librdkafka believes the answer and looks again only a second later. So on a connection that was answered before, with
+nothing new to tell since, an answer about named topics is not given at once.
+
+Always true: the first answer on a connection, and one that has news, leaves at once; none waits longer than its limit; what was
+asked behind one that waited is not held up again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from strandline.api.context import RequestContext
+
+UNCHANGED_WAIT_S = 0.01
+"""A closed connection is noticed in less."""
+SUSPECTED_WAIT_S = 0.5
+"""While one of their leaders is suspected to be gone: an election is under way, which takes less."""
+REST_S = 1.0
+"""After one that waited; requests that came meanwhile, of whatever kind, are behind it."""
+
+
+class _Heard(NamedTuple):
+    news: object
+    waits_from: float
+
+
+class Told:
+    """What each connection heard last."""
+
+    def __init__(self) -> None:
+        self._heard: dict[int, _Heard] = {}
+
+    def must_wait(self, ctx: RequestContext) -> bool:
+        heard = self._heard.get(ctx.connection_id)
+        return heard is not None and heard.news == _news(ctx) and ctx.loop.time() >= heard.waits_from
+
+    def note(self, ctx: RequestContext, *, waited: bool = False) -> None:
+        """The connection is being told what there is."""
+        heard = self._heard.get(ctx.connection_id)
+        waits_from = ctx.loop.time() + REST_S if waited else 0.0 if heard is None else heard.waits_from
+        self._heard[ctx.connection_id] = _Heard(_news(ctx), waits_from)
+
+    def forget(self, connection_id: int) -> None:
+        self._heard.pop(connection_id, None)
+
+
+def _news(ctx: RequestContext) -> object:
+    """Equal as long as nothing changed: the mappings of an image are shared while they are the same."""
+    image = ctx.broker.image()
+    return id(image.topics), id(image.brokers), ctx.broker.suspects()
+
+
+async def wait(ctx: RequestContext, body: bytes, answer: Callable[[], bytes], *, suspected: bool) -> bytes:
+    """The answer once it is another than `body`, or as it is when it was long enough."""
+    deadline = ctx.loop.time() + (SUSPECTED_WAIT_S if suspected else UNCHANGED_WAIT_S)
+    while (left_s := deadline - ctx.loop.time()) > 0:
+        seen = _news(ctx)
+        await ctx.broker.image_until(lambda image, seen=seen: _news(ctx) != seen, left_s)  # type: ignore[misc]
+        if (newer := answer()) != body:
+            return newer
+    return body

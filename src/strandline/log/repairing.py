@@ -1,0 +1,127 @@
+"""Putting batches from another replica in the place of a damaged stretch.
+
+The segment is written anew beside the old one, `<base offset>.log.repair` and its indexes, and takes its place when all of it is on
+the device. A crash leaves the old files or the new ones, and a restart removes what was not finished.
+
+Always true: what comes in carries its checksum, fills the stretch to the byte and has its offsets and leader epochs; not a byte
+outside of the stretch changes, so positions in indexes and in reads under way stay right.
+"""
+
+from __future__ import annotations
+
+from strandline.log import names
+from strandline.log.epochs import UNDEFINED_EPOCH
+from strandline.log.errors import CorruptBatch
+from strandline.log.fetched import whole_valid_batches
+from strandline.log.log import Log
+from strandline.log.segment import Segment
+from strandline.log.verification import walk
+from strandline.ports import Buffer, Disk
+
+COPY_BYTES = 1024 * 1024
+_ANY_EPOCH = 2**31 - 1
+
+
+class DoesNotFit(Exception):
+    """What another replica has there can't be what was written here."""
+
+
+async def repair(log: Log, damaged: CorruptBatch, data: Buffer, now_ms: int) -> bool:
+    """Replace the stretch by the batches in `data`, which may go on after it; False if it is no longer in the log.
+
+    DoesNotFit if they can't be what was there; an OSError is final for the log dir.
+    """
+    segment = segment_of(log, damaged)
+    if segment is None:
+        return False
+    good = filling(log, damaged, data)
+    if segment is log.active:
+        # Only what is no longer written can be copied.
+        log.roll(now_ms)
+    size = segment.size
+    with log.held():
+        repaired = await log.disk.offload(lambda: _write(log.disk, segment, damaged, good))
+    if segment_of(log, damaged) is not segment or segment.size != size:
+        repaired.close()
+        repaired.remove()
+        return False
+    log.replace_segment(segment, repaired)
+    await log.disk.offload(lambda: log.disk.sync_dir(log.directory))
+    return True
+
+
+def segment_of(log: Log, damaged: CorruptBatch) -> Segment | None:
+    """The segment in which the stretch lies, if it is in the log still: retention or a truncation may have taken it."""
+    for segment in log.segments:
+        if segment.base_offset == damaged.segment_base_offset:
+            return (
+                segment if segment.size >= damaged.end_position and log.log_start_offset < damaged.end_offset else None
+            )
+    return None
+
+
+async def is_damaged(log: Log, damaged: CorruptBatch) -> bool:
+    """Whether the stretch is in the log still, and not sound."""
+    segment = segment_of(log, damaged)
+    if segment is None:
+        return False
+
+    def look() -> bool:
+        data = segment.file.read_blocking(damaged.position, damaged.end_position - damaged.position)
+        found = walk(segment, damaged.position, data, log.epochs, damaged.first_offset)
+        return found.end < len(data) or found.next_offset > damaged.end_offset
+
+    with log.held():
+        return await log.disk.offload(look)
+
+
+def filling(log: Log, damaged: CorruptBatch, data: Buffer) -> bytes:
+    """Of `data` the batches that fill the stretch exactly, or DoesNotFit."""
+    found = whole_valid_batches(data, damaged.first_offset, _ANY_EPOCH)
+    size, next_offset = 0, damaged.first_offset
+    for header in found.headers:
+        if header.base_offset >= damaged.end_offset:
+            break
+        epoch = log.epochs.epoch_at(header.base_offset)
+        if epoch not in (UNDEFINED_EPOCH, header.partition_leader_epoch):
+            raise DoesNotFit(
+                f"offset {header.base_offset} is of epoch {header.partition_leader_epoch}, here it is {epoch}"
+            )
+        size, next_offset = size + header.size_bytes, header.next_offset
+    hole = damaged.end_position - damaged.position
+    if size != hole or next_offset > damaged.end_offset:
+        problem = f" ({found.problem})" if found.problem else ""
+        raise DoesNotFit(
+            f"{size} bytes up to offset {next_offset} came for {hole} bytes up to offset {damaged.end_offset}{problem}"
+        )
+    return bytes(memoryview(data)[:size])
+
+
+def _write(disk: Disk, segment: Segment, damaged: CorruptBatch, good: bytes) -> Segment:
+    """The segment with the stretch replaced, on the device under names of its own. Blocks."""
+    repaired = Segment(
+        disk,
+        segment.directory,
+        segment.base_offset,
+        index_interval_bytes=segment.index_interval_bytes,
+        index_bytes_max=segment.index_bytes_max,
+        created_ms=segment.created_ms,
+        suffix=names.REPAIR_SUFFIX,
+    )
+    repaired.file.truncate(0)  # an earlier attempt may have failed
+    _copy(segment, repaired, 0, damaged.position)
+    repaired.file.append(good)
+    _copy(segment, repaired, damaged.end_position, segment.size)
+    repaired.index_batches(segment.next_offset)
+    repaired.seal()
+    repaired.sync_blocking()
+    return repaired
+
+
+def _copy(source: Segment, target: Segment, position: int, end: int) -> None:
+    while position < end:
+        chunk = source.file.read_blocking(position, min(COPY_BYTES, end - position))
+        if not chunk:
+            return  # it was cut meanwhile, and this copy will not be used
+        target.file.append(chunk)
+        position += len(chunk)

@@ -1,0 +1,182 @@
+"""What the leaders of this broker wish their ISRs to be, told to the active controller (AlterPartition).
+
+A wish is sent until the controller has decided about it: told no answer, or one that says nothing about the wish itself (another
+broker epoch, no authorization, a controller that knows less than this leader does), the same is sent again, a little later each
+time. What it decided is the partition's to judge (rule B5): taken, refused and to be rolled back, or overtaken by metadata that
+is still on its way.
+
+Always true: one request is in flight at a time, with all wishes that there were when it left; of two wishes for a partition
+that wait, the newer is sent; one of an epoch in which the partition leads no more is not sent at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from strandline.errors import ErrorCode, KafkaError, error_code
+from strandline.ids import Uuid
+from strandline.node.controller_channel import ControllerChannel
+from strandline.node.logger import Logger
+from strandline.replica.isr import AWAIT_METADATA, ROLLED_BACK, IsrAnswer, IsrWish
+from strandline.replica.partition import Partition
+from strandline.wire import messages
+
+ALTER_PARTITION = 56
+PURPOSE = "alter-partition"
+"""A connection of its own: heartbeats do not wait behind decisions about partitions."""
+TIMEOUT_S = 30.0
+"""For one request. Another leader of the quorum ends it before."""
+BACKOFF_MIN_S, BACKOFF_MAX_S = 0.05, 1.0
+RECOVERY_STATES = (0, 1)
+
+Place = tuple[bytes, int]
+"""Topic id and index."""
+Answer = IsrAnswer | ErrorCode
+
+
+class Wishes:
+    """Those that wait, one for each partition."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[Place, tuple[Partition, IsrWish]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def add(self, partition: Partition, wish: IsrWish) -> None:
+        self._waiting[wish.topic_id, wish.partition_index] = partition, wish
+
+    def take(self) -> dict[Place, tuple[Partition, IsrWish]]:
+        """All that are still worth sending; nothing waits any more."""
+        taken, self._waiting = self._waiting, {}
+        return {place: (partition, wish) for place, (partition, wish) in taken.items() if _holds(partition, wish)}
+
+    def put_back(self, place: Place, partition: Partition, wish: IsrWish) -> None:
+        """Undecided: it waits again, unless there is a newer one by now."""
+        self._waiting.setdefault(place, (partition, wish))
+
+
+def _holds(partition: Partition, wish: IsrWish) -> bool:
+    serves = partition.leads and not (partition.offline or partition.gone)
+    return serves and partition.leader_epoch == wish.leader_epoch
+
+
+class IsrUpdates:
+    def __init__(
+        self,
+        channel: ControllerChannel,
+        broker_id: int,
+        broker_epoch: Callable[[], int],
+        randomness: random.Random,
+        logger: Logger,
+        on_task_ended: Callable[[asyncio.Task[None]], None],
+    ) -> None:
+        self._channel = channel
+        self._broker_id = broker_id
+        self._broker_epoch = broker_epoch
+        self._randomness = randomness
+        self._logger = logger
+        self._on_task_ended = on_task_ended
+        self.failed = 0
+        """Wishes that the controller did not take, or did not hear."""
+        self._wishes = Wishes()
+        self._sending: asyncio.Task[None] | None = None
+        self._is_closed = False
+        self._loop = asyncio.get_running_loop()
+
+    def submit(self, partition: Partition, wish: IsrWish) -> None:
+        """Have the controller decide; `partition.isr_answered` is called with what it says. Never called from in here."""
+        self._wishes.add(partition, wish)
+        if self._sending is None and not self._is_closed:
+            self._sending = self._loop.create_task(self._send_all())
+            self._sending.add_done_callback(self._on_task_ended)
+
+    async def close(self) -> None:
+        """What waits is not sent, and no partition is told anything any more."""
+        self._is_closed = True
+        if self._sending is not None:
+            sending = self._sending
+            sending.cancel()
+            await asyncio.wait([sending])
+
+    async def _send_all(self) -> None:
+        failures = 0
+        try:
+            while wishes := self._wishes.take():
+                answers = await self._ask([wish for _, wish in wishes.values()])
+                for place, (partition, wish) in wishes.items():
+                    self.failed += not isinstance(answers.get(place), IsrAnswer)
+                    if place in answers:
+                        partition.isr_answered(wish, answers[place])
+                    else:
+                        self._wishes.put_back(place, partition, wish)
+                failures = 0 if wishes.keys() <= answers.keys() else failures + 1
+                if failures:
+                    await asyncio.sleep(self._backoff_s(failures))
+        finally:
+            # Not when the task is done, but now: what is submitted from here on needs another.
+            self._sending = None
+
+    def _backoff_s(self, failures: int) -> float:
+        doubled = min(BACKOFF_MIN_S * 2.0 ** min(failures - 1, 10), BACKOFF_MAX_S)
+        return doubled * self._randomness.uniform(0.5, 1.0)
+
+    async def _ask(self, wishes: list[IsrWish]) -> Mapping[Place, Answer]:
+        """What was decided, by partition; nothing if the request as a whole came to nothing."""
+        message = request(self._broker_id, self._broker_epoch(), wishes)
+        try:
+            # Sending it twice is safe: of two that are equal the second finds a newer partition epoch.
+            response = await self._channel.ask(ALTER_PARTITION, message, TIMEOUT_S, retry=True, purpose=PURPOSE)
+        except KafkaError as error:
+            self._logger.info("the controller did not answer a change of ISRs", error=error.message, count=len(wishes))
+            return {}
+        code = error_code(response.error_code)
+        if code is not ErrorCode.NONE:
+            self._logger.warning(
+                "the controller refused changes of ISRs, they will be sent again", error=code.name, count=len(wishes)
+            )
+            return {}
+        return decided(response)
+
+
+def request(broker_id: int, broker_epoch: int, wishes: Iterable[IsrWish]) -> Any:
+    kind = messages.request(ALTER_PARTITION)
+    topics: dict[Uuid, Any] = {}
+    for wish in wishes:
+        topic = topics.setdefault(wish.topic_id, kind.TopicData(topic_id=wish.topic_id))
+        topic.partitions.append(
+            kind.PartitionData(
+                partition_index=wish.partition_index,
+                leader_epoch=wish.leader_epoch,
+                # Version 2 has the one, version 3 the other.
+                new_isr=[member for member, _ in wish.isr],
+                new_isr_with_epochs=[
+                    kind.BrokerState(broker_id=member, broker_epoch=epoch) for member, epoch in wish.isr
+                ],
+                leader_recovery_state=wish.leader_recovery_state,
+                partition_epoch=wish.partition_epoch,
+            )
+        )
+    return kind(broker_id=broker_id, broker_epoch=broker_epoch, topics=list(topics.values()))
+
+
+def decided(response: Any) -> dict[Place, Answer]:
+    """The answers that say something about the wish itself. A partition that is not among them has to be asked for again."""
+    answers: dict[Place, Answer] = {}
+    for topic in response.topics:
+        for partition in topic.partitions:
+            place, code = (bytes(topic.topic_id), partition.partition_index), error_code(partition.error_code)
+            if code in ROLLED_BACK or code in AWAIT_METADATA:
+                answers[place] = code
+            elif code is ErrorCode.NONE and partition.leader_recovery_state in RECOVERY_STATES:
+                answers[place] = IsrAnswer(
+                    partition.leader_id,
+                    partition.leader_epoch,
+                    tuple(partition.isr),
+                    partition.leader_recovery_state,
+                    partition.partition_epoch,
+                )
+    return answers

@@ -1,0 +1,165 @@
+"""In which log dir each replica of this broker is, told to the active controller (AssignReplicasToDirs, KIP-858).
+
+The controller moves the leaders of a log dir that fails, and can do so only for replicas that it knows to be there. A broker with
+one log dir has nothing to tell: the controller knows that one. With several, each replica is told of once its log is open, and
+told of still if the log dir failed meanwhile: the controller takes a replica in a log dir that is offline out of the ISR. So
+the order in which it hears of the failure and of the replica does not matter.
+
+Always true: one request is in flight at a time; a replica is told of again until the controller has taken it or the metadata
+has it no more on this broker; of two log dirs that wait to be told for a replica the newer counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+from typing import Any
+
+from strandline.controller.brokers import DIRECTORIES_FROM
+from strandline.errors import ErrorCode, KafkaError, error_code
+from strandline.ids import Uuid
+from strandline.metadata.features import METADATA_VERSION
+from strandline.metadata.image import MetadataImage, TopicImage
+from strandline.node.controller_channel import ControllerChannel
+from strandline.node.log_dirs import directory_of
+from strandline.node.logger import Logger
+from strandline.wire import messages
+
+ASSIGN_REPLICAS_TO_DIRS = 73
+PURPOSE = "directory-assignments"
+"""A connection of its own: neither heartbeats nor changes of ISRs wait behind thousands of these."""
+ASSIGNED_AT_ONCE_MAX = 2250
+"""In one request, as in Kafka."""
+TIMEOUT_S = 30.0
+GATHERING_S = 0.1
+"""Logs are opened many at a time: so long the first waits for the others."""
+BACKOFF_MAX_S = 10.0
+
+Place = tuple[Uuid, int]
+"""Topic id and index."""
+
+
+class ReplicaDirs:
+    def __init__(
+        self,
+        channel: ControllerChannel,
+        broker_id: int,
+        broker_epoch: Callable[[], int],
+        image: Callable[[], MetadataImage],
+        randomness: random.Random,
+        logger: Logger,
+        on_task_ended: Callable[[asyncio.Task[None]], None],
+    ) -> None:
+        """`image` is the newest committed metadata."""
+        self._channel = channel
+        self._broker_id = broker_id
+        self._broker_epoch = broker_epoch
+        self._image = image
+        self._randomness = randomness
+        self._logger = logger
+        self._on_task_ended = on_task_ended
+        self._waiting: dict[Place, Uuid] = {}
+        self._sending: asyncio.Task[None] | None = None
+        self._is_closed = False
+        self._loop = asyncio.get_running_loop()
+
+    def is_in(self, directory_id: Uuid, topic: TopicImage, index: int) -> None:
+        """The replica's log is in this log dir, online or not: tell the controller, unless the metadata says so already."""
+        if directory_of(topic.partitions[index], self._broker_id) == directory_id:
+            self._waiting.pop((topic.topic_id, index), None)
+            return
+        self._waiting[topic.topic_id, index] = directory_id
+        if self._sending is None and not self._is_closed:
+            self._sending = self._loop.create_task(self._send_all())
+            self._sending.add_done_callback(self._on_task_ended)
+
+    @property
+    def waiting_count(self) -> int:
+        """Replicas of which the controller does not know yet where they are."""
+        return len(self._waiting)
+
+    async def close(self) -> None:
+        self._is_closed = True
+        if self._sending is not None:
+            sending = self._sending
+            sending.cancel()
+            await asyncio.wait([sending])
+
+    async def _send_all(self) -> None:
+        failures = 0
+        try:
+            while self._waiting:
+                if failures or len(self._waiting) <= ASSIGNED_AT_ONCE_MAX:
+                    await asyncio.sleep(self._pause_s(failures))
+                if sent := self._next():
+                    taken = await self._ask(sent)
+                    for place in taken & sent.keys():
+                        if self._waiting.get(place) == sent[place]:  # another log dir may have come meanwhile
+                            del self._waiting[place]
+                    failures = 0 if sent.keys() <= taken else failures + 1
+        finally:
+            # Not when the task is done, but now: what comes from here on needs another.
+            self._sending = None
+
+    def _pause_s(self, failures: int) -> float:
+        if not failures:
+            return GATHERING_S
+        return min(GATHERING_S * 2.0 ** min(failures, 10), BACKOFF_MAX_S) * self._randomness.uniform(0.5, 1.0)
+
+    def _next(self) -> dict[Place, Uuid]:
+        """The oldest that the metadata still has on this broker. What it does not is forgotten."""
+        image = self._image()
+        if image.features.get(METADATA_VERSION, 0) < DIRECTORIES_FROM:
+            self._waiting.clear()  # such a cluster keeps no log dirs
+        for place in [place for place in self._waiting if not _is_here(image, self._broker_id, *place)]:
+            del self._waiting[place]
+        return dict(islice(self._waiting.items(), ASSIGNED_AT_ONCE_MAX))
+
+    async def _ask(self, assigned: Mapping[Place, Uuid]) -> set[Place]:
+        """Those that the controller took."""
+        message = request(self._broker_id, self._broker_epoch(), assigned)
+        try:
+            response = await self._channel.ask(ASSIGN_REPLICAS_TO_DIRS, message, TIMEOUT_S, retry=True, purpose=PURPOSE)
+        except KafkaError as error:
+            self._logger.info("the controller was not told of log dirs", error=error.message, replicas=len(assigned))
+            return set()
+        code = error_code(response.error_code)
+        if code is not ErrorCode.NONE:
+            self._logger.warning(
+                "the controller refused log dirs of replicas, they will be sent again",
+                error=code.name,
+                replicas=len(assigned),
+            )
+            return set()
+        return taken_in(response)
+
+
+def _is_here(image: MetadataImage, broker_id: int, topic_id: Uuid, index: int) -> bool:
+    topic = image.topics_by_id.get(topic_id)
+    return topic is not None and index < len(topic.partitions) and broker_id in topic.partitions[index].replicas
+
+
+def request(broker_id: int, broker_epoch: int, assigned: Mapping[Place, Uuid]) -> Any:
+    kind = messages.request(ASSIGN_REPLICAS_TO_DIRS)
+    directories: dict[Uuid, Any] = {}
+    topics: dict[tuple[Uuid, Uuid], Any] = {}
+    for (topic_id, index), directory_id in assigned.items():
+        directory = directories.setdefault(directory_id, kind.DirectoryData(id=directory_id))
+        topic = topics.get((directory_id, topic_id))
+        if topic is None:
+            topic = topics[directory_id, topic_id] = kind.TopicData(topic_id=topic_id)
+            directory.topics.append(topic)
+        topic.partitions.append(kind.PartitionData(partition_index=index))
+    return kind(broker_id=broker_id, broker_epoch=broker_epoch, directories=list(directories.values()))
+
+
+def taken_in(response: Any) -> set[Place]:
+    places: Iterable[tuple[Place, int]] = (
+        ((Uuid(topic.topic_id), partition.partition_index), partition.error_code)
+        for directory in response.directories
+        for topic in directory.topics
+        for partition in topic.partitions
+    )
+    return {place for place, code in places if code == ErrorCode.NONE}

@@ -1,0 +1,119 @@
+"""How this broker's replicas keep up with the others': fetchers, ISR changes, throttles, the places of replicas.
+
+Always true: a partition that another node leads is fetched from it, and from nobody else; one that is led here, or that can't be
+written, is fetched from nobody (rule I11). Nothing is fetched or told after `close` returned.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from strandline.api.follower_sessions import FollowerSessions
+from strandline.metadata.image import MetadataImage
+from strandline.node.controller_channel import ControllerChannel
+from strandline.node.fetching.fetchers import Fetchers
+from strandline.node.fetching.throttles import Throttles
+from strandline.node.isr_updates import IsrUpdates
+from strandline.node.log_dirs import LogDir
+from strandline.node.logger import Logger
+from strandline.node.replica_dirs import ReplicaDirs
+from strandline.node.replicas import Replicas
+from strandline.ports import Clock
+from strandline.raft.messages import Address
+from strandline.replica.partition import Partition
+
+
+class Replication:
+    def __init__(
+        self,
+        replicas: Replicas,
+        clock: Clock,
+        randomness: random.Random,
+        logger: Logger,
+        channel: ControllerChannel,
+        sessions: FollowerSessions,
+        *,
+        broker_epoch: Callable[[], int],
+        committed: Callable[[], MetadataImage],
+        on_opened: Callable[[int], None],
+        on_closed: Callable[[int, str], None],
+        on_task_ended: Callable[[asyncio.Task[None]], None],
+    ) -> None:
+        config = replicas.config
+        self.throttles = Throttles(config)
+        self.fetchers = Fetchers(
+            config,
+            clock,
+            randomness,
+            logger,
+            self.throttles,
+            address_of=self._address_of,
+            broker_epoch=broker_epoch,
+            on_opened=on_opened,
+            on_closed=on_closed,
+            on_storage_error=replicas.storage_error,
+            on_task_ended=on_task_ended,
+        )
+        self._isr_updates = IsrUpdates(channel, config.node_id, broker_epoch, randomness, logger, on_task_ended)
+        self._dirs = ReplicaDirs(channel, config.node_id, broker_epoch, committed, randomness, logger, on_task_ended)
+        self._replicas = replicas
+        self._sessions = sessions
+        replicas.surroundings.broker_epoch_of = broker_epoch
+        replicas.surroundings.on_isr_wish = self._isr_updates.submit
+        replicas.on_role = self._role
+        replicas.on_hosted = self._hosted
+        replicas.on_unopened = lambda topic, index, log_dir: self._dirs.is_in(log_dir.directory_id, topic, index)
+
+    def _role(self, partition: Partition) -> None:
+        """Fetch it from whoever leads it now."""
+        if partition.leads or partition.offline or partition.gone or not partition.state.has_leader:
+            self.fetchers.unfollow(partition)
+        else:
+            self.fetchers.follow(partition, partition.state.leader)
+
+    def _hosted(self, partition: Partition, log_dir: LogDir) -> None:
+        self._sessions.opened(partition.topic, partition.topic_id, partition.index)
+        topic = self._replicas.surroundings.image.topics_by_id.get(partition.topic_id)
+        if topic is not None:
+            self._dirs.is_in(log_dir.directory_id, topic, partition.index)
+
+    def _address_of(self, broker_id: int) -> Address | None:
+        broker = self._replicas.surroundings.image.brokers.get(broker_id)
+        endpoint = None if broker is None else broker.endpoint(self._replicas.config.inter_broker_listener)
+        return None if endpoint is None else Address(endpoint.host, endpoint.port)
+
+    def is_leader_throttled(self, partition: Partition, replica_id: int) -> bool:
+        """Whether a follower that is not in sync must wait before it gets more."""
+        return self.throttles.binds_leader(partition) and self.throttles.leader.is_over(
+            asyncio.get_running_loop().time()
+        )
+
+    def replicated(self, partition: Partition, size_bytes: int) -> None:
+        """What a follower got counts against the leader's limit, whether it is in sync or not."""
+        if self.throttles.binds_leader(partition):
+            self.throttles.leader.record(size_bytes, asyncio.get_running_loop().time())
+
+    @property
+    def failed_isr_updates(self) -> int:
+        return self._isr_updates.failed
+
+    def jobs(self) -> list[Coroutine[Any, Any, None]]:
+        return [self._shrink_isrs()]
+
+    async def _shrink_isrs(self) -> None:
+        """Twice in `replica.lag.time.max.ms`, as Kafka does, look who was behind for too long."""
+        lag_time_max_s = self._replicas.config.replica_lag_time_max_ms / 1000
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(lag_time_max_s / 2)
+            now = loop.time()
+            for partition in tuple(self._replicas.partitions.values()):
+                partition.shrink_isr(now)
+
+    async def close(self) -> None:
+        await self.fetchers.close()
+        await self._isr_updates.close()
+        await self._dirs.close()

@@ -1,0 +1,179 @@
+"""A small HTTP/1.1 server for people and tools that look at the node: GET and HEAD, one request per connection.
+
+h11 knows the protocol; this file carries its bytes.
+
+Always true: what a peer can make us hold is bounded, in connections, in the size of a request and in time; nothing but a
+request's line and headers is read, and a request that fails ends with its own connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple, cast
+from urllib.parse import parse_qsl, urlsplit
+
+import h11
+
+CONNECTIONS_MAX = 64
+REQUEST_BYTES_MAX = 16 * 1024
+READ_TIMEOUT_S = 10.0
+"""How long a request may take to arrive, and as a bound on idleness."""
+WRITE_TIMEOUT_S = 30.0
+"""How long a peer may take to read its answer."""
+BACKLOG = 64
+
+
+class Answer(NamedTuple):
+    body: bytes
+    content_type: str = "application/json"
+    status: int = 200
+
+
+class BadQuery(Exception):
+    """The query asks for what can't be; says what."""
+
+
+Handler = Callable[[Mapping[str, str]], Awaitable[Answer]]
+"""From the query, by name."""
+
+
+def text(words: str, status: int) -> Answer:
+    return Answer(f"{words}\n".encode(), "text/plain; charset=utf-8", status)
+
+
+class HttpServer:
+    def __init__(self, routes: Mapping[str, Handler], logger: Any) -> None:
+        self.port = 0
+        self._routes = routes
+        self._logger = logger
+        self._server: asyncio.Server | None = None
+        self.exchanges: set[Exchange] = set()
+
+    async def start(self, host: str, port: int) -> None:
+        """Listen; OSError if that is not possible."""
+        self._server = await asyncio.get_running_loop().create_server(
+            lambda: Exchange(self), host, port, backlog=BACKLOG
+        )
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        ending = [exchange.abort() for exchange in list(self.exchanges)]
+        await asyncio.gather(*(task for task in ending if task is not None), return_exceptions=True)
+
+    async def answer(self, target: str) -> Answer:
+        """What is to be seen there. Raises nothing."""
+        try:
+            parts = urlsplit(target)
+            handler = self._routes.get(parts.path)
+            if handler is None:
+                return text(f"there is nothing at this path; there is {', '.join(self._routes)}", 404)
+            return await handler(dict(parse_qsl(parts.query, keep_blank_values=True, max_num_fields=16)))
+        except (BadQuery, ValueError) as error:
+            return text(str(error), 400)
+        except Exception as error:
+            self._logger.error("could not answer over HTTP", target=target[:200], exc_info=error)
+            return text("this could not be answered; the node's log says why", 500)
+
+
+class Exchange(asyncio.Protocol):
+    """One connection: a request, its answer, and the end."""
+
+    def __init__(self, server: HttpServer) -> None:
+        self._server = server
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=REQUEST_BYTES_MAX)
+        self._transport: asyncio.Transport | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._request: h11.Request | None = None
+        self._is_sent = False
+        self._loop = asyncio.get_running_loop()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        if len(self._server.exchanges) >= CONNECTIONS_MAX:
+            self._transport.abort()
+            return
+        self._server.exchanges.add(self)
+        self._timer = self._loop.call_later(READ_TIMEOUT_S, self._transport.abort)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._transport = None
+        self._server.exchanges.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        if self._task is not None or self._is_sent:
+            return  # there is one request per connection
+        try:
+            self._http.receive_data(data)
+            while (event := self._http.next_event()) is not h11.NEED_DATA and event is not h11.PAUSED:
+                if isinstance(event, h11.Request):
+                    self._request = event
+                elif isinstance(event, h11.EndOfMessage):
+                    self._begin()
+                    return
+                else:
+                    self._send(text("a request here has no body", 413))
+                    return
+        except h11.RemoteProtocolError as error:
+            self._send(text(str(error), error.error_status_hint))
+
+    def eof_received(self) -> bool:
+        """Whoever closes has its answer, or wants it no more: nothing else tells that somebody who waits for events is gone."""
+        return False
+
+    def _begin(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._task = self._loop.create_task(self._answer())
+
+    async def _answer(self) -> None:
+        request = self._request
+        assert request is not None
+        if request.method not in (b"GET", b"HEAD"):
+            self._send(text("only GET and HEAD are served", 405))
+            return
+        self._send(await self._server.answer(request.target.decode("ascii", "replace")))
+
+    def _send(self, answer: Answer) -> None:
+        if self._transport is None:
+            return
+        headers = [
+            ("Content-Type", answer.content_type),
+            ("Content-Length", str(len(answer.body))),
+            ("Connection", "close"),
+            ("Cache-Control", "no-store"),
+            ("X-Content-Type-Options", "nosniff"),
+        ]
+        if answer.status == 405:
+            headers.append(("Allow", "GET, HEAD"))
+        try:
+            parts = [self._http.send(h11.Response(status_code=answer.status, headers=headers))]
+            if self._request is None or self._request.method != b"HEAD":
+                parts.append(self._http.send(h11.Data(data=answer.body)))
+            parts.append(self._http.send(h11.EndOfMessage()))
+        except h11.LocalProtocolError:
+            # The peer's request was such that it can't be told anything.
+            self._transport.abort()
+            return
+        self._is_sent = True
+        self._transport.write(b"".join(part for part in parts if part))
+        # The peer closes when it has read all of it. To close first, with bytes of the peer unread, would take the answer back.
+        self._transport.write_eof()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(WRITE_TIMEOUT_S, self._transport.abort)
+
+    def abort(self) -> asyncio.Task[None] | None:
+        """End it at once; what was being answered is left to await."""
+        if self._task is not None:
+            self._task.cancel()
+        if self._transport is not None:
+            self._transport.abort()
+        return self._task

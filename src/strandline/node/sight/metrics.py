@@ -1,0 +1,300 @@
+"""The node's metrics, by Kafka's names in the spelling of Prometheus.
+
+Kafka's `kafka.server:type=ReplicaManager,name=LeaderCount` is `kafka_server_replicamanager_leadercount`, and a meter `…PerSec` is
+a counter `…_total`, as the usual rules of the JMX exporter write them. What Kafka has no name for begins with `strandline_`.
+
+Always true: everything is read from the live parts when somebody asks, so that between two looks nothing is spent on it; each node
+has a registry of its own. A topic's counts stand beside those of all topics, which have no topic label, as in Kafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client.registry import Collector
+
+from strandline.api.request_stats import BOUNDS_S, ApiStats
+from strandline.api.table import BROKER_APIS, CONTROLLER_APIS
+from strandline.errors import error_code
+from strandline.metadata.image import MetadataImage
+from strandline.node.sight.positions import follower_lag, lag_of
+from strandline.node.sight.view import View
+from strandline.replica.partition import Partition
+from strandline.replica.topic_stats import COUNTS
+
+NAMES = {api.key: api.name for api in (*BROKER_APIS.values(), *CONTROLLER_APIS.values())}
+PLACE = ("topic", "partition")
+
+
+class NodeMetrics(Collector):
+    content_type = CONTENT_TYPE_PLAIN_0_0_4
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(self)
+        self._totals = (MetadataImage(), ClusterTotals())
+
+    def pages(self) -> Iterator[bytes]:
+        """The text, one metric after the other: whoever writes it may do something else in between."""
+        for metric in self._registry.collect():
+            yield generate_latest(_Only(metric))
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._requests()
+        yield from self._raft()
+        yield gauge("strandline_events_last", "The number of the node's newest event.", self._view.events.last)
+        events = CounterMetricFamily("strandline_events", "Events of this node by kind.", labels=("kind",))
+        for kind, count in sorted(self._view.events.counts.items()):
+            events.add_metric((kind,), count)
+        yield events
+        config = self._view.broker.config
+        if config.controller:
+            yield from self._controller()
+        if config.broker:
+            partitions = list(self._view.broker.partitions.values())
+            yield from self._replica_manager(partitions)
+            yield from self._topics()
+            yield from of_logs(partitions)
+            yield from of_leaders([partition for partition in partitions if partition.leads])
+            yield from of_followers([partition for partition in partitions if not partition.leads])
+
+    # The broker
+
+    def _replica_manager(self, partitions: list[Partition]) -> Iterator[Metric]:
+        view = self._view
+        led = [partition for partition in partitions if partition.leads]
+        yield gauge("kafka_server_kafkaserver_brokerstate", "Kafka's number of the broker's state.", view.state())
+        for name, help_, value in (
+            ("leadercount", "Partitions that this broker leads.", len(led)),
+            ("partitioncount", "Partitions with a replica here.", len(partitions)),
+            ("offlinereplicacount", "Replicas whose log dir failed.", sum(p.offline for p in partitions)),
+            ("underreplicatedpartitions", "Led here, with replicas out of sync.", sum(map(is_under_replicated, led))),
+            (
+                "underminisrpartitioncount",
+                "Led here, with fewer in sync than min.insync.replicas.",
+                sum(isr_size(p) < p.min_isr for p in led),
+            ),
+            (
+                "atminisrpartitioncount",
+                "Led here, with just min.insync.replicas in sync.",
+                sum(isr_size(p) == p.min_isr for p in led),
+            ),
+            (
+                "reassigningpartitions",
+                "Led here and being reassigned.",
+                sum(bool(p.state.adding_replicas or p.state.removing_replicas) for p in led),
+            ),
+        ):
+            yield gauge(f"kafka_server_replicamanager_{name}", help_, value)
+        for name, help_, value in (
+            ("isrshrinks", "Times that an ISR of a partition led here became smaller.", view.events.isr_shrinks),
+            ("isrexpands", "Times that it became larger.", view.events.isr_expands),
+            ("failedisrupdates", "ISR changes that the controller did not make.", view.failed_isr_updates()),
+        ):
+            yield counter(f"kafka_server_replicamanager_{name}", help_, value)
+
+    def _topics(self) -> Iterator[Metric]:
+        stats = self._view.topics
+        total = stats.total()
+        for name in COUNTS:
+            words = name.replace("_", " ")
+            family = CounterMetricFamily(
+                f"kafka_server_brokertopicmetrics_{name.replace('_', '')}",
+                f"{words.capitalize()}, of all topics and of each.",
+            )
+            family.add_metric((), getattr(total, name))
+            for topic, of_topic in stats.items():
+                family.add_sample(f"{family.name}_total", {"topic": topic}, getattr(of_topic, name))
+            yield family
+
+    # Requests
+
+    def _requests(self) -> Iterator[Metric]:
+        stats = self._view.requests
+        prefix = "kafka_network_requestmetrics"
+        requests = CounterMetricFamily(
+            f"{prefix}_requests", "Requests that were answered.", labels=("request", "version")
+        )
+        times = HistogramMetricFamily(
+            f"{prefix}_totaltimems", "Milliseconds from a request's arrival to its reply.", labels=("request",)
+        )
+        merged: dict[str, tuple[list[int], float]] = {}
+        for (key, version), api in sorted(stats.apis.items()):
+            name = NAMES.get(key, str(key))
+            requests.add_metric((name, str(version)), api.count)
+            merged[name] = _sum(merged.get(name), api)
+        for name, (buckets, total_s) in merged.items():
+            times.add_metric((name,), list(_cumulative(buckets)), total_s * 1000)
+        errors = CounterMetricFamily(f"{prefix}_errors", "Errors that were told.", labels=("request", "error"))
+        for (key, code), count in sorted(stats.errors.items()):
+            errors.add_metric((NAMES.get(key, str(key)), error_code(code).name), count)
+        yield from (requests, times, errors)
+        yield counter("strandline_requests_refused", "Requests that could not be read or answered.", stats.refused)
+
+    # The quorum and the controller
+
+    def _raft(self) -> Iterator[Metric]:
+        quorum = self._view.quorum()
+        if quorum is None:
+            return
+        epoch, leader_id = quorum.leader
+        for name, help_, value in (
+            ("current_leader", "The active controller, -1 if it is not known.", leader_id),
+            ("current_epoch", "The quorum's epoch.", epoch),
+            ("high_watermark", "Metadata that is committed.", quorum.high_watermark),
+            ("log_end_offset", "Metadata that is written here.", quorum.log.log_end_offset),
+            ("number_of_voters", "Controllers that vote.", len(quorum.describe().voters)),
+        ):
+            yield gauge(f"kafka_server_raft_metrics_{name}", help_, value)
+        applied = self._view.broker.image().end_offset - 1
+        yield gauge(
+            "kafka_server_broker_metadata_metrics_last_applied_record_offset",
+            "Metadata that this node has acted on.",
+            applied,
+        )
+
+    def _controller(self) -> Iterator[Metric]:
+        quorum = self._view.quorum()
+        image = self._view.broker.image() if quorum is None else quorum.committed
+        if self._totals[0].topics is not image.topics or self._totals[0].brokers is not image.brokers:
+            self._totals = (image, totals(image))
+        counted = self._totals[1]
+        active = quorum is not None and quorum.is_active
+        for name, help_, value in (
+            ("activecontrollercount", "1 on the active controller.", int(active)),
+            ("globaltopiccount", "Topics of the cluster.", counted.topics),
+            ("globalpartitioncount", "Partitions of the cluster.", counted.partitions),
+            ("offlinepartitionscount", "Partitions that nobody leads.", counted.offline),
+            ("preferredreplicaimbalancecount", "Partitions not led by their first replica.", counted.imbalanced),
+            ("activebrokercount", "Brokers that are not fenced.", counted.active_brokers),
+            ("fencedbrokercount", "Brokers that are fenced.", counted.fenced_brokers),
+        ):
+            yield gauge(f"kafka_controller_kafkacontroller_{name}", help_, value)
+
+
+class _Only(NamedTuple):
+    """A registry with one metric."""
+
+    metric: Metric
+
+    def collect(self) -> Iterator[Metric]:
+        yield self.metric
+
+
+class ClusterTotals(NamedTuple):
+    topics: int = 0
+    partitions: int = 0
+    offline: int = 0
+    imbalanced: int = 0
+    active_brokers: int = 0
+    fenced_brokers: int = 0
+
+
+def totals(image: MetadataImage) -> ClusterTotals:
+    partitions = [partition for topic in image.topics.values() for partition in topic.partitions]
+    fenced = sum(broker.fenced for broker in image.brokers.values())
+    return ClusterTotals(
+        len(image.topics),
+        len(partitions),
+        sum(not partition.has_leader for partition in partitions),
+        sum(partition.leader != partition.replicas[0] for partition in partitions),
+        len(image.brokers) - fenced,
+        fenced,
+    )
+
+
+# Partitions
+
+
+def isr_size(partition: Partition) -> int:
+    leadership = partition.leadership
+    return len(partition.state.isr if leadership is None else leadership.isr.isr)
+
+
+def is_under_replicated(partition: Partition) -> bool:
+    state = partition.state
+    return isr_size(partition) < len(state.replicas) - len(state.adding_replicas)
+
+
+def of_logs(partitions: Iterable[Partition]) -> Iterator[Metric]:
+    ends = GaugeMetricFamily("kafka_log_log_logendoffset", "The offset of the next record.", labels=PLACE)
+    starts = GaugeMetricFamily("kafka_log_log_logstartoffset", "The first offset that is kept.", labels=PLACE)
+    sizes = GaugeMetricFamily("kafka_log_log_size", "Bytes of the log.", labels=PLACE)
+    segments = GaugeMetricFamily("kafka_log_log_numlogsegments", "Segments of the log.", labels=PLACE)
+    watermarks = GaugeMetricFamily("strandline_high_watermark", "The high watermark as it is known here.", labels=PLACE)
+    for partition in partitions:
+        place, log = (partition.topic, str(partition.index)), partition.log
+        ends.add_metric(place, log.log_end_offset)
+        starts.add_metric(place, log.log_start_offset)
+        sizes.add_metric(place, log.size)
+        segments.add_metric(place, len(log.segments))
+        watermarks.add_metric(place, partition.high_watermark)
+    yield from (ends, starts, sizes, segments, watermarks)
+
+
+def of_leaders(partitions: Iterable[Partition]) -> Iterator[Metric]:
+    prefix = "kafka_cluster_partition"
+    replicas = GaugeMetricFamily(f"{prefix}_replicascount", "Replicas of a partition led here.", labels=PLACE)
+    in_sync = GaugeMetricFamily(f"{prefix}_insyncreplicascount", "Those in sync.", labels=PLACE)
+    under = GaugeMetricFamily(f"{prefix}_underreplicated", "1 if replicas are out of sync.", labels=PLACE)
+    under_min = GaugeMetricFamily(f"{prefix}_underminisr", "1 if too few are in sync for acks=all.", labels=PLACE)
+    unstable = GaugeMetricFamily(
+        f"{prefix}_laststableoffsetlag", "Records behind the first undecided transaction.", labels=PLACE
+    )
+    lags = GaugeMetricFamily(
+        "strandline_replica_lag", "Records that a follower lacks, as its leader sees it.", labels=(*PLACE, "replica")
+    )
+    for partition in partitions:
+        place = (partition.topic, str(partition.index))
+        replicas.add_metric(place, len(partition.state.replicas))
+        in_sync.add_metric(place, isr_size(partition))
+        under.add_metric(place, is_under_replicated(partition))
+        under_min.add_metric(place, isr_size(partition) < partition.min_isr)
+        unstable.add_metric(place, partition.high_watermark - partition.last_stable_offset)
+        for replica_id, follower in partition.leadership.followers.items() if partition.leadership else ():
+            if (lag := lag_of(follower, partition.log.log_end_offset)) is not None:
+                lags.add_metric((*place, str(replica_id)), lag)
+    yield from (replicas, in_sync, under, under_min, unstable, lags)
+
+
+def of_followers(partitions: Iterable[Partition]) -> Iterator[Metric]:
+    lags = GaugeMetricFamily(
+        "kafka_server_fetcherlagmetrics_consumerlag",
+        "Committed records that this follower lacks.",
+        labels=("clientId", *PLACE),
+    )
+    for partition in partitions:
+        if partition.state.has_leader and (lag := follower_lag(partition)) is not None:
+            client_id = f"ReplicaFetcherThread-0-{partition.state.leader}"
+            lags.add_metric((client_id, partition.topic, str(partition.index)), lag)
+    yield lags
+
+
+# Words of Prometheus
+
+
+def gauge(name: str, help_: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, help_, value=value)
+
+
+def counter(name: str, help_: str, value: float) -> Metric:
+    return CounterMetricFamily(name, help_, value=value)
+
+
+def _sum(one: tuple[list[int], float] | None, api: ApiStats) -> tuple[list[int], float]:
+    if one is None:
+        return api.buckets, api.total_s
+    return [a + b for a, b in zip(one[0], api.buckets, strict=True)], one[1] + api.total_s
+
+
+def _cumulative(buckets: list[int]) -> Iterator[tuple[str, int]]:
+    """Each bucket with what all before it hold, by its upper end in milliseconds."""
+    count = 0
+    for bound_s, in_bucket in zip((*BOUNDS_S, float("inf")), buckets, strict=True):
+        count += in_bucket
+        yield "+Inf" if bound_s == float("inf") else f"{bound_s * 1000:g}", count

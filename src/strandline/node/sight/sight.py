@@ -1,0 +1,147 @@
+"""What a node shows of itself over HTTP: `/metrics`, `/events`, `/replicas`, `/health`.
+
+Always true: without `metrics.listener` nothing listens and nothing is spent; whoever looks changes nothing; what is large is
+made in pieces, so that nobody else waits long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from strandline.config.address import parse_address
+from strandline.node.broker_state import BrokerState
+from strandline.node.sight.http import Answer, BadQuery, HttpServer
+from strandline.node.sight.positions import replica
+from strandline.node.sight.view import View
+
+if TYPE_CHECKING:
+    from strandline.node.sight.metrics import NodeMetrics
+
+EVENTS_AT_ONCE_MAX = 1000
+WAIT_MS_MAX = 30_000
+PIECE = 100
+"""Replicas that are described in one go."""
+
+
+class Sight:
+    def __init__(self, view: View, logger: Any) -> None:
+        self._view = view
+        self._logger = logger
+        self._metrics: NodeMetrics | None = None
+        routes = {
+            "/metrics": self._show_metrics,
+            "/events": self._show_events,
+            "/replicas": self._show_replicas,
+            "/health": self._show_health,
+        }
+        self._server = HttpServer(routes, logger)
+
+    @property
+    def port(self) -> int:
+        """Where it listens; 0 if it does not."""
+        return self._server.port
+
+    async def start(self) -> None:
+        """Listen. If the address can't be had, the node does its work unseen: better that than not at all."""
+        address = parse_address(self._view.broker.config.metrics_listener)
+        if address is None:
+            return
+        try:
+            await self._server.start(*address)
+        except OSError as error:
+            self._logger.error("metrics can't be served", host=address[0], port=address[1], error=str(error))
+        else:
+            self._logger.info("metrics are served", host=address[0], port=self._server.port)
+
+    async def stop(self) -> None:
+        await self._server.stop()
+
+    async def _show_metrics(self, query: Mapping[str, str]) -> Answer:
+        # Most nodes are never asked, and the library takes longer to load than anybody here should wait.
+        if self._metrics is None:
+            self._metrics = await self._view.broker.disk.offload(self._load_metrics)
+        pages = []
+        for page in self._metrics.pages():
+            pages.append(page)
+            await asyncio.sleep(0)
+        return Answer(b"".join(pages), self._metrics.content_type)
+
+    def _load_metrics(self) -> NodeMetrics:
+        from strandline.node.sight.metrics import NodeMetrics
+
+        return NodeMetrics(self._view)
+
+    async def _show_events(self, query: Mapping[str, str]) -> Answer:
+        """Events after a number, at most so many; with `wait_ms`, once there is one, or when the time is over."""
+        events = self._view.events
+        since = _number(query, "since", 0)
+        await events.wait(since, min(_number(query, "wait_ms", 0), WAIT_MS_MAX) / 1000)
+        told = events.since(since, EVENTS_AT_ONCE_MAX)
+        return _json(
+            {
+                "node_id": self._view.broker.node_id,
+                "incarnation_id": str(events.incarnation_id),
+                "last": told[-1].sequence if told else events.last,
+                "events": [event._asdict() for event in told],
+            }
+        )
+
+    async def _show_replicas(self, query: Mapping[str, str]) -> Answer:
+        """Replicas on this node; with `topic` and `partition`, only those."""
+        broker = self._view.broker
+        topic = query.get("topic")
+        index = _number(query, "partition", 0) if "partition" in query else None
+        wanted = [
+            partition
+            for partition in broker.partitions.values()
+            if topic in (None, partition.topic) and index in (None, partition.index)
+        ]
+        wanted.sort(key=lambda partition: (partition.topic, partition.index))
+        described = []
+        for start in range(0, len(wanted), PIECE):
+            now = broker.clock.monotonic()
+            for partition in wanted[start : start + PIECE]:
+                described.append(_encode(replica(partition, broker.node_id, now)))
+            await asyncio.sleep(0)
+        return Answer(f'{{"node_id": {broker.node_id}, "replicas": [{", ".join(described)}]}}'.encode())
+
+    async def _show_health(self, query: Mapping[str, str]) -> Answer:
+        """200 if the node does what it is for: a broker serves clients, a controller knows who leads."""
+        view = self._view
+        broker, quorum, state = view.broker, view.quorum(), view.state()
+        epoch, leader_id = (-1, -1) if quorum is None else quorum.leader
+        is_well = state is BrokerState.RUNNING if broker.config.broker else leader_id >= 0
+        roles = {"broker": broker.config.broker, "controller": broker.config.controller}
+        shown = {
+            "ok": is_well,
+            "node_id": broker.node_id,
+            "cluster_id": broker.cluster_id,
+            "roles": [role for role, has in roles.items() if has],
+            "broker_state": state.name if broker.config.broker else None,
+            "controller": leader_id,
+            "controller_epoch": epoch,
+            "is_active_controller": quorum is not None and quorum.is_active,
+            "metadata_offset": broker.image().end_offset - 1,
+            "offline_log_dirs": [path for path, online in broker.log_dirs().items() if not online],
+        }
+        return _json(shown, 200 if is_well else 503)
+
+
+def _json(value: Any, status: int = 200) -> Answer:
+    return Answer(_encode(value).encode(), status=status)
+
+
+def _encode(value: Any) -> str:
+    return json.dumps(value, default=str, ensure_ascii=False)
+
+
+def _number(query: Mapping[str, str], name: str, default: int) -> int:
+    given = query.get(name)
+    if given is None:
+        return default
+    if not given.isascii() or not given.isdigit() or len(given) > 18:
+        raise BadQuery(f"{name}={given[:40]} is no number")
+    return int(given)

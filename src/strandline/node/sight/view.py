@@ -1,0 +1,30 @@
+"""The live parts of a node that are looked at.
+
+Always true: whoever looks changes nothing, and counts nothing that the parts do not count themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from strandline.api.context import Broker
+from strandline.api.request_stats import RequestStats
+from strandline.node.broker_state import BrokerState
+from strandline.node.events import Events
+from strandline.node.quorum.quorum import Quorum
+from strandline.replica.topic_stats import BrokerTopicStats
+
+
+@dataclass(slots=True)
+class View:
+    broker: Broker
+    quorum: Callable[[], Quorum | None]
+    """None until it is open."""
+    state: Callable[[], BrokerState]
+    """NOT_RUNNING for a node that is no broker."""
+    events: Events
+    requests: RequestStats
+    topics: BrokerTopicStats
+    failed_isr_updates: Callable[[], int] = lambda: 0
+    """ISR changes of ours that the controller refused or did not answer."""

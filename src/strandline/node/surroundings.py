@@ -1,0 +1,51 @@
+"""What the partitions of a node need of it: who is alive, the clock, a flush, a word with the controller, the journal.
+
+Always true: a partition reaches the node through this and nothing else; the brokers are those of the image that is being applied.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from strandline.metadata.image import MetadataImage
+from strandline.replica.followers import UNKNOWN
+from strandline.replica.isr import IsrWish
+from strandline.replica.partition import Partition
+
+Note = Callable[..., None]
+"""Kind, reason, topic, partition and facts of an event."""
+
+
+class NodeSurroundings:
+    def __init__(self, node_id: int, lag_time_max_s: float) -> None:
+        self.node_id = node_id
+        self.lag_time_max_s = lag_time_max_s
+        self.image = MetadataImage()
+        self.now = asyncio.get_running_loop().time
+        self.broker_epoch_of: Callable[[], int] = lambda: UNKNOWN
+        self.on_flush_due: Callable[[Partition], None] = lambda partition: None
+        self.on_isr_wish: Callable[[Partition, IsrWish], None] = lambda partition, wish: None
+        self.on_event: Note = lambda kind, reason, **facts: None
+
+    @property
+    def broker_epoch(self) -> int:
+        return self.broker_epoch_of()
+
+    def is_eligible(self, broker_id: int, broker_epoch: int) -> bool:
+        broker = self.image.brokers.get(broker_id)
+        return broker is not None and broker.active and broker_epoch in (UNKNOWN, broker.epoch)
+
+    def is_alive(self, broker_id: int) -> bool:
+        broker = self.image.brokers.get(broker_id)
+        return broker is not None and not broker.fenced
+
+    def flush_due(self, partition: Partition) -> None:
+        self.on_flush_due(partition)
+
+    def isr_wish(self, partition: Partition, wish: IsrWish) -> None:
+        self.on_isr_wish(partition, wish)
+
+    def note(self, kind: str, partition: Partition, reason: str, **facts: Any) -> None:
+        self.on_event(kind, reason, topic=partition.topic, partition=partition.index, **facts)

@@ -1,0 +1,111 @@
+"""A follower's turn: what it asks its leader for, and what it makes of the answer.
+
+Always true: an answer counts only if the follower is still where it was when it asked, in the same leader epoch (rule A10); batches
+are checked before they are written, and the good ones before a bad one are kept; where the logs part, the follower cuts its own by
+leader epoch, never by watermark (KIP-101, KIP-279, rule A9), and only then goes on.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from strandline.errors import ErrorCode, error_code
+from strandline.log.epochs import UNDEFINED_EPOCH
+from strandline.wire.fetch import FetchedPartition, FetchPartition
+
+if TYPE_CHECKING:
+    from strandline.log.log import Log
+    from strandline.replica.partition import Partition
+
+
+class Outcome(Enum):
+    NOTHING = "nothing new"
+    ADVANCED = "records, or a newer watermark or log start, were taken"
+    TRUNCATED = "the log was cut: ask again at once"
+    STALE = "the answer fits no more"
+    OUT_OF_RANGE = "the leader has nothing there: ask for its log start and end, then reset"
+    FAILED = "ask again later"
+
+
+class Taken(NamedTuple):
+    outcome: Outcome
+    bytes: int = 0
+    reason: str = ""
+
+
+NOTHING = Taken(Outcome.NOTHING)
+STALE = Taken(Outcome.STALE)
+
+
+def position(partition: Partition, max_bytes: int) -> FetchPartition:
+    """What to ask the leader for."""
+    log = partition.log
+    return FetchPartition(
+        partition.index,
+        partition.leader_epoch,
+        log.log_end_offset,
+        log.epochs.latest,
+        log.log_start_offset,
+        max_bytes,
+    )
+
+
+def take(partition: Partition, asked: FetchPartition, answer: FetchedPartition, now_ms: int) -> Taken:
+    log = partition.log
+    if asked.current_leader_epoch != partition.leader_epoch or asked.fetch_offset != log.log_end_offset:
+        return STALE
+    if answer.error_code:
+        return _refused(answer.error_code)
+    if answer.diverging_epoch is not None:
+        return _diverging(partition, *answer.diverging_epoch)
+    records = answer.records
+    taken_bytes = 0
+    problem = None
+    if records:
+        fetched = log.append_fetched(memoryview(records), partition.leader_epoch, now_ms)
+        taken_bytes, problem = fetched.bytes, fetched.problem
+    advanced = partition.followed(taken_bytes, answer.high_watermark, answer.log_start_offset)
+    if problem is not None:
+        return Taken(Outcome.FAILED, taken_bytes, problem)
+    return Taken(Outcome.ADVANCED, taken_bytes) if advanced else NOTHING
+
+
+def _refused(code: int) -> Taken:
+    if code == ErrorCode.OFFSET_OUT_OF_RANGE:
+        return Taken(Outcome.OUT_OF_RANGE, 0, "the leader's log has no such offset")
+    return Taken(Outcome.FAILED, 0, f"the leader refused with {error_code(code).name}")
+
+
+def _diverging(partition: Partition, epoch: int, end_offset: int) -> Taken:
+    log = partition.log
+    at = truncation_offset(log, epoch, end_offset)
+    end_before = log.log_end_offset
+    reason = (
+        f"the leader's epoch {epoch} ends at {end_offset}, our log had epoch {log.epochs.latest} up to {end_before}"
+    )
+    partition.truncate(at, reason)
+    return Taken(Outcome.TRUNCATED, 0, reason)
+
+
+def truncation_offset(log: Log, epoch: int, end_offset: int) -> int:
+    """Where to cut, if the leader's largest epoch at most our last one is `epoch` and ends at `end_offset`.
+
+    Our own largest epoch at most that one may be smaller: then we cut where ours ends, and ask again.
+    """
+    own_epoch, own_end = log.epochs.end_offset_for(epoch, log.log_end_offset)
+    if own_epoch == UNDEFINED_EPOCH:
+        return min(end_offset, log.log_end_offset)
+    return min(own_end, end_offset, log.log_end_offset)
+
+
+def reset(partition: Partition, leader_start: int, leader_end: int) -> int:
+    """The leader has nothing at our log end: it was elected unclean and is shorter, or it has deleted what comes next."""
+    log = partition.log
+    if leader_end < log.log_end_offset:
+        partition.truncate(leader_end, f"the leader's log ends at {leader_end}, before ours at {log.log_end_offset}")
+    elif leader_start > log.log_end_offset:
+        partition.start_at(
+            leader_start, f"the leader's log starts at {leader_start}, ours ends at {log.log_end_offset}"
+        )
+    return log.log_end_offset

@@ -1,0 +1,52 @@
+"""What partitions need of a node, with a clock that a test moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from strandline.metadata.image import MetadataImage
+from strandline.replica.followers import UNKNOWN
+from strandline.replica.isr import IsrWish
+from strandline.replica.partition import Partition
+
+
+class Event(NamedTuple):
+    kind: str
+    partition: str
+    reason: str
+
+
+class Surroundings:
+    """Of node 1. What its partitions wish for and tell of is kept for the test to look at."""
+
+    node_id = 1
+    broker_epoch = 1
+    lag_time_max_s = 30.0
+
+    def __init__(self, image: Callable[[], MetadataImage]) -> None:
+        self._image = image
+        self.time = 1000.0
+        self.wishes: list[IsrWish] = []
+        self.events: list[Event] = []
+        self.flushes_due: list[Partition] = []
+
+    def now(self) -> float:
+        return self.time
+
+    def is_eligible(self, broker_id: int, broker_epoch: int) -> bool:
+        broker = self._image().brokers.get(broker_id)
+        return broker is not None and broker.active and broker_epoch in (UNKNOWN, broker.epoch)
+
+    def is_alive(self, broker_id: int) -> bool:
+        broker = self._image().brokers.get(broker_id)
+        return broker is not None and not broker.fenced
+
+    def flush_due(self, partition: Partition) -> None:
+        self.flushes_due.append(partition)
+
+    def isr_wish(self, partition: Partition, wish: IsrWish) -> None:
+        self.wishes.append(wish)
+
+    def note(self, kind: str, partition: Partition, reason: str, **facts: Any) -> None:
+        self.events.append(Event(kind, str(partition), reason))

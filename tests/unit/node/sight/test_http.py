@@ -1,0 +1,195 @@
+"""HTTP for those who look: bounded, and indifferent to what a peer does."""
+
+from __future__ import annotations
+
+import asyncio
+
+from strandline.node.sight import http
+from strandline.node.sight.http import Answer, BadQuery, HttpServer
+from strandline.sim.world import World
+
+from .conftest import HOST, PORT, get, parse, send
+
+
+class Log:
+    def __init__(self) -> None:
+        self.errors: list[str] = []
+
+    def error(self, event: str, **values: object) -> None:
+        self.errors.append(event)
+
+
+class Served:
+    def __init__(self) -> None:
+        self.log = Log()
+        self.cancelled = 0
+        routes = {"/echo": self._echo, "/slow": self._slow, "/bad": self._bad, "/broken": self._broken}
+        self.server = HttpServer(routes, self.log)
+
+    async def _echo(self, query):
+        return Answer(repr(sorted(query.items())).encode(), "text/plain")
+
+    async def _slow(self, query):
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+
+    async def _bad(self, query):
+        raise BadQuery("what is that")
+
+    async def _broken(self, query):
+        raise RuntimeError("the secret of the house")
+
+
+def serve(story):
+    """Run a story against a server in a simulated world."""
+    world = World(1)
+    host = world.node(HOST)
+
+    async def body():
+        served = Served()
+        await served.server.start(HOST, PORT)
+        try:
+            await story(served)
+        finally:
+            await served.server.stop()
+
+    async def main():
+        await host.spawn(body())
+
+    try:
+        world.run(main())
+    finally:
+        world.close()
+
+
+def test_a_request_gets_its_answer_and_the_connection_ends():
+    async def story(served):
+        reply = await get("/echo?a=1&b=%2F")
+        assert reply.status == 200
+        assert reply.body == b"[('a', '1'), ('b', '/')]"
+        assert reply.headers["content-length"] == str(len(reply.body))
+        assert reply.headers["connection"] == "close"
+        await asyncio.sleep(1)
+        assert not served.server.exchanges
+
+    serve(story)
+
+
+def test_head_has_everything_but_the_body():
+    async def story(served):
+        reply = await get("/echo?a=1", "HEAD")
+        assert (reply.status, reply.body, reply.headers["content-length"]) == (200, b"", str(len("[('a', '1')]")))
+
+    serve(story)
+
+
+def test_a_request_may_come_byte_by_byte():
+    async def story(served):
+        reader, writer = await asyncio.open_connection(HOST, PORT)
+        for byte in b"GET /echo HTTP/1.1\r\nHost: x\r\n\r\n":
+            writer.write(bytes([byte]))
+            await asyncio.sleep(0.01)
+        assert parse(await reader.read()).body == b"[]"
+
+    serve(story)
+
+
+def test_what_is_not_served_is_refused():
+    async def story(served):
+        assert (await get("/")).status == 404
+        assert (await get("/echo", "POST")).status == 405
+        assert (await get("/echo", "DELETE")).headers["allow"] == "GET, HEAD"
+        assert (await get("/bad")).body == b"what is that\n"
+        assert (await get("/echo?" + "&".join(f"a{i}=1" for i in range(100)))).status == 400
+        assert (await get("http://[")).status == 400
+
+    serve(story)
+
+
+def test_a_failure_is_logged_and_not_told():
+    async def story(served):
+        reply = await get("/broken")
+        assert (reply.status, b"secret" in reply.body) == (500, False)
+        assert served.log.errors == ["could not answer over HTTP"]
+
+    serve(story)
+
+
+def test_garbage_large_headers_and_bodies_end_with_their_connection():
+    async def story(served):
+        assert parse(await send(b"\x00\x01\x02 what\r\n\r\n")).status == 400
+        huge = b"GET /echo HTTP/1.1\r\nHost: x\r\nA: " + b"a" * (2 * http.REQUEST_BYTES_MAX)
+        assert parse(await send(huge)).status == 431
+        with_body = b"GET /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello"
+        assert parse(await send(with_body)).status == 413
+        assert (await get("/echo")).status == 200
+
+    serve(story)
+
+
+def test_a_second_request_on_the_connection_is_not_answered():
+    async def story(served):
+        one = b"GET /echo HTTP/1.1\r\nHost: x\r\n\r\n"
+        assert (await send(one + one)).count(b"HTTP/1.1 200") == 1
+
+    serve(story)
+
+
+def test_a_peer_that_says_nothing_is_let_go():
+    async def story(served):
+        loop = asyncio.get_running_loop()
+        reader, _ = await asyncio.open_connection(HOST, PORT)
+        began = loop.time()
+        try:
+            assert await reader.read() == b""
+        except ConnectionError:
+            pass
+        assert loop.time() - began < http.READ_TIMEOUT_S + 1
+
+    serve(story)
+
+
+def test_no_more_connections_than_the_bound():
+    async def story(served):
+        idle = [await asyncio.open_connection(HOST, PORT) for _ in range(http.CONNECTIONS_MAX)]
+        await asyncio.sleep(1)
+        reader, _ = await asyncio.open_connection(HOST, PORT)
+        try:
+            assert await reader.read() == b""
+        except ConnectionError:
+            pass
+        assert len(served.server.exchanges) == http.CONNECTIONS_MAX
+        for _, writer in idle:
+            writer.close()
+        await asyncio.sleep(1)
+        assert (await get("/echo")).status == 200
+
+    serve(story)
+
+
+def test_an_answer_that_nobody_waits_for_is_given_up():
+    async def story(served):
+        _, writer = await asyncio.open_connection(HOST, PORT)
+        writer.write(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n")
+        await asyncio.sleep(1)
+        writer.transport.abort()
+        await asyncio.sleep(1)
+        assert served.cancelled == 1
+
+    serve(story)
+
+
+def test_stopping_ends_what_waits():
+    async def story(served):
+        waiting = asyncio.create_task(get("/slow"))
+        await asyncio.sleep(1)
+        await served.server.stop()
+        await asyncio.wait([waiting], timeout=5)
+        assert waiting.done()
+        assert waiting.exception() is not None
+        assert served.cancelled == 1
+
+    serve(story)

@@ -1,0 +1,49 @@
+"""Replicas' positions, as they and their leaders see them."""
+
+from __future__ import annotations
+
+from strandline.node.sight.positions import lag_of, replica
+from strandline.replica.followers import Follower
+
+from .conftest import Looked
+
+
+def test_a_follower_that_has_not_fetched_has_no_lag_that_is_known():
+    follower = Follower(2)
+    assert lag_of(follower, 10) is None
+    follower.fetched(4, 0, 10, 7, 100.0)
+    assert lag_of(follower, 10) == 6
+    assert lag_of(follower, 3) == 0
+
+
+def test_a_leader_tells_of_its_followers(play):
+    async def story(stage):
+        partition = await stage.create()
+        now = Looked(stage).view.broker.clock.monotonic()
+        assert partition.leadership is not None
+        for replica_id in (3, 2):
+            partition.leadership.followers[replica_id] = Follower(replica_id)
+        partition.leadership.followers[2].fetched(0, 0, 0, 7, now - 1.5)
+        shown = replica(partition, 1, now)
+        assert shown["followers"] == [
+            {
+                "replica": 2,
+                "log_start_offset": 0,
+                "log_end_offset": 0,
+                "lag": 0,
+                "caught_up_ms_ago": 1500,
+                "fetched_ms_ago": 1500,
+                "broker_epoch": 7,
+            },
+            {
+                "replica": 3,
+                "log_start_offset": -1,
+                "log_end_offset": -1,
+                "lag": None,
+                "caught_up_ms_ago": None,
+                "fetched_ms_ago": None,
+                "broker_epoch": -1,
+            },
+        ]
+
+    play(story)

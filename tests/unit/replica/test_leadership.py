@@ -1,0 +1,214 @@
+"""A leader's followers: who may join the ISR, who must leave it, one wish at a time."""
+
+from __future__ import annotations
+
+import pytest
+
+from strandline.errors import ErrorCode, KafkaError
+from strandline.replica.isr import IsrAnswer
+
+from .bench import Bench, image
+
+
+def joining(on: Bench) -> list[tuple[int, ...]]:
+    return [wish.replicas for wish in on.wishes]
+
+
+def test_b1_who_has_all_that_is_committed_and_all_from_before_the_epoch_may_join() -> None:
+    on = Bench(image(isr=(1, 2)))
+    on.append(3)
+    on.fetched(2, 2)
+    on.fetched(3, 1)
+    assert joining(on) == [], "behind the watermark"
+    on.fetched(3, 2)
+    assert joining(on) == [(1, 2, 3)]
+    assert on.wishes[0].isr == ((1, 100), (2, 200), (3, 300))
+
+
+def test_b1_the_start_of_the_epoch_has_to_be_reached() -> None:
+    on = Bench(image(isr=(1, 2)))
+    on.append(3)
+    on.partition.apply(image(2, epoch=6, partition_epoch=2))
+    on.partition.apply(image(1, epoch=7, partition_epoch=3, isr=(1, 2)))
+    on.fetched(3, 2)
+    assert (on.partition.high_watermark, joining(on)) == (0, []), (
+        "what the leader before committed may be more than ours"
+    )
+    on.fetched(3, 3)
+    assert joining(on) == [(1, 2, 3)]
+
+
+def test_b1_who_is_fenced_or_of_another_incarnation_may_not() -> None:
+    on = Bench(image(isr=(1, 2)))
+    on.fetched(3, 0, broker_epoch=299)
+    assert joining(on) == []
+    epoch = on.epochs.pop(3)
+    on.fetched(3, 0, broker_epoch=epoch)
+    assert joining(on) == []
+
+
+def test_b1_who_was_level_joins_once_it_is_unfenced_though_nothing_is_written() -> None:
+    on = Bench(image(isr=(1, 2)))
+    epoch = on.epochs.pop(3)
+    on.fetched(3, 0, broker_epoch=epoch)
+    on.epochs[3] = epoch
+    on.partition.expand_isr()
+    assert joining(on) == [(1, 2, 3)]
+
+
+def test_b2_who_has_all_is_never_late() -> None:
+    on = Bench()
+    on.loop.run(1000)
+    on.fetched(2, 0)
+    on.fetched(3, 0)
+    on.loop.run(1000)
+    on.partition.shrink_isr(on.now())
+    assert on.wishes == []
+
+
+def test_b2_who_was_not_level_for_too_long_leaves() -> None:
+    on = Bench()
+    on.fetched(2, 0)
+    on.fetched(3, 0)
+    on.append()
+    on.loop.run(30)
+    on.fetched(2, 1)
+    on.partition.shrink_isr(on.now())
+    assert on.wishes == [], "not longer than replica.lag.time.max.ms"
+    on.loop.run(0.1)
+    on.partition.shrink_isr(on.now())
+    assert joining(on) == [(1, 2)]
+    assert "replica 3 is at 0 of 1" in on.wishes[0].reason
+
+
+def test_b2_who_never_fetched_is_given_its_time() -> None:
+    on = Bench()
+    on.append()
+    on.loop.run(29)
+    on.partition.shrink_isr(on.now())
+    assert on.wishes == []
+    on.loop.run(2)
+    on.partition.shrink_isr(on.now())
+    assert joining(on) == [(1,)]
+
+
+def test_b2_who_left_for_being_late_is_not_wished_back_before_it_fetches() -> None:
+    on = Bench()
+    on.fetched(2, 0)
+    on.fetched(3, 0)
+    on.append()
+    on.fetched(2, 1)
+    on.loop.run(31)
+    on.fetched(2, 1)
+    on.partition.shrink_isr(on.now())
+    on.partition.isr_answered(on.wishes[0], IsrAnswer(1, 5, (1, 2), 0, 2))
+    assert joining(on) == [(1, 2)]
+    assert on.offsets == (1, 1)
+    on.partition.expand_isr()
+    assert joining(on) == [(1, 2)]
+
+
+def test_b2_nor_while_the_watermark_stands_still_under_min_isr() -> None:
+    on = Bench(min_isr=3)
+    on.fetched(3, 0)
+    on.append()
+    on.fetched(2, 1)
+    on.loop.run(31)
+    on.fetched(2, 1)
+    on.partition.shrink_isr(on.now())
+    on.partition.isr_answered(on.wishes[0], IsrAnswer(1, 5, (1, 2), 0, 2))
+    on.partition.expand_isr()
+    assert joining(on) == [(1, 2)]
+
+
+def test_b3_one_wish_at_a_time() -> None:
+    on = Bench(image(isr=(1,)))
+    on.fetched(2, 0)
+    on.fetched(3, 0)
+    on.loop.run(100)
+    on.append()
+    on.partition.shrink_isr(on.now())
+    assert joining(on) == [(1, 2)]
+    on.partition.isr_answered(on.wishes[0], IsrAnswer(1, 5, (1, 2), 0, 2))
+    assert on.leadership.isr.isr == (1, 2)
+
+
+def test_b3_the_next_in_line_is_wished_for_when_the_wish_before_is_answered() -> None:
+    on = Bench(image(isr=(1,)))
+    on.fetched(2, 0)
+    on.fetched(3, 0)
+    on.partition.isr_answered(on.wishes[0], IsrAnswer(1, 5, (1, 2), 0, 2))
+    assert joining(on) == [(1, 2), (1, 2, 3)]
+
+
+def test_b3_who_joins_counts_at_once_and_who_leaves_until_it_is_done() -> None:
+    on = Bench(image(isr=(1, 2)))
+    on.append(2)
+    on.fetched(2, 1)
+    on.fetched(3, 1)
+    on.fetched(2, 2)
+    assert on.offsets == (1, 2), "3 is only wished for, and counts"
+    on.partition.isr_answered(on.wishes[0], IsrAnswer(1, 5, (1, 2, 3), 0, 2))
+    on.loop.run(31)
+    on.partition.shrink_isr(on.now())
+    assert on.offsets == (1, 2), "3 is about to leave, and still counts"
+    on.partition.apply(image(isr=(1, 2), partition_epoch=3))
+    assert on.offsets == (2, 2)
+
+
+@pytest.mark.parametrize("code", [ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED])
+def test_b5_what_was_surely_not_done_is_rolled_back(code: ErrorCode) -> None:
+    on = Bench(image(isr=(1, 2)))
+    on.fetched(3, 0)
+    on.partition.isr_answered(on.wishes[0], code)
+    isr = on.leadership.isr
+    assert (isr.isr, isr.maximal, isr.pending) == ((1, 2), (1, 2), None)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.INVALID_UPDATE_VERSION,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+    ],
+)
+def test_b5_what_may_have_been_done_stays_pending_until_the_metadata_tells(code: ErrorCode) -> None:
+    on = Bench(image(isr=(1, 2)))
+    on.fetched(3, 0)
+    on.partition.isr_answered(on.wishes[0], code)
+    assert on.leadership.isr.maximal == (1, 2, 3)
+    assert on.leadership.isr.pending is on.wishes[0]
+    on.partition.apply(image(isr=(1, 2, 3), partition_epoch=2))
+    assert on.leadership.isr.pending is None
+
+
+@pytest.mark.parametrize("code", [ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.STALE_BROKER_EPOCH])
+def test_b5_anything_else_is_sent_again(code: ErrorCode) -> None:
+    on = Bench(image(isr=(1, 2)))
+    on.fetched(3, 0)
+    on.partition.isr_answered(on.wishes[0], code)
+    assert on.wishes == [on.wishes[0], on.wishes[0]]
+    assert on.leadership.isr.maximal == (1, 2, 3)
+
+
+def test_b5_an_answer_that_the_metadata_overtook_changes_nothing() -> None:
+    on = Bench(image(isr=(1, 2)))
+    on.fetched(3, 0)
+    on.partition.apply(image(isr=(1, 2, 3), partition_epoch=2))
+    on.partition.isr_answered(on.wishes[0], ErrorCode.INELIGIBLE_REPLICA)
+    on.partition.isr_answered(on.wishes[0], IsrAnswer(1, 5, (1, 2), 0, 2))
+    assert on.leadership.isr.isr == (1, 2, 3)
+
+
+def test_b1_a_late_fetch_of_an_earlier_incarnation_does_not_count() -> None:
+    on = Bench()
+    on.append(2)
+    on.fetched(2, 1)
+    with pytest.raises(KafkaError) as refused:
+        on.fetched(2, 2, broker_epoch=199)
+    assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    on.fetched(3, 2)
+    assert on.offsets == (1, 2)
