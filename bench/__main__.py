@@ -17,14 +17,13 @@ import click
 from confluent_kafka import KafkaException
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from tests.judges.java import JudgeMissing, find_kafka
+from tests.judges.java import JudgeMissing
 
 from bench import report
-from bench.clusters import CannotStart, Cluster, Name, apache_kafka, strandline
+from bench.clusters import START, TITLES, CannotStart, Cluster, Name, wanted
 from bench.load import PARTS, LoadFailed, Sample, Size, run_load
 from bench.processes import resident_mb, settle
 
-TITLES: Mapping[Name, str] = {"ours": "Strandline", "kafka": "Apache Kafka"}
 WARM_UPS, ROUNDS = 3, 5
 QUICK_WARM_UPS, QUICK_ROUNDS = 1, 2
 RECORDS, QUICK_RECORDS = 500_000, 100_000
@@ -61,11 +60,12 @@ def main(
     warm_ups = QUICK_WARM_UPS if quick else WARM_UPS
     console = Console()
     try:
-        measured = _measure(_wanted(only, console), nodes, size, warm_ups, rounds, console)
+        measured = _measure(wanted(only, console), nodes, size, warm_ups, rounds, console)
     except (CannotStart, JudgeMissing, LoadFailed, KafkaException, OSError, RuntimeError) as error:
         console.print(f"could not measure: {error}", markup=False, style="red")
         sys.exit(1)
-    console.print(report.table(measured))
+    targets = report.targets(nodes, rf)
+    console.print(report.table(measured, targets))
     if quick and "kafka" in measured:
         console.print("--quick does not give a JVM the three loads it needs before it is fair to compare with it")
     _note_spread(measured, console)
@@ -79,25 +79,12 @@ def main(
             "rounds": rounds,
             "python": platform.python_version(),
         }
-        json_file.write_text(json.dumps(report.as_json(measured, conditions), indent=2) + "\n")
-
-
-def _wanted(only: Name | None, console: Console) -> list[Name]:
-    """What is to be measured and can be."""
-    if only is not None:
-        return [only]
-    try:
-        find_kafka()
-    except JudgeMissing as missing:
-        console.print(f"without Apache Kafka: {missing}", markup=False, style="yellow")
-        return ["ours"]
-    return ["ours", "kafka"]
+        json_file.write_text(json.dumps(report.as_json(measured, targets, conditions), indent=2) + "\n")
 
 
 def _measure(
     names: list[Name], nodes: int, size: Size, warm_ups: int, rounds: int, console: Console
 ) -> dict[Name, report.Measured]:
-    start = {"ours": strandline, "kafka": apache_kafka}
     samples: dict[Name, list[Sample]] = {name: [] for name in names}
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with contextlib.ExitStack() as stack, Progress(*columns, console=console, transient=True) as progress:
@@ -105,7 +92,7 @@ def _measure(
         clusters: dict[Name, Cluster] = {}
         for name in names:
             progress.update(bar, description=f"start {TITLES[name]}")
-            clusters[name] = stack.enter_context(start[name](nodes))
+            clusters[name] = stack.enter_context(START[name](nodes))
         for turn in range(warm_ups + rounds):
             stage = f"warm-up {turn + 1}" if turn < warm_ups else f"round {turn + 1 - warm_ups}"
             # Every other round begins with the other one, so that neither always comes second.

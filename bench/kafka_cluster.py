@@ -9,6 +9,7 @@ whatever way, its processes are gone; where `setpriv` exists they even die with 
 from __future__ import annotations
 
 import contextlib
+import random
 import shutil
 import signal
 import socket
@@ -16,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +30,8 @@ from bench.probe import await_brokers
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 START_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 20.0
+PORTS = range(10_000, 28_000)
+"""Below the ports that Linux gives to outgoing connections: none of those may take the port of a node that is down for a while."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,8 @@ class KafkaCluster:
     pids: tuple[int, ...]
     directory: Path
     start_s: float
+    revive: Callable[[], tuple[int, ...]]
+    """Start the nodes that died, and return the process ids of all once every broker knows all of them."""
 
 
 @contextlib.contextmanager
@@ -71,30 +76,44 @@ def kafka_cluster(
         _format(kafka, files)
         processes: list[subprocess.Popen[bytes]] = []
         stack.callback(_stop, processes)
-        started = time.monotonic()
-        for node, file in enumerate(files, start=1):
-            log = stack.enter_context((directory / f"{node}.log").open("wb"))
-            processes.append(
-                subprocess.Popen(
-                    _command(kafka, file, heap, log_level), stdin=subprocess.DEVNULL, stdout=log, stderr=log
-                )
-            )
+        logs = [stack.enter_context((directory / f"{node}.log").open("wb")) for node in range(1, nodes + 1)]
         addresses = tuple(f"127.0.0.1:{port}" for port in client_ports)
-        for address in addresses:
-            await_brokers(address, nodes, START_TIMEOUT_S, lambda: _check_alive(processes, directory))
+
+        def start(index: int) -> subprocess.Popen[bytes]:
+            command = _command(kafka, files[index], heap, log_level)
+            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=logs[index], stderr=logs[index])
+
+        def await_all() -> tuple[int, ...]:
+            for address in addresses:
+                await_brokers(address, nodes, START_TIMEOUT_S, lambda: _check_alive(processes, directory))
+            return tuple(process.pid for process in processes)
+
+        def revive() -> tuple[int, ...]:
+            for index, process in enumerate(processes):
+                if process.poll() is not None:
+                    processes[index] = start(index)
+            return await_all()
+
+        started = time.monotonic()
+        processes += [start(index) for index in range(nodes)]
+        pids = await_all()
         start_s = time.monotonic() - started
-        pids = tuple(process.pid for process in processes)
-        yield KafkaCluster(",".join(addresses), addresses, pids, directory, start_s)
+        yield KafkaCluster(",".join(addresses), addresses, pids, directory, start_s, revive)
+
+
+_chance = random.SystemRandom()
+"""Not the generator that a test may have seeded: two processes with one seed would draw the same ports."""
 
 
 def free_ports(count: int) -> list[int]:
     """Ports nobody listens on now. They are held together while drawn, so that none comes twice."""
     with contextlib.ExitStack() as stack:
-        ports = []
-        for _ in range(count):
-            drawn = stack.enter_context(socket.socket())
-            drawn.bind(("127.0.0.1", 0))
-            ports.append(drawn.getsockname()[1])
+        ports: list[int] = []
+        while len(ports) < count:
+            port = _chance.choice(PORTS)
+            with contextlib.suppress(OSError):
+                stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
+                ports.append(port)
         return ports
 
 

@@ -31,6 +31,7 @@ CONSUME_RECORDS_MAX = 10_000
 PART_S_MAX = 45.0
 FLUSH_S_MAX = 15.0
 ADMIN_S_MAX = 30.0
+IN_SYNC_MIN = 2
 
 
 class LoadFailed(Exception):
@@ -92,7 +93,9 @@ def _client(cluster: Cluster) -> dict[str, str | int | float | bool]:
 
 
 def _create(admin: AdminClient, topic: str, size: Size) -> None:
-    new = NewTopic(topic, size.partitions, size.replication_factor, config={"file.delete.delay.ms": "100"})
+    # Said of the topic, because the defaults of the two clusters need not agree.
+    config = {"min.insync.replicas": str(min(size.replication_factor, IN_SYNC_MIN)), "file.delete.delay.ms": "100"}
+    new = NewTopic(topic, size.partitions, size.replication_factor, config=config)
     admin.create_topics([new])[topic].result(ADMIN_S_MAX)
     deadline = time.monotonic() + ADMIN_S_MAX
     while True:

@@ -26,9 +26,9 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from rich.console import Console
 from rich.table import Table
-from tests.judges.java import JudgeMissing, find_kafka
+from tests.judges.java import JudgeMissing
 
-from bench.clusters import CannotStart, Cluster, Name, apache_kafka, strandline
+from bench.clusters import START, CannotStart, Cluster, Name, wanted
 from bench.processes import cpu_s, resident_mb, settle
 
 TOPICS, PARTITIONS, NODES = 1000, 10, 3
@@ -39,7 +39,6 @@ STEP_S_MAX = 300.0
 POLL_S = 0.02
 METADATA, VERSION = 3, 1
 _EVERYTHING = struct.pack(">ihhihi", 14, METADATA, VERSION, 1, -1, -1)
-START = {"ours": strandline, "kafka": apache_kafka}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +84,7 @@ def main(only: Name | None, topics: int, partitions: int, nodes: int, json_file:
     console = Console()
     measured: dict[Name, Measured] = {}
     try:
-        for name in _wanted(only, console):
+        for name in wanted(only, console):
             measured[name] = _measure(name, nodes, topics, partitions)
     except (CannotStart, JudgeMissing, KafkaException, NotServed, OSError, RuntimeError, TimeoutError) as error:
         console.print(f"could not measure: {error}", markup=False, style="red")
@@ -95,17 +94,6 @@ def main(only: Name | None, topics: int, partitions: int, nodes: int, json_file:
         conditions = {"topics": topics, "partitions": partitions, "nodes": nodes}
         numbers = {name: asdict(each) for name, each in measured.items()}
         json_file.write_text(json.dumps({"conditions": conditions, "clusters": numbers}, indent=2) + "\n")
-
-
-def _wanted(only: Name | None, console: Console) -> list[Name]:
-    if only is not None:
-        return [only]
-    try:
-        find_kafka()
-    except JudgeMissing as missing:
-        console.print(f"without Apache Kafka: {missing}", markup=False, style="yellow")
-        return ["ours"]
-    return ["ours", "kafka"]
 
 
 def _measure(name: Name, nodes: int, topics: int, partitions: int) -> Measured:
@@ -136,8 +124,8 @@ def _create(cluster: Cluster, topics: int, partitions: int) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
     for first in range(0, topics, TOPICS_PER_REQUEST):
         numbers = range(first, min(first + TOPICS_PER_REQUEST, topics))
-        wanted = [NewTopic(f"topic-{number:05}", partitions, 1) for number in numbers]
-        for future in admin.create_topics(wanted, request_timeout=STEP_S_MAX).values():
+        new = [NewTopic(f"topic-{number:05}", partitions, 1) for number in numbers]
+        for future in admin.create_topics(new, request_timeout=STEP_S_MAX).values():
             future.result(STEP_S_MAX)
 
 

@@ -1,4 +1,5 @@
-"""Is a broker there? One Metadata request on a socket of its own, so that nothing but the broker decides when the answer comes.
+"""Is a broker there, and who is the active controller? One request on a socket of its own, so that nothing but the broker decides
+when the answer comes.
 
 A client library would wait between its attempts to connect, and that wait would be measured as the broker's start.
 """
@@ -13,6 +14,15 @@ from collections.abc import Callable
 METADATA, VERSION, CORRELATION_ID = 3, 1, 1
 # Length, API key, version, correlation id, no client id, and an empty list of topics: only the brokers are asked for.
 _REQUEST = struct.pack(">ihhihi", 14, METADATA, VERSION, CORRELATION_ID, -1, 0)
+DESCRIBE_QUORUM, QUORUM_VERSION = 55, 0
+_QUORUM_TOPIC = b"__cluster_metadata"
+# In the compact notation lengths are one more than they are, and headers and structs end with an empty set of tags.
+_QUORUM_NAME = bytes((len(_QUORUM_TOPIC) + 1,)) + _QUORUM_TOPIC
+_QUORUM_REQUEST = (
+    struct.pack(">hhih", DESCRIBE_QUORUM, QUORUM_VERSION, CORRELATION_ID, -1)
+    + b"\x00"
+    + (b"\x02" + _QUORUM_NAME + b"\x02" + struct.pack(">i", 0) + b"\x00\x00\x00")
+)
 ANSWER_TIMEOUT_S = 1.0
 RETRY_S = 0.01
 
@@ -27,6 +37,24 @@ def brokers_known(address: str) -> int:
     except OSError:
         return 0
     return int(brokers) if correlation_id == CORRELATION_ID else 0
+
+
+def active_controller(address: str) -> int | None:
+    """Who leads the quorum, as the broker at this address hears it from that leader; None if it cannot tell now."""
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), timeout=ANSWER_TIMEOUT_S) as connection:
+            connection.sendall(struct.pack(">i", len(_QUORUM_REQUEST)) + _QUORUM_REQUEST)
+            (size,) = struct.unpack(">i", _receive(connection, 4))
+            reply = _receive(connection, size)
+    except OSError:
+        return None
+    # Correlation id, tags, error code; then one topic with one partition: its index, its error code and its leader.
+    expected = b"\x02" + _QUORUM_NAME + b"\x02"
+    if reply[4:7] != b"\x00\x00\x00" or reply[7 : 7 + len(expected)] != expected:
+        return None
+    _index, error_code, leader = struct.unpack_from(">ihi", reply, 7 + len(expected))
+    return int(leader) if error_code == 0 and leader >= 0 else None
 
 
 def await_brokers(address: str, count: int, timeout_s: float, check: Callable[[], None]) -> None:

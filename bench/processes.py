@@ -26,6 +26,14 @@ def cpu_s(pids: Sequence[int]) -> float:
     return ticks / TICKS_PER_S
 
 
+def is_running(pid: int) -> bool:
+    """Whether this process still runs; one that ended and waits for its parent to notice does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
 def resident_mb(pids: Sequence[int]) -> float:
     """Resident memory of these processes together, in MiB."""
     lines = (line for pid in pids for line in Path(f"/proc/{pid}/status").read_text().splitlines())

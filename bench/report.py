@@ -70,13 +70,27 @@ class Target:
         return f"{sign} {self.bound:g}" + ("" if self.is_ratio else " s")
 
 
-TARGETS = (
+ALONE = (
     Target("produce_mb_per_cpu_s", 1.5, operator.ge),
     Target("small_batches_mb_per_cpu_s", 2.5, operator.ge),
     Target("consume_mb_per_cpu_s", 1.0, operator.ge),
     Target("resident_mb", 1 / 8, operator.le),
     Target("start_s", 1.0, operator.le, is_ratio=False),
 )
+"""One node."""
+REPLICATED = (
+    Target("produce_mb_per_cpu_s", 2.5, operator.ge),
+    Target("small_batches_mb_per_cpu_s", 4.0, operator.ge),
+    Target("consume_mb_per_cpu_s", 1.0, operator.ge),
+    Target("ack_p99_ms", 0.7, operator.le),
+    Target("resident_mb", 1 / 8, operator.le),
+)
+"""Three nodes that all have every record."""
+
+
+def targets(nodes: int, replication_factor: int) -> tuple[Target, ...]:
+    """What is promised of such a cluster; of others, nothing is."""
+    return {(1, 1): ALONE, (3, 3): REPLICATED}.get((nodes, replication_factor), ())
 
 
 def ratios(measured: Mapping[Name, Measured]) -> dict[str, float]:
@@ -87,34 +101,34 @@ def ratios(measured: Mapping[Name, Measured]) -> dict[str, float]:
     return {key: ours[key] / kafka[key] for key in ours if kafka[key]}
 
 
-def verdicts(measured: Mapping[Name, Measured]) -> dict[str, bool]:
+def verdicts(measured: Mapping[Name, Measured], promised: Sequence[Target]) -> dict[str, bool]:
     """Whether each target holds, for the ones that can be told."""
     compared = ratios(measured)
     own = measured["ours"].values() if "ours" in measured else {}
     decided = {}
-    for target in TARGETS:
+    for target in promised:
         values = compared if target.is_ratio else own
         if target.key in values:
             decided[target.key] = target.holds(values[target.key], target.bound)
     return decided
 
 
-def table(measured: Mapping[Name, Measured]) -> Table:
+def table(measured: Mapping[Name, Measured], promised: Sequence[Target]) -> Table:
     result = Table(title="medians")
     for heading in ("", "unit"):
         result.add_column(heading)
     for heading in ("Strandline", "Kafka", "ratio", "target"):
         result.add_column(heading, justify="right")
     values = {name: each.values() for name, each in measured.items()}
-    compared, decided = ratios(measured), verdicts(measured)
-    targets = {target.key: target for target in TARGETS}
+    compared, decided = ratios(measured), verdicts(measured, promised)
+    by_key = {target.key: target for target in promised}
     for measure in MEASURES:
         numbers = [
             f"{values[name][measure.key]:,.{measure.digits}f}" if name in values else "-" for name in ("ours", "kafka")
         ]
         ratio = f"{compared[measure.key]:.3g}" if measure.key in compared else "-"
         result.add_row(
-            measure.label, measure.unit, *numbers, ratio, _verdict(targets.get(measure.key), decided.get(measure.key))
+            measure.label, measure.unit, *numbers, ratio, _verdict(by_key.get(measure.key), decided.get(measure.key))
         )
     return result
 
@@ -125,7 +139,9 @@ def _verdict(target: Target | None, holds: bool | None) -> str:
     return str(target) if holds is None else f"{target} [green]holds[/]" if holds else f"{target} [red]missed[/]"
 
 
-def as_json(measured: Mapping[Name, Measured], conditions: Mapping[str, Any]) -> dict[str, Any]:
+def as_json(
+    measured: Mapping[Name, Measured], promised: Sequence[Target], conditions: Mapping[str, Any]
+) -> dict[str, Any]:
     """Everything, single samples included, so that a run can be judged again later."""
     clusters = {
         name: {"medians": each.values(), "samples": [asdict(sample) for sample in each.samples]}
@@ -135,7 +151,7 @@ def as_json(measured: Mapping[Name, Measured], conditions: Mapping[str, Any]) ->
         "conditions": dict(conditions),
         "clusters": clusters,
         "ratios": ratios(measured),
-        "targets": verdicts(measured),
+        "targets": verdicts(measured, promised),
     }
 
 

@@ -73,6 +73,7 @@ class RecordStory(Story):
         self.cluster.start()
         await self.cluster.until(lambda: self.cluster.leader() is not None, "the first election")
         await self.load.create_topics()
+        await self.cluster.until(self._is_known, "the topics are known")
         self.load.start()
         await self.written(records)
         return self.leader_of(0)
@@ -131,6 +132,9 @@ class RecordStory(Story):
             lambda: self._is_converged() and is_so(), f"convergence {when} ({self.describe()})", CONVERGE_WITHIN_S
         )
         self.transcript.note(WORLD, f"converged {when} at {self.cluster.high_watermark()}")
+
+    def _is_known(self) -> bool:
+        return all(topic in self.replicas.image.topics for topic, _ in KEYS)
 
     def _is_in_sync(self) -> bool:
         states = [self.state(number) for number in range(len(KEYS))]

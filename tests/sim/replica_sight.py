@@ -95,6 +95,8 @@ class ReplicaSight:
         self.committed: dict[Key, Committed] = {}
         self.on_loss: Callable[[Key, int], None] = lambda key, offset: None
         """Committed records from this offset on are gone."""
+        self._partitions: dict[tuple[int, Key], Partition] = {}
+        """Of each node's newest life; a replica that left and came back is another one."""
         self._members = members
         self._sight = sight
         self._checkers = checkers
@@ -132,6 +134,8 @@ class ReplicaSight:
             )
             place = (member.id, (partition.topic_id, partition.index))
             before = self.replicas.get(place)
+            if self._partitions.get(place) is not partition:
+                self._partitions[place], before = partition, None
             if before != after:
                 self.replicas[place] = after
                 self._see(member.id, partition, before, after)
@@ -140,8 +144,8 @@ class ReplicaSight:
         key = (partition.topic_id, partition.index)
         if key not in self.committed:
             self.committed[key] = Committed(str(partition))
-        if before is not None and before.life != after.life:
-            before = None
+        if before is None:
+            self.forget_position(node_id, key)
         self._narrate(node_id, str(partition), before, after)
         for checker in self._checkers:
             try:

@@ -5,10 +5,10 @@ The tests share a cluster and put back what they took away; each has topics of i
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator
 
+import aiokafka
 import confluent_kafka
 import kafka
 import pytest
@@ -22,8 +22,9 @@ from tests.system.server import eventually
 
 PROPERTIES = {
     "replica.high.watermark.checkpoint.interval.ms": "500",
-    # Nobody is fenced because this machine is busy, or because a test made it stand still; a broker that ends is, at once.
-    "broker.session.timeout.ms": "60000",
+    # Nobody is given up because this machine is busy, or because a test made it stand still; a broker that ends is, at once.
+    "broker.session.timeout.ms": "120000",
+    "replica.lag.time.max.ms": "120000",
     "leader.imbalance.check.interval.seconds": "1",
 }
 
@@ -107,29 +108,33 @@ def test_what_only_the_leader_has_is_not_seen_and_is_cut_when_it_returns(cluster
     eventually(lambda: watermarks(cluster, topic) == {1: (100, 100), 2: (100, 100), 3: (100, 100)}, "all have all", 30)
     leader = cluster.without(2, 3)
     with cluster.paused(2, 3):
-        assert write(leader, topic, range(100, 130), acks="1") == []
+        # The first of them answers a fetch that waits, so it may lie in front of the followers when they wake up.
+        assert write(leader, topic, range(100, 101), acks="1") == []
+        assert write(leader, topic, range(101, 130), acks="1") == []
         (row,) = json.loads(cluster.served(1, f"/replicas?topic={topic}"))["replicas"]
         assert (row["role"], row["leader_epoch"], row["isr"]) == ("leader", 0, [1, 2, 3])
         assert (row["log_start_offset"], row["high_watermark"], row["log_end_offset"]) == (0, 100, 130)
         assert {each["replica"]: each["lag"] for each in row["followers"]} == {2: 30, 3: 30}
         assert values(leader, topic) == list(range(100)), "nobody reads above the high watermark"
-        assert_positions(leader, topic, 100)
+        assert_positions_of_librdkafka(leader, topic, 100)
         cluster.kill(1)
     await_leader(cluster.without(1), topic, 2)
     assert write(cluster.without(1), topic, range(200, 240)) == []
-    assert values(cluster.without(1), topic) == [*range(100), *range(200, 240)]
+    kept = values(cluster.without(1), topic)
+    assert kept in ([*range(100), *range(200, 240)], [*range(101), *range(200, 240)])
 
     cluster.restart(1)
     all_in_sync(cluster, topic)
     cut = [event for event in events(cluster, topic) if event["kind"] == "truncated"]
     assert [event["node_id"] for event in cut] == [1]
-    assert values(cluster.bootstrap, topic) == [*range(100), *range(200, 240)]
-    assert_equal_on_disk(cluster, topic, 1, {0: 140})
-    eventually(lambda: watermarks(cluster, topic) == {1: (140, 140), 2: (140, 140), 3: (140, 140)}, "all agree", 30)
+    assert values(cluster.bootstrap, topic) == kept
+    assert_equal_on_disk(cluster, topic, 1, {0: len(kept)})
+    ends = dict.fromkeys((1, 2, 3), (len(kept), len(kept)))
+    eventually(lambda: watermarks(cluster, topic) == ends, "all agree", 30)
     for node_id in (1, 2, 3):
         checkpoint = cluster.directory / f"node-{node_id}" / "data" / f"{topic}-0" / "leader-epoch-checkpoint"
         assert checkpoint.read_text().split("\n")[2] == "0 0"
-        assert checkpoint.read_text().split("\n")[3].endswith(" 100"), "the next epoch began where the watermark was"
+        assert checkpoint.read_text().split("\n")[3].endswith(f" {len(kept) - 40}")
 
 
 def watermarks(cluster: Cluster, topic: str) -> dict[int, tuple[int, int]]:
@@ -144,10 +149,9 @@ def watermarks(cluster: Cluster, topic: str) -> dict[int, tuple[int, int]]:
     return shown if shown == served else {}
 
 
-def assert_positions(bootstrap: str, topic: str, high_watermark: int) -> None:
-    """Where three clients believe the partition to end, and where they are after reading from the middle."""
-    broker, half = Broker(bootstrap, None), high_watermark // 2
-    consumer = broker.consumer()
+def assert_positions_of_librdkafka(bootstrap: str, topic: str, high_watermark: int) -> None:
+    """Where it believes the partition to end, and where it is after reading from the middle."""
+    consumer, half = Broker(bootstrap, None).consumer(), high_watermark // 2
     try:
         place = TopicPartition(topic, 0, half)
         consumer.assign([place])
@@ -157,18 +161,25 @@ def assert_positions(bootstrap: str, topic: str, high_watermark: int) -> None:
         assert consumer.get_watermark_offsets(place, TIMEOUT_S) == (0, high_watermark)
     finally:
         consumer.close()
-    with KAFKA_PYTHON.consumer(broker) as other:
+
+
+async def test_positions_that_other_clients_can_ask_for(cluster: Cluster) -> None:
+    """S13, but for the committed offset, which is a matter of groups."""
+    topic = make_topic(cluster, "positions", [[2, 3, 1]])
+    assert write(cluster.bootstrap, topic, range(40)) == []
+    broker = Broker(cluster.bootstrap, None)
+    assert_positions_of_librdkafka(cluster.bootstrap, topic, 40)
+    with KAFKA_PYTHON.consumer(broker) as consumer:
         there = kafka.TopicPartition(topic, 0)
-        other.assign([there])
-        other.seek(there, half)
-        assert other.position(there) == half
-        assert other.end_offsets([there]) == {there: high_watermark}
-    asyncio.run(assert_positions_of_aiokafka(broker, topic, high_watermark))
+        consumer.assign([there])
+        consumer.seek(there, 30)
+        assert consumer.position(there) == 30
+        assert consumer.beginning_offsets([there]) == {there: 0}
+        assert consumer.end_offsets([there]) == {there: 40}
+    await assert_positions_of_aiokafka(broker, topic, 40)
 
 
 async def assert_positions_of_aiokafka(broker: Broker, topic: str, high_watermark: int) -> None:
-    import aiokafka
-
     there = aiokafka.TopicPartition(topic, 0)
     async with AIOKAFKA.consumer(broker) as consumer:
         consumer.assign([there])
@@ -209,5 +220,7 @@ def test_without_a_replica_in_sync_a_partition_waits_or_loses(cluster: Cluster) 
         await_leader(cluster.bootstrap, topic, 1)
     assert values(cluster.bootstrap, waits) == list(range(20))
     assert values(cluster.bootstrap, loses) == [*range(10), *range(30, 40)]
-    assert "unclean election" not in [event["kind"] for event in events(cluster, waits)]
+    # After a crash of its last leader Kafka, too, counts the election of just this one as unclean (KIP-966).
+    unclean = [event["facts"]["to"] for event in events(cluster, waits) if event["kind"] == "unclean election"]
+    assert set(unclean) <= {1}
     assert "truncated" in [event["kind"] for event in events(cluster, loses)]

@@ -111,6 +111,7 @@ class _Fetch:
             self._answers.append((place, answer))
             found += len(answer.records)
             at_once = at_once or answer.error_code != 0 or answer.diverging_epoch is not None
+            at_once = at_once or answer.preferred_read_replica >= 0
         self._missing_bytes = min(request.min_bytes, budget) - found
         if at_once or self._missing_bytes <= 0 or self._ctx.loop.time() >= self._deadline:
             return True

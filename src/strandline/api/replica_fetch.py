@@ -214,7 +214,8 @@ class _ReplicaFetch:
                 await self._broker.disk.offload(cold.warm)
             except OSError as error:
                 self._broker.on_storage_error(partition, error)
-            watch.news(urgent=True)
+            if self._session.watches.get(watch.place) is watch:  # it was not forgotten meanwhile
+                watch.news(urgent=True)
 
         self._broker.spawn(warm())
 

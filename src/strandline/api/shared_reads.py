@@ -13,7 +13,7 @@ from strandline.log.log import Log
 SHARED_BYTES_MAX = 4 * 1024 * 1024
 """As many as a few partitions have in flight. A larger single read is not kept."""
 
-_Key = tuple[Log, int, int, int, int]
+_Key = tuple[Log, int, int, int, int, bool]
 
 
 class SharedReads:
@@ -24,7 +24,7 @@ class SharedReads:
     def read(self, log: Log, offset: int, max_bytes: int, *, min_one: bool) -> bytes:
         """As `log.read` up to the log end."""
         end = log.log_end_offset
-        key = (log, offset, max_bytes, end, log.truncations)
+        key = (log, offset, max_bytes, end, log.truncations, min_one)
         kept = self._kept.get(key)
         if kept is not None:
             return kept

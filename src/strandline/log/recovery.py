@@ -75,6 +75,11 @@ def load(
             disk, directory, bases, config, clean, recovery_point, epochs, checkpointed, now_ms
         )
     segments, truncated, scanned, rebuilt, damaged = found_segments
+    if checkpointed.entries and not epochs_are_rotten:
+        first_epoch, known_from = checkpointed.entries[0]
+        if epochs.epoch_at(known_from) == first_epoch:
+            # The batches before it were deleted, though some may still be in their file.
+            epochs.truncate_from_start(known_from)
     if segments and segments[-1].next_offset < log_start_offset:
         # All that a crash left was deleted before it. Offsets below the log start are never given out again.
         for segment in segments:
@@ -145,17 +150,16 @@ def _epochs_fit(segments: list[Segment], epochs: LeaderEpochs, log_start_offset:
         return True
     start_offset, end_offset = max(log_start_offset, segments[0].base_offset), segments[-1].next_offset
     entries = [entry for entry in epochs.entries if entry[1] < end_offset]
-    first_epoch = _epoch_at(segments, start_offset)
-    if first_epoch is not None and first_epoch >= 0 and not (entries and entries[0][1] <= start_offset):
-        return False
     for i, (epoch, begins) in enumerate(entries):
-        if begins <= start_offset:
+        if i + 1 < len(entries) and entries[i + 1][1] <= start_offset:
             continue
-        before, at = _epoch_at(segments, begins - 1), _epoch_at(segments, begins)
-        if (before is not None and before >= epoch) or (at is not None and at < epoch):
+        at = _epoch_at(segments, max(begins, start_offset))
+        before = _epoch_at(segments, begins - 1) if begins > start_offset else None
+        # Before the first entry there may be what was deleted, and compaction may have taken all that was written in an epoch.
+        is_last_before = before is None or (before <= epoch if i == 0 else before < epoch)
+        if not is_last_before or (at is not None and at < epoch):
             return False
-        # Compaction may have taken all that was written in an epoch.
-        if not config.compact and ((at not in (None, epoch)) or (i and before not in (None, entries[i - 1][0]))):
+        if not config.compact and (at not in (None, epoch) or (i and before not in (None, entries[i - 1][0]))):
             return False
     last = _epoch_at(segments, end_offset - 1)
     if last is None or last < 0 or not entries or last == entries[-1][0]:

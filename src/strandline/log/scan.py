@@ -33,8 +33,8 @@ class Scan:
     ) -> int:
         """Rebuild a segment's indexes from its batches and cut it at the first bad one; how many bytes were cut.
 
-        A bad one below `kept_below` stays, if it is known where the log goes on: at a sound batch, or at `end_offset`, where
-        the segment should end. `following` is the next segment, into which this one must not reach.
+        A bad one below `kept_below` stays, if it is known where the log goes on: at a sound batch not beyond that, or at
+        `end_offset`, where the segment should end. `following` is the next segment, into which this one must not reach.
         """
         segment.begin_indexes()
         segment.next_offset = segment.base_offset
@@ -69,7 +69,7 @@ class Scan:
             if segment.next_offset >= kept_below:
                 break
             damaged = segment.damage_at(position, str(problem), limit_offset=limit_offset, blocking=True)
-            if damaged.end_position == size and end_offset is None:
+            if end_offset is None and (damaged.end_position == size or damaged.end_offset > kept_below):
                 break
             self.damaged.append(damaged)
             is_whole = False

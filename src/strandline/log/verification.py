@@ -18,12 +18,14 @@ from crc32c import crc32c
 from strandline.log.damage import header_problem
 from strandline.log.epochs import UNDEFINED_EPOCH, LeaderEpochs
 from strandline.log.errors import CorruptBatch
-from strandline.records.header import ATTRIBUTES_AT, HEADER, LOG_OVERHEAD, RECORDS_AT, BatchHeader
+from strandline.records.header import ATTRIBUTES_AT, HEADER, LOG_OVERHEAD, MAGIC, RECORDS_AT, BatchHeader
 
 if TYPE_CHECKING:
     from strandline.log.segment import Segment
 
 _OFFSET = struct.Struct(">q")
+_HEAD = struct.Struct(">qiibI2xi")
+"""Of a batch header: base offset, length, leader epoch, magic, CRC, last offset delta."""
 
 
 class Checked:
@@ -116,7 +118,7 @@ def sound_prefix(segment: Segment, position: int, data: bytes, epochs: LeaderEpo
     found = walk(segment, position, data, epochs, segment.base_offset, start=start, stop=unchecked)
     end, problem = found.end, found.problem
     if problem is None and end > start and position + end < segment.size:
-        problem = _overlap(segment, position + end, found.next_offset)
+        problem = _overlap(segment, position + end, data[end : end + _OFFSET.size], found.next_offset)
         end = end if problem is None else found.last
     if end > start:
         checked.add(position + start, position + end)
@@ -148,35 +150,41 @@ def walk(
     """Check the batches of `data`, which stands at `position`, that start from `start` on and before `stop`."""
     end = len(data)
     stop = end if stop is None else stop
+    limit_offset, bytes_left = segment.next_offset, segment.size - position
     view = memoryview(data)
     last = at = start
     epoch, epoch_end = UNDEFINED_EPOCH, 0
     while at < stop and end - at >= RECORDS_AT:
-        header = tuple.__new__(BatchHeader, HEADER.unpack_from(view, at))
-        problem = header_problem(header, segment.size - position - at, expected_offset, segment.next_offset)
-        if problem is not None:
+        base_offset, length, batch_epoch, magic, crc, last_offset_delta = _HEAD.unpack_from(view, at)
+        next_offset = base_offset + last_offset_delta + 1
+        batch_end = at + LOG_OVERHEAD + length
+        if (
+            magic != MAGIC
+            or not RECORDS_AT - LOG_OVERHEAD <= length <= bytes_left - at - LOG_OVERHEAD
+            or not expected_offset <= base_offset < next_offset <= limit_offset
+        ):
+            header = BatchHeader._make(HEADER.unpack_from(view, at))
+            problem = header_problem(header, bytes_left - at, expected_offset, limit_offset)
             # If it starts before the last one ends, either of them may be wrong.
-            return Walked(last, last if header.base_offset < expected_offset else at, expected_offset, problem)
-        batch_end = at + LOG_OVERHEAD + header.length
+            return Walked(last, last if base_offset < expected_offset else at, expected_offset, problem)
         if batch_end > end:
             break
-        if header.base_offset >= epoch_end:
-            epoch, epoch_end = epochs.span_at(header.base_offset)
-        if crc32c(view[at + ATTRIBUTES_AT : batch_end]) != header.crc:
-            problem = f"the batch at offset {header.base_offset} fails its checksum"
-        elif header.partition_leader_epoch != epoch and epoch != UNDEFINED_EPOCH:
-            problem = (
-                f"the batch at offset {header.base_offset} is of epoch {header.partition_leader_epoch}, not {epoch}"
-            )
-        if problem is not None:
+        if crc32c(view[at + ATTRIBUTES_AT : batch_end]) != crc:
+            return Walked(last, at, expected_offset, f"the batch at offset {base_offset} fails its checksum")
+        if base_offset >= epoch_end:
+            epoch, epoch_end = epochs.span_at(base_offset)
+        if batch_epoch != epoch and epoch != UNDEFINED_EPOCH:
+            problem = f"the batch at offset {base_offset} is of epoch {batch_epoch}, not {epoch}"
             return Walked(last, at, expected_offset, problem)
-        last, at, expected_offset = at, batch_end, header.last_offset + 1
+        last, at, expected_offset = at, batch_end, next_offset
     return Walked(last, at, expected_offset, None)
 
 
-def _overlap(segment: Segment, position: int, expected_offset: int) -> str | None:
+def _overlap(segment: Segment, position: int, data: bytes, expected_offset: int) -> str | None:
     """Whether the batch at `position`, which is not checked yet, starts before the one in front of it ends."""
-    base_offset: int = _OFFSET.unpack(segment.read(position, _OFFSET.size))[0]
+    if len(data) < _OFFSET.size:
+        data = segment.read(position, _OFFSET.size)
+    base_offset: int = _OFFSET.unpack(data)[0]
     if base_offset < expected_offset:
         return f"a batch ends at offset {expected_offset - 1}, and the next one starts at {base_offset}"
     return None

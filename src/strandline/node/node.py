@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Coroutine
 from functools import partial
 from typing import Any
 
@@ -37,28 +36,25 @@ from strandline.node.controller_channel import ControllerChannel
 from strandline.node.controller_registration import keep_registered
 from strandline.node.controller_server import ControllerServer
 from strandline.node.events import Events
-from strandline.node.image_watch import ImageWatch
 from strandline.node.listener import Listener
 from strandline.node.log_dirs import LogDir, mark_clean, open_dirs, read_bootstrap
 from strandline.node.peers import Peers
 from strandline.node.producer_ids import ProducerIds
+from strandline.node.published import Published
 from strandline.node.quorum.quorum import Quorum
 from strandline.node.read_budget import ReadBudget
 from strandline.node.replicas import Logger, Replicas, directory_ids
 from strandline.node.replication import Replication
+from strandline.node.running import NodeFailed as NodeFailed
+from strandline.node.running import Running
 from strandline.node.sight.sight import Sight
 from strandline.node.sight.view import View
-from strandline.node.suspects import Suspects
 from strandline.node.tasks import to_the_end
 from strandline.ports import Clock, Disk
 from strandline.raft.messages import Address
 from strandline.replica.topic_stats import BrokerTopicStats
 
 SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
-
-
-class NodeFailed(Exception):
-    """The node can't go on; says why."""
 
 
 class Node:
@@ -68,27 +64,20 @@ class Node:
         self._clock = clock
         self._randomness = randomness
         self._logger = logger.bind(node=config.node_id)
-        self._tasks: list[asyncio.Task[None]] = []
-        self._beside: dict[asyncio.Task[None], None] = {}
-        self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._running = Running(self._logger)
         self._incarnation_id = Uuid.draw(randomness)
         self._request_stats = RequestStats()
         self._sight: Sight | None = None
         self.events = Events(clock, self._logger, self._incarnation_id)
         self._liveness = Liveness(config.broker_session_timeout_ms / 1000)
-        self._published = MetadataImage()
-        """The newest committed image that this node has acted on; what its clients see."""
+        self._published = Published()
         self._committed = asyncio.Event()
-        self._watch = ImageWatch(lambda: self._published)
-        self._suspects = Suspects(asyncio.get_running_loop().time)
         self._peers = Peers(config, clock, randomness, self._logger, self._peer_closed, self._peer_reached)
         self._channel = ControllerChannel(self._peers, self._leader, config, randomness, self._logger)
         self._log_dirs: list[LogDir] = []
         self._previous_epoch = UNKNOWN_EPOCH
         """Under which this broker last stopped in order."""
         self._is_serving = False
-        self._is_sound = True
-        """What is on the log dirs is known to be as it should be."""
         self._in_quorum = False
         self.listeners: list[Listener] = []
         self.quorum: Quorum
@@ -110,8 +99,8 @@ class Node:
         fails (NodeFailed, StorageError, OSError), or is cancelled, all is given back before it raises."""
         starting = asyncio.get_running_loop().create_task(self._start())
         try:
-            await asyncio.wait((starting, self._failed), return_when=asyncio.FIRST_COMPLETED)
-            if self._failed.done():
+            await asyncio.wait((starting, self._running.failure), return_when=asyncio.FIRST_COMPLETED)
+            if self._running.failure.done():
                 await self.failed()
             starting.result()
         except (Exception, asyncio.CancelledError):
@@ -181,9 +170,9 @@ class Node:
             self._randomness,
             self._logger,
             [log_dir for log_dir in self._log_dirs if log_dir.path in self.config.log_dirs],
-            self._watch,
-            self._fail,
-            self._ended,
+            self._published.watch,
+            self._running.fail,
+            self._running.ended,
         )
 
     async def _join_quorum(self, cluster_id: str) -> None:
@@ -199,7 +188,7 @@ class Node:
             cluster_id=cluster_id,
             directory_id=metadata_dir.directory_id,
             clean=metadata_dir.clean,
-            on_failed=self._fail,
+            on_failed=self._running.fail,
             endpoints={e.listener: Address(e.host, e.port) for e in self._endpoints(controller=True)},
         )
         self.quorum.on_leader_changed = self._leader_changed
@@ -210,21 +199,21 @@ class Node:
             )
             self.quorum.on_active = self.controller_server.on_active
             self.quorum.on_inactive = self.controller_server.on_inactive
-        self._is_sound = False  # until it is known what the metadata log is like
+        self._running.is_sound = False  # until it is known what the metadata log is like
         await self.quorum.open()
-        self._is_sound = self._in_quorum = True
-        self._spawn(self.quorum.run(self._note_committed))
-        self._spawn(self._publish())
+        self._running.is_sound = self._in_quorum = True
+        self._running.spawn(self.quorum.run(self._note_committed))
+        self._running.spawn(self._publish())
         await self._serve(controller=True)
         if self.controller_server is not None:
             for job in self.controller_server.jobs():
-                self._spawn(job)
-            self._spawn(
+                self._running.spawn(job)
+            self._running.spawn(
                 keep_registered(
                     self.config.node_id,
                     self._incarnation_id,
                     self._endpoints(controller=True),
-                    self._watch,
+                    self._published.watch,
                     self._channel,
                     self._logger,
                 )
@@ -240,7 +229,9 @@ class Node:
             directory_ids(server.replicas.log_dirs),
             self._previous_epoch,
         )
-        self._lifecycle = lifecycle = BrokerLifecycle(self.config, self._channel, facts, self._logger, self._left_out)
+        self._lifecycle = lifecycle = BrokerLifecycle(
+            self.config, self._channel, facts, self._logger, self._running.leave
+        )
         self._producer_ids = ProducerIds(
             self._channel, self.config.node_id, lambda: lifecycle.broker_epoch, self._logger
         )
@@ -255,7 +246,7 @@ class Node:
             committed=lambda: self.quorum.committed,
             on_opened=self._peer_reached,
             on_closed=self._follower_cut_off,
-            on_task_ended=self._ended,
+            on_task_ended=self._running.ended,
         )
         server.replicas.surroundings.on_event = self.events.note
         self.broker.is_leader_throttled = replication.is_leader_throttled
@@ -266,13 +257,13 @@ class Node:
             raise NodeFailed(str(error)) from None
         await self._serve(controller=False)
         for job in server.jobs():
-            self._spawn(job)
+            self._running.spawn(job)
 
     async def _serve(self, *, controller: bool) -> None:
         for listener in self.listeners:
             if listener.config.controller == controller:
                 await listener.serve()
-                self._spawn(listener.close_idle())
+                self._running.spawn(listener.close_idle())
 
     def _endpoints(self, *, controller: bool) -> list[Endpoint]:
         """Where others find this node."""
@@ -297,7 +288,7 @@ class Node:
             randomness=self._randomness,
             fetch_sessions=FetchSessions(self.config.max_incremental_fetch_session_cache_slots, self._randomness),
             topic_bytes=TopicBytes(),
-            image=lambda: self._published,
+            image=self._published.image,
             decide=lambda decision: self.quorum.decide(decision),
             partitions={} if server is None else server.replicas.partitions,
             partitions_by_id={} if server is None else server.replicas.partitions_by_id,
@@ -309,15 +300,15 @@ class Node:
             liveness=self._liveness,
             ask_controller=self._ask_controller,
             forward=self._channel.forward,
-            image_until=self._watch.until,
+            image_until=self._published.watch.until,
             follower_sessions=FollowerSessions(self._randomness),
             shared_reads=SharedReads(),
-            suspects=self._suspects.now,
-            departed=self._suspects.departed,
+            suspects=self._published.suspects.now,
+            departed=self._published.suspects.departed,
             told=Told(),
             on_refused=self._request_stats.failed,
             on_connection_closed=self._connection_closed,
-            spawn=self._spawn_beside,
+            spawn=self._running.spawn_short,
         )
 
     # What the parts tell each other
@@ -335,21 +326,13 @@ class Node:
             self._committed.clear()
             image = self.quorum.committed
             if self.broker_server is not None:
-                await to_the_end(self.broker_server.apply(image, partial(self._show, image)))
+                await to_the_end(self.broker_server.apply(image, partial(self._published.show, image)))
                 self.config = self.broker.config = self._peers.config = self.broker_server.config
-            self._show(image)
+            self._published.show(image)
             self.events.applied(image, self.config.node_id, live=self._is_serving)
             if self._lifecycle is not None:
                 self._lifecycle.metadata_applied(image.end_offset - 1)
-            self._watch.changed()
-
-    def _show(self, image: MetadataImage) -> None:
-        """From now on this is the image that clients see."""
-        before, self._published = self._published, image
-        if before.brokers is not image.brokers:
-            for broker_id, broker in image.brokers.items():
-                if broker.fenced and broker_id in before.brokers and not before.brokers[broker_id].fenced:
-                    self._suspects.fenced(broker_id)
+            self._published.watch.changed()
 
     def _leader(self) -> tuple[int, int, Address | None]:
         epoch, leader_id = self.quorum.leader
@@ -376,24 +359,20 @@ class Node:
 
     def _peer_closed(self, node_id: int, purpose: str) -> None:
         """A connection that this node had opened to another one closed: that is news (design 5)."""
-        self._suspect(node_id)
+        self._published.suspect(node_id)
         self.quorum.disconnected(node_id)
         if self.controller_server is not None:
             self.controller_server.peer_closed(node_id)
         if self._lifecycle is not None and node_id == self.quorum.leader[1]:
             self._lifecycle.controller_news()
 
-    def _suspect(self, node_id: int) -> None:
-        self._suspects.closed(node_id)
-        self._watch.changed()
-
     def _peer_reached(self, node_id: int) -> None:
-        self._suspects.reached(node_id)
+        self._published.suspects.reached(node_id)
         self._liveness.peer_reached(node_id)
 
     def _follower_cut_off(self, node_id: int, purpose: str) -> None:
         """The connection to a leader that we follow closed: news about that broker, not about the quorum."""
-        self._suspect(node_id)
+        self._published.suspect(node_id)
         if self.controller_server is not None:
             self.controller_server.peer_closed(node_id)
 
@@ -406,47 +385,16 @@ class Node:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "this node is no broker")
         return await self._producer_ids.allocate()
 
-    # Running
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        task.add_done_callback(self._ended)
-        self._tasks.append(task)
-
-    def _spawn_beside(self, work: Coroutine[Any, Any, None]) -> None:
-        """Something short; there may be many in the node's life, so it is forgotten when it is done."""
-        task = asyncio.get_running_loop().create_task(work)
-        self._beside[task] = None
-        task.add_done_callback(self._done_beside)
-
-    def _done_beside(self, task: asyncio.Task[None]) -> None:
-        self._beside.pop(task, None)
-        self._ended(task)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._logger.error("a part of the node failed", exc_info=error)
-            self._fail(str(error))
-
-    def _fail(self, reason: str) -> None:
-        self._is_sound = False
-        self._left_out(reason)
-
-    def _left_out(self, reason: str) -> None:
-        """The node can't go on, but there is nothing wrong with what it has."""
-        if not self._failed.done():
-            self._failed.set_exception(NodeFailed(reason))
-
     async def failed(self) -> None:
         """Returns never; raises NodeFailed once the node can't go on."""
-        await asyncio.shield(self._failed)
+        await self._running.failed()
 
     # Stopping
 
     async def stop(self) -> None:
         """Hand over what this node leads, let nobody in, put everything on the device, leave word that it is."""
         if self._lifecycle is not None:
-            await (self._lifecycle.close() if self._failed.done() else self._lifecycle.shut_down())
+            await (self._lifecycle.close() if self._running.failure.done() else self._lifecycle.shut_down())
         await self._stop_listeners(controller=False)
         if self.broker_server is not None and self.broker_server.replication is not None:
             await self.broker_server.replication.close()
@@ -459,14 +407,10 @@ class Node:
         await self._peers.close()
         if self._sight is not None:
             await self._sight.stop()
-        tasks = [*self._tasks, *self._beside]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        if self._is_sound:
+        await self._running.end()
+        if self._running.is_sound:
             await self._close_dirs()
-        self._failed.cancel()
-        self._logger.info("stopped", clean=self._is_sound)
+        self._logger.info("stopped", clean=self._running.is_sound)
 
     async def _stop_listeners(self, *, controller: bool) -> None:
         for listener in self.listeners:

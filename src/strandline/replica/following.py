@@ -53,7 +53,11 @@ def position(partition: Partition, max_bytes: int) -> FetchPartition:
 
 def take(partition: Partition, asked: FetchPartition, answer: FetchedPartition, now_ms: int) -> Taken:
     log = partition.log
-    if asked.current_leader_epoch != partition.leader_epoch or asked.fetch_offset != log.log_end_offset:
+    if (
+        asked.current_leader_epoch != partition.leader_epoch
+        or asked.fetch_offset != log.log_end_offset
+        or asked.last_fetched_epoch != log.epochs.latest
+    ):
         return STALE
     if answer.error_code:
         return _refused(answer.error_code)

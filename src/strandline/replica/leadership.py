@@ -53,6 +53,9 @@ class Leadership:
     def renew(self, state: PartitionImage, log_end: int, now: float) -> None:
         """The metadata has news of a partition that this node leads, perhaps in a new epoch."""
         if state.leader_epoch > self.leader_epoch:
+            if state.leader_epoch > self.leader_epoch + 1:
+                # Somebody else led in between, of whom we never heard: what the followers had then may be cut by now.
+                self.followers = {}
             self.leader_epoch = state.leader_epoch
             self.start_offset = log_end
             for follower in self.followers.values():
@@ -101,8 +104,14 @@ class Leadership:
 
     # Joining and leaving
 
-    def expansion(self, high_watermark: int, broker_epoch: int) -> IsrWish | None:
-        """The wish that those who may join the ISR, if there are any and no other wish is under way."""
+    def expansion(
+        self, high_watermark: int, log_end: int, broker_epoch: int, now: float, fetching: int = UNKNOWN
+    ) -> IsrWish | None:
+        """The wish that those who may join the ISR, if there are any and no other wish is under way.
+
+        `fetching` is the follower that has just fetched. What is known of the others is older: one of them that was not level for
+        long may have everything and still be silent, and would be put out again.
+        """
         isr = self.isr
         if isr.pending is not None:
             return None
@@ -113,6 +122,7 @@ class Leadership:
             and follower.log_end_offset >= high_watermark
             and follower.log_end_offset >= self.start_offset
             and self._is_eligible(follower)
+            and (replica == fetching or follower.is_caught_up(log_end, now, self._lag_time_max_s))
         ]
         if not joining:
             return None

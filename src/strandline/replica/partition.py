@@ -149,6 +149,7 @@ class Partition:
         """Lead in this epoch, which begins at the log end even while it has no record (rule A12)."""
         surroundings, end = self._surroundings, self.log.log_end_offset
         is_new = state.leader_epoch > self.leader_epoch or self.leadership is None
+        followers = () if self.leadership is None else tuple(self.leadership.followers)
         self.leader_epoch = state.leader_epoch
         if is_new:
             self.log.epochs.assign(state.leader_epoch, end)
@@ -168,14 +169,20 @@ class Partition:
         if is_new:
             reason = f"leader epoch {state.leader_epoch} begins at {end}"
             surroundings.note("became leader", self, reason, high_watermark=self.high_watermark, isr=list(state.isr))
+        if is_new or followers != tuple(self.leadership.followers):
+            # Whoever was ahead of our metadata, with the epoch or as a new replica, is served now.
             self._tell_watchers()
         self.advance()
+        if self._deleters:
+            self._tell_deleters()
 
     def _follow(self, state: PartitionImage) -> None:
         """Another node leads, or nobody does: whoever waits here must look for it (rule A5)."""
         is_new = state.leader_epoch > self.leader_epoch
         was_leader, self.leadership = self.leadership is not None, None
         self.leader_epoch = state.leader_epoch
+        if is_new:
+            self.leader_high_watermark = UNKNOWN
         if was_leader:
             self.stop(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if is_new:
@@ -243,6 +250,9 @@ class Partition:
                 _tell(self._local_writers, end_offset, ErrorCode.NONE)
             if self.leadership is not None:
                 self.advance()
+            elif self.leader_high_watermark > self.high_watermark:
+                # The leader told this before it was on the device here, and will not tell it again.
+                self._raise_high_watermark(min(self.leader_high_watermark, end_offset))
 
     def advance(self) -> None:
         """Let the high watermark go as far as it may."""
@@ -290,9 +300,14 @@ class Partition:
         leadership = self.leadership
         assert leadership is not None, "followers fetch from the leader"
         follower = leadership.followers[replica_id]
+        if UNKNOWN < broker_epoch < follower.broker_epoch:
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                f"broker {replica_id} fetches {self} in epoch {broker_epoch}, and did so in {follower.broker_epoch} before",
+            )
         follower.fetched(asked.fetch_offset, asked.log_start_offset, self.log.log_end_offset, broker_epoch, now)
         if replica_id not in leadership.isr.isr:
-            self._expand_isr(leadership)
+            self._expand_isr(leadership, now, fetching=replica_id)
         self.advance()
         if self._deleters:
             self._tell_deleters()
@@ -301,10 +316,12 @@ class Partition:
         """Somebody's standing changed: those who were caught up already, and could not join, may be able to now."""
         leadership = self.leadership
         if leadership is not None and len(leadership.isr.isr) <= len(leadership.followers):
-            self._expand_isr(leadership)
+            self._expand_isr(leadership, self._surroundings.now())
 
-    def _expand_isr(self, leadership: Leadership) -> None:
-        wish = leadership.expansion(self.high_watermark, self._surroundings.broker_epoch)
+    def _expand_isr(self, leadership: Leadership, now: float, *, fetching: int = UNKNOWN) -> None:
+        wish = leadership.expansion(
+            self.high_watermark, self.log.log_end_offset, self._surroundings.broker_epoch, now, fetching
+        )
         if wish is not None:
             self._surroundings.isr_wish(self, wish)
 
@@ -325,9 +342,9 @@ class Partition:
         if leadership.isr.answered(wish, answer, self.leader_epoch):
             self._surroundings.isr_wish(self, wish)
             return
+        self.advance()
         if isinstance(answer, IsrAnswer):
             self.expand_isr()
-        self.advance()
 
     # Following
 
@@ -386,6 +403,8 @@ class Partition:
         log = self.log
         self.local_end = log.log_end_offset
         self.high_watermark = min(max(self.high_watermark, log.log_start_offset), log.log_end_offset)
+        if log.log_end_offset == end_before:
+            return  # only an epoch without a record is gone
         self._surroundings.note("truncated", self, reason, log_end_offset=log.log_end_offset, was=end_before)
 
     # Reading

@@ -15,15 +15,15 @@ class OneCommittedLog(ReplicaChecker):
     """I4, I8: each offset below anybody's high watermark has one batch, on every replica, for ever."""
 
     def __init__(self) -> None:
-        self._compared: dict[tuple[int, Key], tuple[int, int, int]] = {}
-        """By replica: in which life and era, up to which offset."""
+        self._compared: dict[tuple[int, Key], tuple[int, int]] = {}
+        """By replica: in which era, up to which offset."""
 
     def changed(self, sight: ReplicaSight, node_id: int, key: Key, before: Replica | None, after: Replica) -> None:
         committed = sight.committed[key]
         if before is not None and after.log_end_offset < before.log_end_offset:
             sight.forget_position(node_id, key)
-        life, era, offset = self._compared.get((node_id, key), (0, 0, 0))
-        if life != after.life or era != committed.era:
+        era, offset = self._compared.get((node_id, key), (0, 0))
+        if before is None or era != committed.era:
             offset = 0
         offset = max(min(offset, after.log_end_offset), after.log_start_offset)
         if after.high_watermark > offset and self._counts(sight, key, after):
@@ -35,12 +35,12 @@ class OneCommittedLog(ReplicaChecker):
                     raise Violation(f"the high watermark {after.high_watermark} lies within {batch}")
             offset = after.high_watermark
             committed.end_offset = max(committed.end_offset, offset)
-        self._compared[node_id, key] = (after.life, committed.era, offset)
+        self._compared[node_id, key] = (committed.era, offset)
 
     @staticmethod
     def _counts(sight: ReplicaSight, key: Key, after: Replica) -> bool:
-        """After a loss, one who has not heard of it yet goes on believing what was."""
-        return not sight.committed[key].era or after.leader_epoch >= sight.lost_in_epoch(key)
+        """After a loss, whoever has not cut its log yet goes on believing what was."""
+        return not sight.committed[key].era or (after.leads and after.leader_epoch >= sight.lost_in_epoch(key))
 
 
 class LeaderCompleteness(ReplicaChecker):

@@ -91,7 +91,7 @@ async def topics_come_and_go(story: RecordStory) -> None:
         for number in range(4):
             try:
                 await admin.create_topics([NewTopic("fleeting", 2, 3, configs={"flush.messages": "1"})], timeout_ms=3_000)
-                async with Producer(admin.client, ProducerConfig(linger_ms=0, delivery_timeout_ms=1_000, request_timeout_ms=900)) as producer:
+                async with Producer(admin._client, ProducerConfig(linger_ms=0, delivery_timeout_ms=1_000, request_timeout_ms=900)) as producer:
                     sent = [producer.send("fleeting", b"%d-%d" % (number, n)) for n in range(10)]
                     for delivery in sent:
                         await delivery

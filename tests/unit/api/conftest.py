@@ -131,6 +131,8 @@ class TestBroker:
         self.departed: frozenset[int] = frozenset()
         self.beside: list[asyncio.Task[None]] = []
         self.surroundings = Surroundings(lambda: self.image)
+        self.loop: Any = None
+        """The one that a test drives by hand, if it does."""
         self.watch = ImageWatch(lambda: self.image)
         self.quorum: Any = LoneVoter()
         self.liveness = Liveness(3.0)
@@ -278,7 +280,7 @@ class TestBroker:
         partition.follower_fetched(replica, asked, self.image.brokers[replica].epoch, self.surroundings.time)
 
     def context(self, api_key: int, version: int, listener: str = LISTENER) -> RequestContext:
-        loop = asyncio.get_running_loop()
+        loop = self.loop or asyncio.get_running_loop()
         return RequestContext(
             self.parts, api_key, version, client_id="test", listener=listener, peer="127.0.0.1", loop=loop
         )

@@ -153,6 +153,55 @@ async def test_a_partition_that_is_named_twice_is_answered_with_an_error_both_ti
     ]
 
 
+# Rule A13: a new leader that has not committed yet all that it began with (KIP-207)
+
+
+@pytest.fixture
+def catching_up(broker):
+    """Leads in epoch 1, which begins at 3; 2 is in sync and has not said yet how far it is. Committed is 1."""
+    broker.commit([registration(2)])
+    broker.create("t", (1, 2))
+    for timestamp in (1000, 2000, 3000):
+        broker.append("t", timestamp)
+    broker.follow(2, 1)
+    broker.change(leader=1)
+    return broker
+
+
+@pytest.mark.parametrize("version", list_offsets.VERSIONS)
+async def test_a13_the_end_is_not_told_before_it_is_known(catching_up, version):
+    error = ErrorCode.LEADER_NOT_AVAILABLE if version < 5 else ErrorCode.OFFSET_NOT_AVAILABLE
+    assert (await ask(catching_up, version, -1)).error_code == error
+    catching_up.follow(2, 3)
+    assert (await ask(catching_up, version, -1)).offset == 3
+
+
+async def test_a13_what_is_known_is_told(catching_up):
+    assert (await ask(catching_up, 7, -2)).offset == 0
+    assert (await ask(catching_up, 7, 1000)).offset == 0, "committed"
+    assert (await ask(catching_up, 7, 2000)).error_code == ErrorCode.OFFSET_NOT_AVAILABLE
+    assert (await ask(catching_up, 7, 9000)).error_code == ErrorCode.OFFSET_NOT_AVAILABLE
+    assert (await ask(catching_up, 7, -3)).error_code == ErrorCode.OFFSET_NOT_AVAILABLE
+
+
+async def test_a13_does_not_bind_replicas(catching_up):
+    assert (await ask(catching_up, 7, -1, replica_id=2)).offset == 3
+
+
+async def test_a13_in_the_first_epoch_the_end_is_the_high_watermark(broker):
+    broker.commit([registration(2)])
+    broker.create("t", (1, 2))
+    broker.append("t", 1000)
+    assert (await ask(broker, 7, -1)).offset == 0
+
+
+async def test_a6_a_replica_that_does_not_lead_does_not_answer(catching_up):
+    catching_up.change(leader=2)
+    assert (await ask(catching_up, 7, -1)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert (await ask(catching_up, 7, -1, epoch=1)).error_code == ErrorCode.FENCED_LEADER_EPOCH
+    assert (await ask(catching_up, 7, -1, epoch=3)).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
 def in_simulation(story, cold_probability):
     """Run `story(broker)` on a disk of which some pages are not in memory."""
     world = World(1)

@@ -185,3 +185,37 @@ async def test_ids_in_versions_that_only_tell_them_are_an_invalid_request(broker
     reply = await broker.call(metadata, version, topics=[Topic(name="a", topic_id=topic_id)])
     assert [topic.error_code for topic in reply.topics] == [ErrorCode.INVALID_REQUEST]
     assert reply.brokers == []
+
+
+# Brokers that were just lost
+
+
+async def test_a_suspected_leader_is_not_told_as_such(broker):
+    broker.commit([registration(2)])
+    broker.create("t", (2, 1), (1, 2))
+    broker.suspects = frozenset({2})
+    for version in (1, 12):
+        reply = await broker.call(metadata, version, topics=named("t"))
+        assert [(p.error_code, p.leader_id) for p in reply.topics[0].partitions] == [
+            (ErrorCode.LEADER_NOT_AVAILABLE, -1),
+            (ErrorCode.NONE, 1),
+        ]
+    broker.suspects = frozenset()
+    broker.parts.told.forget(0)
+    reply = await broker.call(metadata, 12, topics=named("t"))
+    assert [p.leader_id for p in reply.topics[0].partitions] == [2, 1], "what was kept is of no suspect"
+
+
+async def test_a_broker_that_was_just_fenced_is_still_named_and_leads_nothing(broker):
+    broker.commit([registration(2), registration(3)])
+    broker.create("t", (2, 1))
+    broker.commit([r.BrokerRegistrationChangeRecord(broker_id=node_id, broker_epoch=node_id, fenced=1) for node_id in (2, 3)])
+    broker.change(leader=1, isr=(1,))
+    broker.departed = frozenset({2, 9})
+    reply = await broker.call(metadata, 12, topics=named("t"))
+    assert [b.node_id for b in reply.brokers] == [1, 2]
+    [partition] = reply.topics[0].partitions
+    assert (partition.leader_id, partition.offline_replicas) == (1, [2])
+    broker.departed = frozenset()
+    reply = await broker.call(metadata, 12, topics=None)
+    assert [b.node_id for b in reply.brokers] == [1]
