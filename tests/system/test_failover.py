@@ -5,16 +5,24 @@ How long that pause is, is measured in bench/; here only what was promised of th
 
 from __future__ import annotations
 
+import json
+import subprocess
+import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.judges.java import Run, judge
 from tests.system.copies import assert_equal_on_disk, ends, events
 from tests.system.load import all_in_sync, leaders, load, make_topic
 from tests.system.local import Cluster, strandline, up
 from tests.system.server import eventually
 
 NODES = (1, 2, 3)
+PRODUCER = "org.apache.kafka.tools.VerifiableProducer"
+CONSOLE_PRODUCER = "org.apache.kafka.tools.ConsoleProducer"
+CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 CHECKPOINTS_SOON = ("--config", "replica.high.watermark.checkpoint.interval.ms=500")
 
 
@@ -87,3 +95,47 @@ def test_the_first_replica_leads_again_when_it_is_asked_for(cluster: Cluster) ->
     assert leaders(cluster.bootstrap, topic) != [leader]
     strandline("elect", f"{topic}-0", *cluster.server)
     eventually(lambda: leaders(cluster.bootstrap, topic) == [leader], "the preferred leader leads", 30)
+
+
+@pytest.mark.java
+def test_the_java_clients_lose_nothing_with_the_leader(cluster: Cluster, tmp_path: Path) -> None:
+    kafka = judge()
+    leader = ordinary(cluster)
+    topic = led_by(cluster, leader, "java")
+    config = tmp_path / "producer.properties"
+    config.write_text("enable.idempotence=true\nretries=2147483647\nlinger.ms=1\nretry.backoff.ms=20\n")
+    arguments = ("--topic", topic, "--max-messages", "4000", "--throughput", "1000", "--acks", "-1")
+    command = kafka.command(PRODUCER, *cluster.server, *arguments, "--command-config", str(config))
+    killer = threading.Thread(target=cluster.kill, args=(leader,))
+    sent: list[tuple[int, str]] = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as producer:
+        assert producer.stdout is not None
+        for event in map(json.loads, producer.stdout):
+            assert event["name"] != "producer_send_error", event
+            if event["name"] == "producer_send_success":
+                sent.append((event["offset"], event["value"]))
+                if len(sent) == 500:
+                    killer.start()
+    assert producer.returncode == 0
+    killer.join()
+    assert leaders(cluster.without(leader), topic) != [leader]
+    assert [value for _, value in sorted(sent)] == [str(number) for number in range(4000)]
+    assert [offset for offset, _ in sorted(sent)] == list(range(4000))
+
+    console = ("--topic", topic, "--command-property")
+    lines = "".join(f"by hand {number}\n" for number in range(10))
+    reading = ("--topic", topic, "--partition", "0", "--offset", "earliest", "--max-messages", "4010")
+    shown = ("--formatter-property", "print.offset=true", "--formatter-property", "print.partition=true")
+    survivors = ("--bootstrap-server", cluster.without(leader))
+    wrote, read = kafka.run_all(
+        [
+            Run(CONSOLE_PRODUCER, (*survivors, *console, "acks=all"), lines),
+            Run(CONSOLE_CONSUMER, (*survivors, *reading, *shown)),
+        ]
+    )
+    wrote.check()
+    values = [*map(str, range(4000)), *lines.splitlines()]
+    assert read.check().out.splitlines() == [f"Partition:0\tOffset:{n}\t{value}" for n, value in enumerate(values)]
+    cluster.restart(leader)
+    all_in_sync(cluster, topic)
+    assert_equal_on_disk(cluster, topic, 1, {0: 4010})

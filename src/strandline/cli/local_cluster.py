@@ -210,10 +210,20 @@ class LocalCluster:
             "controller.quorum.voters": voters,
             "log.dirs": node.data_dir,
             METRICS_KEY: node.metrics,
-            "offsets.topic.replication.factor": "1",
-            "transaction.state.log.replication.factor": "1",
-            "transaction.state.log.min.isr": "1",
+            **self._replication(),
         } | self.config
+
+    def _replication(self) -> dict[str, str]:
+        """As many replicas as there are brokers, up to three, and of those all but one in sync: the loss of one loses nothing."""
+        factor = min(self.nodes_count, 3)
+        min_isr = max(factor - 1, 1)
+        return {
+            "default.replication.factor": str(factor),
+            "min.insync.replicas": str(min_isr),
+            "offsets.topic.replication.factor": str(factor),
+            "transaction.state.log.replication.factor": str(factor),
+            "transaction.state.log.min.isr": str(min_isr),
+        }
 
 
 def _escape(value: str) -> str:

@@ -103,6 +103,8 @@ def load(
     )
     epochs.truncate_from_end(end_offset)
     epochs.truncate_from_start(start_offset)
+    if epochs.entries == checkpointed.entries and not epochs_are_rotten:
+        epochs.dirty = False
     if found and clean and not scanned and not epochs.dirty:
         log.left_in_order()
     if any(name.endswith(names.PRODUCER_SNAPSHOT_SUFFIX) for name in present):

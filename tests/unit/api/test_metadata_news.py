@@ -30,7 +30,7 @@ class Client:
         topics = [Request.MetadataRequestTopic(name=name) for name in names] or None
         reply = metadata.handle(Request(topics=topics, allow_auto_topic_creation=False), ctx)
         body = reply if isinstance(reply, bytes) else await reply
-        return round(ctx.loop.time() - began, 6), messages.decode_response(3, 12, body).topics[0]
+        return round(ctx.loop.time() - began, 3), messages.decode_response(3, 12, body).topics[0]
 
 
 def story(play):
