@@ -52,10 +52,10 @@ def main(
     if rf > nodes:
         raise click.UsageError(f"--rf {rf} needs as many nodes, and there are {nodes}")
     records = records or (QUICK_RECORDS if quick else RECORDS)
-    # Small batches cost a server several times as much; fewer of them take as long.
-    size = Size(
-        records, max(records * 2 // 5, 1), QUICK_LATENCY_RECORDS if quick else LATENCY_RECORDS, replication_factor=rf
-    )
+    # Small batches cost a server several times as much, replicated ones twice that; fewer of them take as long.
+    small_batch_records = records * 2 // 5 if rf == 1 else records // 5
+    latency_records = QUICK_LATENCY_RECORDS if quick else LATENCY_RECORDS
+    size = Size(records, small_batch_records, latency_records, replication_factor=rf)
     rounds = rounds or (QUICK_ROUNDS if quick else ROUNDS)
     warm_ups = QUICK_WARM_UPS if quick else WARM_UPS
     console = Console()

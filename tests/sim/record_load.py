@@ -123,10 +123,13 @@ class RecordLoad:
         ]
         self._tasks.append(self._reader.spawn(self._read()))
 
-    async def finish(self) -> None:
-        """Let the producers come to an end, then the consumer, and then read everything once more."""
+    async def stop_writing(self) -> None:
+        """Let the producers come to an end."""
         self._stopping = True
         await asyncio.gather(*self._tasks[:-1])
+
+    async def stop_reading(self) -> None:
+        """Now that all is committed: read everything once more, and let the consumer come to where that ends."""
         self._ends = await self.operator.spawn(self._read_everything())
         await self._tasks[-1]
 
@@ -208,10 +211,11 @@ class RecordLoad:
 
     async def _read(self) -> None:
         async with self._client(self._reader) as client:
-            consumer = Consumer(client, ConsumerConfig(auto_offset_reset="none", fetch_max_wait_ms=300))
+            consumer = self._begin(client)
             while self._ends is None or any(self._reading.next_offset.get(k, 0) < e for k, e in self._ends.items()):
-                if self._reading.losses != len(self.history.lost) or not consumer.assignment():
-                    self._begin(consumer)
+                if self._reading.losses != len(self.history.lost):
+                    await consumer.close()
+                    consumer = self._begin(client)
                 try:
                     records = await consumer.poll(0.3)
                 except KafkaError as error:
@@ -228,13 +232,14 @@ class RecordLoad:
             await consumer.close()
             self._reading.is_done = True
 
-    def _begin(self, consumer: Consumer) -> None:
+    def _begin(self, client: AsyncClient) -> Consumer:
         """From the beginning. After a loss nobody expects a consumer to have seen what is gone, or to know where it stands."""
         self._reading = _Reading(losses=len(self.history.lost))
-        consumer.assign([])
+        consumer = Consumer(client, ConsumerConfig(auto_offset_reset="none", fetch_max_wait_ms=300))
         consumer.assign(KEYS)
         for topic, partition in KEYS:
             consumer.seek(topic, partition, 0)
+        return consumer
 
     def _see(self, place: Place, value: bytes) -> None:
         reading, key = self._reading, (place.topic, place.partition)

@@ -12,7 +12,7 @@ from functools import partial
 from strandline.metadata.image import PartitionImage
 from strandline.sim.world import World
 from tests.sim.checkers.replication import replica_checkers
-from tests.sim.cluster import Shape
+from tests.sim.cluster import Shape, Stuck
 from tests.sim.record_load import KEYS, WRITERS, RecordLoad
 from tests.sim.replica_sight import Key, Loss, ReplicaSight
 from tests.sim.scenario import CONVERGE_WITHIN_S, Scenario, Story, scenario
@@ -63,8 +63,9 @@ class RecordStory(Story):
         self.transcript.note(WORLD, "all harm is undone")
         await self.converge("after all harm is undone", self._is_in_sync)
         await self.every_writer_gets_on()
-        await self.load.finish()
+        await self.load.stop_writing()
         await self.converge("at the end", self._is_level)
+        await self.load.stop_reading()
 
     # Steps that scenarios are made of
 
@@ -128,9 +129,12 @@ class RecordStory(Story):
     # The end
 
     async def converge(self, when: str, is_so: Callable[[], bool] = lambda: True) -> None:
-        await self.cluster.until(
-            lambda: self._is_converged() and is_so(), f"convergence {when} ({self.describe()})", CONVERGE_WITHIN_S
-        )
+        try:
+            await self.cluster.until(
+                lambda: self._is_converged() and is_so(), f"convergence {when}", CONVERGE_WITHIN_S
+            )
+        except Stuck as stuck:
+            raise Stuck(f"{self.describe()}; {stuck}") from None
         self.transcript.note(WORLD, f"converged {when} at {self.cluster.high_watermark()}")
 
     def _is_known(self) -> bool:

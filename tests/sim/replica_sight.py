@@ -97,6 +97,7 @@ class ReplicaSight:
         """Committed records from this offset on are gone."""
         self._partitions: dict[tuple[int, Key], Partition] = {}
         """Of each node's newest life; a replica that left and came back is another one."""
+        self._image = MetadataImage()
         self._members = members
         self._sight = sight
         self._checkers = checkers
@@ -173,8 +174,11 @@ class ReplicaSight:
 
     @property
     def image(self) -> MetadataImage:
-        """The newest that any node has applied."""
-        return max((seen.image for seen in self._sight.nodes.values()), key=lambda image: image.end_offset)
+        """The newest that any node has had."""
+        for seen in self._sight.nodes.values():
+            if seen.image.end_offset > self._image.end_offset:
+                self._image = seen.image
+        return self._image
 
     def state(self, key: Key) -> PartitionImage | None:
         topic = self.image.topics_by_id.get(key[0])

@@ -1,6 +1,7 @@
 """Which replica a consumer should read from (KIP-392): one in its own rack, if there is one.
 
-Always true: only a consumer is sent elsewhere, only by the leader, and only to a replica that is in sync and has the offset (rule A16).
+Always true: only a consumer is sent elsewhere, only by the leader, and only to a replica that is in sync and has the offset (rule
+A16).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The newest reads of followers, kept for the next one: the followers of a partition all read the same bytes, one after the other.
 
-Always true: what is kept is at most SHARED_BYTES_MAX; a read is given only for the log, the stretch and the end that it was made for,
-and not after the log was cut: an offset then means another record.
+Always true: what is kept is at most SHARED_BYTES_MAX; a read is given only for the log, the stretch and the end that it was made
+for, and not after the log was cut: an offset then means another record.
 """
 
 from __future__ import annotations

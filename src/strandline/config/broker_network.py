@@ -77,6 +77,9 @@ KEYS = (
         "While this many bytes of requests are being handled, no further request is read; -1 for no limit."),
     Key("connections.max.idle.ms", LONG, 10 * MINUTE_MS, None, MEDIUM, READ_ONLY,
         "A connection that was idle for this long is closed."),
+    Key("watchdog.timeout.ms", INT, 2 * SECOND_MS, AT_LEAST_0, MEDIUM, READ_ONLY,
+        "A node that stands still for so long, frozen or hung, has its connections closed by a second process, so that its clients "
+        "look for another leader; 0 turns that off. Linux only."),
     Key("metrics.listener", STRING, "", AddressOrNothing(), MEDIUM, READ_ONLY,
         "Where this node serves Prometheus metrics, its events and its replicas' positions over HTTP, as host:port; empty turns "
         "it off. It has no authentication: keep it on loopback, which :port stands for, or behind a proxy."),

@@ -83,6 +83,7 @@ class NodeConfig:
     max_connections: int
     max_connections_per_ip: int
     metrics_listener: str
+    watchdog_timeout_ms: int
     fetch_max_bytes: int
     max_incremental_fetch_session_cache_slots: int
     max_request_partition_size_limit: int

@@ -28,6 +28,7 @@ from strandline.runtime.disk import FileDisk
 from strandline.runtime.logging import make_logger
 from strandline.runtime.loop import run
 from strandline.runtime.memory import keep_freed_memory
+from strandline.runtime.watchdog import Watchdog
 from strandline.wire import messages
 
 STOP_TIMEOUT_S = 60.0
@@ -64,7 +65,14 @@ def run_node(
     if cluster_id is not None:
         _format(config, cluster_id)
     keep_freed_memory()
-    run(serve(config, make_logger(sys.stdout, level)))
+    watchdog = None
+    if config.watchdog_timeout_ms and sys.platform == "linux":
+        watchdog = Watchdog(config.watchdog_timeout_ms / 1000, config.node_id)
+    try:
+        run(serve(config, make_logger(sys.stdout, level), watchdog))
+    finally:
+        if watchdog is not None:
+            watchdog.close()
 
 
 def _format(config: NodeConfig, cluster_id: str) -> None:
@@ -97,7 +105,7 @@ def _explain_bind(listener: Listener, error: OSError) -> str:
     return f"{where} cannot be listened on ({error.strerror or error}); choose another host or port in listeners"
 
 
-async def serve(config: NodeConfig, logger: object) -> None:
+async def serve(config: NodeConfig, logger: object, watchdog: Watchdog | None = None) -> None:
     """Start the node, wait for a signal or its failure, stop it."""
     asked_to_stop = asyncio.Event()
 
@@ -120,7 +128,9 @@ async def serve(config: NodeConfig, logger: object) -> None:
         gc.freeze()
         gc.enable()
         if started:
-            await _until_stopped(node, stop)
+            if watchdog is not None:
+                watchdog.start()
+            await _until_stopped(node, stop, watchdog)
     finally:
         stop.cancel()
         disk.close()
@@ -155,11 +165,13 @@ def _explain(error: NodeFailed | OSError) -> str:
     return f"{where}{error.strerror or error}"
 
 
-async def _until_stopped(node: Node, stop: asyncio.Task[bool]) -> None:
+async def _until_stopped(node: Node, stop: asyncio.Task[bool], watchdog: Watchdog | None) -> None:
     failed = asyncio.get_running_loop().create_task(node.failed())
     await asyncio.wait((failed, stop), return_when=asyncio.FIRST_COMPLETED)
     reason = failed.exception() if failed.done() and not failed.cancelled() else None
     failed.cancel()
+    if watchdog is not None:
+        watchdog.rest()
     try:
         async with asyncio.timeout(STOP_TIMEOUT_S):
             await node.stop()

@@ -20,7 +20,9 @@ FETCH, VERSION = 1, 17
 Request = messages.request(FETCH)
 
 
-def part(offset: int, index: int = 0, *, epoch: int = 0, last: int = -1, start: int = 0, max_bytes: int = 1 << 20) -> Any:
+def part(
+    offset: int, index: int = 0, *, epoch: int = 0, last: int = -1, start: int = 0, max_bytes: int = 1 << 20
+) -> Any:
     """A position: the offset asked for, the leader epoch that its follower knows, and the epoch of its last batch."""
     return Request.FetchPartition(
         partition=index,

@@ -14,9 +14,7 @@ Request = messages.request(34)
 async def alter(broker, *wishes, version=2):
     """Error codes by partition, for wishes of a path, a topic and an index each."""
     dirs = [
-        Request.AlterReplicaLogDir(
-            path=path, topics=[Request.AlterReplicaLogDirTopic(name=topic, partitions=[index])]
-        )
+        Request.AlterReplicaLogDir(path=path, topics=[Request.AlterReplicaLogDirTopic(name=topic, partitions=[index])])
         for path, topic, index in wishes
     ]
     reply = await broker.call(alter_replica_log_dirs, version, dirs=dirs)

@@ -209,7 +209,9 @@ async def test_a_suspected_leader_is_not_told_as_such(broker):
 async def test_a_broker_that_was_just_fenced_is_still_named_and_leads_nothing(broker):
     broker.commit([registration(2), registration(3)])
     broker.create("t", (2, 1))
-    broker.commit([r.BrokerRegistrationChangeRecord(broker_id=node_id, broker_epoch=node_id, fenced=1) for node_id in (2, 3)])
+    broker.commit(
+        [r.BrokerRegistrationChangeRecord(broker_id=node_id, broker_epoch=node_id, fenced=1) for node_id in (2, 3)]
+    )
     broker.change(leader=1, isr=(1,))
     broker.departed = frozenset({2, 9})
     reply = await broker.call(metadata, 12, topics=named("t"))

@@ -178,7 +178,7 @@ def test_positions_commit_what_everybody_has():
 def test_the_broker_epoch_of_a_fetch_says_who_may_join():
     leader = Leader((1, 2, 3))
     leader.broker.change(isr=(1, 3))
-    leader.fetch(part(0), broker_epoch=77)
+    leader.fetch(part(0), broker_epoch=1)
     assert not leader.broker.surroundings.wishes
     leader.fetch(part(0), broker_epoch=2)
     [wish] = leader.broker.surroundings.wishes

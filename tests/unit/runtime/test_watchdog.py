@@ -1,0 +1,105 @@
+"""The watchdog, with real processes: one that stands still has its connections closed, one that beats keeps them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from strandline.runtime.watchdog import Watchdog, tcp_sockets
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the watchdog needs pidfd_getfd, which is Linux's")
+
+TIMEOUT_S = 0.4
+PATIENCE_S = 20.0
+
+
+@contextmanager
+def node() -> Iterator[tuple[int, int]]:
+    """A process with a watchdog that answers every connection with a greeting; its id and port."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    pid = os.fork()
+    if not pid:
+        try:
+            _serve(listening)
+        finally:
+            os._exit(0)
+    port = listening.getsockname()[1]
+    listening.close()
+    try:
+        yield pid, port
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def _serve(listening: socket.socket) -> None:
+    watchdog = Watchdog(TIMEOUT_S, 1)
+
+    async def main() -> None:
+        async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"hello")
+            while data := await reader.read(100):
+                writer.write(data)
+
+        watchdog.start()
+        server = await asyncio.start_server(greet, sock=listening)
+        await server.serve_forever()
+
+    asyncio.run(main())
+
+
+def connect(port: int) -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", port), PATIENCE_S)
+    connection.settimeout(PATIENCE_S)
+    return connection
+
+
+def test_a_node_that_stands_still_has_its_connections_closed_and_whoever_knocks_is_turned_away():
+    with node() as (pid, port):
+        connection = connect(port)
+        assert connection.recv(5) == b"hello"
+        os.kill(pid, signal.SIGSTOP)
+        assert connection.recv(100) == b"", "closed, though the process can't have done it"
+        another = connect(port)
+        assert another.recv(100) == b"", (
+            "the system takes connections for a frozen process; the watchdog does not keep them"
+        )
+        os.kill(pid, signal.SIGCONT)
+        # It serves again: a connection that came while it was frozen may still be turned away.
+        while (greeting := connect(port).recv(5)) != b"hello":
+            assert greeting == b""
+
+
+def test_a_node_that_beats_keeps_its_connections():
+    with node() as (_, port):
+        connection = connect(port)
+        assert connection.recv(5) == b"hello"
+        for _ in range(3):
+            connection.settimeout(TIMEOUT_S)
+            with pytest.raises(TimeoutError):
+                connection.recv(1)
+        connection.settimeout(PATIENCE_S)
+        connection.sendall(b"still there")
+        assert connection.recv(100) == b"still there"
+
+
+def test_it_sees_the_tcp_sockets_of_a_process():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        found = tcp_sockets(os.getpid())
+        assert listening.getsockname() in [one.getsockname() for one in found]
+        for one in found:
+            one.close()
+
+
+def test_it_ends_with_its_node():
+    watchdog = Watchdog(TIMEOUT_S, 1)
+    watchdog.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(watchdog.pid, 0)
