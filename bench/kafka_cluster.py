@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tests.judges.java import Kafka, Run, find_kafka
 
 from bench.probe import await_brokers
+from bench.processes import is_running
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 START_TIMEOUT_S = 120.0
@@ -90,7 +91,8 @@ def kafka_cluster(
 
         def revive() -> tuple[int, ...]:
             for index, process in enumerate(processes):
-                if process.poll() is not None:
+                if not is_running(process.pid):
+                    process.wait(STOP_TIMEOUT_S)  # its first thread has ended, the others may need a moment
                     processes[index] = start(index)
             return await_all()
 

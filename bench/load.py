@@ -3,8 +3,8 @@
 The measure that counts is MB per CPU-second of the servers: what a wall clock shows depends on what else the machine does, the load
 generator first of all. A megabyte is 10^6 bytes of record values.
 
-Always true: every record that is counted was acknowledged or read; no part runs longer than `PART_S_MAX`, a part that is cut short
-counts what it did.
+Always true: every record that is counted was acknowledged or read; no part begins anything new after `PART_S_MAX`, and one that is
+cut short counts what it did.
 """
 
 from __future__ import annotations

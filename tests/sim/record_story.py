@@ -130,9 +130,7 @@ class RecordStory(Story):
 
     async def converge(self, when: str, is_so: Callable[[], bool] = lambda: True) -> None:
         try:
-            await self.cluster.until(
-                lambda: self._is_converged() and is_so(), f"convergence {when}", CONVERGE_WITHIN_S
-            )
+            await self.cluster.until(lambda: self._is_converged() and is_so(), f"convergence {when}", CONVERGE_WITHIN_S)
         except Stuck as stuck:
             raise Stuck(f"{self.describe()}; {stuck}") from None
         self.transcript.note(WORLD, f"converged {when} at {self.cluster.high_watermark()}")
@@ -141,6 +139,9 @@ class RecordStory(Story):
         return all(topic in self.replicas.image.topics for topic, _ in KEYS)
 
     def _is_in_sync(self) -> bool:
+        """As the controller has it, which must know every broker as it is now: one that restarted may have lost records."""
+        if not all(self.replicas.is_current(broker_id) for broker_id in self.brokers):
+            return False
         states = [self.state(number) for number in range(len(KEYS))]
         return all(s.has_leader and set(s.isr) == set(s.replicas) and not s.elr for s in states)
 

@@ -41,7 +41,7 @@ def test_a_leader_that_forgets_who_is_to_leave(monkeypatch: pytest.MonkeyPatch) 
         self.maximal = wish.replicas
 
     monkeypatch.setattr(Isr, "wish", wish)
-    caught("follower paused", "MaximalIsr", seeds=10)
+    caught("follower paused", "MaximalIsr", "CandidateCompleteness", "OneCommittedLog", seeds=10)
 
 
 def test_a_follower_that_cuts_its_log_at_its_watermark(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,6 +70,8 @@ def test_an_isr_that_takes_a_restarted_replica_for_the_one_before(monkeypatch: p
         broker = image.brokers.get(broker_id)
         return broker is not None and broker.active
 
-    monkeypatch.setattr(NodeSurroundings, "is_eligible", lambda self, broker_id, epoch: is_active(self.image, broker_id))
+    monkeypatch.setattr(
+        NodeSurroundings, "is_eligible", lambda self, broker_id, epoch: is_active(self.image, broker_id)
+    )
     monkeypatch.setattr(alter_partition, "_is_eligible", lambda image, broker_id, epoch: is_active(image, broker_id))
     caught("brokers lose power", "CandidateCompleteness", seeds=15)

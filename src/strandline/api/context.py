@@ -16,6 +16,7 @@ from strandline.api.fetch_sessions import FetchSessions
 from strandline.api.topic_bytes import TopicBytes
 from strandline.config.node import NodeConfig
 from strandline.errors import ErrorCode, KafkaError
+from strandline.log.errors import CorruptBatch
 from strandline.metadata.image import MetadataImage
 from strandline.metadata.records import MetadataRecord
 from strandline.ports import Clock, Disk
@@ -116,6 +117,8 @@ class Broker:
     """Whether that replica's copying is to be held back for now (`leader.replication.throttled.rate`)."""
     on_refused: Callable[[int, int], None] = lambda api_key, code: None
     """A reply that is written by hand tells this error."""
+    on_corrupt: Callable[[Partition, CorruptBatch], None] = lambda partition, error: None
+    """A stretch of this partition's log is damaged."""
     on_replicated: Callable[[Partition, int], None] = lambda partition, size_bytes: None
     """So many bytes of a partition went to a follower."""
     on_connection_closed: Callable[[int], None] = lambda connection_id: None
@@ -157,6 +160,14 @@ class RequestContext:
     @property
     def now_ms(self) -> int:
         return self.broker.clock.wall_ms()
+
+
+def note_failure(broker: Broker, partition: Partition, error: Exception) -> None:
+    """Have a failed log dir, or a damaged stretch of a log, taken care of; whoever asked is told with `code_of`."""
+    if isinstance(error, OSError):
+        broker.on_storage_error(partition, error)
+    elif isinstance(error, CorruptBatch):
+        broker.on_corrupt(partition, error)
 
 
 def code_of(error: Exception) -> tuple[ErrorCode, str | None]:

@@ -13,7 +13,7 @@ import asyncio
 from typing import Any
 
 from strandline.api import leader_hints, replica_fetch
-from strandline.api.context import Broker, RequestContext, code_of
+from strandline.api.context import Broker, RequestContext, code_of, note_failure
 from strandline.api.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, Place, Session
 from strandline.api.preferred_replica import preferred_read_replica
 from strandline.api.reading import absence, diverging, find
@@ -130,8 +130,7 @@ class _Fetch:
                 return _empty(partition, place, preferred_read_replica=replica)
             return _read(partition, wanted, budget, self._request.isolation_level, min_one=first)
         except (KafkaError, OSError) as error:
-            if isinstance(error, OSError):
-                broker.on_storage_error(partition, error)
+            note_failure(broker, partition, error)
             return _failed(partition, index, error)
 
     def body(self) -> Any:

@@ -4,7 +4,7 @@ A partition that is named here tells its session when there is news (`Watch`), s
 thousand idle partitions cost nothing.
 
 Always true: what is not in `dirty` has nothing to tell its follower that the follower does not know, or was just sent to it; each
-replica has at most SESSIONS_MAX sessions, and a session whose connection ends while it waits ends with it.
+replica has at most SESSIONS_MAX sessions, and a session ends with its connection.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ SESSIONS_MAX = 8
 
 Find = Callable[[Place], Partition | None]
 UNTOLD = -2
+NO_CONNECTION = -1
 
 
 class Watch:
@@ -89,6 +90,8 @@ class FollowerSession:
         self.broker_epoch = broker_epoch
         self.by_id = by_id
         self.epoch = 1
+        self.connection_id = NO_CONNECTION
+        """On which it was last used."""
         self.fetched_at = now
         self.watches: dict[Place, Watch] = {}
         self.dirty: dict[Watch, None] = {}
@@ -176,6 +179,12 @@ class FollowerSessions:
         session = self._sessions.pop(session_id, None)
         if session is not None:
             session.close()
+
+    def connection_closed(self, connection_id: int) -> None:
+        """Whoever was at its other end begins anew."""
+        ended = [session for session in self._sessions.values() if session.connection_id == connection_id]
+        for session in ended:
+            self.end(session.session_id)
 
     def opened(self, topic: str, topic_id: bytes, index: int) -> None:
         """A partition is here now: a follower may have asked for it already."""

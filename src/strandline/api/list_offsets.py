@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Awaitable
 from typing import Any
 
-from strandline.api.context import RequestContext, code_of
+from strandline.api.context import RequestContext, code_of, note_failure
 from strandline.errors import ErrorCode, KafkaError
 from strandline.log.errors import NotCached
 from strandline.log.lookup import Found, first_at_or_after, of_max_timestamp
@@ -100,8 +100,7 @@ def _fill(answer: Any, partition: Partition, asked: Any, request: Any, ctx: Requ
         partition.check_leader_epoch(asked.current_leader_epoch)
         found = _find(partition, asked.timestamp, request.replica_id, request.isolation_level)
     except (KafkaError, OSError) as error:
-        if isinstance(error, OSError):
-            ctx.broker.on_storage_error(partition, error)
+        note_failure(ctx.broker, partition, error)
         answer.error_code = _for_version(code_of(error)[0], ctx.version)
         return
     if found is not None:

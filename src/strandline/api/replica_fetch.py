@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from strandline.api.context import RequestContext, code_of
+from strandline.api.context import RequestContext, code_of, note_failure
 from strandline.api.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH
 from strandline.api.follower_sessions import UNTOLD, FollowerSession, Watch
 from strandline.api.reading import absence, diverging, find
@@ -37,6 +37,7 @@ def handle(request: FetchRequest, ctx: RequestContext) -> Any:
         session = _session(request, ctx)
     except KafkaError as error:
         return wire.write_response(ctx.version, [], error_code=error.code)
+    session.connection_id = ctx.connection_id
     if session.on_next is not None:
         session.on_next()
     session.take(request.topics, request.forgotten, ctx.loop.time())
@@ -160,8 +161,7 @@ class _ReplicaFetch:
             self._warm(watch, partition, cold)
             return None
         except (KafkaError, OSError) as error:
-            if isinstance(error, OSError):
-                self._broker.on_storage_error(partition, error)
+            note_failure(self._broker, partition, error)
             return self._refusal(watch, code_of(error)[0], final=final)
 
     @staticmethod

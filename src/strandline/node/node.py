@@ -241,6 +241,7 @@ class Node:
             self._randomness,
             self._logger,
             self._channel,
+            self._peers,
             self.broker.follower_sessions,
             broker_epoch=lambda: lifecycle.broker_epoch,
             committed=lambda: self.quorum.committed,
@@ -251,6 +252,7 @@ class Node:
         server.replicas.surroundings.on_event = self.events.note
         self.broker.is_leader_throttled = replication.is_leader_throttled
         self.broker.on_replicated = replication.replicated
+        self.broker.on_corrupt = replication.repair.damaged
         try:
             await server.start(lifecycle, replication, lambda: self.quorum.committed)
         except LifecycleFailed as error:
@@ -354,6 +356,7 @@ class Node:
 
     def _connection_closed(self, connection_id: int) -> None:
         self.broker.told.forget(connection_id)
+        self.broker.follower_sessions.connection_closed(connection_id)
         if self.controller_server is not None:
             self.controller_server.connection_closed(connection_id)
 

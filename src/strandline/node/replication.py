@@ -19,8 +19,11 @@ from strandline.node.fetching.throttles import Throttles
 from strandline.node.isr_updates import IsrUpdates
 from strandline.node.log_dirs import LogDir
 from strandline.node.logger import Logger
+from strandline.node.peers import Peers
+from strandline.node.repair import Repair
 from strandline.node.replica_dirs import ReplicaDirs
 from strandline.node.replicas import Replicas
+from strandline.node.scrubber import Scrubber
 from strandline.ports import Clock
 from strandline.raft.messages import Address
 from strandline.replica.partition import Partition
@@ -34,6 +37,7 @@ class Replication:
         randomness: random.Random,
         logger: Logger,
         channel: ControllerChannel,
+        peers: Peers,
         sessions: FollowerSessions,
         *,
         broker_epoch: Callable[[], int],
@@ -59,6 +63,17 @@ class Replication:
         )
         self._isr_updates = IsrUpdates(channel, config.node_id, broker_epoch, randomness, logger, on_task_ended)
         self._dirs = ReplicaDirs(channel, config.node_id, broker_epoch, committed, randomness, logger, on_task_ended)
+        self.repair = Repair(
+            config.node_id,
+            peers,
+            config.inter_broker_listener,
+            self._address_of,
+            clock,
+            replicas.surroundings.note,
+            replicas.storage_error,
+            logger,
+        )
+        self._scrubber = Scrubber(replicas.partitions.values, clock, self.repair.damaged, replicas.storage_error)
         self._replicas = replicas
         self._sessions = sessions
         replicas.surroundings.broker_epoch_of = broker_epoch
@@ -69,6 +84,8 @@ class Replication:
 
     def _role(self, partition: Partition) -> None:
         """Fetch it from whoever leads it now."""
+        if partition.gone:
+            self.repair.forget(partition)
         if partition.leads or partition.offline or partition.gone or not partition.state.has_leader:
             self.fetchers.unfollow(partition)
         else:
@@ -101,7 +118,7 @@ class Replication:
         return self._isr_updates.failed
 
     def jobs(self) -> list[Coroutine[Any, Any, None]]:
-        return [self._shrink_isrs()]
+        return [self._shrink_isrs(), self._scrubber.run()]
 
     async def _shrink_isrs(self) -> None:
         """Twice in `replica.lag.time.max.ms`, as Kafka does, look who was behind for too long."""
@@ -115,5 +132,6 @@ class Replication:
 
     async def close(self) -> None:
         await self.fetchers.close()
+        await self.repair.close()
         await self._isr_updates.close()
         await self._dirs.close()

@@ -50,7 +50,9 @@ class LeaderCompleteness(ReplicaChecker):
         self._may_lose = may_lose
 
     def changed(self, sight: ReplicaSight, node_id: int, key: Key, before: Replica | None, after: Replica) -> None:
-        if not after.leads or (before is not None and (before.leads, before.leader_epoch) == (True, after.leader_epoch)):
+        if not after.leads or (
+            before is not None and (before.leads, before.leader_epoch) == (True, after.leader_epoch)
+        ):
             return
         state = sight.state(key)
         if state is None or state.leader_epoch != after.leader_epoch:

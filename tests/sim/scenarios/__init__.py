@@ -1,11 +1,35 @@
-"""The scenarios of the quorum: importing this package fills `tests.sim.scenario.SCENARIOS`.
+"""The scenarios of the quorum and of the data plane: importing this package fills `tests.sim.scenario.SCENARIOS`.
 
 Always true: a seed picks the same scenario for as long as none is put before it; new ones go to the end.
 """
 
 from __future__ import annotations
 
-from tests.sim.scenarios import elections, membership, partitions, snapshots, storage, timing
-from tests.sim.scenarios import failover, replica_links, replica_disks, moves  # isort: skip
+# isort: off  (their order is that in which seeds walk through them)
+from tests.sim.scenarios import (
+    elections,
+    failover,
+    membership,
+    moves,
+    partitions,
+    replica_disks,
+    replica_links,
+    snapshots,
+    storage,
+    timing,
+)
 
-__all__ = ["elections", "membership", "partitions", "snapshots", "storage", "timing"]
+# isort: on
+
+__all__ = [
+    "elections",
+    "failover",
+    "membership",
+    "moves",
+    "partitions",
+    "replica_disks",
+    "replica_links",
+    "snapshots",
+    "storage",
+    "timing",
+]

@@ -114,7 +114,9 @@ async def controller_and_leader(story: RecordStory) -> None:
         await story.written(5)
 
 
-@replicated("preferred leaders", config={"leader.imbalance.check.interval.seconds": "1", "auto.leader.rebalance.enable": "true"})
+@replicated(
+    "preferred leaders", config={"leader.imbalance.check.interval.seconds": "1", "auto.leader.rebalance.enable": "true"}
+)
 async def preferred_leaders(story: RecordStory) -> None:
     """Leadership returns to the preferred replicas by itself, while some of them die again."""
     await story.begin()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from strandline.client.flow.described import ElectionType, NewTopic
 from strandline.client.aio import Admin, Producer, ProducerConfig
+from strandline.client.flow.described import ElectionType, NewTopic
 from strandline.errors import KafkaError
 from tests.sim.record_load import KEYS
 from tests.sim.record_story import APART, FIVE, THREE, RecordStory, replicated
@@ -90,8 +90,12 @@ async def topics_come_and_go(story: RecordStory) -> None:
     async def come_and_go(admin: Admin) -> None:
         for number in range(4):
             try:
-                await admin.create_topics([NewTopic("fleeting", 2, 3, configs={"flush.messages": "1"})], timeout_ms=3_000)
-                async with Producer(admin._client, ProducerConfig(linger_ms=0, delivery_timeout_ms=1_000, request_timeout_ms=900)) as producer:
+                await admin.create_topics(
+                    [NewTopic("fleeting", 2, 3, configs={"flush.messages": "1"})], timeout_ms=3_000
+                )
+                async with Producer(
+                    admin._client, ProducerConfig(linger_ms=0, delivery_timeout_ms=1_000, request_timeout_ms=900)
+                ) as producer:
                     sent = [producer.send("fleeting", b"%d-%d" % (number, n)) for n in range(10)]
                     for delivery in sent:
                         await delivery

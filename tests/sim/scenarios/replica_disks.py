@@ -89,7 +89,9 @@ async def log_dir_fails(story: RecordStory) -> None:
         await story.in_sync()
 
 
-@replicated("unclean elections", (THREE, APART), may_lose=Loss.ANYTHING, config={"unclean.leader.election.enable": "true"})
+@replicated(
+    "unclean elections", (THREE, APART), may_lose=Loss.ANYTHING, config={"unclean.leader.election.enable": "true"}
+)
 async def unclean(story: RecordStory) -> None:
     """Whoever is there may lead: records may be lost, but never do two replicas end with different ones."""
     await story.begin()

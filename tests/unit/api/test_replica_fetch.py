@@ -311,6 +311,7 @@ def test_records_that_were_sent_and_not_asked_on_from_are_sent_again():
     assert offsets(again.answer) == [0]
     on = leader.fetch(part(1), session=(first.session_id, 2))
     assert on.is_waiting
+    assert not leader.session(first).dirty, "it has all there is to know"
 
 
 def test_what_found_no_room_comes_with_the_next_reply():
