@@ -1,4 +1,4 @@
-"""Replication: what is committed is one log, every leader and every candidate has it, and no leader commits too early (I1 to I11)."""
+"""Replication: what is committed is one log, leaders and candidates have it, and no leader commits too early (I1 to I11)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class OneCommittedLog(ReplicaChecker):
 
 
 class LeaderCompleteness(ReplicaChecker):
-    """I1: who becomes leader has all that was committed; only what the faults may take can be missing, after an unclean election."""
+    """I1: who becomes leader has all that was committed; after an unclean election, all but what the faults may take."""
 
     def __init__(self, may_lose: Loss = Loss.NOTHING) -> None:
         self._may_lose = may_lose

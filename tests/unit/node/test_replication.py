@@ -87,6 +87,7 @@ def play(story, **settings):
                 node.randomness,
                 quiet_logger(),
                 channel,
+                peers,
                 FollowerSessions(random.Random(1)),
                 broker_epoch=lambda: 9,
                 committed=MetadataImage,
