@@ -1,6 +1,7 @@
 """What server processes have used so far, as Linux counts it.
 
 CPU time covers all threads of a process, in user and kernel mode. Resident memory is what is in RAM now, file mappings included.
+Always true: the processes that a server started count as its own, with the memory that they do not share with it.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import mmap
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -18,11 +19,12 @@ _UTIME, _STIME = 11, 12
 
 
 def cpu_s(pids: Sequence[int]) -> float:
-    """CPU-seconds of these processes together since they started."""
+    """CPU-seconds of these processes and their children together since they started."""
     ticks = 0
     for pid in pids:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[_UTIME]) + int(fields[_STIME])
+        for each in (pid, *_children(pid)):
+            fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
+            ticks += int(fields[_UTIME]) + int(fields[_STIME])
     return ticks / TICKS_PER_S
 
 
@@ -35,9 +37,20 @@ def is_running(pid: int) -> bool:
 
 
 def resident_mb(pids: Sequence[int]) -> float:
-    """Resident memory of these processes together, in MiB."""
-    lines = (line for pid in pids for line in Path(f"/proc/{pid}/status").read_text().splitlines())
-    return sum(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) / 1024
+    """Resident memory of these processes and their children together, in MiB."""
+    own = sum(_kilobytes(f"/proc/{pid}/status", "VmRSS:") for pid in pids)
+    children = (child for pid in pids for child in _children(pid))
+    return (own + sum(_kilobytes(f"/proc/{child}/smaps_rollup", "Private_") for child in children)) / 1024
+
+
+def _children(pid: int) -> Iterator[int]:
+    for file in Path(f"/proc/{pid}/task").glob("*/children"):
+        yield from map(int, file.read_text().split())
+
+
+def _kilobytes(file: str, prefix: str) -> int:
+    """The sum of the lines that begin so."""
+    return sum(int(line.split()[1]) for line in Path(file).read_text().splitlines() if line.startswith(prefix))
 
 
 QUIET_FOR_S = 0.3

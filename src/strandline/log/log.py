@@ -72,6 +72,7 @@ class Log:
         """Closed segments that are not on the device yet."""
         self._snapshots_to_write: list[tuple[int, bytes]] = []
         self.truncations = 0
+        """How often its end was cut: what somebody copied or read before may be gone, or be something else."""
         self._holds = 0
         """How many flushes and other works are under way that use the segments' files."""
         self._retired: list[Closable] = []

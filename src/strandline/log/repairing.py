@@ -38,10 +38,10 @@ async def repair(log: Log, damaged: CorruptBatch, data: Buffer, now_ms: int) -> 
     if segment is log.active:
         # Only what is no longer written can be copied.
         log.roll(now_ms)
-    size = segment.size
+    truncations = log.truncations
     with log.held():
         repaired = await log.disk.offload(lambda: _write(log.disk, segment, damaged, good))
-    if segment_of(log, damaged) is not segment or segment.size != size:
+    if segment_of(log, damaged) is not segment or log.truncations != truncations:
         repaired.close()
         repaired.remove()
         return False

@@ -17,6 +17,7 @@ from strandline.config.topic_config import TopicConfig
 from strandline.errors import ErrorCode
 from strandline.ids import Uuid
 from strandline.log import names
+from strandline.log.errors import CorruptBatch
 from strandline.log.log import Log
 from strandline.log.recovery import Recovered
 from strandline.metadata.image import TOPIC_RESOURCE, MetadataImage, TopicImage
@@ -71,6 +72,8 @@ class Replicas:
         self.on_dir_failed: Callable[[LogDir], None] = lambda log_dir: None
         self.on_hosted: Callable[[Partition, LogDir], None] = lambda partition, log_dir: None
         """A partition is open here now."""
+        self.on_damaged: Callable[[Partition, CorruptBatch], None] = lambda partition, error: None
+        """A stretch of a log was found damaged when it was opened."""
         self.on_role: Callable[[Partition], None] = lambda partition: None
         """A partition has another leader, or another leader epoch, or is no longer here."""
         self._loading = LogLoading(config.node_id, disk, clock, randomness, logger, log_dirs)
@@ -223,6 +226,8 @@ class Replicas:
         if recovered.rebuilt_indexes:
             self._logger.warning("indexes rebuilt", partition=str(partition), segments=recovered.rebuilt_indexes)
         self.on_hosted(partition, log_dir)
+        for damaged in recovered.damaged:
+            self.on_damaged(partition, damaged)
         self.on_role(partition)
 
     def find(self, image: MetadataImage) -> list[tuple[LogDir, OSError]]:

@@ -80,6 +80,7 @@ class Replication:
         replicas.surroundings.on_isr_wish = self._isr_updates.submit
         replicas.on_role = self._role
         replicas.on_hosted = self._hosted
+        replicas.on_damaged = self.repair.damaged
         replicas.on_unopened = lambda topic, index, log_dir: self._dirs.is_in(log_dir.directory_id, topic, index)
 
     def _role(self, partition: Partition) -> None:

@@ -57,12 +57,12 @@ class Scrubber:
                     return
 
     async def _scrub_segment(self, partition: Partition, segment: Segment) -> None:
-        position, offset, size = 0, segment.base_offset, segment.size
-        while position < size:
+        position, offset, truncations = 0, segment.base_offset, partition.log.truncations
+        while position < segment.size:
             step = await to_the_end(self._step(partition, segment, position, offset))
             if partition.gone or partition.offline:
                 return
-            if segment not in partition.log.segments[:-1] or segment.size != size:
+            if segment not in partition.log.segments or partition.log.truncations != truncations:
                 return  # it was cut while it was read: what was found may be half of a batch
             if step.damaged is not None:
                 self._on_damaged(partition, step.damaged)

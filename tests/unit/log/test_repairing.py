@@ -133,7 +133,9 @@ def test_a_stretch_that_left_the_log_needs_no_repair(powered: PoweredLogDir) -> 
     assert not run(powered, repair(log, damaged, replica[7], NOW))
 
 
-def test_a_truncation_during_a_repair_wins(powered: PoweredLogDir) -> None:
+@pytest.mark.parametrize("cut", [6, 9])
+def test_a_truncation_during_a_repair_wins(powered: PoweredLogDir, cut: int) -> None:
+    """Before the stretch or after it; what takes the place of what was cut is as long, and the copy still has the old."""
     replica = filled(powered)
     log = reopened(powered)
     damaged = damage(powered, log, 7)
@@ -142,11 +144,17 @@ def test_a_truncation_during_a_repair_wins(powered: PoweredLogDir) -> None:
 
         task = asyncio.ensure_future(repair(log, damaged, replica[7], NOW))
         await asyncio.sleep(0)
-        log.truncate_to(6)
+        log.truncate_to(cut)
+        for _ in range(10 - cut):
+            log.append_as_leader(sized(SIZE, timestamp=NOW + 99), 4, NOW)
         return await task
 
     assert not run(powered, both())
-    assert (log.log_end_offset, read(log, 5)) == (6, replica[5:6])
+    assert log.log_end_offset == 10
+    assert [header.partition_leader_epoch for _, header in iterate(log.read(cut, ALL, 10, min_one=True))] == [4] * (
+        10 - cut
+    )
+    assert read(log, 5)[0] == replica[5]
     assert powered.names(".repair") == []
 
 
