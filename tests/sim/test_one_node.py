@@ -13,7 +13,7 @@ from strandline.sim.file import SimFile
 from tests.sim.one_node import NAME, TOPIC, play
 from tests.sim.outcome import Outcome
 
-SEEDS = 200
+SEEDS = 60
 SEEDS_PER_TEST = 10
 SEEDS_TO_CATCH = 40
 """A broker that breaks its promise is caught within so many histories."""

@@ -1,4 +1,4 @@
-"""The quorum in the simulator: whole nodes, seeded faults, every property checked after every turn of every node."""
+"""Clusters in the simulator: whole nodes, seeded faults, every property checked after every turn of every node."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pytest
 
 from tests.sim import one_node, pool
 
-RUNS = 200
+RUNS = 125
 RUNS_PER_TEST = 5
 SEEDS = [seed for seed in range(2 * RUNS) if pool.name_of(seed) != one_node.NAME][:RUNS]
 
 
 @pytest.mark.parametrize("first", range(0, RUNS, RUNS_PER_TEST))
-def test_the_quorum_keeps_its_promises(first: int) -> None:
+def test_clusters_keep_their_promises(first: int) -> None:
     for seed in SEEDS[first : first + RUNS_PER_TEST]:
         outcome = pool.play(seed)
         assert not outcome.problems, f"replay with: python -m tests.sim --seed {seed}\n{outcome}"

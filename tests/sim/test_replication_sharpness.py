@@ -62,7 +62,7 @@ def test_a_watermark_that_does_not_wait_for_enough_in_sync(monkeypatch: pytest.M
     monkeypatch.setattr(
         Leadership, "high_watermark", lambda self, end, known, min_isr, now: reach(self, end, known, 0, now)
     )
-    caught("brokers lose power", "HighWatermark", seeds=10)
+    caught("one lossy restart below the minimum", "HighWatermark", seeds=10)
 
 
 def test_an_isr_that_takes_a_restarted_replica_for_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,4 +74,4 @@ def test_an_isr_that_takes_a_restarted_replica_for_the_one_before(monkeypatch: p
         NodeSurroundings, "is_eligible", lambda self, broker_id, epoch: is_active(self.image, broker_id)
     )
     monkeypatch.setattr(alter_partition, "_is_eligible", lambda image, broker_id, epoch: is_active(image, broker_id))
-    caught("brokers lose power", "CandidateCompleteness", seeds=15)
+    caught("back without its tail", "CandidateCompleteness", seeds=15)

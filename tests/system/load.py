@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -114,18 +114,20 @@ class Load:
         delivery = {"acks": "all", "enable.idempotence": True, "linger.ms": 0, "delivery.timeout.ms": 120_000}
         producer = Producer({"bootstrap.servers": self.bootstrap, **EAGER, **delivery})
         number = 0
-        while not self._enough.is_set():
-            partition = number % self.partitions
-            try:
-                producer.produce(self.topic, b"%d" % number, partition=partition, on_delivery=self._delivered)
-                number += 1
-            except BufferError:
-                pass
-            producer.poll(PAUSE_S)
-        unsent = producer.flush(FLUSH_TIMEOUT_S)
-        if unsent:
-            self.errors.append(f"{unsent} records are still not acknowledged after {FLUSH_TIMEOUT_S} s")
-        self._all_sent.set()
+        try:
+            while not self._enough.is_set():
+                partition = number % self.partitions
+                with contextlib.suppress(BufferError):
+                    producer.produce(self.topic, b"%d" % number, partition=partition, on_delivery=self._delivered)
+                    number += 1
+                producer.poll(PAUSE_S)
+            unsent = producer.flush(FLUSH_TIMEOUT_S)
+            if unsent:
+                self.errors.append(f"{unsent} records are still not acknowledged after {FLUSH_TIMEOUT_S} s")
+        except KafkaException as error:
+            self.errors.append(f"the producer gave up: {error}")
+        finally:
+            self._all_sent.set()
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:

@@ -113,8 +113,8 @@ class Broker:
     """Brokers with which this node has just lost touch."""
     departed: Callable[[], frozenset[int]] = frozenset
     """Brokers that were fenced a moment ago."""
-    is_leader_throttled: Callable[[Partition, int], bool] = lambda partition, replica_id: False
-    """Whether that replica's copying is to be held back for now (`leader.replication.throttled.rate`)."""
+    is_leader_throttled: Callable[[Partition], bool] = lambda partition: False
+    """Whether the copying of a partition is to be held back for now (`leader.replication.throttled.rate`)."""
     on_refused: Callable[[int, int], None] = lambda api_key, code: None
     """A reply that is written by hand tells this error."""
     on_corrupt: Callable[[Partition, CorruptBatch], None] = lambda partition, error: None

@@ -57,7 +57,7 @@ def _delete(topic: str, asked: Any, ctx: RequestContext, waiting: list[_Waiting]
         result.low_watermark = partition.low_watermark
     else:
         done: asyncio.Future[ErrorCode] = ctx.loop.create_future()
-        partition.when_deleted(offset, lambda code: None if done.done() else done.set_result(code))
+        partition.when_deleted(offset, lambda code: None if done.done() else done.set_result(code), done.done)
         waiting.append((result, partition, done))
     return result
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from strandline.api import leader_hints, replica_fetch
+from strandline.api import cold_reads, leader_hints, replica_fetch
 from strandline.api.context import Broker, RequestContext, code_of, note_failure
 from strandline.api.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, Place, Session
 from strandline.api.preferred_replica import preferred_read_replica
@@ -224,10 +224,8 @@ class _Fetch:
         """Have the bytes read beside the event loop, then read again; what stays cold is left for the next Fetch."""
         self._deadline = 0.0
         for _ in range(COLD_READS_MAX):
-            try:
-                await self._ctx.broker.disk.offload(cold.warm)
-            except OSError as error:
-                self._read_failed(cold, error)
+            partitions = (find(self._ctx.broker, place) for place, _ in self._wanted)
+            await cold_reads.warm(self._ctx.broker, (p for p in partitions if p is not None), cold)
             try:
                 self.try_now()
                 return self.body()
@@ -235,12 +233,6 @@ class _Fetch:
                 cold = still
         self._answers = [(place, _empty(find(self._ctx.broker, place), place)) for place, _ in self._wanted]
         return self.body()
-
-    def _read_failed(self, cold: NotCached, error: OSError) -> None:
-        for place, _ in self._wanted:
-            partition = find(self._ctx.broker, place)
-            if partition is not None and any(segment.file is cold.file for segment in partition.log.segments):
-                self._ctx.broker.on_storage_error(partition, error)
 
 
 def _count(partition: Partition, answer: FetchedPartition) -> None:

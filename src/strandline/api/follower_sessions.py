@@ -32,6 +32,7 @@ class Watch:
         "asked",
         "is_fresh",
         "is_level",
+        "is_warming",
         "partition",
         "place",
         "session",
@@ -46,6 +47,8 @@ class Watch:
         self.partition: Partition | None = None
         self.is_fresh = True
         """The follower has just asked for this position, and the leader has not taken note of it yet."""
+        self.is_warming = False
+        """Its bytes are being read from the device."""
         self.is_level = False
         """At the session's last fetch the follower had everything."""
         self.told_high_watermark = self.told_log_start = UNTOLD
@@ -54,7 +57,8 @@ class Watch:
         session = self.session
         session.dirty[self] = None
         if urgent:
-            if self.is_level:
+            partition = self.partition
+            if self.is_level and partition is not None and partition.log.log_end_offset > self.asked.fetch_offset:
                 self._note_level()
             if session.on_news is not None:
                 session.on_news()
@@ -79,6 +83,8 @@ class Watch:
 
     def leave(self) -> None:
         if self.partition is not None:
+            if self.is_level:
+                self._note_level()
             self.partition.watchers.pop(self, None)
             self.partition = None
 
@@ -122,6 +128,7 @@ class FollowerSession:
                 else:
                     known.asked = asked
                     known.is_fresh = True
+                    known.told_high_watermark = known.told_log_start = UNTOLD
                 self.dirty[known] = None
         for topic, indexes in forgotten:
             for index in indexes:

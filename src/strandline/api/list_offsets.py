@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Awaitable
 from typing import Any
 
+from strandline.api import cold_reads
 from strandline.api.context import RequestContext, code_of, note_failure
 from strandline.errors import ErrorCode, KafkaError
 from strandline.log.errors import NotCached
@@ -73,16 +74,14 @@ async def _warm(reply: Any, cold: list[_Cold], request: Any, ctx: RequestContext
     """Finish the answers for which the device has to be read."""
     for answer, partition, asked, not_cached in cold:
         for _ in range(WARM_UPS_MAX):
+            if not await cold_reads.warm(ctx.broker, (partition,), not_cached):
+                answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+                break
             try:
-                await ctx.broker.disk.offload(not_cached.warm)
                 _fill(answer, partition, asked, request, ctx)
                 break
             except NotCached as again:
                 not_cached = again
-            except OSError as error:
-                ctx.broker.on_storage_error(partition, error)
-                answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
-                break
         else:
             answer.error_code = _for_version(ErrorCode.OFFSET_NOT_AVAILABLE, ctx.version)
     return reply

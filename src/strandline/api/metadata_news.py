@@ -33,33 +33,39 @@ class Told:
 
     def __init__(self) -> None:
         self._heard: dict[int, _Heard] = {}
+        self._newest: tuple[object, object] = (None, None)
+        self._version = 0
+
+    def news(self, ctx: RequestContext) -> object:
+        """Equal as long as nothing changed: the mappings of an image are shared while they are the same."""
+        image = ctx.broker.image()
+        topics, brokers = self._newest
+        if image.topics is not topics or image.brokers is not brokers:
+            self._newest = (image.topics, image.brokers)
+            self._version += 1
+        return self._version, ctx.broker.suspects()
 
     def must_wait(self, ctx: RequestContext) -> bool:
         heard = self._heard.get(ctx.connection_id)
-        return heard is not None and heard.news == _news(ctx) and ctx.loop.time() >= heard.waits_from
+        return heard is not None and heard.news == self.news(ctx) and ctx.loop.time() >= heard.waits_from
 
     def note(self, ctx: RequestContext, *, waited: bool = False) -> None:
         """The connection is being told what there is."""
         heard = self._heard.get(ctx.connection_id)
         waits_from = ctx.loop.time() + REST_S if waited else 0.0 if heard is None else heard.waits_from
-        self._heard[ctx.connection_id] = _Heard(_news(ctx), waits_from)
+        self._heard[ctx.connection_id] = _Heard(self.news(ctx), waits_from)
 
     def forget(self, connection_id: int) -> None:
         self._heard.pop(connection_id, None)
 
 
-def _news(ctx: RequestContext) -> object:
-    """Equal as long as nothing changed: the mappings of an image are shared while they are the same."""
-    image = ctx.broker.image()
-    return id(image.topics), id(image.brokers), ctx.broker.suspects()
-
-
 async def wait(ctx: RequestContext, body: bytes, answer: Callable[[], bytes], *, suspected: bool) -> bytes:
     """The answer once it is another than `body`, or as it is when it was long enough."""
     deadline = ctx.loop.time() + (SUSPECTED_WAIT_S if suspected else UNCHANGED_WAIT_S)
+    told = ctx.broker.told
     while (left_s := deadline - ctx.loop.time()) > 0:
-        seen = _news(ctx)
-        await ctx.broker.image_until(lambda image, seen=seen: _news(ctx) != seen, left_s)  # type: ignore[misc]
+        seen = told.news(ctx)
+        await ctx.broker.image_until(lambda image, seen=seen: told.news(ctx) != seen, left_s)  # type: ignore[misc]
         if (newer := answer()) != body:
             return newer
     return body

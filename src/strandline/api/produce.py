@@ -29,7 +29,7 @@ _ATTRIBUTES_AT = ATTRIBUTES_AT + 1
 
 ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
 _Answers = list[tuple[str | bytes, list[PartitionResponse]]]
-When = Callable[[int, Callable[[ErrorCode], None]], None]
+When = Callable[[int, Callable[[ErrorCode], None], Callable[[], bool]], None]
 """Calls back once a partition's end offset is safe, or with the error that prevents it."""
 
 
@@ -188,7 +188,7 @@ class _Waiting:
         word = _word_of(partition, acks)
         place = (topic_at, partition_at)
         self._open.add(place)
-        word(end_offset, lambda code: self._settled(place, code, partition))
+        word(end_offset, lambda code: self._settled(place, code, partition), lambda: self._later.done)
 
     def reply(self, timeout_ms: int) -> Later:
         if self._open:

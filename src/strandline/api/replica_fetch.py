@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from strandline.api import cold_reads
 from strandline.api.context import RequestContext, code_of, note_failure
 from strandline.api.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH
 from strandline.api.follower_sessions import UNTOLD, FollowerSession, Watch
@@ -52,6 +53,8 @@ def _session(request: FetchRequest, ctx: RequestContext) -> FollowerSession:
         if request.session_id:
             sessions.end(request.session_id)
         if ctx.version < wire.SESSION_SINCE or request.session_epoch == FINAL_EPOCH:
+            return FollowerSession(0, request.replica_id, request.replica_epoch, by_id, now)
+        if request.replica_id not in ctx.broker.image().brokers:
             return FollowerSession(0, request.replica_id, request.replica_epoch, by_id, now)
         return sessions.begin(request.replica_id, request.replica_epoch, by_id=by_id, now=now)
     session = sessions.resume(request.session_id, request.session_epoch, request.replica_id, by_id=by_id)
@@ -152,6 +155,8 @@ class _ReplicaFetch:
 
     def _look(self, watch: Watch, budget: int, now: float, *, first: bool, final: bool) -> FetchedPartition | None:
         """What its follower should hear of one partition; None if there is nothing (now)."""
+        if watch.is_warming:
+            return None
         partition = watch.find(lambda place: find(self._broker, place))
         if partition is None:
             return self._refusal(watch, absence(self._broker, watch.place), final=final)
@@ -203,17 +208,16 @@ class _ReplicaFetch:
         assert leadership is not None
         if self._session.replica_id in leadership.isr.isr:
             return False
-        return self._broker.is_leader_throttled(partition, self._session.replica_id)
+        return self._broker.is_leader_throttled(partition)
 
     def _warm(self, watch: Watch, partition: Partition, cold: NotCached) -> None:
         """Have the bytes read beside the event loop; the other partitions go on meanwhile."""
         self._session.dirty.pop(watch, None)
+        watch.is_warming = True
 
         async def warm() -> None:
-            try:
-                await self._broker.disk.offload(cold.warm)
-            except OSError as error:
-                self._broker.on_storage_error(partition, error)
+            await cold_reads.warm(self._broker, (partition,), cold)
+            watch.is_warming = False
             if self._session.watches.get(watch.place) is watch:  # it was not forgotten meanwhile
                 watch.news(urgent=True)
 

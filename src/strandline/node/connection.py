@@ -1,7 +1,7 @@
 """One client connection: frames in, replies out, in order.
 
 Always true: a frame is a memoryview into this connection's own buffer, valid only during the call that handles it. Replies
-leave in the order of their requests. Only a waiting Produce may be overtaken: any other request that waits is a barrier,
+leave in the order of their requests. Only a Produce or a follower's Fetch that waits may be overtaken: any other is a barrier,
 behind which nothing is handled. What a peer can make us hold is bounded: one frame, what was read ahead, the requests in
 flight and the bytes it has not read yet.
 """

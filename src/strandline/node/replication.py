@@ -103,7 +103,7 @@ class Replication:
         endpoint = None if broker is None else broker.endpoint(self._replicas.config.inter_broker_listener)
         return None if endpoint is None else Address(endpoint.host, endpoint.port)
 
-    def is_leader_throttled(self, partition: Partition, replica_id: int) -> bool:
+    def is_leader_throttled(self, partition: Partition) -> bool:
         """Whether a follower that is not in sync must wait before it gets more."""
         return self.throttles.binds_leader(partition) and self.throttles.leader.is_over(
             asyncio.get_running_loop().time()

@@ -58,8 +58,10 @@ class Leadership:
                 self.followers = {}
             self.leader_epoch = state.leader_epoch
             self.start_offset = log_end
+            # One that is not in sync may have been taken away and put back since, with an empty log.
+            self.followers = {replica: follower for replica, follower in self.followers.items() if replica in state.isr}
             for follower in self.followers.values():
-                follower.begin_epoch(log_end, now, in_sync=follower.replica_id in state.isr)
+                follower.begin_epoch(log_end, now, in_sync=True)
         if state.partition_epoch > self.isr.partition_epoch:
             # At the same one nothing can have changed, and a wish that is under way stays so.
             self.isr.commit(state.isr, state.partition_epoch)

@@ -8,8 +8,6 @@ it waits for, never by polling.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
 from typing import Any, Protocol
 
 from strandline.errors import ErrorCode, KafkaError
@@ -22,11 +20,10 @@ from strandline.replica.following import Taken
 from strandline.replica.isr import IsrAnswer, IsrWish
 from strandline.replica.leadership import Brokers, Leadership
 from strandline.replica.topic_stats import TopicStats
+from strandline.replica.waiters import Done, IsOver, Waiters
 from strandline.wire.fetch import FetchedPartition, FetchPartition
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
-
-Done = Callable[[ErrorCode], None]
 
 
 class Reader(Protocol):
@@ -104,10 +101,10 @@ class Partition:
         self.readers: dict[Reader, None] = {}
         self.watchers: dict[Watcher, None] = {}
         self._surroundings = surroundings
-        self._writers: deque[tuple[int, Done]] = deque()
+        self._writers = Waiters()
         """Who waits for the high watermark, and below for `local_end` and for the low watermark."""
-        self._local_writers: deque[tuple[int, Done]] = deque()
-        self._deleters: list[tuple[int, Done]] = []
+        self._local_writers = Waiters()
+        self._deleters = Waiters()
         self._announced_bytes = 0
         """Of what was appended, so much the readers know of."""
         self._role(state)
@@ -172,9 +169,10 @@ class Partition:
         if is_new or followers != tuple(self.leadership.followers):
             # Whoever was ahead of our metadata, with the epoch or as a new replica, is served now.
             self._tell_watchers()
+        self.expand_isr()
         self.advance()
         if self._deleters:
-            self._tell_deleters()
+            self._deleters.reached(self.low_watermark)
 
     def _follow(self, state: PartitionImage) -> None:
         """Another node leads, or nobody does: whoever waits here must look for it (rule A5)."""
@@ -247,7 +245,7 @@ class Partition:
         if end_offset > self.local_end:
             self.local_end = end_offset
             if self._local_writers:
-                _tell(self._local_writers, end_offset, ErrorCode.NONE)
+                self._local_writers.reached(end_offset)
             if self.leadership is not None:
                 self.advance()
             elif self.leader_high_watermark > self.high_watermark:
@@ -270,28 +268,29 @@ class Partition:
         if self._writers:
             assert self.leadership is not None, "only a leader is waited for"
             is_enough = len(self.leadership.isr.maximal) >= self.min_isr
-            _tell(self._writers, offset, ErrorCode.NONE if is_enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+            self._writers.reached(offset, ErrorCode.NONE if is_enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
         for watcher in self.watchers:
             watcher.news(urgent=False)
         new_bytes = self.log.appended_bytes - self._announced_bytes
-        self._announced_bytes = self.log.appended_bytes
+        if offset == self.log.log_end_offset:
+            self._announced_bytes = self.log.appended_bytes
         if self.readers:
             for reader in tuple(self.readers):
                 reader.wake(self, new_bytes)
 
-    def when_committed(self, end_offset: int, done: Done) -> None:
+    def when_committed(self, end_offset: int, done: Done, is_over: IsOver | None = None) -> None:
         """Call `done` once the high watermark reaches `end_offset`, or with an error if that can't happen any more."""
         if self.high_watermark >= end_offset:
             done(ErrorCode.NONE)
         else:
-            self._writers.append((end_offset, done))
+            self._writers.add(end_offset, done, is_over)
 
-    def when_written(self, end_offset: int, done: Done) -> None:
+    def when_written(self, end_offset: int, done: Done, is_over: IsOver | None = None) -> None:
         """The same for what this node vouches for by itself, whatever the other replicas have."""
         if self.local_end >= end_offset:
             done(ErrorCode.NONE)
         else:
-            self._local_writers.append((end_offset, done))
+            self._local_writers.add(end_offset, done, is_over)
 
     # Leading
 
@@ -310,7 +309,7 @@ class Partition:
             self._expand_isr(leadership, now, fetching=replica_id)
         self.advance()
         if self._deleters:
-            self._tell_deleters()
+            self._deleters.reached(self.low_watermark)
 
     def expand_isr(self) -> None:
         """Somebody's standing changed: those who were caught up already, and could not join, may be able to now."""
@@ -332,6 +331,8 @@ class Partition:
         wish = self.leadership.shrinking(self.log.log_end_offset, self._surroundings.broker_epoch, now)
         if wish is not None:
             self._surroundings.isr_wish(self, wish)
+        else:
+            self.expand_isr()
         # Whoever was about to join, and did not, no longer holds the watermark back.
         self.advance()
 
@@ -466,25 +467,17 @@ class Partition:
         assert self.leadership is not None, "the leader knows"
         return self.leadership.low_watermark(self.log.log_start_offset)
 
-    def when_deleted(self, offset: int, done: Done) -> None:
+    def when_deleted(self, offset: int, done: Done, is_over: IsOver | None = None) -> None:
         """Call `done` once every live replica has deleted what is below `offset`."""
-        self._deleters.append((offset, done))
-        self._tell_deleters()
-
-    def _tell_deleters(self) -> None:
-        reached = self.low_watermark
-        due = [done for offset, done in self._deleters if offset <= reached]
-        self._deleters = [(offset, done) for offset, done in self._deleters if offset > reached]
-        for done in due:
-            done(ErrorCode.NONE)
+        self._deleters.add(offset, done, is_over)
+        self._deleters.reached(self.low_watermark)
 
     # Leaving
 
     def stop(self, reason: ErrorCode) -> None:
         """Nobody will be served here any more: tell those who wait."""
-        waiting = [*self._local_writers, *self._writers, *self._deleters]
-        self._writers, self._local_writers, self._deleters = deque(), deque(), []
-        for _, done in waiting:
+        waiting = [self._local_writers, self._writers, self._deleters]
+        for done in [done for waiters in waiting for done in waiters.take_all()]:
             done(reason)
         for reader in tuple(self.readers):
             reader.wake(self, -1)
@@ -499,9 +492,3 @@ class Partition:
         """The log dir failed."""
         self.offline = True
         self.stop(ErrorCode.KAFKA_STORAGE_ERROR)
-
-
-def _tell(writers: deque[tuple[int, Done]], offset: int, code: ErrorCode) -> None:
-    """Those who wait for no more than `offset` have it."""
-    while writers and writers[0][0] <= offset:
-        writers.popleft()[1](code)

@@ -23,6 +23,22 @@ async def brokers_lose_power(story: RecordStory) -> None:
         leader = await story.led(0)
 
 
+@replicated("back without its tail", (APART,))
+async def back_without_its_tail(story: RecordStory) -> None:
+    """A broker that lost power comes back and reaches the controller, but no leader: nobody takes it for what it was."""
+    await story.begin()
+    for _ in range(2):
+        victim = story.chance.choice(story.brokers)
+        others = [broker for broker in story.brokers if broker != victim]
+        story.cluster.power_loss(victim)
+        await story.wait(0.05, 2.0)
+        story.cluster.split([victim], others)
+        story.cluster.start(victim)
+        await story.wait(0.5, 2.0)
+        story.cluster.heal_network()
+        await story.in_sync()
+
+
 @replicated("one lossy restart below the minimum", (THREE, APART))
 async def lossy_below_minimum(story: RecordStory) -> None:
     """Replicas leave until too few are in sync, and one of those that left comes back without what was not synced."""

@@ -196,14 +196,14 @@ def test_the_leaders_throttle_binds_the_replicas_that_a_topic_names():
         await stage.apply((1, (1, 2)))
         partition, replication = stage.partition(), stage.replication
         replication.replicated(partition, 1_000_000)
-        assert not replication.is_leader_throttled(partition, 2), "the topic names no replica"
+        assert not replication.is_leader_throttled(partition), "the topic names no replica"
         stage.replicas.partitions["t", 0].log.config = stage.replicas.config.topic_config(
             {"leader.replication.throttled.replicas": "0:1"}
         )
-        assert not replication.is_leader_throttled(partition, 2)
+        assert not replication.is_leader_throttled(partition)
         replication.replicated(partition, 1_000_000)
-        assert replication.is_leader_throttled(partition, 2)
+        assert replication.is_leader_throttled(partition)
         await asyncio.sleep(60)
-        assert not replication.is_leader_throttled(partition, 2)
+        assert not replication.is_leader_throttled(partition)
 
     play(story, leader_replication_throttled_rate="1000")

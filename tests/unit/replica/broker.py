@@ -91,7 +91,7 @@ class Process:
             shared_reads=SharedReads(),
             **{field.name: field.default for field in fields(Broker) if field.default is not MISSING},
         )
-        self.context: Any = SimpleNamespace(broker=self.api, version=VERSION, loop=cluster.loop)
+        self.context: Any = SimpleNamespace(broker=self.api, version=VERSION, loop=cluster.loop, connection_id=0)
 
     @property
     def runs(self) -> bool:

@@ -215,13 +215,14 @@ class Consumer:
                 state.found(answer.offset, answer.leader_epoch)
 
     async def _validate(self, states: list[PartitionState], timeout_ms: int) -> None:
-        incarnations = [state.incarnation for state in states]
+        asked = [(state.incarnation, state.fetch_offset) for state in states]
         answers = await offsets.offsets_for_leader_epochs(
             self._client, {s.key: s.last_epoch for s in states}, timeout_ms=timeout_ms
         )
-        for state, incarnation in zip(states, incarnations, strict=True):
+        for state, asked_of in zip(states, asked, strict=True):
             answer = answers[state.key]
-            if state.incarnation != incarnation or state.state is not State.VALIDATING:
+            # A Fetch that was under way may have moved the position meanwhile: of that one the answer says nothing.
+            if (state.incarnation, state.fetch_offset) != asked_of or state.state is not State.VALIDATING:
                 continue
             if isinstance(answer, KafkaError):
                 if not answer.retriable:

@@ -98,6 +98,8 @@ class FetchConnection(asyncio.BufferedProtocol):
             self.close()
             raise
         self._opened = None
+        if self._is_closed:
+            raise ConnectionLost(self._reason)
 
     def _ask_versions(self, version: int, timeout_s: float) -> None:
         def take(frame: memoryview, position: int) -> None:

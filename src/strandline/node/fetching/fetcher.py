@@ -44,8 +44,6 @@ class Fetcher:
         config = surroundings.config
         self.leader_id = leader_id
         self.session = Session(config.replica_fetch_max_bytes)
-        self.fetched_at = float("-inf")
-        """When the leader last answered, in the loop's time."""
         self._surroundings = surroundings
         self._backoff_s = config.replica_fetch_backoff_ms / 1000
         self._timeout_s = config.replica_socket_timeout_ms / 1000
@@ -177,7 +175,7 @@ class Fetcher:
             self._fail(error)
 
     def _take(self, response: FetchResponse, number: int) -> None:
-        now = self.fetched_at = self._loop.time()
+        now = self._loop.time()
         if response.topics:
             now_ms = self._surroundings.clock.wall_ms()
             find = self.session.find
@@ -226,6 +224,8 @@ class Fetcher:
             return
         is_second = bool(self._numbers)
         if is_second and not self._may_interrupt():
+            if (wake_at := session.next_wake()) is not None:
+                self._wake_at(wake_at)
             return
         if self._paused_until is not None and not self._is_pause_over():
             return

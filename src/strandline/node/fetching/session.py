@@ -239,6 +239,6 @@ class Session:
     def find(self, topic: str | bytes, index: int, number: int) -> Followed | None:
         """Whom an answer to that request is for; None if it is not followed, or was named again since."""
         followed = self._places.get((topic, index))
-        if followed is None or not followed.in_session or followed.asked_in > number:
+        if followed is None or not followed.in_session or followed.asked_in > number or followed in self._due:
             return None
         return followed

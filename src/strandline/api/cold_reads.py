@@ -1,0 +1,28 @@
+"""Bytes that are not in memory: read beside the event loop, then the read that needed them is tried again.
+
+Always true: only what is still part of a log is read, and it stays open meanwhile: retention or a deleted topic may have taken the
+file away since somebody wanted it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from strandline.api.context import Broker
+from strandline.log.errors import NotCached
+from strandline.replica.partition import Partition
+
+
+async def warm(broker: Broker, partitions: Iterable[Partition], cold: NotCached) -> bool:
+    """Read what is cold, which belongs to one of these partitions, if it is still there; False if its log dir failed."""
+    for partition in partitions:
+        log = partition.log
+        if not partition.gone and any(segment.file is cold.file for segment in log.segments):
+            try:
+                with log.held():
+                    await broker.disk.offload(cold.warm)
+            except OSError as error:
+                broker.on_storage_error(partition, error)
+                return False
+            break
+    return True
