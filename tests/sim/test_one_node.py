@@ -11,7 +11,6 @@ import pytest
 from strandline.replica.partition import Partition
 from strandline.sim.file import SimFile
 from tests.sim.one_node import NAME, TOPIC, play
-from tests.sim.outcome import Outcome
 
 SEEDS = 60
 SEEDS_PER_TEST = 10
@@ -54,7 +53,7 @@ def test_without_the_fsync_a_power_loss_takes_what_was_acknowledged(monkeypatch:
             await honest(self)
 
     monkeypatch.setattr(SimFile, "sync", pretend)
-    assert "lost-write" in first_problems()
+    assert is_caught("lost-write")
 
 
 def test_a_reply_before_the_fsync_is_a_promise_that_a_power_loss_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,13 +64,10 @@ def test_a_reply_before_the_fsync_is_a_promise_that_a_power_loss_breaks(monkeypa
         self.vouch_for(self.log.log_end_offset)
 
     monkeypatch.setattr(Partition, "after_append", reply_at_once)
-    assert "lost-write" in first_problems()
+    assert is_caught("lost-write")
 
 
-def first_problems() -> str:
-    """All that is wrong with the first history in which anything is."""
-    for seed in range(SEEDS_TO_CATCH):
-        outcome: Outcome = play(seed)
-        if outcome.problems:
-            return "\n".join(outcome.problems)
-    pytest.fail(f"{SEEDS_TO_CATCH} histories did not notice")
+def is_caught(kind: str) -> bool:
+    """Whether a history shows a problem of this kind. Others do not come to their end: what is lost in the middle of a log can't be
+    read, and here no other replica has it."""
+    return any(kind in "\n".join(play(seed).problems) for seed in range(SEEDS_TO_CATCH))

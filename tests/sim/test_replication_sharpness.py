@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from strandline.controller import alter_partition
 from strandline.errors import ErrorCode
-from strandline.metadata.image import MetadataImage, PartitionImage
-from strandline.node.surroundings import NodeSurroundings
+from strandline.metadata.image import PartitionImage
 from strandline.replica.isr import Isr, IsrWish
 from strandline.replica.leadership import Leadership
 from strandline.replica.partition import Done, Partition
@@ -15,7 +13,7 @@ from tests.sim.test_sharpness import caught
 
 
 def test_an_acknowledgement_before_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
-    def at_once(self: Partition, end_offset: int, done: Done) -> None:
+    def at_once(self: Partition, end_offset: int, done: Done, *rest: object) -> None:
         done(ErrorCode.NONE)
 
     monkeypatch.setattr(Partition, "when_committed", at_once)
@@ -63,15 +61,3 @@ def test_a_watermark_that_does_not_wait_for_enough_in_sync(monkeypatch: pytest.M
         Leadership, "high_watermark", lambda self, end, known, min_isr, now: reach(self, end, known, 0, now)
     )
     caught("one lossy restart below the minimum", "HighWatermark", seeds=10)
-
-
-def test_an_isr_that_takes_a_restarted_replica_for_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    def is_active(image: MetadataImage, broker_id: int) -> bool:
-        broker = image.brokers.get(broker_id)
-        return broker is not None and broker.active
-
-    monkeypatch.setattr(
-        NodeSurroundings, "is_eligible", lambda self, broker_id, epoch: is_active(self.image, broker_id)
-    )
-    monkeypatch.setattr(alter_partition, "_is_eligible", lambda image, broker_id, epoch: is_active(image, broker_id))
-    caught("back without its tail", "CandidateCompleteness", seeds=15)

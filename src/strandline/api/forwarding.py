@@ -60,7 +60,11 @@ async def _forward(frame: bytes, request: Any, ctx: RequestContext) -> bytes:
         async with asyncio.timeout(timeout_s(request, ctx)):
             answer = await ctx.broker.forward(frame, anonymous(), host_bytes(ctx.peer))
     except TimeoutError:
-        return _failed(request, ctx, ErrorCode.REQUEST_TIMED_OUT, "the active controller did not answer in time")
+        has_none = ctx.broker.quorum.leader[1] < 0
+        why = "there is none: too few controllers run" if has_none else "it is elsewhere, and silent"
+        return _failed(
+            request, ctx, ErrorCode.REQUEST_TIMED_OUT, f"the active controller did not answer in time; {why}"
+        )
     except KafkaError as error:
         if error.code is ErrorCode.UNSUPPORTED_VERSION:
             raise ForwardingRefused(f"the controller does not know API {ctx.api_key} version {ctx.version}") from None

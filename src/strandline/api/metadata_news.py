@@ -1,11 +1,11 @@
-"""A client that asks again while nothing has changed: its answer waits a moment for news.
+"""A client that asks about topics while nothing has changed: its answer waits a moment for news.
 
 Whoever has just lost its leader asks the next broker at once who leads now, and may be faster than that broker's own notice of
-the loss. librdkafka believes the answer and looks again only a second later. So on a connection that was answered before, with
-nothing new to tell since, an answer about named topics is not given at once.
+the loss. librdkafka believes the answer and looks again only a second later. So an answer about named topics is not given at once,
+unless the connection was told something else before.
 
-Always true: the first answer on a connection, and one that has news, leaves at once; none waits longer than its limit; what was
-asked behind one that waited is not held up again.
+Always true: an answer that has news leaves at once, and so does every one in a cluster of one broker; none waits longer than its
+limit; what was asked behind one that waited is not held up again.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from strandline.api.context import RequestContext
 
 UNCHANGED_WAIT_S = 0.01
 """A closed connection is noticed in less."""
-SUSPECTED_WAIT_S = 0.5
-"""While one of their leaders is suspected to be gone: an election is under way, which takes less."""
+SUSPECTED_WAIT_S = 0.9
+"""While one of their leaders is suspected to be gone: an election is under way, which takes less, even if a controller has to be
+elected first."""
 REST_S = 1.0
 """After one that waited; requests that came meanwhile, of whatever kind, are behind it."""
 
@@ -46,8 +47,12 @@ class Told:
         return self._version, ctx.broker.suspects()
 
     def must_wait(self, ctx: RequestContext) -> bool:
+        if len(ctx.broker.image().brokers) < 2:
+            return False
         heard = self._heard.get(ctx.connection_id)
-        return heard is not None and heard.news == self.news(ctx) and ctx.loop.time() >= heard.waits_from
+        if heard is None:
+            return not ctx.broker.suspects()
+        return heard.news == self.news(ctx) and ctx.loop.time() >= heard.waits_from
 
     def note(self, ctx: RequestContext, *, waited: bool = False) -> None:
         """The connection is being told what there is."""

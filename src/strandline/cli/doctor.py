@@ -54,9 +54,8 @@ def _cluster(access: Access, directory: str | None) -> Iterator[Finding]:
             if node.alive:
                 yield Finding(OK, "processes", f"node {node.node_id} runs, pid {node.status()['pid']}")
             else:
-                advice = (
-                    f"`{local_cluster.command('up', known.directory)}` starts it; its last words are in {node.log_path}"
-                )
+                up = local_cluster.command("up --detach", known.directory)
+                advice = f"`{up}` starts it; its last words are in {node.log_path}"
                 yield Finding(FAIL, "processes", f"node {node.node_id} does not run", advice)
         running = [node.address for node in known.brokers if node.alive]
         if not running:

@@ -76,9 +76,13 @@ def _print(found: list[PartitionTable], problems: Mapping[int, str], as_json: bo
         from strandline.cli.replica_table import HEADINGS, columns
 
         rows = [(table.topic, table.partition, *row) for table in found for row in columns(table.replicas)]
-        print_table(("topic", "partition", *HEADINGS), rows, empty="no replica is there to be shown")
+        print_table(("topic", "partition", *HEADINGS), rows, empty=_nothing(problems))
         for node_id, problem in problems.items():
             note(f"node {node_id} {problem}")
+
+
+def _nothing(problems: Mapping[int, str]) -> str:
+    return "no replica is known from the nodes that answer" if problems else "no replica is there to be shown"
 
 
 def _named(problems: Mapping[int, str]) -> list[dict[str, Any]]:
@@ -117,7 +121,7 @@ def _drawn(found: list[PartitionTable], problems: Mapping[int, str]) -> Any:
     for table in found:
         parts += [_title(table), _rows(table), Text("")]
     if not found:
-        parts.append(Text("no replica is there to be shown", style="dim"))
+        parts.append(Text(_nothing(problems), style="dim"))
     parts += [Text(f"node {node_id} {problem}", style="yellow") for node_id, problem in problems.items()]
     return Group(*parts)
 

@@ -30,9 +30,9 @@ def status(directory: str, as_json: bool) -> None:
     if as_json:
         print_json(rows)
         return
-    columns = ("node_id", "pid", "address", "roles", "alive", "data_dir")
+    columns = ("node_id", "pid", "address", "roles", "alive", "metrics", "data_dir")
     print_table(
-        ("node", "pid", "address", "roles", "alive", "data"),
+        ("node", "pid", "address", "roles", "alive", "metrics", "data"),
         [[_roles(row) if name == "roles" else row[name] for name in columns] for row in rows],
     )
 
@@ -42,7 +42,7 @@ def _no_controller(cluster: LocalCluster) -> str:
     said = f"there is no active controller: {alive} of {count} controllers run"
     if alive > count // 2:
         return f"{said}, which is enough to elect one; if they have not in a moment, `strandline doctor` says more"
-    up = local_cluster.command("up", cluster.directory)
+    up = local_cluster.command("up --detach", cluster.directory)
     return f"{said}, and more than half must; `{up}` starts the others"
 
 

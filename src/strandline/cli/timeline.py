@@ -71,7 +71,7 @@ def timeline(
     for node_id, problem in problems.items():
         note(f"node {node_id} {problem}")
     if not news:
-        note("nothing has happened")
+        note("nothing is known from the nodes that answer" if problems else "nothing has happened")
 
 
 def _all_events(where: Sequence[Place]) -> tuple[list[Told], dict[int, str]]:

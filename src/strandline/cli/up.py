@@ -126,9 +126,10 @@ def _prepare(
             return present
     if present is not None and present.running:
         pids = ", ".join(str(node.process.pid) for node in present.running if node.process)
-        raise Refused(
-            f"a cluster is already running in {directory} (pid {pids}); `{local_cluster.command('down', directory)}` first"
-        )
+        instead = f"`{local_cluster.command('down', directory)}` first"
+        if len(present.running) < len(present.nodes):
+            instead = f"`{local_cluster.command('up --detach', directory)}` starts the nodes that do not run"
+        raise Refused(f"a cluster is already running in {directory} (pid {pids}); {instead}")
     if present is not None and fresh:
         local_cluster.clear(directory)
         present = None

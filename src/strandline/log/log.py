@@ -9,20 +9,23 @@ from __future__ import annotations
 
 import zlib
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import NamedTuple, Protocol
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import NamedTuple
 
 from strandline.config.topic_config import TopicConfig
 from strandline.errors import ErrorCode, KafkaError
-from strandline.log import checkpoints, names, producer_snapshot
+from strandline.log import checkpoints, cutting, producer_snapshot
 from strandline.log.epochs import LeaderEpochs
 from strandline.log.errors import CorruptBatch
 from strandline.log.fetched import Fetched, whole_valid_batches
-from strandline.log.producer_replay import aborted_txn, batches_in, note_producer, rebuild_producers
+from strandline.log.opening import new_segment
+from strandline.log.producer_replay import aborted_txn, batches_in, note_producer
 from strandline.log.producers import SEQUENCE_MAX, Producers
+from strandline.log.retired import Retired
 from strandline.log.segment import RELATIVE_OFFSET_MAX, Segment
 from strandline.log.txn_index import AbortedTxn
+from strandline.log.unsynced import Unsynced
 from strandline.log.validation import validate
 from strandline.log.verification import check_gap, sound_from, sound_prefix
 from strandline.ports import Buffer, Disk, File
@@ -33,10 +36,6 @@ class Appended(NamedTuple):
     base_offset: int
     append_time: int
     """-1 unless the broker stamped the batch with its own time."""
-
-
-class Closable(Protocol):
-    def close(self) -> None: ...
 
 
 class Log:
@@ -57,7 +56,7 @@ class Log:
         self.directory = directory
         self.config = config
         self.segments = segments
-        self._bases = [segment.base_offset for segment in segments]
+        self.bases = [segment.base_offset for segment in segments]
         self.active = segments[-1]
         self.log_start_offset = log_start_offset
         self.log_end_offset = self.active.next_offset
@@ -66,17 +65,10 @@ class Log:
         self.producers = producers
         self.appended_bytes = 0
         """Since it was opened."""
-        self._names_changed = True
-        self._companion: File | None = None
-        self._unsynced: list[Segment] = []
-        """Closed segments that are not on the device yet."""
-        self._snapshots_to_write: list[tuple[int, bytes]] = []
         self.truncations = 0
         """How often its end was cut: what somebody copied or read before may be gone, or be something else."""
-        self._holds = 0
-        """How many flushes and other works are under way that use the segments' files."""
-        self._retired: list[Closable] = []
-        """What left the log while it was held."""
+        self.unsynced = Unsynced()
+        self.retired = Retired()
         self._jitter_ms = self._draw_jitter()
         self._clean_end = -1
         """The log end at which every file was last left in order; -1 if that is not known."""
@@ -228,19 +220,19 @@ class Log:
         base_offset = max(self.log_end_offset, last_offset - RELATIVE_OFFSET_MAX)
         if self.active.size:
             self.active.seal()
-            self._unsynced.append(self.active)
+            self.unsynced.segments.append(self.active)
         elif self.active.base_offset == base_offset:
             return self.active
         else:
-            self._bases.pop()
-            self._remove([self.segments.pop()])
-        self._snapshots_to_write.append((base_offset, producer_snapshot.encode(self.producers)))
+            self.bases.pop()
+            cutting.remove(self, [self.segments.pop()])
+        self.unsynced.snapshots.append((base_offset, producer_snapshot.encode(self.producers)))
         segment = new_segment(self.disk, self.directory, base_offset, self.config, now_ms)
         self.segments.append(segment)
-        self._bases.append(segment.base_offset)
+        self.bases.append(segment.base_offset)
         self.active = segment
         self._jitter_ms = self._draw_jitter()
-        self._names_changed = True
+        self.unsynced.names_changed = True
         return segment
 
     # Reading
@@ -254,7 +246,7 @@ class Log:
         self.check_readable(offset)
         if offset >= limit_offset:
             return b""
-        for i in range(max(bisect_right(self._bases, offset) - 1, 0), len(self.segments)):
+        for i in range(max(bisect_right(self.bases, offset) - 1, 0), len(self.segments)):
             segment = self.segments[i]
             found = segment.locate(offset)
             while found is not None:
@@ -304,7 +296,7 @@ class Log:
     def aborted_between(self, offset: int, limit_offset: int) -> list[AbortedTxn]:
         """Transactions aborted in the log that overlap [offset, limit_offset)."""
         found = []
-        for segment in self.segments[max(bisect_right(self._bases, offset) - 1, 0) :]:
+        for segment in self.segments[max(bisect_right(self.bases, offset) - 1, 0) :]:
             for aborted in segment.txn_index:
                 if aborted.last_offset >= offset and aborted.first_offset < limit_offset:
                     found.append(aborted)
@@ -318,51 +310,18 @@ class Log:
 
     def bytes_after(self, offset: int) -> int:
         """How many bytes of log come at or after `offset`, roughly: whole segments count as such."""
-        first = max(bisect_right(self._bases, offset) - 1, 0)
+        first = max(bisect_right(self.bases, offset) - 1, 0)
         return sum(segment.size for segment in self.segments[first:])
 
     # Cutting
 
     def truncate_to(self, offset: int) -> None:
         """Remove everything at or after `offset` (KIP-101's truncation; blocks shortly)."""
-        if offset >= self.log_end_offset:
-            # A leader that wrote nothing left its epoch at the log end (rule A12). It may be one that the next leader never saw.
-            self.epochs.truncate_from_end(self.log_end_offset)
-            return
-        if offset < self.segments[0].base_offset:
-            self.truncate_fully_and_start_at(offset)
-            return
-        self.truncations += 1
-        kept = bisect_right(self._bases, offset)
-        gone, self.segments, self._bases = self.segments[kept:], self.segments[:kept], self._bases[:kept]
-        self._remove(gone)
-        self._drop_snapshots(lambda at: at > offset)
-        # What is cut, here and below, must not come back after a crash beside what is appended in its place.
-        self.disk.sync_dir(self.directory)
-        self.active = self.segments[-1]
-        self._unsynced = [segment for segment in self._unsynced if segment.base_offset < self.active.base_offset]
-        self.active.truncate_to(offset)
-        self.active.file.sync_blocking()
-        # A batch that spans `offset` goes as a whole, so the end may lie below it.
-        self.log_end_offset = max(min(self.active.next_offset, offset), self.active.base_offset)
-        self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
-        self.recovery_point = min(self.recovery_point, self.log_end_offset)
-        self._names_changed = True
-        self.epochs.truncate_from_end(self.log_end_offset)
-        rebuild_producers(self.disk, self.directory, self.segments, self.log_end_offset, self.producers)
+        cutting.truncate_to(self, offset)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Forget everything and begin anew at `offset`."""
-        self.truncations += 1
-        self._drop_snapshots(lambda at: True)
-        self._remove(self.segments)
-        self._unsynced = []
-        self.active = new_segment(self.disk, self.directory, offset, self.config, self.active.created_ms)
-        self.segments, self._bases = [self.active], [offset]
-        self.log_start_offset = self.log_end_offset = self.recovery_point = offset
-        self._names_changed = True
-        self.epochs.clear()
-        self.producers.clear(offset)
+        cutting.truncate_fully_and_start_at(self, offset)
 
     def advance_start(self, offset: int) -> None:
         """Records below `offset` are gone (DeleteRecords, retention); files follow in `drop_segments`."""
@@ -372,118 +331,61 @@ class Log:
 
     def drop_segments(self, count: int, now_ms: int) -> list[str]:
         """Take the oldest `count` segments out of the log; the files to remove once nobody reads them any more."""
-        if count == len(self.segments):
-            self.roll(now_ms)
-        gone, self.segments = self.segments[:count], self.segments[count:]
-        self._unsynced = [segment for segment in self._unsynced if segment not in gone]
-        self._bases = self._bases[count:]
-        self.advance_start(self.segments[0].base_offset)
-        self._names_changed = True
-        doomed = [path for segment in gone for path in segment.mark_deleted()]
-        self._retire(gone)
-        self._drop_snapshots(lambda at: at < self.segments[0].base_offset)
-        return doomed
-
-    def _remove(self, segments: list[Segment]) -> None:
-        """The newest first, so that a crash in between leaves no hole."""
-        for segment in reversed(segments):
-            segment.remove()
-        self._retire(segments)
-
-    def _retire(self, gone: Sequence[Closable]) -> None:
-        """Close files, once nothing beside the event loop uses them any more."""
-        self._retired += gone
-        if not self._holds:
-            for closable in self._retired:
-                closable.close()
-            self._retired = []
+        return cutting.drop_segments(self, count, now_ms)
 
     def replace_segment(self, segment: Segment, repaired: Segment) -> None:
         """Let the files of `repaired`, which are on the device, take the place of those of `segment`; their names are not yet."""
-        self._names_changed = True
-        self._retire(segment.adopt(repaired))
-
-    def _drop_snapshots(self, unwanted: Callable[[int], bool]) -> None:
-        self._snapshots_to_write = [(at, data) for at, data in self._snapshots_to_write if not unwanted(at)]
-        for at in producer_snapshot.offsets_in(self.disk, self.directory):
-            if unwanted(at):
-                self.disk.remove(f"{self.directory}/{names.of_offset(at, names.PRODUCER_SNAPSHOT_SUFFIX)}")
+        self.unsynced.names_changed = True
+        self.retired.add(segment.adopt(repaired))
 
     # Durability
 
     @property
     def needs_flush(self) -> bool:
         """A segment was closed, or an epoch began: worth a flush soon, whatever `flush.messages` says."""
-        return bool(self._unsynced or self._snapshots_to_write or self.epochs.dirty)
+        unsynced = self.unsynced
+        return True if unsynced.segments or unsynced.snapshots else self.epochs.dirty
 
     async def flush(self) -> None:
         """Everything that is in the log now is on the device when this returns. An OSError is final for the log dir."""
         end_offset, active, truncations = self.log_end_offset, self.active, self.truncations
         with self.held():
-            if self._names_changed or self.needs_flush:
-                snapshots = {at for at, _ in self._snapshots_to_write}
-                await self.disk.offload(self._flush_work())
+            unsynced = self.unsynced
+            if unsynced.names_changed or self.needs_flush:
+                snapshots = {at for at, _ in unsynced.snapshots}
+                await self.disk.offload(unsynced.take(self.disk, self.directory, self.epochs))
                 if truncations != self.truncations:
                     # They may speak of batches that were cut meanwhile.
-                    self._drop_snapshots(snapshots.__contains__)
+                    cutting.drop_snapshots(self, snapshots.__contains__)
             if end_offset > self.recovery_point:
                 await active.file.sync()
                 if truncations == self.truncations:
                     self.recovery_point = max(self.recovery_point, end_offset)
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
+    def held(self) -> AbstractContextManager[None]:
         """Nobody closes a file of this log meanwhile: work beside the event loop may be using it."""
-        self._holds += 1
-        try:
-            yield
-        finally:
-            self._holds -= 1
-            self._retire([])
-
-    def _flush_work(self) -> Callable[[], None]:
-        """What the worker does: it gets copies of all it needs, so the log may go on meanwhile."""
-        closed, self._unsynced = self._unsynced, []
-        epochs = list(self.epochs.entries) if self.epochs.dirty else None
-        snapshots, self._snapshots_to_write = self._snapshots_to_write, []
-        names_changed, self._names_changed, self.epochs.dirty = self._names_changed, False, False
-        companion, self._companion = self._companion, None
-
-        def work() -> None:
-            if companion is not None:
-                companion.sync_blocking()
-                companion.close()
-            for segment in closed:
-                segment.sync_blocking()
-            for offset, data in snapshots:
-                producer_snapshot.write(self.disk, self.directory, offset, data)
-            if epochs is not None:
-                checkpoints.write_epochs(self.disk, f"{self.directory}/{checkpoints.LEADER_EPOCH_CHECKPOINT}", epochs)
-            if names_changed:
-                self.disk.sync_dir(self.directory)
-
-        return work
+        return self.retired.held()
 
     def sync_with_names(self, file: File) -> None:
         """Have a small new file in this directory synced and closed with the first flush."""
-        self._companion = file
-        self._names_changed = True
+        self.unsynced.companion = file
+        self.unsynced.names_changed = True
 
     def left_in_order(self) -> None:
         """Every file is as a clean shutdown left it: as long as nothing changes, closing has nothing to write."""
         self._clean_end = self.log_end_offset
-        self._names_changed = False
+        self.unsynced.names_changed = False
 
     def close_clean(self) -> None:
         """Everything on the device, indexes and producers included, so that the next start trusts the files. Blocks."""
-        unchanged = self.log_end_offset == self._clean_end and not (self._names_changed or self.needs_flush)
+        unchanged = self.log_end_offset == self._clean_end and not (self.unsynced.names_changed or self.needs_flush)
         if unchanged or not self.log_end_offset:
             # One that never held a record has nothing to lose, not even its name: it would be made again. There may be
             # thousands of them, and each would cost a dozen fsyncs.
             self.close()
             return
-        if self._companion is not None:
-            self._companion.sync_blocking()
+        if self.unsynced.companion is not None:
+            self.unsynced.companion.sync_blocking()
         producer_snapshot.write(
             self.disk, self.directory, self.log_end_offset, producer_snapshot.encode(self.producers)
         )
@@ -491,35 +393,17 @@ class Log:
             self.disk, f"{self.directory}/{checkpoints.LEADER_EPOCH_CHECKPOINT}", self.epochs.entries
         )
         self.active.seal()
-        for segment in (*self._unsynced, self.active):
+        for segment in (*self.unsynced.segments, self.active):
             segment.sync_blocking()
         self.disk.sync_dir(self.directory)
         self.recovery_point = self.log_end_offset
         self.close()
 
     def close(self) -> None:
-        if self._companion is not None:
-            self._companion.close()
-            self._companion = None
-        self._retire(self.segments)
-
-
-def open_segment(disk: Disk, directory: str, base_offset: int, config: TopicConfig, now_ms: int) -> Segment:
-    """A segment whose indexes are not loaded yet."""
-    return Segment(
-        disk,
-        directory,
-        base_offset,
-        index_interval_bytes=config.index_interval_bytes,
-        index_bytes_max=config.segment_index_bytes,
-        created_ms=now_ms,
-    )
-
-
-def new_segment(disk: Disk, directory: str, base_offset: int, config: TopicConfig, now_ms: int) -> Segment:
-    segment = open_segment(disk, directory, base_offset, config, now_ms)
-    segment.begin_indexes()
-    return segment
+        if self.unsynced.companion is not None:
+            self.unsynced.companion.close()
+            self.unsynced.companion = None
+        self.retired.add(self.segments)
 
 
 def batches_from(log: Log, offset: int) -> Iterator[tuple[Segment, int, BatchHeader]]:

@@ -16,7 +16,8 @@ from strandline.config.topic_config import TopicConfig
 from strandline.log import checkpoints, names, producer_snapshot
 from strandline.log.epochs import LeaderEpochs
 from strandline.log.errors import CorruptBatch, CorruptLog
-from strandline.log.log import Log, new_segment, open_segment
+from strandline.log.log import Log
+from strandline.log.opening import new_segment, open_segment
 from strandline.log.producer_replay import rebuild_producers
 from strandline.log.producers import Producers
 from strandline.log.scan import Scan

@@ -20,7 +20,7 @@ from strandline.metadata.image import Endpoint
 from strandline.node import broker_state as life
 from strandline.node.broker_state import UNKNOWN_EPOCH, BrokerState
 from strandline.node.controller_channel import ControllerChannel
-from strandline.node.replicas import Logger
+from strandline.node.logger import Logger
 from strandline.ports import Disk
 from strandline.wire import messages
 

@@ -16,8 +16,9 @@ from strandline.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, Metadata
 from strandline.node.broker_lifecycle import BrokerLifecycle
 from strandline.node.image_watch import ImageWatch
 from strandline.node.log_dirs import LogDir
+from strandline.node.logger import Logger
 from strandline.node.maintenance import Maintenance
-from strandline.node.replicas import Logger, Replicas
+from strandline.node.replicas import Replicas
 from strandline.node.replication import Replication
 from strandline.node.tasks import to_the_end
 from strandline.ports import Clock, Disk

@@ -16,8 +16,8 @@ from typing import Any
 
 from strandline.config.node import NodeConfig
 from strandline.errors import ErrorCode, KafkaError, error_code
+from strandline.node.logger import Logger
 from strandline.node.peers import ConnectionLost, NotSent, Peer, Peers, UnsupportedApi
-from strandline.node.replicas import Logger
 from strandline.raft.messages import Address
 from strandline.wire import messages
 

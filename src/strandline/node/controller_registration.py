@@ -16,7 +16,7 @@ from strandline.metadata.image import Endpoint, MetadataImage
 from strandline.metadata.records import RegisterControllerRecord
 from strandline.node.controller_channel import ControllerChannel
 from strandline.node.image_watch import ImageWatch
-from strandline.node.replicas import Logger
+from strandline.node.logger import Logger
 from strandline.wire import messages
 
 TRY_AGAIN_S = 0.5

@@ -18,8 +18,8 @@ from strandline.controller.liveness import Liveness
 from strandline.errors import ErrorCode, KafkaError
 from strandline.metadata.image import BROKER_RESOURCE, BrokerImage, MetadataImage
 from strandline.metadata.records import MetadataRecord, NoOpRecord
+from strandline.node.logger import Logger
 from strandline.node.quorum.quorum import Quorum
-from strandline.node.replicas import Logger
 from strandline.ports import Clock
 
 STALL_S = 0.1

@@ -18,8 +18,8 @@ from strandline.api.request_stats import RequestStats
 from strandline.config.listeners import Listener as ListenerConfig
 from strandline.config.tls import TlsConfig
 from strandline.node.connection import Connection
+from strandline.node.logger import Logger
 from strandline.node.read_budget import ReadBudget
-from strandline.node.replicas import Logger
 
 IDLE_CHECK_S = 1.0
 SYSTEM_DEFAULT = -1

@@ -11,7 +11,8 @@ from typing import Any
 
 from strandline.log import retention
 from strandline.log.errors import CorruptLog
-from strandline.node.replicas import Logger, Replicas
+from strandline.node.logger import Logger
+from strandline.node.replicas import Replicas
 from strandline.node.tasks import to_the_end
 from strandline.ports import Clock
 

@@ -38,12 +38,13 @@ from strandline.node.controller_server import ControllerServer
 from strandline.node.events import Events
 from strandline.node.listener import Listener
 from strandline.node.log_dirs import LogDir, mark_clean, open_dirs, read_bootstrap
+from strandline.node.logger import Logger
 from strandline.node.peers import Peers
 from strandline.node.producer_ids import ProducerIds
 from strandline.node.published import Published
 from strandline.node.quorum.quorum import Quorum
 from strandline.node.read_budget import ReadBudget
-from strandline.node.replicas import Logger, Replicas, directory_ids
+from strandline.node.replicas import Replicas, directory_ids
 from strandline.node.replication import Replication
 from strandline.node.running import NodeFailed as NodeFailed
 from strandline.node.running import Running

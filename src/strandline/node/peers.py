@@ -23,8 +23,8 @@ from strandline.client.errors import ConnectionLost, UnsupportedApi
 from strandline.client.flow.channel import Channel
 from strandline.config.node import NodeConfig
 from strandline.errors import KafkaError
+from strandline.node.logger import Logger
 from strandline.node.peer_tls import context_to
-from strandline.node.replicas import Logger
 from strandline.ports import Clock
 from strandline.raft.messages import Address
 

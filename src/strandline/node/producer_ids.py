@@ -12,7 +12,7 @@ from collections.abc import Callable
 from strandline.controller.producer_ids import PRODUCER_ID_MAX
 from strandline.errors import ErrorCode, KafkaError, error_code
 from strandline.node.controller_channel import ControllerChannel
-from strandline.node.replicas import Logger
+from strandline.node.logger import Logger
 from strandline.wire import messages
 
 ALLOCATE_PRODUCER_IDS = 67

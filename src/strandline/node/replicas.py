@@ -23,7 +23,7 @@ from strandline.log.recovery import Recovered
 from strandline.metadata.image import TOPIC_RESOURCE, MetadataImage, TopicImage
 from strandline.node.log_dirs import LogDir, mark_clean
 from strandline.node.log_loading import LogLoading, Place
-from strandline.node.logger import Logger as Logger
+from strandline.node.logger import Logger
 from strandline.node.offset_checkpoints import OffsetCheckpoints
 from strandline.node.surroundings import NodeSurroundings
 from strandline.ports import Clock, Disk

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-SUSPECTED_S = 1.0
+SUSPECTED_S = 1.5
 """By then a broker whose connections closed is fenced, if there is a controller."""
 DEPARTED_S = 2.0
 """Long enough for every client of it to have asked."""

@@ -8,60 +8,21 @@ it waits for, never by polling.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
-
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
 from strandline.log.log import Appended, Log
 from strandline.metadata.image import INTERNAL_TOPICS, PartitionImage
-from strandline.replica import following
+from strandline.replica import following, roles
 from strandline.replica.followers import UNKNOWN
 from strandline.replica.following import Taken
 from strandline.replica.isr import IsrAnswer, IsrWish
-from strandline.replica.leadership import Brokers, Leadership
+from strandline.replica.leadership import Leadership
+from strandline.replica.surroundings import Reader, Surroundings, Watcher
 from strandline.replica.topic_stats import TopicStats
 from strandline.replica.waiters import Done, IsOver, Waiters
 from strandline.wire.fetch import FetchedPartition, FetchPartition
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
-
-
-class Reader(Protocol):
-    """A Fetch of a consumer that waits for more."""
-
-    def wake(self, partition: Partition, new_bytes: int) -> None:
-        """`new_bytes` more can be read; negative if the partition is gone."""
-
-
-class Watcher(Protocol):
-    """A follower's fetch session in which this partition is named."""
-
-    def news(self, *, urgent: bool) -> None:
-        """The log grew, or its follower must hear of an error: urgent. The watermark or the log start moved: that can wait."""
-
-
-class Surroundings(Brokers, Protocol):
-    """What a partition needs of its node."""
-
-    @property
-    def node_id(self) -> int: ...
-
-    @property
-    def broker_epoch(self) -> int: ...
-
-    @property
-    def lag_time_max_s(self) -> float: ...
-
-    def now(self) -> float:
-        """On the monotonic clock."""
-
-    def flush_due(self, partition: Partition) -> None: ...
-
-    def isr_wish(self, partition: Partition, wish: IsrWish) -> None:
-        """Have the controller asked for another ISR; `isr_answered` is called with what it says."""
-
-    def note(self, kind: str, partition: Partition, reason: str, **facts: Any) -> None:
-        """Something happened that people may want to read about."""
 
 
 class Partition:
@@ -123,15 +84,12 @@ class Partition:
 
         An answer of the controller may have come before the record that it speaks of: that one is then no news.
         """
-        if state is self.state or (self.leadership is not None and self._is_old(state, self.leadership)):
+        leadership = self.leadership
+        if state is self.state or (leadership is not None and state.partition_epoch < leadership.isr.partition_epoch):
             return False
         before, self.state = self.state, state
         self._role(state)
         return (state.leader, state.leader_epoch) != (before.leader, before.leader_epoch)
-
-    @staticmethod
-    def _is_old(state: PartitionImage, leadership: Leadership) -> bool:
-        return state.partition_epoch < leadership.isr.partition_epoch
 
     def _role(self, state: PartitionImage) -> None:
         assert state.leader_epoch >= self.leader_epoch, (
@@ -143,31 +101,7 @@ class Partition:
             self._follow(state)
 
     def _lead(self, state: PartitionImage) -> None:
-        """Lead in this epoch, which begins at the log end even while it has no record (rule A12)."""
-        surroundings, end = self._surroundings, self.log.log_end_offset
-        is_new = state.leader_epoch > self.leader_epoch or self.leadership is None
-        followers = () if self.leadership is None else tuple(self.leadership.followers)
-        self.leader_epoch = state.leader_epoch
-        if is_new:
-            self.log.epochs.assign(state.leader_epoch, end)
-        if self.leadership is None:
-            self.leadership = Leadership(
-                surroundings.node_id,
-                self.topic_id,
-                self.index,
-                state,
-                end,
-                surroundings,
-                surroundings.lag_time_max_s,
-                surroundings.now(),
-            )
-        else:
-            self.leadership.renew(state, end, surroundings.now())
-        if is_new:
-            reason = f"leader epoch {state.leader_epoch} begins at {end}"
-            surroundings.note("became leader", self, reason, high_watermark=self.high_watermark, isr=list(state.isr))
-        if is_new or followers != tuple(self.leadership.followers):
-            # Whoever was ahead of our metadata, with the epoch or as a new replica, is served now.
+        if roles.lead(self, state, self._surroundings):
             self._tell_watchers()
         self.expand_isr()
         self.advance()
@@ -175,17 +109,7 @@ class Partition:
             self._deleters.reached(self.low_watermark)
 
     def _follow(self, state: PartitionImage) -> None:
-        """Another node leads, or nobody does: whoever waits here must look for it (rule A5)."""
-        is_new = state.leader_epoch > self.leader_epoch
-        was_leader, self.leadership = self.leadership is not None, None
-        self.leader_epoch = state.leader_epoch
-        if is_new:
-            self.leader_high_watermark = UNKNOWN
-        if was_leader:
-            self.stop(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if is_new:
-            reason = f"node {state.leader} leads in epoch {state.leader_epoch}" if state.has_leader else "nobody leads"
-            self._surroundings.note("became follower", self, reason, log_end_offset=self.log.log_end_offset)
+        roles.follow(self, state, self._surroundings)
 
     @property
     def min_isr(self) -> int:

@@ -27,14 +27,14 @@ async def brokers_lose_power(story: RecordStory) -> None:
 async def back_without_its_tail(story: RecordStory) -> None:
     """A broker that lost power comes back and reaches the controller, but no leader: nobody takes it for what it was."""
     await story.begin()
-    for _ in range(2):
+    for _ in range(4):
         victim = story.chance.choice(story.brokers)
         others = [broker for broker in story.brokers if broker != victim]
         story.cluster.power_loss(victim)
-        await story.wait(0.05, 2.0)
+        await story.wait(0.01, story.chance.choice((0.1, 2.0)))
         story.cluster.split([victim], others)
         story.cluster.start(victim)
-        await story.wait(0.5, 2.0)
+        await story.wait(0.05, 1.0)
         story.cluster.heal_network()
         await story.in_sync()
 

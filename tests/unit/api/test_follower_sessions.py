@@ -126,3 +126,70 @@ def test_one_that_lags_was_not_level_whatever_its_session_does():
     leader.fetch(session=(first.session_id, 1))
     leader.append(1)
     assert leader.follower().caught_up_at <= began_at
+
+
+def idle_for_a_minute(leader, position, meanwhile=lambda: None):
+    """Fetches that find nothing new, and the last of them, which waits; `meanwhile` happens early on."""
+    first = leader.fetch(position)
+    leader.loop.run(0.5)
+    for epoch in range(1, 120):
+        leader.fetch(session=(first.session_id, epoch))
+        if epoch == 2:
+            meanwhile()
+            leader.loop.run()
+        leader.loop.run(0.5)
+    return leader.fetch(session=(first.session_id, 120))
+
+
+def is_late(leader):
+    leadership, log_end = leader.partition().leadership, leader.partition().log.log_end_offset
+    return leadership.shrinking(log_end, 1, leader.loop.time()) is not None
+
+
+@pytest.mark.parametrize(
+    "meanwhile",
+    [
+        pytest.param(lambda leader: None, id="nothing"),
+        pytest.param(lambda leader: leader.partition().delete_records(-1), id="records are deleted"),
+        pytest.param(lambda leader: leader.broker.change(replicas=(1, 2, 3)), id="another replica"),
+        pytest.param(lambda leader: leader.partition().after_append(), id="a batch that was there already"),
+    ],
+)
+def test_one_that_was_level_for_a_minute_is_not_late_with_the_next_append(meanwhile):
+    leader = Leader((1, 2))
+    leader.append(1)
+    idle_for_a_minute(leader, part(1, last=0), lambda: meanwhile(leader))
+    leader.append(1)
+    assert not is_late(leader), "it had everything until just now"
+
+
+def test_one_whose_connection_breaks_while_it_is_level_is_not_late_with_the_next_append():
+    leader = Leader((1, 2))
+    waiting = idle_for_a_minute(leader, part(0))
+    waiting.later.cancel()
+    leader.append(1)
+    assert not is_late(leader), "it had everything when its connection broke"
+
+
+def test_whoever_asks_as_a_replica_there_is_room_for_only_so_many_sessions():
+    leader = Leader((1, 2))
+    for replica in range(1000, 3000):
+        leader.fetch(replica=replica, max_wait_ms=0)
+    assert len(leader.broker.parts.follower_sessions) < 100, "sessions of nobody pile up"
+
+
+def test_a_partition_that_is_named_again_is_told_of_again():
+    leader = Leader((1, 2, 3))
+    first = leader.fetch(part(0))
+    leader.fetch(part(0), replica=3)
+    leader.append(1)
+    leader.loop.run()
+    second = leader.fetch(part(1, last=0), session=(first.session_id, 1))
+    leader.fetch(part(1, last=0), replica=3)
+    assert leader.partition().high_watermark == 1
+    leader.loop.run(0.5)
+    assert second.answer.high_watermark == 1
+    # Its follower named the partition anew before that came, so it drops this answer.
+    third = leader.fetch(part(1, last=0), session=(first.session_id, 2))
+    leader.loop.run(0.5)
+    assert third.answers[0].high_watermark == 1, "the watermark that was lost on the way is not told again"

@@ -9,6 +9,7 @@ from strandline.errors import ErrorCode
 from .leader import Leader, offsets, part
 
 WAIT_S = 0.5
+CONSUMER = -1
 
 
 def told(asked):
@@ -248,6 +249,21 @@ def test_a_log_dir_that_fails_is_told_at_once():
     leader.partition().fail()
     leader.loop.run()
     assert told(asked) == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_a_consumer_hears_of_a_commit_of_what_was_appended_before_the_commit_before():
+    leader = Leader((1, 2))
+    first = leader.fetch(part(0))
+    leader.append(1, 1)
+    leader.loop.run()
+    leader.fetch(part(1, last=0), session=(first.session_id, 1))
+    assert leader.partition().high_watermark == 1, "the follower took the first batch only"
+    consumer = leader.fetch(part(1, epoch=-1), replica=CONSUMER, session=(0, -1))
+    assert consumer.is_waiting
+    leader.fetch(part(2, last=0), session=(first.session_id, 2))
+    assert leader.partition().high_watermark == 2
+    leader.loop.run(WAIT_S - 0.1)
+    assert offsets(consumer.answer) == [1], "it sleeps though the second record is committed"
 
 
 # Sessions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from strandline.log.errors import CorruptBatch, NotCached
-from strandline.log.log import new_segment
+from strandline.log.opening import new_segment
 from strandline.log.segment import SCAN_CHUNK_BYTES, Segment
 from strandline.records.header import assign, iterate
 

@@ -212,3 +212,54 @@ def test_b1_a_late_fetch_of_an_earlier_incarnation_does_not_count() -> None:
     assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
     on.fetched(3, 2)
     assert on.offsets == (1, 2)
+
+
+def test_b1_one_that_was_taken_away_and_came_back_between_two_images_has_nothing() -> None:
+    on = Bench()
+    on.append(5)
+    on.fetched(2, 5)
+    on.fetched(3, 5)
+    assert on.offsets == (5, 5)
+    # Reassigned to (1, 2) and back to (1, 2, 3): node 3 deleted its log and began an empty one.
+    # This node was busy and sees only the last of these images.
+    on.partition.apply(image(epoch=6, partition_epoch=5, replicas=(1, 2, 3), isr=(1, 2)))
+    on.fetched(2, 5)
+    on.partition.expand_isr()
+    assert joining(on) == [], "3 has not fetched since, and its log is empty"
+
+
+def some_time_passes(on: Bench) -> None:
+    for _ in range(20):
+        on.loop.run(15)
+        on.partition.shrink_isr(on.now())
+
+
+def level_but_for_the_wish() -> Bench:
+    """2 is wished for; 3 fetched meanwhile, and says nothing more while nothing is written."""
+    on = Bench(image(isr=(1,)), min_isr=2)
+    on.fetched(2, 0)
+    on.fetched(3, 0)
+    assert joining(on) == [(1, 2)]
+    return on
+
+
+def test_b3_the_next_in_line_is_not_forgotten_when_the_first_is_fenced() -> None:
+    on = level_but_for_the_wish()
+    del on.epochs[2]
+    on.partition.expand_isr()  # the metadata comes before the answer
+    on.partition.isr_answered(on.wishes[0], ErrorCode.INELIGIBLE_REPLICA)
+    some_time_passes(on)
+    with pytest.raises(KafkaError) as refused:
+        on.append(for_all=True)
+    assert refused.value.code is ErrorCode.NOT_ENOUGH_REPLICAS, "nobody has joined yet"
+    assert joining(on)[1:2] == [(1, 3)], "3 was never wished for"
+
+
+@pytest.mark.parametrize("is_refused", [False, True], ids=["lost", "refused as stale"])
+def test_b3_the_next_in_line_is_not_forgotten_when_the_metadata_comes_instead_of_the_answer(is_refused: bool) -> None:
+    on = level_but_for_the_wish()
+    on.partition.apply(image(isr=(1, 2), partition_epoch=2))
+    if is_refused:
+        on.partition.isr_answered(on.wishes[0], ErrorCode.INVALID_UPDATE_VERSION)
+    some_time_passes(on)
+    assert joining(on)[1:2] == [(1, 2, 3)], "3 was never wished for"

@@ -294,6 +294,16 @@ def test_readers_hear_of_new_bytes_when_they_may_read_them() -> None:
     assert on.told == [("reader", on.partition.log.size)]
 
 
+def test_readers_of_a_follower_hear_of_bytes_that_came_before_the_watermark() -> None:
+    on = Bench(image(leader=2))
+    on.partition.readers[Reader(on.told, "reader")] = None
+    on.take(records=as_leader_wrote((0, 1, 5)), high_watermark=0, log_start_offset=0)
+    on.take(records=as_leader_wrote((1, 1, 5)), high_watermark=1, log_start_offset=0)
+    on.take(high_watermark=2, log_start_offset=0)
+    assert on.offsets == (2, 2)
+    assert on.told[-1][1] > 0, "the last record can be read now, and nobody said so"
+
+
 def test_followers_sessions_hear_of_records_at_once_and_of_the_watermark_when_it_suits() -> None:
     on = Bench()
     watcher = Watcher()

@@ -19,12 +19,12 @@ from typing import Any
 
 from strandline.errors import ErrorCode
 from strandline.log.errors import NotCached
+from strandline.node.logger import Logger
 from strandline.node.quorum.election_file import ElectionFile
 from strandline.node.quorum.images import Loaded, load
 from strandline.node.quorum.metadata_log import MetadataLog
 from strandline.node.quorum.sending import UNANSWERED, Sending
 from strandline.node.quorum.snapshots import CorruptSnapshot, Snapshots
-from strandline.node.replicas import Logger
 from strandline.node.tasks import to_the_end
 from strandline.ports import Clock, Disk
 from strandline.raft import effects, events

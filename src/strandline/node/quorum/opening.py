@@ -14,12 +14,12 @@ from typing import NamedTuple
 from strandline.config.node import NodeConfig
 from strandline.config.topic_config import TopicConfig
 from strandline.metadata.image import MetadataImage
+from strandline.node.logger import Logger
 from strandline.node.quorum.batches import control
 from strandline.node.quorum.election_file import ElectionFile
 from strandline.node.quorum.images import Loaded, load
 from strandline.node.quorum.metadata_log import MetadataLog
 from strandline.node.quorum.snapshots import BOOTSTRAP, CorruptSnapshot, Snapshots
-from strandline.node.replicas import Logger
 from strandline.raft.election_state import ElectionState
 from strandline.raft.messages import Address, Endpoints, OffsetAndEpoch, ReplicaKey
 from strandline.raft.raft import Raft

@@ -33,6 +33,7 @@ from strandline.metadata.records import (
     MetadataRecord,
     version_for,
 )
+from strandline.node.logger import Logger
 from strandline.node.peers import Peers
 from strandline.node.quorum import batches
 from strandline.node.quorum.driver import AnswerTo, Driver
@@ -43,7 +44,6 @@ from strandline.node.quorum.opening import Opened, open_all, own_endpoints, star
 from strandline.node.quorum.sending import Sending
 from strandline.node.quorum.snapshots import Snapshots
 from strandline.node.quorum.upkeep import Upkeep
-from strandline.node.replicas import Logger
 from strandline.node.tasks import to_the_end
 from strandline.ports import Clock, Disk
 from strandline.raft import events

@@ -13,10 +13,10 @@ import asyncio
 
 from strandline.config.node import NodeConfig
 from strandline.metadata import snapshot as layout
+from strandline.node.logger import Logger
 from strandline.node.quorum.images import Images
 from strandline.node.quorum.metadata_log import MetadataLog
 from strandline.node.quorum.snapshots import Snapshots
-from strandline.node.replicas import Logger
 from strandline.node.tasks import to_the_end
 from strandline.ports import Clock, Disk
 from strandline.raft.control_records import voters_record

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 EVENTS_AT_ONCE_MAX = 1000
 WAIT_MS_MAX = 30_000
+RETRY_S = 2.0
 PIECE = 100
 """Replicas that are described in one go."""
 
@@ -31,6 +32,7 @@ class Sight:
         self._view = view
         self._logger = logger
         self._metrics: NodeMetrics | None = None
+        self._trying: asyncio.Task[None] | None = None
         routes = {
             "/metrics": self._show_metrics,
             "/events": self._show_events,
@@ -45,18 +47,33 @@ class Sight:
         return self._server.port
 
     async def start(self) -> None:
-        """Listen. If the address can't be had, the node does its work unseen: better that than not at all."""
+        """Listen. If the address can't be had, the node does its work unseen, and tries again: somebody else may have it only
+        for a moment."""
         address = parse_address(self._view.broker.config.metrics_listener)
-        if address is None:
+        if address is None or await self._listen(*address):
             return
+        self._trying = asyncio.get_running_loop().create_task(self._try_again(*address))
+
+    async def _listen(self, host: str, port: int) -> bool:
         try:
-            await self._server.start(*address)
+            await self._server.start(host, port)
         except OSError as error:
-            self._logger.error("metrics can't be served", host=address[0], port=address[1], error=str(error))
-        else:
-            self._logger.info("metrics are served", host=address[0], port=self._server.port)
+            if self._trying is None:
+                self._logger.error("metrics can't be served yet", host=host, port=port, error=str(error))
+            return False
+        self._logger.info("metrics are served", host=host, port=self._server.port)
+        return True
+
+    async def _try_again(self, host: str, port: int) -> None:
+        is_served = False
+        while not is_served:
+            await asyncio.sleep(RETRY_S)
+            is_served = await self._listen(host, port)
 
     async def stop(self) -> None:
+        if self._trying is not None:
+            self._trying.cancel()
+            await asyncio.gather(self._trying, return_exceptions=True)
         await self._server.stop()
 
     async def _show_metrics(self, query: Mapping[str, str]) -> Answer:

@@ -7,8 +7,9 @@ import asyncio
 import pytest
 
 from strandline.errors import ErrorCode
+from strandline.wire.headers import response_header
 
-from .leading import EPOCH, LEADER_ID, Stage, batch, state, values
+from .leading import API_VERSIONS, EPOCH, LEADER_ID, Stage, _Served, batch, state, values
 
 
 def test_records_and_watermark_follow_the_leader_in_order() -> None:
@@ -81,6 +82,27 @@ def test_a_leader_that_is_too_old_is_not_asked() -> None:
         await stage.until(lambda: stage.leader.accepted > 1)
         assert stage.leader.asked == []
         assert stage.opened == []
+
+    stage.play(story)
+
+
+def test_a_leader_that_says_too_much_with_its_versions_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(seed=3)
+    unasked = b"\0\0\0\4" + b"\0\0\0\7"
+
+    def write(served: _Served, key: int, version: int, correlation_id: int, body: bytes) -> None:
+        framed = response_header(key, version, correlation_id) + body
+        is_first = key == API_VERSIONS and served.leader.accepted == 1
+        served.transport.write(len(framed).to_bytes(4, "big") + framed + (unasked if is_first else b""))
+
+    monkeypatch.setattr(_Served, "write", write)
+
+    async def story(stage: Stage) -> None:
+        partition = stage.broker.partition()
+        stage.follow(partition)
+        stage.leader.produce(b"a")
+        await stage.until(lambda: partition.log.log_end_offset == 1, within_s=300)
+        assert stage.leader.accepted == 2, "the first connection can not be trusted"
 
     stage.play(story)
 

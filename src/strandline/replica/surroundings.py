@@ -1,0 +1,52 @@
+"""Whom a partition knows: the node that it lives on, and those who wait for its news.
+
+Always true: a partition calls them, and never waits for what they do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from strandline.replica.isr import IsrWish
+from strandline.replica.leadership import Brokers
+
+if TYPE_CHECKING:
+    from strandline.replica.partition import Partition
+
+
+class Reader(Protocol):
+    """A Fetch of a consumer that waits for more."""
+
+    def wake(self, partition: Partition, new_bytes: int) -> None:
+        """`new_bytes` more can be read; negative if the partition is gone."""
+
+
+class Watcher(Protocol):
+    """A follower's fetch session in which this partition is named."""
+
+    def news(self, *, urgent: bool) -> None:
+        """The log grew, or its follower must hear of an error: urgent. The watermark or the log start moved: that can wait."""
+
+
+class Surroundings(Brokers, Protocol):
+    """What a partition needs of its node."""
+
+    @property
+    def node_id(self) -> int: ...
+
+    @property
+    def broker_epoch(self) -> int: ...
+
+    @property
+    def lag_time_max_s(self) -> float: ...
+
+    def now(self) -> float:
+        """On the monotonic clock."""
+
+    def flush_due(self, partition: Partition) -> None: ...
+
+    def isr_wish(self, partition: Partition, wish: IsrWish) -> None:
+        """Have the controller asked for another ISR; `isr_answered` is called with what it says."""
+
+    def note(self, kind: str, partition: Partition, reason: str, **facts: Any) -> None:
+        """Something happened that people may want to read about."""
