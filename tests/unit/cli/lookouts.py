@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -20,7 +21,8 @@ Pages = dict[str, Any]
 
 def free_port(count: int) -> int:
     """A port of a cluster whose metrics ports are free."""
-    for port in range(14_092, 60_000, 10):
+    # Not the same for two processes that look at the same time.
+    for port in range(14_092 + os.getpid() % 2000 * 10, 60_000, 10):
         try:
             for index in range(count):
                 with socket.socket() as probe:
