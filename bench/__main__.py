@@ -100,7 +100,8 @@ def _measure(
 
                 def step(part: str, title: str = f"{stage}, {TITLES[name]}") -> None:
                     progress.update(bar, advance=1, description=f"{title}: {part}")
-                    settle([pid for cluster in clusters.values() for pid in cluster.pids])
+                    pids = [pid for cluster in clusters.values() for pid in cluster.pids]
+                    settle(pids, size.records * 1000 * size.replication_factor)
 
                 sample = run_load(clusters[name], size, step)
                 if turn >= warm_ups:

@@ -58,11 +58,11 @@ QUIET_SHARE = 0.1
 QUIET_WITHIN_S = 10.0
 
 
-def settle(pids: Sequence[int]) -> None:
+def settle(pids: Sequence[int], load_bytes: int = 0) -> None:
     """Wait until the device has what was written and none of these processes is busy, so that no load pays for another.
 
     A JVM compiles and collects for a while after a load, and the kernel writes back; both would be counted against whoever
-    comes next.
+    comes next. `load_bytes` is what the next load will have written, replicas included.
     """
     os.sync()
     deadline = time.monotonic() + QUIET_WITHIN_S
@@ -71,19 +71,21 @@ def settle(pids: Sequence[int]) -> None:
         time.sleep(QUIET_FOR_S)
         if cpu_s(pids) - before <= QUIET_SHARE * QUIET_FOR_S:
             break
-    _touch_memory()
+    _touch_memory(max(load_bytes + load_bytes // 4, WARM_BYTES))
 
 
-WARM_BYTES = 1 << 30
+WARM_BYTES, WARM_BYTES_MAX = 1 << 30, 4 << 30
+BLOCK_BYTES = 1 << 20
 
 
-def _touch_memory() -> None:
+def _touch_memory(size: int) -> None:
     """Have as much free memory behind the next load as it will write to the page cache.
 
     A virtual machine gives free pages back to its host, and the first write to a page it has to ask for costs the writer ten times
     as much. Who pays for that would otherwise be a matter of luck.
     """
-    with mmap.mmap(-1, WARM_BYTES) as memory:
-        block = bytes(1 << 20)
-        for at in range(0, WARM_BYTES, len(block)):
-            memory[at : at + len(block)] = block
+    size = min(size, WARM_BYTES_MAX) & ~(BLOCK_BYTES - 1)
+    with mmap.mmap(-1, size) as memory:
+        block = bytes(BLOCK_BYTES)
+        for at in range(0, size, BLOCK_BYTES):
+            memory[at : at + BLOCK_BYTES] = block

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 
-KEPT_BYTES = 16 * 1024 * 1024
+KEPT_BYTES = 32 * 1024 * 1024
 """Twice what a large Fetch asks for in one partition."""
 MAPPED_BYTES = 32 * 1024 * 1024
 """Buffers from here on are mapped one by one; it is the most that glibc takes."""
