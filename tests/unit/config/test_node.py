@@ -127,6 +127,13 @@ def test_contradictions_are_refused(texts: dict[str, str], why: str) -> None:
         build(texts)
 
 
+def test_a17_no_authorizer_is_accepted_that_would_not_guard_who_fetches_as_a_replica() -> None:
+    """Without one everybody may, as in Kafka; whoever names one must not believe that it guards anything."""
+    kafkas = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    with pytest.raises(ConfigError, match=r"authorizer\.class\.name"):
+        build(COMBINED | {"authorizer.class.name": kafkas})
+
+
 def test_insecure_is_a_decision_of_the_operator() -> None:
     texts = COMBINED | {"listeners": "PLAINTEXT://:9092,CONTROLLER://:9093"}
     assert [listener.host for listener in build(texts, insecure=True).listeners] == ["", ""]

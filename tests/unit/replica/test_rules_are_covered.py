@@ -71,6 +71,11 @@ TESTS = {
         "test_partition.py::test_a16_a_follower_is_named_to_consumers_only_if_it_has_what_they_want",
         SYSTEM + "test_rolling_restart.py::test_a_consumer_reads_from_the_replica_in_its_rack",
     ],
+    # As far as it goes without authorization: no authorizer is accepted, and a stranger's position never counts.
+    "A17": [
+        "tests/unit/config/test_node.py::test_a17_no_authorizer_is_accepted_that_would_not_guard_who_fetches_as_a_replica",
+        "tests/unit/api/test_replica_fetch.py::test_a6_one_that_may_be_ahead_of_our_metadata_waits_before_it_is_refused",
+    ],
     "A18": [
         "tests/unit/log/test_rot.py::test_a18_an_unclean_restart_rebuilds_indexes_epochs_and_producers",
         "stories/a18_torn_tail.txt",
@@ -199,9 +204,7 @@ TESTS = {
 }
 """Paths without a directory are in this one."""
 
-LATER = {
-    "A17": "who may fetch as a replica is a matter of authorization, which is still to come",
-}
+LATER: dict[str, str] = {}
 
 RULES = [f"A{n}" for n in range(1, 19)] + [f"B{n}" for n in range(1, 16)] + [f"S{n}" for n in range(4, 26)]
 
