@@ -114,14 +114,20 @@ def read(cluster: Cluster, rack: str | None) -> tuple[list[int], int]:
 
 def test_every_replica_tells_the_same(cluster: Cluster, rolled: Load) -> None:
     """S14: the command, each broker's own words, and what the clients were promised."""
+    told = ("log_start_offset", "high_watermark", "log_end_offset", "leader_epoch")
     for partition, end in ends(rolled.acknowledged).items():
+
+        def is_level(partition: int = partition, end: int = end) -> bool:
+            """A follower hears of a watermark with its next fetch, so it may be told later than the clients."""
+            return all(each["high_watermark"] == end for each in described(cluster, TOPIC)[partition]["replicas"])
+
+        eventually(is_level, f"every replica of {TOPIC}-{partition} knows the watermark {end}", 30)
         shown = described(cluster, TOPIC)[partition]
         assert sorted(shown["isr"]) == list(NODES)
         assert {each["replica"] for each in shown["replicas"]} == set(NODES)
         for each in shown["replicas"]:
             served = json.loads(cluster.served(each["replica"], f"/replicas?topic={TOPIC}&partition={partition}"))
             (row,) = served["replicas"]
-            told = ("log_start_offset", "high_watermark", "log_end_offset", "leader_epoch")
             assert [row[name] for name in told] == [each[name] for name in told] == [0, end, end, shown["leader_epoch"]]
             assert each["in_sync"]
             assert each["lag"] == 0
