@@ -15,8 +15,8 @@ from functools import partial
 
 from rich.progress import Progress
 
-from tests.sim import pool
-from tests.sim.outcome import Outcome
+from strandline.histories import pool
+from strandline.histories.outcome import Outcome
 
 
 def main() -> int:

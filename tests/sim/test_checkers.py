@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 
+from strandline.histories.sight import Batch, Checker, Seen, Sight, Violation
+from strandline.histories.transcript import Transcript
+from strandline.histories.wire import FETCH, FETCH_SNAPSHOT, VOTE, Sent
 from strandline.ids import ZERO_UUID
 from strandline.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
 from strandline.raft.election_state import ElectionState
 from strandline.raft.messages import Address, OffsetAndEpoch, ReplicaKey
 from strandline.raft.voters import VoterNode, VoterSet
-from tests.sim import checkers
-from tests.sim.sight import Batch, Checker, Seen, Sight, Violation
-from tests.sim.transcript import Transcript
-from tests.sim.wire import FETCH, FETCH_SNAPSHOT, VOTE, Sent
+from strandline.histories import judges as checkers
 
 VOTERS = VoterSet(VoterNode(ReplicaKey(i), {"CONTROLLER": Address(f"n{i}", 9093)}) for i in (1, 2, 3))
 

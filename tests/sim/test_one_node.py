@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
+from strandline.histories.one_node import NAME, TOPIC, play
 from strandline.replica.partition import Partition
 from strandline.sim.file import SimFile
-from tests.sim.one_node import NAME, TOPIC, play
 
 SEEDS = 60
 SEEDS_PER_TEST = 10
@@ -30,7 +30,7 @@ def test_nothing_acknowledged_is_lost(first: int) -> None:
 
 
 def test_the_same_seed_is_the_same_history_whatever_the_hash_seed() -> None:
-    script = "from tests.sim.one_node import play; print(play(3).trace_hash)"
+    script = "from strandline.histories.one_node import play; print(play(3).trace_hash)"
     hashes = {
         subprocess.run(
             [sys.executable, "-c", script],

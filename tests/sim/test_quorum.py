@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.sim import one_node, pool
+from strandline.histories import one_node, pool
 
 RUNS = 125
 RUNS_PER_TEST = 5
@@ -28,7 +28,7 @@ def test_every_scenario_is_played() -> None:
 
 
 def test_the_same_seed_is_the_same_history_whatever_the_hash_seed() -> None:
-    script = "from tests.sim import pool; print(pool.play(2, 'leader killed').trace_hash)"
+    script = "from strandline.histories import pool; print(pool.play(2, 'leader killed').trace_hash)"
     hashes = {
         subprocess.run(
             [sys.executable, "-c", script],

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from strandline.histories import pool
 from strandline.node.quorum.driver import Driver
 from strandline.raft import elections, following, high_watermark, serving
 from strandline.raft.core import Core
 from strandline.raft.election_state import ElectionState
 from strandline.raft.messages import OffsetAndEpoch, ReplicaKey
 from strandline.raft.states import Leader, Prospective, Unattached
-from tests.sim import pool
 
 SEEDS_TO_CATCH = 25
 

@@ -1,0 +1,406 @@
+"""A simulated cluster of whole nodes: combined ones, or controllers and brokers apart; and what the world does to them.
+
+Node 1 lives on host n1, and so on; controllers that are nothing else have ids from 101 on. What each process does is looked
+at after every turn of its event loop (`Sight`).
+
+Always true: a node that can't go on ends its process, as it would in production, and that is a problem of the history unless
+its disk was made to fail.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from strandline.config import properties
+from strandline.config.node import NodeConfig
+from strandline.histories.member import LOG_DIR, Member
+from strandline.histories.sight import Checker, Seen, Sight, Violation
+from strandline.histories.transcript import WORLD, Transcript
+from strandline.histories.wire import Sent, Wiretap
+from strandline.ids import Uuid
+from strandline.metadata.initial_voters import InitialVoter, voters_record
+from strandline.node.log_dirs import format_dirs
+from strandline.node.node import Node
+from strandline.runtime.logging import LEVELS, JsonLogger
+from strandline.sim.context import Process
+from strandline.sim.faults import Fault
+from strandline.sim.world import World
+
+CLUSTER_ID = "c2ltdWxhdGVkY2x1c3Rlcg"
+BROKER_PORT, CONTROLLER_PORT = 9092, 9093
+FIRST_SEPARATE_CONTROLLER = 101
+STOP_WITHIN_S = 15.0
+POLL_S = 0.02
+
+CONFIG = {
+    "controller.listener.names": "CONTROLLER",
+    "log.dirs": LOG_DIR,
+    # Short timeouts, in proportion to each other as the defaults are: a history is over sooner.
+    "controller.quorum.election.timeout.ms": "500",
+    "controller.quorum.election.backoff.max.ms": "300",
+    "controller.quorum.fetch.timeout.ms": "1200",
+    "controller.quorum.request.timeout.ms": "1000",
+    "broker.heartbeat.interval.ms": "250",
+    "broker.session.timeout.ms": "1500",
+    "log.index.interval.bytes": "512",
+}
+
+
+class Stuck(AssertionError):
+    """What must happen in the end did not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How many nodes of which kind."""
+
+    voters: int = 3
+    brokers: int = 0
+    """Beside the voters; none: the voters are brokers too."""
+    spares: int = 0
+    """Controllers that do not vote at first. With any, the quorum is dynamic (KIP-853)."""
+    config: Mapping[str, str] | None = None
+
+    @property
+    def combined(self) -> bool:
+        return not self.brokers
+
+    @property
+    def voter_ids(self) -> list[int]:
+        first = 1 if self.combined else FIRST_SEPARATE_CONTROLLER
+        return list(range(first, first + self.voters))
+
+    @property
+    def spare_ids(self) -> list[int]:
+        first = FIRST_SEPARATE_CONTROLLER + self.voters
+        return list(range(first, first + self.spares))
+
+    @property
+    def controller_ids(self) -> list[int]:
+        return [*self.voter_ids, *self.spare_ids]
+
+    @property
+    def is_dynamic(self) -> bool:
+        return bool(self.spares)
+
+    @property
+    def broker_ids(self) -> list[int]:
+        return self.voter_ids if self.combined else list(range(1, self.brokers + 1))
+
+    @property
+    def ids(self) -> list[int]:
+        return sorted({*self.broker_ids, *self.controller_ids})
+
+    def __str__(self) -> str:
+        return (
+            f"{self.voters} combined nodes" if self.combined else f"{self.voters} controllers, {self.brokers} brokers"
+        )
+
+
+def host(node_id: int) -> str:
+    return f"n{node_id}"
+
+
+def _initial_voters(shape: Shape, chance: random.Random) -> Any:
+    voters = [InitialVoter(i, host(i), CONTROLLER_PORT, Uuid.draw(chance)) for i in shape.voter_ids]
+    return voters_record(voters, "CONTROLLER")
+
+
+class Cluster:
+    def __init__(self, world: World, shape: Shape, checkers: Sequence[Checker], transcript: Transcript) -> None:
+        self.world = world
+        self.shape = shape
+        self.transcript = transcript
+        self.sight = Sight(checkers, transcript)
+        self.members: dict[int, Member] = {}
+        self.problems: list[str] = []
+        self.faults: dict[str, int] = {}
+        self.log_lines: list[str] = []
+        self.also_look: Callable[[Member], None] = lambda member: None
+        """Beside the checkers of the quorum, after every turn of a node."""
+        self._by_process: dict[Process, Member] = {}
+        self._violation: Violation | None = None
+        """Met while bytes were leaving; it ends the history after the turn."""
+        self._first_voters = _initial_voters(shape, world.faults) if shape.is_dynamic else None
+        for node_id in shape.ids:
+            self.add(node_id)
+        ids = {host(node_id): node_id for node_id in shape.ids}
+        self._hosts = ids
+        world.network.tap = Wiretap(ids, CONTROLLER_PORT, self._sent)
+        world.loop.after_turn = self._after_turn
+
+    # Making nodes
+
+    def add(self, node_id: int) -> Member:
+        """A machine with a formatted disk; nothing runs there yet."""
+        machine = self.world.node(host(node_id))
+        machine.disk.cold_probability = 0.01
+        member = Member(node_id, machine, self._config(node_id))
+        self.members[node_id] = member
+        self.sight.storage[node_id] = member
+        self.format(member)
+        return member
+
+    def format(self, member: Member) -> None:
+        voters = self._first_voters if member.id in self.shape.voter_ids and not member.was_wiped else None
+        randomness = member.machine.randomness
+        format_dirs(member.machine.disk, list(member.config.log_dirs), CLUSTER_ID, member.id, randomness, voters=voters)
+
+    def _config(self, node_id: int) -> NodeConfig:
+        shape = self.shape
+        is_broker, is_controller = node_id in shape.broker_ids, node_id in shape.controller_ids
+        listeners = []
+        if is_broker:
+            listeners.append(f"PLAINTEXT://{host(node_id)}:{BROKER_PORT}")
+        if is_controller:
+            listeners.append(f"CONTROLLER://{host(node_id)}:{CONTROLLER_PORT}")
+        values = {
+            "node.id": str(node_id),
+            "process.roles": ",".join(["broker"] * is_broker + ["controller"] * is_controller),
+            "listeners": ",".join(listeners),
+        }
+        addresses = {voter_id: f"{host(voter_id)}:{CONTROLLER_PORT}" for voter_id in shape.controller_ids}
+        if shape.is_dynamic:
+            values["controller.quorum.bootstrap.servers"] = ",".join(addresses.values())
+        else:
+            values["controller.quorum.voters"] = ",".join(f"{i}@{address}" for i, address in addresses.items())
+        return NodeConfig.build(properties.of(CONFIG | values | dict(shape.config or {})), insecure=True)
+
+    # Starting and stopping
+
+    def start(self, *node_ids: int) -> None:
+        """Let processes begin; a broker is through with it once the quorum lets it in."""
+        for node_id in node_ids or self.members:
+            member = self.members[node_id]
+            if member.is_up:
+                continue
+            if not member.machine.alive:
+                member.machine.restart()
+            member.is_up = True
+            member.life += 1
+            self._by_process[member.machine.process] = member
+            self.transcript.note(member.name, "starts")
+            member.starting = member.machine.spawn(self._run(member))
+
+    async def _run(self, member: Member) -> None:
+        logger = JsonLogger(self.log_lines.append, LEVELS["warning"])
+        machine = member.machine
+        node = Node(member.config, machine.disk, machine.clock, machine.randomness, logger)
+        member.node = node
+        machine.spawn(self._watch(member, node))
+        try:
+            await node.start()
+        except Exception as error:
+            self._failed(member, f"did not start: {error!r}")
+            return
+        self.transcript.note(member.name, "is started")
+
+    async def _watch(self, member: Member, node: Node) -> None:
+        try:
+            await node.failed()
+        except asyncio.CancelledError:
+            return
+        except Exception as error:
+            self._failed(member, f"gave up: {error}")
+
+    def _failed(self, member: Member, why: str) -> None:
+        self.transcript.note(member.name, why)
+        member.failed = why
+        if not member.may_fail:
+            self.problems.append(f"{member.name} {why}")
+        self._down(member)
+        member.machine.kill()
+
+    def _down(self, member: Member) -> None:
+        self._by_process.pop(member.machine.process, None)
+        member.is_up = False
+        member.node = None
+
+    async def stop(self, node_id: int) -> None:
+        """As SIGTERM. A node that has not started yet is killed."""
+        member = self.members[node_id]
+        node = member.node
+        if not member.is_started or node is None:
+            self.kill(node_id)
+            return
+        self._fault("stop", member)
+        stopping = member.machine.spawn(node.stop())
+        await self.until(lambda: stopping.done() or not member.is_up, f"{member.name} stops", STOP_WITHIN_S)
+        if member.is_up:
+            stopping.result()
+            self._down(member)
+            member.machine.kill()
+
+    def kill(self, *node_ids: int) -> None:
+        for node_id in node_ids:
+            member = self.members[node_id]
+            if member.is_up:
+                self._fault("kill", member)
+                self._down(member)
+                member.machine.kill()
+
+    def power_loss(self, *node_ids: int) -> None:
+        for node_id in node_ids:
+            member = self.members[node_id]
+            self._fault("power loss", member)
+            self._down(member)
+            member.machine.power_loss()
+
+    def wipe(self, node_id: int) -> None:
+        """The node dies and its disk with it; an empty, formatted one is in its place."""
+        member = self.members[node_id]
+        self._fault("disk lost", member)
+        self._down(member)
+        member.machine.kill()
+        member.machine.disk.replace_with_new()
+        self.sight.forget(node_id)
+        member.was_wiped = True
+        self.format(member)
+
+    def pause(self, node_id: int) -> None:
+        self._fault("pause", self.members[node_id])
+        self.members[node_id].machine.pause()
+
+    def resume(self, node_id: int) -> None:
+        self.transcript.note(host(node_id), "goes on")
+        self.members[node_id].machine.resume()
+
+    def slow(self, node_id: int, factor: float) -> None:
+        self._fault(f"slow {factor:.0f}x", self.members[node_id])
+        self.members[node_id].machine.slow(factor)
+
+    def slow_disk(self, node_id: int, factor: float) -> None:
+        self._fault(f"slow disk {factor:.0f}x", self.members[node_id])
+        self.members[node_id].machine.disk.faults.slow("/", factor)
+
+    def break_disk(self, node_id: int, prefix: str, fault: Fault) -> None:
+        """Operations below `prefix` fail from now on; the node may give up."""
+        member = self.members[node_id]
+        self._fault(f"disk: {fault.value}", member)
+        member.may_fail = True
+        member.machine.disk.faults.set(prefix, fault)
+
+    def repair_disk(self, node_id: int) -> None:
+        member = self.members[node_id]
+        member.machine.disk.faults.clear()
+        member.may_fail = False
+
+    # The network between nodes. Clients are always reachable, except from an isolated node.
+
+    def isolate(self, node_id: int) -> None:
+        self._fault("cut off", self.members[node_id])
+        self.world.network.isolate(host(node_id))
+
+    def cut(self, one: int, other: int) -> None:
+        self._note_fault("cut", f"between n{one} and n{other}")
+        self.world.network.cut(host(one), host(other))
+
+    def cut_one_way(self, source: int, target: int) -> None:
+        self._note_fault("one-way cut", f"from n{source} to n{target}")
+        self.world.network.cut_one_way(host(source), host(target))
+
+    def split(self, one: Sequence[int], other: Sequence[int]) -> None:
+        self._note_fault("split", f"{list(one)} | {list(other)}")
+        for here in one:
+            for there in other:
+                self.world.network.cut(host(here), host(there))
+
+    def reset(self, one: str, other: str) -> None:
+        if self.world.network.reset_connections(one, other):
+            self._note_fault("reset", f"{one} - {other}")
+
+    def heal_network(self) -> None:
+        self.transcript.note(WORLD, "the network is whole")
+        self.world.network.heal_all()
+
+    def heal(self) -> None:
+        """Undo all harm and start whatever is down."""
+        self.heal_network()
+        for member in self.members.values():
+            member.machine.disk.faults.clear()
+            member.machine.slow(1.0)
+            member.machine.resume()
+        self.start()
+
+    def _fault(self, kind: str, member: Member) -> None:
+        self.faults[kind] = self.faults.get(kind, 0) + 1
+        self.transcript.note(member.name, kind)
+
+    def _note_fault(self, kind: str, what: str) -> None:
+        self.faults[kind] = self.faults.get(kind, 0) + 1
+        self.transcript.note(WORLD, f"{kind} {what}")
+
+    # Looking
+
+    def _after_turn(self, process: Process) -> None:
+        if self._violation is not None:
+            raise self._violation
+        member = self._by_process.get(process)
+        if member is not None:
+            self._look(member)
+
+    def _look(self, member: Member) -> None:
+        saved = member.new_election_state()
+        if saved is not None:
+            self.sight.see_election_state(member.id, saved)
+        seen = member.look()
+        if seen is not None:
+            self.sight.see(member.id, seen)
+            self.also_look(member)
+
+    def _sent(self, sent: Sent) -> None:
+        member = self.members[sent.source]
+        try:
+            if member.is_up:
+                self._look(member)
+            self.sight.see_sent(sent)
+        except Violation as violation:  # the transport would take it for an error of its own
+            self._violation = self._violation or violation
+
+    def seen(self, node_id: int) -> Seen | None:
+        return self.members[node_id].look()
+
+    @property
+    def up(self) -> list[int]:
+        return [member.id for member in self.members.values() if member.is_up]
+
+    def leader(self) -> int | None:
+        """Who leads in the newest epoch among the nodes that are up."""
+        leaders = [
+            (seen.epoch, member.id)
+            for member in self.members.values()
+            if member.is_up and (seen := member.look()) is not None and seen.leads
+        ]
+        return max(leaders)[1] if leaders else None
+
+    def high_watermark(self, *node_ids: int) -> int:
+        """The greatest that any of these knows of; of all that are up if none is named."""
+        looks = [self.seen(node_id) for node_id in node_ids or self.members]
+        return max((seen.high_watermark or 0 for seen in looks if seen is not None), default=0)
+
+    async def until(self, condition: Callable[[], object], what: str, within_s: float = 30.0) -> None:
+        deadline = self.world.now + within_s
+        while not condition():
+            if self.problems:
+                raise Stuck(f"{what}: a node is not well; {self.describe()}")
+            if self.world.now >= deadline:
+                raise Stuck(f"{what}: not within {within_s} s; {self.describe()}")
+            await asyncio.sleep(POLL_S)
+
+    def describe(self) -> str:
+        parts = []
+        for member in self.members.values():
+            seen = member.look()
+            parts.append(
+                f"{member.name} is down"
+                if not member.is_up
+                else f"{member.name} is loading"
+                if seen is None
+                else f"{member.name} {seen.role} epoch={seen.epoch} leader={seen.leader_id} "
+                f"end={seen.log_end_offset} hw={seen.high_watermark} applied={seen.image.end_offset}"
+            )
+        return "; ".join(parts)
