@@ -286,7 +286,7 @@ def _read(
         return FetchedPartition(
             wanted.partition, 0, partition.high_watermark, stable_offset, log.log_start_offset, diverging_epoch=parted
         )
-    limit = stable_offset if isolation_level == READ_COMMITTED else partition.high_watermark
+    limit = partition.readable_end(isolation_level)
     max_bytes = min(wanted.partition_max_bytes, budget)
     records = b""
     if offset < limit and (max_bytes > 0 or min_one):

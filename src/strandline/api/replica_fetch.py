@@ -230,6 +230,8 @@ class _ReplicaFetch:
         topics: dict[str | bytes, list[FetchedPartition]] = {}
         for watch, answer in self._answers:
             topics.setdefault(watch.place[0], []).append(answer)
+            if answer.error_code:
+                self._broker.on_refused(wire.KEY, answer.error_code)
             if answer.error_code or answer.diverging_epoch is not None:
                 # It is told once; its follower asks again from where it is then.
                 session.dirty.pop(watch, None)

@@ -154,10 +154,18 @@ class LogLoading:
                 now_ms=self._clock.wall_ms(),
             )
             metadata = f"{directory}/{checkpoints.PARTITION_METADATA}"
-            if not self._disk.exists(metadata):
+            is_new, has_records = not self._disk.exists(metadata), recovered.log.log_end_offset > 0
+            # It may be in memory only: whoever was killed did not sync it, and who stopped in order not that of an empty log.
+            if is_new or not log_dir.clean or not has_records:
                 file = self._disk.open(metadata, create=True)
-                file.append(checkpoints.partition_metadata(str(topic.topic_id)))
-                recovered.log.sync_with_names(file)
+                if is_new:
+                    file.append(checkpoints.partition_metadata(str(topic.topic_id)))
+                if has_records:
+                    # Recovery vouches for the records that it found, and without this file they are a stray's.
+                    file.sync_blocking()
+                    file.close()
+                else:
+                    recovered.log.sync_with_names(file)
         except OSError as error:
             return error
         except CorruptLog as error:

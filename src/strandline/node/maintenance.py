@@ -40,18 +40,23 @@ class Maintenance:
         return [
             self._every(config.log_retention_check_interval_ms, self.delete_old_segments, delay_ms),
             self._every(checkpoint_ms, self.write_checkpoints),
-            self._every(TICK_MS if flush_ms == FOREVER_MS else flush_ms, self.flush_by_time),
-            self._every(TICK_MS, self._replicas.remove_doomed),
+            self._every(TICK_MS if flush_ms == FOREVER_MS else flush_ms, self.flush_by_time, is_due=self._may_flush),
+            self._every(TICK_MS, self._replicas.remove_doomed, is_due=self._replicas.has_doomed),
             self._every(config.producer_id_expiration_check_interval_ms, self.forget_producers),
         ]
 
     async def _every(
-        self, interval_ms: int, job: Callable[[], Coroutine[Any, Any, None]], first_ms: int | None = None
+        self,
+        interval_ms: int,
+        job: Callable[[], Coroutine[Any, Any, None]],
+        first_ms: int | None = None,
+        is_due: Callable[[], bool] = lambda: True,
     ) -> None:
         await asyncio.sleep((interval_ms if first_ms is None else first_ms) / 1000)
         while True:
             try:
-                await to_the_end(job())
+                if is_due():
+                    await to_the_end(job())
             except (OSError, CorruptLog) as error:
                 self._logger.error("regular work failed", job=job.__name__, error=str(error))
             await asyncio.sleep(interval_ms / 1000)
@@ -86,6 +91,9 @@ class Maintenance:
             if self._checkpointed.get(log_dir.path) != state:
                 await self._replicas.checkpoint(log_dir)
                 self._checkpointed[log_dir.path] = state
+
+    def _may_flush(self) -> bool:
+        return any(partition.log.config.flush_ms != FOREVER_MS for partition, _ in self._replicas.online())
 
     async def flush_by_time(self) -> None:
         """`flush.ms`: no record stays longer than that without being on the device."""

@@ -273,6 +273,9 @@ class Replicas:
     def remove_later(self, path: str, delay_ms: int) -> None:
         self._doomed.append((self._clock.monotonic() + delay_ms / 1000, path))
 
+    def has_doomed(self) -> bool:
+        return bool(self._doomed)
+
     async def remove_doomed(self) -> None:
         """Remove what was marked for deletion long enough ago."""
         now = self._clock.monotonic()

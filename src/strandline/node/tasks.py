@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -15,10 +16,18 @@ T = TypeVar("T")
 
 async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
     """Await `work`. If we are cancelled meanwhile, it ends first, and its own error counts for more than the cancellation."""
-    task = asyncio.ensure_future(work)
+    loop = asyncio.get_running_loop()
+    task, ended = loop.create_task(work), loop.create_future()
+    task.add_done_callback(partial(_tell, ended))
     try:
-        return await asyncio.shield(task)
+        await ended
     except asyncio.CancelledError:
         if not task.cancelled():
             await task
         raise
+    return task.result()
+
+
+def _tell(ended: asyncio.Future[None], _: object) -> None:
+    if not ended.done():
+        ended.set_result(None)

@@ -137,6 +137,8 @@ def _is_refused(core: Core, error: ErrorCode, epoch: int, leader_id: int, addres
 def _heard(core: Core, follower: Follower, now: float) -> None:
     """The leader is there."""
     core.outbox.succeeded(FETCH)
+    if follower.has_resigned:
+        return
     core.leader_lost = False
     core.failed_rounds = 0
     follower.has_fetched = True

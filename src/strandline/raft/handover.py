@@ -131,6 +131,6 @@ def handle_end_response(
 def handle_end(core: Core, request: EndQuorumEpochRequest, answer: AnswerTo, now: float) -> None:
     error = _learn_from_leader(core, request.epoch, request.leader_id, request.leader_endpoints, now)
     if error is ErrorCode.NONE and isinstance(core.state, Follower):
-        core.leader_lost = True
+        core.leader_lost = core.state.has_resigned = True
         core.state.campaign_at = min(core.state.campaign_at, now + handover_delay(core, request.preferred_candidates))
     core.answer(answer, core.quorum_response(error))

@@ -67,6 +67,8 @@ class Follower:
     """Sooner than that, a voter asks for a pre-vote: the leader is believed to be gone."""
     has_fetched: bool = False
     """The leader has answered in this epoch: it is alive, so nobody else need be elected (D4)."""
+    has_resigned: bool = False
+    """The leader said that it leads no more; an answer of its that comes later says nothing else."""
     expected_end_offset: int = 0
     """What is to be appended ends here; only when it is on the device comes the next Fetch (D8)."""
     snapshot: FetchingSnapshot | None = None

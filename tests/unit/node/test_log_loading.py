@@ -139,6 +139,29 @@ def test_a_new_log_has_its_topics_id_on_the_device(stage):
     assert checkpoints.read_partition_metadata(stage.disk, path) == str(place.topic.topic_id)
 
 
+def test_an_empty_log_that_is_opened_again_has_its_topics_id_synced_with_the_first_flush(stage):
+    one = topic(A)
+    _, [recovered] = stage.load(one)
+    recovered.log.close_clean()
+    stage.dirs[0].clean = True
+    stage.find(one)
+    _, [again] = stage.load(one)
+    assert again.log.unsynced.companion is not None
+
+
+def test_records_that_recovery_vouches_for_have_their_topics_id_on_the_device(stage):
+    one = topic(A)
+    _, [recovered] = stage.load(one)
+    recovered.log.append_as_leader(memoryview(bytearray(batch(b"a"))), 0, 1)
+    path = f"{recovered.log.directory}/{checkpoints.PARTITION_METADATA}"
+    stage.disk.sync_dir("/")
+    assert stage.disk.durable_size(path) <= 0
+    stage.find(one)
+    _, [again] = stage.load(one)
+    assert again.log.recovery_point == 1
+    assert stage.disk.durable_size(path) == stage.disk.size(path)
+
+
 def test_s12_the_high_watermark_is_what_was_written_down_of_this_very_log(stage):
     one = topic(A)
     stage.dirs[0].high_watermarks = {("t", 0): 7}

@@ -97,6 +97,13 @@ def test_d15_the_first_in_the_list_asks_at_once_the_next_a_little_later() -> Non
     assert unnamed.wait_for("Prospective") <= 0.1
 
 
+def test_d15_an_answer_that_was_under_way_does_not_bring_the_resigned_leader_back() -> None:
+    bench = following()
+    bench.ask(end(1, 2, 3, 1))
+    bench.answer_fetch()
+    assert bench.wait_for("Prospective") == pytest.approx(0.1)
+
+
 def test_d15_the_others_grant_it_their_pre_vote_though_they_had_fetched() -> None:
     bench = following()
     bench.ask(end(1, 2, 3, 1))

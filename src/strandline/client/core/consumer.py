@@ -115,6 +115,15 @@ class ConsumerCore:
             )
         return [self._call(node_id, wanted) for node_id, wanted in by_node.items()]
 
+    @property
+    def is_all_asked(self) -> bool:
+        """Every partition is on its way: before an answer comes, there is nothing to do."""
+        for key, state in self.partitions.items():
+            leader = self._cluster.leader(*key)
+            if leader is None or leader.node_id not in self._busy or state.state is not State.FETCHING:
+                return False
+        return bool(self.partitions)
+
     def _call(self, node_id: int, wanted: dict[TopicPartition, _Wanted]) -> FetchCall:
         config, Fetch = self.config, self._Fetch
         session = self._sessions.setdefault(node_id, FetchSession())

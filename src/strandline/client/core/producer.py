@@ -187,6 +187,14 @@ class ProducerCore:
                 self._assign(topic, w.key, w.value, w.headers, w.partition, w.delivery, w.memory_bytes, now, w.deadline)
 
     @property
+    def lacks_leader(self) -> bool:
+        """Records wait for a partition that nobody leads, as far as is known."""
+        return any(
+            queue.queue and self._cluster.leader(queue.topic, queue.partition) is None
+            for queue in self._active.values()
+        )
+
+    @property
     def has_unfinished(self) -> bool:
         return bool(self._active or self._waiting)
 

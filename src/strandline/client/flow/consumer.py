@@ -137,7 +137,7 @@ class Consumer:
             left_s = deadline - self._io.now()
             if left_s <= 0:
                 return []
-            await self._changed.wait(min(left_s, IDLE_S))
+            await self._changed.wait(left_s if self._core.is_all_asked else min(left_s, IDLE_S))
 
     async def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
         """Every record, for ever, until the consumer is closed."""

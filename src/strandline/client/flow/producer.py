@@ -16,6 +16,7 @@ from __future__ import annotations
 from types import TracebackType
 
 from strandline.client.config import ProducerConfig
+from strandline.client.core.backoff import delay_s
 from strandline.client.core.batches import Buffer, Delivery, Identity
 from strandline.client.core.producer import INIT_PRODUCER_ID, PRODUCE, ProduceCall, ProducerCore
 from strandline.client.errors import Closed, ConnectionLost
@@ -47,6 +48,8 @@ class Producer:
         self._is_closed = False
         self._connecting: set[int] = set()
         self._is_refreshing = self._is_identifying = False
+        self._refreshes_in_vain = 0
+        """In a row."""
 
     def send(
         self,
@@ -204,16 +207,20 @@ class Producer:
 
     async def _refresh(self) -> None:
         core = self._core
+        topics = set(core.wants_topics)
+        core.wants_topics.clear()
         try:
-            topics = set(core.wants_topics)
-            core.wants_topics.clear()
             await self._client.refresh(topics, allow_auto_topic_creation=self._allow_auto_topic_creation)
             core.metadata_changed(self._io.now())
-            if core.wants_topics:
-                await sleep(self._io, METADATA_RETRY_S)
         except KafkaError:
             core.wants_topics |= topics
-            await sleep(self._io, METADATA_RETRY_S)
+        try:
+            if core.wants_topics or core.lacks_leader:  # to ask at once would only bring the same answer
+                self._refreshes_in_vain += 1
+                backoff = self._client.config.retry_backoff
+                await sleep(self._io, delay_s(backoff, self._refreshes_in_vain, self._client.randomness))
+            else:
+                self._refreshes_in_vain = 0
         finally:
             self._is_refreshing = False
             self._wake_sender_again()

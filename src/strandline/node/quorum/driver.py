@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -136,6 +137,7 @@ class Driver:
                     work = self._carry_out(self._effects.popleft())
                     if work is not None:
                         self._waiting_for = self.spawn(self._wait_for(work))
+                        self._waiting_for.add_done_callback(partial(_abandon, work))
                 elif self._events:
                     self._effects.extend(self.raft.step(self._events.popleft(), self._clock.monotonic()))
                 else:
@@ -316,3 +318,8 @@ class Driver:
         self._tasks.pop(task, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             self.fail(error)
+
+
+def _abandon(work: Work, _: object) -> None:
+    """A node that stops may take the wait away before the work has begun."""
+    work.close()

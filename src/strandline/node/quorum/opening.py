@@ -26,6 +26,8 @@ from strandline.raft.raft import Raft
 from strandline.raft.timings import Timings
 from strandline.raft.voters import VoterNode, VoterSet
 
+FETCH_WAIT_S_MIN, FETCHES_PER_TIMEOUT = 0.5, 4
+
 
 class Opened(NamedTuple):
     loaded: Loaded
@@ -139,6 +141,8 @@ def _timings(config: NodeConfig) -> Timings:
         fetch_timeout_s=config.controller_quorum_fetch_timeout_ms / 1000,
         request_timeout_s=config.controller_quorum_request_timeout_ms / 1000,
         retry_backoff_s=config.controller_quorum_retry_backoff_ms / 1000,
+        # Often enough for everybody's timeouts; who has set those high has asked for quiet.
+        fetch_wait_s=max(FETCH_WAIT_S_MIN, config.controller_quorum_fetch_timeout_ms / 1000 / FETCHES_PER_TIMEOUT),
         fetch_max_bytes=config.controller_quorum_fetch_max_bytes,
         fetch_snapshot_max_bytes=config.controller_quorum_fetch_snapshot_max_bytes,
     )

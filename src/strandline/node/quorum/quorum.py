@@ -129,6 +129,8 @@ class Quorum:
         """The log is open, and nothing has failed."""
         self._high_watermark = 0
         self._committed = asyncio.Event()
+        self._applied: MetadataImage
+        """The image that the node was last told of."""
         self._progress = asyncio.Event()
         self._reading = asyncio.Lock()
         """Held while the log is read for replay, and while it is replaced."""
@@ -206,6 +208,7 @@ class Quorum:
 
     async def run(self, apply: Apply) -> None:
         """Take part, and have what is committed applied, for as long as the node lives."""
+        self._applied = self.committed
         if self._images.position:
             await to_the_end(self._apply(apply))
         self._driver.begin()
@@ -336,13 +339,12 @@ class Quorum:
     # Applying
 
     async def _apply_committed(self, apply: Apply) -> None:
-        before = self.committed
         done: list[Decision] = []
         is_behind = True
         while is_behind:
             async with self._reading:
                 is_behind = not self._driver.is_closed and await self._replay_next(done)
-        if self.committed is not before:
+        if self.committed is not self._applied:  # a snapshot that was loaded is news too
             await self._apply(apply)
         for decision in done:
             if not decision.done.done():
@@ -351,7 +353,8 @@ class Quorum:
         self._activate_if_due()
 
     async def _apply(self, apply: Apply) -> None:
-        await apply(self.committed)
+        self._applied = self.committed
+        await apply(self._applied)
 
     async def _replay_next(self, done: list[Decision]) -> bool:
         """Replay the next decision, or a stretch of log that nobody here decided; False if nothing more is committed."""
