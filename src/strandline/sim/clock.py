@@ -32,13 +32,17 @@ class SimClock:
     def jump(self, wall_ms: int) -> None:
         """Move the wall clock, forward or back."""
         self._wall_ms += wall_ms
+        self._loop.trace.record(b"jump", self._loop.time(), wall_ms)
 
     def set_drift(self, drift: float) -> None:
+        """From now on it gains so many seconds every second; less than one may be lost, for time never moves back."""
+        assert drift > -1.0, "a clock that stands still or runs backwards"
         elapsed = self._elapsed()
         self._monotonic += elapsed
         self._wall_ms += elapsed * 1000
         self._since = self._loop.time()
         self._drift = drift
+        self._loop.trace.record(b"drif", self._loop.time(), round(drift * 1e9))
 
     def _elapsed(self) -> float:
         return (self._loop.time() - self._since) * (1.0 + self._drift)

@@ -10,7 +10,10 @@ import asyncio
 import contextvars
 import enum
 from collections import deque
+from collections.abc import Callable
 from typing import Any
+
+from strandline.sim.handles import SimHandle, SimTimer
 
 
 class State(enum.Enum):
@@ -22,16 +25,32 @@ class State(enum.Enum):
 class Process:
     """The loop's queue of one process: what is ready, whether its next turn is planned, and its live tasks."""
 
-    __slots__ = ("_tasks_sweep_at", "name", "number", "ready", "state", "tasks", "turn_planned", "turn_s")
+    __slots__ = (
+        "_tasks_sweep_at",
+        "ends_turn",
+        "name",
+        "number",
+        "ready",
+        "state",
+        "stopped",
+        "tasks",
+        "turn_planned",
+        "turn_s",
+    )
 
     def __init__(self, name: str, number: int, turn_s: float) -> None:
         self.name = name
         self.number = number
         self.state = State.RUNNING
-        self.ready: deque[asyncio.Handle] = deque()
+        self.ready: deque[SimHandle | SimTimer] = deque()
+        self.ends_turn: list[SimHandle] = []
+        """What the turn that runs now will do last: let written bytes leave."""
         self.turn_planned = False
+        """Also while a turn runs: what becomes ready then needs no further plan."""
         self.turn_s = turn_s
         """About how long one turn of this process's event loop takes; the world slows a node by raising it."""
+        self.stopped: list[Callable[[None], None]] = []
+        """Threads of a paused process: where each goes on."""
         self.tasks: list[asyncio.Task[Any]] = []
         self._tasks_sweep_at = 64
 

@@ -5,7 +5,8 @@ memory, until `read_blocking` has fetched them.
 
 Always true: a sync covers what was written before its call, and nothing later; a sync inside offloaded work covers what was
 written before the offload, and what the work itself wrote; offloaded work may be overtaken, and cut short by a kill or a power
-loss, at each of its changes and syncs; after a failed sync the bytes it should have covered never become durable.
+loss, at each of its changes and syncs, though most of it runs at one moment; after a failed sync the bytes it should have covered
+never become durable.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from strandline.ports import Buffer, Clock
-from strandline.sim.context import NODE, Process, State
-from strandline.sim.faults import Fault, Faults
+from strandline.sim.context import NODE, State
+from strandline.sim.faults import Fault
 from strandline.sim.file import SimFile
 from strandline.sim.inode import PAGE_BYTES, Inode, Mark
 from strandline.sim.loop import SimLoop
-from strandline.sim.namespace import Directory, Namespace, error
+from strandline.sim.namespace import Directory, clean, error
+from strandline.sim.storage import Storage
 from strandline.sim.worker import Worker
 
 T = TypeVar("T")
@@ -32,19 +34,19 @@ GROWTH = (Fault.FULL, *CHANGES)
 
 
 class _Work:
-    """Offloaded work: what its syncs may cover."""
+    """Offloaded work: what its syncs may cover, and the thread it runs in, if others may run between its steps."""
 
     __slots__ = ("changes", "marks", "own_changes", "worker", "wrote")
 
-    def __init__(self, marks: dict[Inode, Mark], changes: int) -> None:
-        self.worker: Worker[Any]
+    def __init__(self, marks: dict[Inode, Mark], changes: int, worker: Worker[Any] | None) -> None:
+        self.worker = worker
         self.marks = marks
         self.changes = changes
         self.wrote: dict[Inode, None] = {}
         self.own_changes = False
 
 
-class SimDisk:
+class SimDisk(Storage):
     def __init__(
         self,
         loop: SimLoop,
@@ -56,25 +58,18 @@ class SimDisk:
         sync_s: tuple[float, float] = (0.0002, 0.004),
         offload_s: tuple[float, float] = (0.00005, 0.002),
         cold_probability: float = 0.01,
+        thread_probability: float = 0.125,
         overtake_probability: float = 0.3,
     ) -> None:
-        self.faults = Faults()
+        super().__init__(
+            loop, clock, randomness, number=number, capacity_bytes=capacity_bytes, cold_probability=cold_probability
+        )
         self.sync_s = sync_s
         self.offload_s = offload_s
-        self.cold_probability = cold_probability
+        self.thread_probability = thread_probability
+        """How often offloaded work is one that others may overtake, and a kill cut short."""
         self.overtake_probability = overtake_probability
-        """How often others run between two steps of offloaded work."""
-        self.capacity_bytes = capacity_bytes
-        self._loop = loop
-        self._clock = clock
-        self._randomness = randomness
-        self._number = number
-        self._names = Namespace()
-        self._inodes = 0
-        self._used_bytes = 0
-        self._files: dict[SimFile, None] = {}
-        self._dirty: dict[Inode, None] = {}
-        self._locks: dict[str, Process] = {}
+        """How often others run between two steps of such work."""
         self._work: _Work | None = None
         self._workers: dict[Worker[Any], None] = {}
         loop.at_close.append(self._abandon_workers)
@@ -82,7 +77,7 @@ class SimDisk:
     # Disk
 
     def open(self, path: str, *, create: bool = False) -> SimFile:
-        path = _clean(path)
+        path = clean(path)
         if create:
             self._let_others_run()
         entry = self._names.find(path)
@@ -106,14 +101,14 @@ class SimDisk:
         return False
 
     def listdir(self, path: str) -> Sequence[str]:
-        self.faults.check(_clean(path), Fault.READ_ERROR)
+        self.faults.check(clean(path), Fault.READ_ERROR)
         return sorted(self._names.directory(path).names)
 
     def size(self, path: str) -> int:
         return len(self._names.file(path).data)
 
     def mkdir(self, path: str) -> None:
-        path = _clean(path)
+        path = clean(path)
         self._let_others_run()
         if not self.is_dir(path):
             self.faults.check(path, *GROWTH)
@@ -122,7 +117,7 @@ class SimDisk:
             self._record(b"mkdr", path)
 
     def rename(self, old: str, new: str) -> None:
-        old, new = _clean(old), _clean(new)
+        old, new = clean(old), clean(new)
         self._let_others_run()
         self.faults.check(old, *CHANGES)
         self.faults.check(new, *CHANGES)
@@ -134,7 +129,7 @@ class SimDisk:
         self._record(b"move", f"{old} {new}")
 
     def remove(self, path: str) -> None:
-        path = _clean(path)
+        path = clean(path)
         self._let_others_run()
         entry = self._names.find(path)
         if isinstance(entry, Directory):
@@ -146,7 +141,7 @@ class SimDisk:
             self._record(b"rmov", path)
 
     def remove_tree(self, path: str) -> None:
-        path = _clean(path)
+        path = clean(path)
         self._let_others_run()
         if self.exists(path):
             self.faults.check(path, *CHANGES)
@@ -155,18 +150,18 @@ class SimDisk:
             self._record(b"rmtr", path)
 
     def read_file(self, path: str) -> bytes:
-        path = _clean(path)
+        path = clean(path)
         inode = self._names.file(path)
         self.faults.check(path, Fault.READ_ERROR)
         return bytes(inode.data)
 
     def write_file(self, path: str, data: bytes) -> None:
-        path = _clean(path)
+        path = clean(path)
         self._let_others_run()
         directory, name = self._names.place(path)
         if isinstance(directory.names.get(name), Directory):
             raise error(errno.EISDIR, path)
-        self.faults.check(path, *GROWTH, Fault.SYNC_ERROR)
+        self.faults.check(path, *GROWTH, Fault.SYNC_ERROR, size=len(data))
         self._claim(path, len(data))
         self._change((directory, name, self._new_inode(data)))
         self._names.sync(directory, self._names.changes)
@@ -175,17 +170,18 @@ class SimDisk:
     def sync_dir(self, path: str) -> None:
         self._let_others_run()
         directory = self._names.directory(path)
-        self.faults.check(_clean(path), Fault.SYNC_ERROR)
+        self.faults.check(clean(path), Fault.SYNC_ERROR)
         work = self._work
         self._names.sync(directory, self._names.changes if work is None or work.own_changes else work.changes)
         self._record(b"sdir", path)
 
     def usage(self, path: str) -> tuple[int, int]:
         self._names.directory(path)
-        return self.capacity_bytes, max(0, self.capacity_bytes - self._used_bytes)
+        free_bytes = max(0, self.capacity_bytes - self._used_bytes)
+        return self.capacity_bytes, self.faults.room(clean(path), free_bytes)
 
     def lock(self, path: str) -> None:
-        path = _clean(path)
+        path = clean(path)
         holder = self._locks.get(path)
         if holder is not None and holder.state is not State.DEAD:
             raise BlockingIOError(errno.EAGAIN, f"{holder.name} holds the lock", path)
@@ -198,24 +194,31 @@ class SimDisk:
 
     async def offload(self, work: Callable[[], T]) -> T:
         marks = {inode: inode.begin_sync() for inode in self._dirty}
-        horizon = _Work(marks, self._names.changes)
-        done: asyncio.Future[T] = self._loop.create_future()
         process, context = NODE.get(self._loop.outside), contextvars.copy_context()
-        worker = horizon.worker = Worker(lambda: context.run(work))
-        self._workers[worker] = None
+        worker: Worker[T] | None = None
+        if self._randomness.random() < self.thread_probability:
+            worker = Worker(lambda: context.run(work))
+            self._workers[worker] = None
+        horizon = _Work(marks, self._names.changes, worker)
+        done: asyncio.Future[T] = self._loop.create_future()
 
         def go_on(_: None) -> None:
             if process.state is State.PAUSED:  # a stopped process has no running threads either
-                self._loop.schedule(self._loop.time() + self.offload_s[1], go_on)
+                process.stopped.append(go_on)
                 return
-            wait_s = None
-            if process.state is not State.DEAD:
-                wait_s = self._step(horizon)
-                if wait_s is not None:
-                    self._loop.schedule(self._loop.time() + wait_s, go_on)
-                    return
-                del self._workers[worker]
-                _hand_over(worker, done)
+            if process.state is State.RUNNING:
+                self._work = horizon
+                try:
+                    if worker is None:
+                        _hand_over(lambda: context.run(work), done)
+                    elif (wait_s := worker.step()) is not None:
+                        self._loop.schedule(self._loop.time() + wait_s, go_on)
+                        return
+                    else:
+                        del self._workers[worker]
+                        _hand_over(worker.result, done)
+                finally:
+                    self._work = None
             for inode, mark in marks.items():
                 inode.marks.pop(mark, None)
 
@@ -227,12 +230,12 @@ class SimDisk:
 
     def append(self, path: str, inode: Inode, data: Buffer) -> None:
         self._let_others_run()
-        self.faults.check(path, *GROWTH)
         content = bytes(data)
+        self.faults.check(path, *GROWTH, size=len(content))
         self._claim(path, len(content))
         inode.data += content
         self._note_written(inode)
-        self._loop.trace.record(b"writ", self._loop.time(), self._number << 32 | inode.number, content)
+        self._record_file(b"writ", inode, content)
 
     def read(self, path: str, inode: Inode, position: int, size: int) -> bytes | None:
         self.faults.check(path, Fault.READ_ERROR)
@@ -251,7 +254,7 @@ class SimDisk:
         self._used_bytes -= len(inode.data) - size
         inode.truncate(size)
         self._note_written(inode)
-        self._loop.trace.record(b"trun", self._loop.time(), self._number << 32 | inode.number, b"%d" % size)
+        self._record_file(b"trun", inode, b"%d" % size)
 
     async def sync(self, path: str, inode: Inode) -> None:
         mark = inode.begin_sync()
@@ -291,80 +294,7 @@ class SimDisk:
     def forget(self, file: SimFile) -> None:
         self._files.pop(file, None)
 
-    # What the world does to it
-
-    def power_loss(self, randomness: random.Random | None = None) -> None:
-        """Lose what was not synced. Files that were open are of no use afterwards."""
-        randomness = randomness or self._randomness
-        self._names.power_loss(randomness)
-        survivors: dict[Inode, Inode] = {}
-        for inode in self._names.files():
-            if inode not in survivors:
-                survivors[inode] = self._survivor(inode, randomness)
-        self._names.replace_files(survivors)
-        self._files.clear()
-        self._dirty.clear()
-        self._locks.clear()
-        self._used_bytes = sum(len(inode.data) for inode in survivors.values())
-        digest = b"".join(bytes(inode.data) for inode in survivors.values())
-        self._loop.trace.record(b"powr", self._loop.time(), self._number, digest)
-
-    def replace_with_new(self) -> None:
-        """The device is gone with all it held, and an empty one is in its place. Files that were open are of no use."""
-        changes = self._names.changes
-        self._names = Namespace()
-        self._names.changes = changes + 1
-        self._files.clear()
-        self._dirty.clear()
-        self._locks.clear()
-        self._used_bytes = 0
-        self._loop.trace.record(b"gone", self._loop.time(), self._number)
-
-    def flip_bit(self, path: str, position: int | None = None, bit: int | None = None) -> int:
-        """Rot one bit at rest; where it was."""
-        inode = self._names.file(path)
-        assert inode.data, "an empty file has no bits"
-        position = self._randomness.randrange(len(inode.data)) if position is None else position
-        inode.flip_bit(position, self._randomness.randrange(8) if bit is None else bit)
-        return position
-
-    # What the world sees of it: no fault, no virtual time, no chance
-
-    @property
-    def changes(self) -> int:
-        """How often a name was made, moved, replaced or removed."""
-        return self._names.changes
-
-    def peek(self, path: str) -> bytes | None:
-        """The bytes of a file; None if there is none."""
-        entry = self._names.find(path)
-        return bytes(entry.data) if isinstance(entry, Inode) else None
-
-    def durable_size(self, path: str) -> int:
-        """So many bytes of a file would be there after a power loss, whatever the seed decides; -1 if its name might not."""
-        entry: Inode | Directory | None = self._names.root
-        for part in _clean(path).split("/")[1:]:
-            entry = entry.durable.get(part) if isinstance(entry, Directory) else None
-        return entry.clean if isinstance(entry, Inode) and entry is self._names.find(path) else -1
-
-    def peek_names(self, path: str) -> list[str]:
-        entry = self._names.find(path)
-        return sorted(entry.names) if isinstance(entry, Directory) else []
-
     # Within
-
-    def _new_inode(self, durable: bytes = b"") -> Inode:
-        self._inodes += 1
-        return Inode(self._inodes, self._clock.wall_ms(), durable)
-
-    def _survivor(self, inode: Inode, randomness: random.Random) -> Inode:
-        self._inodes += 1
-        survivor = Inode(
-            self._inodes, inode.mtime_ms, inode.after_power_loss(randomness) if inode.dirty else bytes(inode.durable)
-        )
-        if self.cold_probability:
-            survivor.cold.update(range(len(survivor.data) // PAGE_BYTES + 1))
-        return survivor
 
     def _change(self, *edits: tuple[Directory, str, Inode | Directory | None]) -> None:
         self._note_own_change()
@@ -380,56 +310,23 @@ class SimDisk:
         if self._work is not None:
             self._work.wrote[inode] = None
 
-    def _end_sync(self, path: str, inode: Inode, mark: Mark) -> OSError | None:
-        self._loop.trace.record(b"sync", self._loop.time(), self._number << 32 | inode.number, b"%d" % mark.upto)
-        try:
-            self.faults.check(path, Fault.SYNC_ERROR)
-        except OSError as failure:
-            inode.fail_sync(mark)
-            return failure
-        inode.end_sync(mark)
-        if not inode.dirty:
-            self._dirty.pop(inode, None)
-        return None
-
-    # Offloaded work
-
-    def _step(self, work: _Work) -> float | None:
-        self._work = work
-        try:
-            return work.worker.step()
-        finally:
-            self._work = None
-
     def _let_others_run(self) -> None:
         """Called before each change: here offloaded work may be overtaken, or go no further."""
-        work = self._work
-        if work is not None and self._randomness.random() < self.overtake_probability:
-            work.worker.wait(self._randomness.uniform(*self.offload_s) * self.faults.worst_slowness())
+        worker = None if self._work is None else self._work.worker
+        if worker is not None and self._randomness.random() < self.overtake_probability:
+            worker.wait(self._randomness.uniform(*self.offload_s) * self.faults.worst_slowness())
 
     def _abandon_workers(self) -> None:
         for worker in self._workers:
             worker.abandon()
 
-    def _claim(self, path: str, size: int) -> None:
-        if self._used_bytes + size > self.capacity_bytes:
-            self._used_bytes = sum(len(inode.data) for inode in self._names.files())  # removed files gave room
-            if self._used_bytes + size > self.capacity_bytes:
-                raise error(errno.ENOSPC, path)
-        self._used_bytes += size
 
-    def _record(self, kind: bytes, path: str, data: bytes = b"") -> None:
-        self._loop.trace.record(kind, self._loop.time(), self._number, path.encode() + b"\0" + data)
-
-
-def _hand_over(worker: Worker[T], done: asyncio.Future[T]) -> None:
-    if done.done():
-        return  # whoever waited has given up
+def _hand_over(work: Callable[[], T], done: asyncio.Future[T]) -> None:
     try:
-        done.set_result(worker.result())
+        result = work()
     except Exception as failure:
-        done.set_exception(failure)
-
-
-def _clean(path: str) -> str:
-    return "/" + "/".join(part for part in path.split("/") if part and part != ".")
+        if not done.done():  # else whoever waited has given up
+            done.set_exception(failure)
+    else:
+        if not done.done():
+            done.set_result(result)

@@ -1,7 +1,8 @@
 """asyncio's event loop on virtual time, with one ready queue for each process.
 
 Time stands still while a callback runs and jumps to the next event when all is quiet. Each process takes turns as a real
-event loop does: a turn runs what was ready when it began, and the next one begins a seeded moment later.
+event loop does: a turn runs what was ready when it began, then lets written bytes leave, and the next one begins a seeded
+moment later. Turns between which nothing else happens anywhere are run in a row.
 
 Always true: the same seed gives the same history, whatever PYTHONHASHSEED is; callbacks of one process run in the order in
 which they became ready; a dead process runs no callback, a paused one none until it is resumed; a run that could go on
@@ -14,12 +15,15 @@ import asyncio
 import contextvars
 import heapq
 import itertools
+import math
 import random
+import sys
 import warnings
 from collections.abc import Callable, Coroutine, Generator
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 from strandline.sim.context import NODE, Process, State
+from strandline.sim.handles import SimFuture, SimHandle, SimTask, SimTimer
 from strandline.sim.trace import Trace
 
 if TYPE_CHECKING:
@@ -29,6 +33,8 @@ T = TypeVar("T")
 TURN_S = 30e-6
 CANCELLED_TIMERS_SWEEP = 256
 TASKS_SHOWN_MAX = 20
+STEPS_IN_A_ROW_MAX = 1000
+RUNNING, PAUSED, DEAD = State.RUNNING, State.PAUSED, State.DEAD
 
 
 class Deadlock(RuntimeError):
@@ -39,54 +45,12 @@ class Runaway(RuntimeError):
     """The run passed its bound of virtual time or of callbacks."""
 
 
-class SimHandle(asyncio.Handle):
-    __slots__ = ()
-    _context: contextvars.Context
-
-
-class SimTimer(asyncio.TimerHandle):
-    __slots__ = ()
-    _context: contextvars.Context
-    _scheduled: bool
-
-
-class SimFuture(asyncio.Future[T]):
-    """A future whose hash is a sequence number, so that a set of them is not ordered by address."""
-
-    def __hash__(self) -> int:
-        try:
-            return self._sequence
-        except AttributeError:
-            loop = self.get_loop()
-            assert isinstance(loop, SimLoop)
-            self._sequence: int = next(loop.sequence)
-            return self._sequence
-
-
-class SimTask(asyncio.Task[T]):
-    """A task whose hash is a sequence number: asyncio keeps tasks in sets, and TaskGroup and wait() walk them."""
-
-    def __init__(
-        self,
-        coro: Generator[Any, None, T] | Coroutine[Any, Any, T],
-        *,
-        loop: SimLoop,
-        process: Process,
-        name: str | None,
-        context: contextvars.Context | None,
-    ) -> None:
-        self._sequence = next(loop.sequence)  # first: asyncio hashes the task while it is being made
-        super().__init__(coro, loop=loop, name=name or f"{process.name}-{self._sequence}", context=context)
-        process.keep(self)
-
-    def __hash__(self) -> int:
-        return self._sequence
-
-
 class SimLoop(asyncio.BaseEventLoop):
     """`network` answers create_server and create_connection; `schedule` is the door for hardware: links and disks."""
 
     network: Network
+    _closed: bool
+    _stopping: bool
 
     def __init__(self, seed: int | str) -> None:
         super().__init__()
@@ -95,18 +59,21 @@ class SimLoop(asyncio.BaseEventLoop):
         self.trace = Trace()
         self.outside = Process("outside", 0, turn_s=0.0)
         self.processes = [self.outside]
-        self.until: float | None = None
+        self.until = math.inf
         self.steps = 0
-        self.steps_max: int | None = None
+        self.steps_max = sys.maxsize
         self.unhandled: list[BaseException] = []
         self.after_turn: Callable[[Process], None] | None = None
-        """Told after each turn of a process, to look at what it did. It must not touch the world; what it raises ends the run."""
+        """Told after a process took a turn, or several in a row, before anything else happens: to look at what it did. It
+        must not touch the world; what it raises ends the run."""
         self.at_close: list[Callable[[], None]] = []
         """What else ends with the world."""
+        self.running: Process | None = None
+        """Whose callbacks run now; None while a turn ends, and between turns."""
         self._now = 0.0
         self._events: list[tuple[float, int, Callable[[Any], None], Any]] = []
         self._cancelled_timers = 0
-        self._randomness = random.Random(f"{seed}/turns")
+        self._random = random.Random(f"{seed}/turns").random
         self.set_exception_handler(self._note_unhandled)
 
     # Processes
@@ -117,19 +84,23 @@ class SimLoop(asyncio.BaseEventLoop):
         return process
 
     def pause(self, process: Process) -> None:
-        if process.state is State.RUNNING:
-            process.state = State.PAUSED
+        if process.state is RUNNING:
+            process.state = PAUSED
 
     def resume(self, process: Process) -> None:
-        if process.state is State.PAUSED:
-            process.state = State.RUNNING
-            if process.ready:
+        if process.state is PAUSED:
+            process.state = RUNNING
+            if process.ready and not process.turn_planned:
                 self._plan_turn(process)
+            for go_on in process.stopped:
+                self.schedule(self._now, go_on)
+            process.stopped.clear()
 
     def bury(self, process: Process) -> None:
         """Never run a callback of this process again. Its tasks stay referenced until the loop is closed."""
-        process.state = State.DEAD
+        process.state = DEAD
         process.tasks = process.pending()
+        process.stopped.clear()
 
     # The parts of BaseEventLoop that touch time or queues
 
@@ -143,10 +114,14 @@ class SimLoop(asyncio.BaseEventLoop):
     def call_soon(  # type: ignore[override]
         self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.Handle:
-        if self.is_closed():
-            raise RuntimeError("Event loop is closed")
+        if context is None:
+            context = contextvars.copy_context()
         handle = SimHandle(callback, args, self, context)
-        self._make_ready(handle)
+        process = context.get(NODE, self.outside)
+        if process.turn_planned:
+            process.ready.append(handle)
+        else:
+            self.make_ready(process, handle)
         return handle
 
     call_soon_threadsafe = call_soon  # type: ignore[assignment]
@@ -159,11 +134,10 @@ class SimLoop(asyncio.BaseEventLoop):
     def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
-        if self.is_closed():
+        if self._closed:
             raise RuntimeError("Event loop is closed")
-        timer = SimTimer(when, callback, args, self, context)
-        timer._scheduled = True
-        self.schedule(when, self._fire, timer)
+        timer = SimTimer(when, callback, args, self, contextvars.copy_context() if context is None else context)
+        heapq.heappush(self._events, (max(when, self._now), next(self.sequence), self._fire, timer))
         return timer
 
     def create_future(self) -> asyncio.Future[Any]:
@@ -177,7 +151,13 @@ class SimLoop(asyncio.BaseEventLoop):
         context: contextvars.Context | None = None,
     ) -> asyncio.Task[T]:
         process = NODE.get(self.outside) if context is None else context.get(NODE, self.outside)
-        return SimTask(coro, loop=self, process=process, name=None if name is None else str(name), context=context)
+        task: SimTask[T] = SimTask.__new__(SimTask)
+        task.process = process
+        task.name = None if name is None else str(name)
+        task.sequence = next(self.sequence)
+        task.__init__(coro, loop=self, context=context)  # type: ignore[misc]
+        process.keep(task)
+        return task
 
     async def create_server(  # type: ignore[override]
         self,
@@ -216,7 +196,8 @@ class SimLoop(asyncio.BaseEventLoop):
             end()
         for process in self.processes:
             process.ready.clear()
-            process.state = State.DEAD
+            process.state = DEAD
+            process.turn_planned = False
             for task in process.pending():
                 self._unwind(task)
             process.tasks.clear()
@@ -233,32 +214,26 @@ class SimLoop(asyncio.BaseEventLoop):
             except (Exception, asyncio.CancelledError):
                 pass  # a `finally` found the world gone
 
-    def _timer_handle_cancelled(self, timer: SimTimer) -> None:
-        if not timer._scheduled:
-            return
+    def timer_cancelled(self) -> None:
+        """A timer that waits in the heap was cancelled: once they are many, they are swept out."""
         self._cancelled_timers += 1
         if self._cancelled_timers > CANCELLED_TIMERS_SWEEP and 2 * self._cancelled_timers > len(self._events):
-            self._events = [
-                event
-                for event in self._events
-                if not (isinstance(event[3], asyncio.TimerHandle) and (event[3]._cancelled or event[3] is timer))
+            self._events[:] = [
+                event for event in self._events if not (isinstance(event[3], SimTimer) and event[3]._cancelled)
             ]
             heapq.heapify(self._events)
             self._cancelled_timers = 0
 
     def _run_once(self) -> None:
-        stopping = self._is_stopping
-        while not stopping():
-            if not self._events:
+        events = self._events
+        until = self.until
+        while not self._stopping:
+            if not events:
                 raise Deadlock(self._describe("deadlock: nothing will ever happen"))
-            if self.until is not None and self._events[0][0] > self.until:
-                raise Runaway(self._describe(f"runaway: the virtual time limit of {self.until} s is passed"))
-            when, _, callback, argument = heapq.heappop(self._events)
-            self._now = when
+            if events[0][0] > until:
+                raise Runaway(self._describe(f"runaway: the virtual time limit of {until} s is passed"))
+            self._now, _, callback, argument = heapq.heappop(events)
             callback(argument)
-
-    def _is_stopping(self) -> bool:
-        return bool(self._stopping)  # type: ignore[attr-defined]
 
     # Events
 
@@ -267,40 +242,70 @@ class SimLoop(asyncio.BaseEventLoop):
         if timer._cancelled:
             self._cancelled_timers -= 1
             return
-        process = self._make_ready(timer)
+        process = timer._context.get(NODE, self.outside)
+        self.make_ready(process, timer)
         self.trace.record(b"time", self._now, process.number)
 
-    def _make_ready(self, handle: SimHandle | SimTimer) -> Process:
-        process = handle._context.get(NODE, self.outside)
-        if process.state is not State.DEAD:
-            process.ready.append(handle)
-            if not process.turn_planned and process.state is State.RUNNING:
-                self._plan_turn(process)
-        return process
+    def make_ready(self, process: Process, handle: SimHandle | SimTimer) -> None:
+        """Run this in the process's next turn."""
+        if process.state is DEAD:
+            if self._closed:
+                raise RuntimeError("Event loop is closed")
+            return
+        process.ready.append(handle)
+        if not process.turn_planned and process.state is RUNNING:
+            self._plan_turn(process)
 
     def _plan_turn(self, process: Process) -> None:
-        if not process.turn_planned:
-            process.turn_planned = True
-            delay = process.turn_s * (0.5 + self._randomness.random()) if process.turn_s else 0.0
-            heapq.heappush(self._events, (self._now + delay, next(self.sequence), self._turn, process))
+        process.turn_planned = True
+        delay = process.turn_s * (0.5 + self._random()) if process.turn_s else 0.0
+        heapq.heappush(self._events, (self._now + delay, next(self.sequence), self._turns, process))
 
-    def _turn(self, process: Process) -> None:
-        process.turn_planned = False
-        ready = process.ready
-        left = count = len(ready)
-        while left and process.state is State.RUNNING:  # it may pause or kill itself
-            left -= 1
-            handle = ready.popleft()
-            if not handle._cancelled:
-                handle._run()
-        if ready and process.state is State.RUNNING:
-            self._plan_turn(process)
-        self.trace.record(b"turn", self._now, process.number, b"%d" % (count - left))
-        self.steps += count - left
-        if self.steps_max is not None and self.steps > self.steps_max:
+    def _turns(self, process: Process) -> None:
+        """A turn, and those that follow it before anything else happens."""
+        events, steps_before = self._events, self.steps
+        while True:
+            self._turn(process)
+            if not process.ready or process.state is not RUNNING:
+                process.turn_planned = False
+                break
+            next_at = self._now + (process.turn_s * (0.5 + self._random()) if process.turn_s else 0.0)
+            is_next = (not events or next_at < events[0][0]) and next_at <= self.until and not self._stopping
+            if not is_next or self.steps - steps_before > STEPS_IN_A_ROW_MAX:
+                heapq.heappush(events, (next_at, next(self.sequence), self._turns, process))
+                break
+            self._now = next_at
+        self.trace.record(b"turn", self._now, process.number, b"%d" % (self.steps - steps_before))
+        if self.steps > self.steps_max:
             raise Runaway(self._describe(f"runaway: more than {self.steps_max} callbacks"))
         if self.after_turn is not None:
             self.after_turn(process)
+
+    def _turn(self, process: Process) -> None:
+        ready = process.ready
+        left = count = len(ready)
+        self.running = process
+        while left and process.state is RUNNING:  # it may pause or kill itself
+            left -= 1
+            handle = ready.popleft()
+            if not handle._cancelled:
+                self._run(handle)
+        self.running = None
+        self.steps += count - left
+        if process.ends_turn:
+            last, process.ends_turn = process.ends_turn, []
+            for handle in last:
+                self._run(handle)
+
+    def _run(self, handle: SimHandle | SimTimer) -> None:
+        try:
+            handle._context.run(handle._callback, *handle._args)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as failure:
+            self.call_exception_handler(
+                {"message": f"a callback failed: {handle!r}", "exception": failure, "handle": handle}
+            )
 
     def _note_unhandled(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         exception = context.get("exception")
@@ -310,7 +315,7 @@ class SimLoop(asyncio.BaseEventLoop):
         lines = [f"{what} (virtual time {self._now:.6f} s, {self.steps} callbacks run)"]
         for process in self.processes:
             pending = process.pending()
-            if process.state is State.DEAD or not (pending or process.ready):
+            if process.state is DEAD or not (pending or process.ready):
                 continue
             lines.append(
                 f"{process.name} is {process.state.value}: {len(pending)} tasks, {len(process.ready)} callbacks held"

@@ -50,6 +50,10 @@ def split(path: str) -> list[str]:
     return [part for part in path.split("/") if part and part != "."]
 
 
+def clean(path: str) -> str:
+    return "/" + "/".join(split(path))
+
+
 class Namespace:
     def __init__(self) -> None:
         self.root = Directory()
@@ -98,6 +102,18 @@ class Namespace:
                     waiting.append(entry)
                 else:
                     yield entry
+
+    def walk(self) -> Iterator[tuple[str, Inode]]:
+        """Every file with its path, in the order of their names."""
+        waiting = [("", self.root)]
+        while waiting:
+            above, directory = waiting.pop()
+            for name in sorted(directory.names):
+                entry = directory.names[name]
+                if isinstance(entry, Directory):
+                    waiting.append((f"{above}/{name}", entry))
+                else:
+                    yield f"{above}/{name}", entry
 
     # Changing
 

@@ -1,8 +1,8 @@
 """The network between simulated hosts: who listens, who is connected, how long bytes take, and what is cut.
 
 Faults are TCP's own: a cut holds bytes (one way or both) and ends, if it lasts, in a timeout; a reset loses all but a prefix
-of the bytes in flight; a host that lost power says nothing at all until it is back, and then resets. Bytes of an old
-connection may arrive after those of a new one, because each connection has its own delays.
+of the bytes in flight, or of an answer; a host that lost power says nothing at all until it is back, and then resets. Bytes
+of an old connection may arrive after those of a new one, because each connection has its own delays.
 
 Always true: a node's name is its host name; nothing here depends on the order of a set.
 """
@@ -17,9 +17,9 @@ import os
 import random
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from strandline.sim.context import NODE, Process, State
+from strandline.sim.link import OWN_HOST, Link
 from strandline.sim.loop import SimLoop
 from strandline.sim.pipe import Pipe
 from strandline.sim.server import Listener, SimServer
@@ -32,31 +32,13 @@ ANY_ADDRESS = frozenset({"0.0.0.0", "::", ""})
 FIRST_EPHEMERAL_PORT = 32768
 
 
-@dataclass(frozen=True)
-class Link:
-    """How one host reaches another: a least latency, an exponential tail, now and then a long delay, a bandwidth."""
-
-    latency_s: float = 0.0002
-    jitter_s: float = 0.0003
-    spike_probability: float = 0.002
-    spike_s_max: float = 0.2
-    bytes_per_s: float | None = None
-
-    def draw_latency(self, randomness: random.Random) -> float:
-        latency = self.latency_s + (randomness.expovariate(1 / self.jitter_s) if self.jitter_s else 0.0)
-        if self.spike_probability and randomness.random() < self.spike_probability:
-            latency += randomness.uniform(0, self.spike_s_max)
-        return latency
-
-
-OWN_HOST = Link(latency_s=0.00001, jitter_s=0.00001, spike_probability=0.0)
-
-
 class Network:
     def __init__(self, loop: SimLoop, seed: int | str) -> None:
         self.loop = loop
         self.randomness = random.Random(f"{seed}/network")
         self.default_link = Link()
+        self.choppy_probability = 0.25
+        """How many connections deliver writes in pieces, or joined; the others deliver them as they were made."""
         self.split_probability = 0.3
         self.hold_probability = 0.05
         self.hold_s_max = 0.001
@@ -69,6 +51,8 @@ class Network:
         """Shown all bytes as they leave a host, whether or not they will arrive. It must not touch the world."""
         self.stalled: dict[Pipe, None] = {}
         self.hosts: dict[str, None] = {loop.outside.name: None}
+        self.is_whole = True
+        """Nothing is cut and no host is dark."""
         self._down: set[str] = set()
         self._cuts: set[tuple[str, str]] = set()
         self._links: dict[tuple[str, str], Link] = {}
@@ -87,15 +71,29 @@ class Network:
         """For one direction; connections take it up with their next bytes."""
         self._links[source, target] = link
 
+    def slow_link(self, one: str, other: str, latency_s: float = 0.1, bytes_per_s: float = 375_000.0) -> None:
+        """Both ways between two hosts: 100 ms and 3 Mbit/s, if nothing else is said."""
+        slow = Link(latency_s, jitter_s=latency_s / 10, bytes_per_s=bytes_per_s)
+        self._links[one, other] = self._links[other, one] = slow
+
+    def restore_link(self, one: str, other: str) -> None:
+        self._links.pop((one, other), None)
+        self._links.pop((other, one), None)
+
+    def restore_links(self) -> None:
+        self._links.clear()
+
     def is_cut(self, source: str, target: str) -> bool:
         return source != target and ((source, target) in self._cuts or source in self._down or target in self._down)
 
     def cut_one_way(self, source: str, target: str) -> None:
         """Nothing from `source` reaches `target`; the other way, bytes arrive but are never acknowledged."""
         self._cuts.add((source, target))
+        self.is_whole = False
 
     def cut(self, one: str, other: str) -> None:
         self._cuts.update([(one, other), (other, one)])
+        self.is_whole = False
 
     def isolate(self, name: str) -> None:
         for host in self.hosts:
@@ -112,14 +110,39 @@ class Network:
 
     def reset_connections(self, one: str, other: str) -> int:
         """Reset every connection between two hosts, each after any prefix of its bytes; how many there were."""
+        clients = self._clients(one, other)
+        for client in clients:
+            client.break_off()
+        return len(clients)
+
+    def lose_replies(self, one: str, other: str) -> int:
+        """Each connection between two hosts is reset once the server has answered on it, before the answer has arrived.
+
+        A request that is being answered is done, and its client has to ask again. How many connections there were.
+        """
+        clients = self._clients(one, other)
+        for client in clients:
+            client.lose_replies()
+        return len(clients)
+
+    def delay_bytes(self, one: str, other: str, by_s: float) -> int:
+        """Nothing arrives for so long on the connections that there are between two hosts; a new one is not held up.
+
+        So what a client gave up waiting for arrives after what it sent on its next connection. How many there were.
+        """
+        clients = self._clients(one, other)
+        for client in clients:
+            client.delay_bytes(self.loop.time() + by_s)
+        return len(clients)
+
+    def _clients(self, one: str, other: str) -> list[SimTransport]:
+        """The client's end of each connection between two hosts."""
         hosts = {one, other}
-        ends = [t for t in self._transports if not t.gone and {t.host, t.peer_host} == hosts and t.is_client]
-        for transport in ends:
-            transport.break_off()
-        return len(ends)
+        return [t for t in self._transports if t.is_client and not t.gone and {t.host, t.peer_host} == hosts]
 
     def power_off(self, host: str) -> None:
         self._down.add(host)
+        self.is_whole = False
 
     def power_on(self, host: str) -> None:
         self._down.discard(host)
@@ -135,6 +158,7 @@ class Network:
                 transport.die(silently)
 
     def _retry_stalled(self) -> None:
+        self.is_whole = not self._cuts and not self._down
         for pipe in list(self.stalled):
             pipe.heal()
 
@@ -206,7 +230,9 @@ class Network:
     def _connect(self, attempt: _Attempt, listener: Listener) -> SimTransport:
         number = next(self._numbers)
         source, target = attempt.process.name, attempt.target
-        there, back = Pipe(self, 2 * number, source, target), Pipe(self, 2 * number + 1, target, source)
+        is_choppy = self.randomness.random() < self.choppy_probability
+        there = Pipe(self, 2 * number, source, target, is_choppy)
+        back = Pipe(self, 2 * number + 1, target, source, is_choppy)
         client_address, server_address = (source, next(self._ports)), (target, attempt.port)
         client = SimTransport(attempt.process, attempt.context, there, back, client_address, server_address)
         server = SimTransport(listener.process, listener.context, back, there, server_address, client_address)

@@ -2,7 +2,7 @@
 
 Always true: bytes arrive in order, each once, or not at all; a segment is copied out of the writer's memory only when it
 leaves, so whoever reuses a buffer after `write` sends what the buffer holds by then; a cut holds bytes back and does not
-lose them, until TCP gives up; a reset comes after a prefix of what was in flight.
+lose them, until TCP gives up; a reset comes after a prefix of what was in flight; whatever is delivered is recorded.
 """
 
 from __future__ import annotations
@@ -36,8 +36,11 @@ class Segment:
 
 
 class Pipe:
-    def __init__(self, network: Network, number: int, source: str, target: str) -> None:
+    """`is_choppy`: what is written leaves, and is read, in pieces of any size; otherwise all that is there at once."""
+
+    def __init__(self, network: Network, number: int, source: str, target: str, is_choppy: bool) -> None:
         self.network = network
+        self.is_choppy = is_choppy
         self.number = number
         self.source = source
         self.target = target
@@ -53,7 +56,10 @@ class Pipe:
         self.reset: OSError | None = None
         self.reset_sent = False
         self.blocked_writer = False
+        self.loses_next = False
+        """The connection ends with the next bytes that leave, and before their last one arrives."""
         self._last_due = 0.0
+        self._held_until = 0.0
         self._stalled_since: float | None = None
 
     # The writer's side
@@ -72,26 +78,36 @@ class Pipe:
             self.blocked_writer = True
             return False
         size = min(self.outgoing_bytes, room)
-        randomness = self.network.randomness
-        if size > 1 and randomness.random() < self.network.split_probability:
-            size = randomness.randint(1, size)
-        parts: list[bytes] = []
-        wanted = size
-        while wanted:
-            head = self.outgoing[0]
-            if len(head) <= wanted:
-                parts.append(bytes(head))
-                self.outgoing.popleft().release()
-            else:
-                parts.append(bytes(head[:wanted]))
-                self.outgoing[0] = head[wanted:]
-            wanted -= len(parts[-1])
-        self.outgoing_bytes -= size
-        data = b"".join(parts)
+        if self.is_choppy and size > 1:
+            randomness = self.network.randomness
+            if randomness.random() < self.network.split_probability:
+                size = randomness.randint(1, size)
+        data = self._take_outgoing(size)
         if self.network.tap is not None:
             self.network.tap(self, data)
         self._fly(Segment(data))
+        if self.loses_next:
+            self.loses_next = False
+            self.writer.break_off(lost_bytes_min=1)
         return True
+
+    def _take_outgoing(self, size: int) -> bytes:
+        outgoing = self.outgoing
+        self.outgoing_bytes -= size
+        if len(outgoing) == 1 and not self.outgoing_bytes:
+            with outgoing.popleft() as whole:
+                return bytes(whole)
+        parts: list[bytes] = []
+        while size:
+            head = outgoing[0]
+            if len(head) <= size:
+                parts.append(bytes(head))
+                outgoing.popleft().release()
+            else:
+                parts.append(bytes(head[:size]))
+                outgoing[0] = head[size:]
+            size -= len(parts[-1])
+        return b"".join(parts)
 
     def drop_outgoing(self) -> None:
         while self.outgoing:
@@ -102,31 +118,52 @@ class Pipe:
         """Say END_OF_STREAM or RESET after whatever is in the air."""
         self._fly(Segment(b"", signal))
 
-    def lose_tail(self) -> None:
+    def lose_tail(self, lost_bytes_min: int = 0) -> None:
         """Keep a random prefix of the bytes in flight, down to the middle of a segment."""
-        keep = self.network.randomness.randint(0, self.flying_bytes)
+        keep = self.network.randomness.randint(0, max(0, self.flying_bytes - lost_bytes_min))
         for segment in self.flying:
             segment.data, segment.signal = segment.data[:keep], b""
             keep -= len(segment.data)
         self.flying_bytes = sum(len(segment.data) for segment in self.flying)
 
+    def lose_next(self) -> None:
+        """Of what is in flight, or else of what leaves next, the end never arrives, and the connection is reset."""
+        if self.flying_bytes:
+            self.writer.break_off(lost_bytes_min=1)
+        else:
+            self.loses_next = True
+
+    def hold_until(self, when: float) -> None:
+        """Nothing arrives before then: neither what is in flight nor what leaves until then."""
+        self._held_until = max(self._held_until, when)
+
     def _fly(self, segment: Segment) -> None:
-        loop = self.network.loop
-        link = self.network.link(self.source, self.target)
-        due = max(self._last_due, loop.time() + link.draw_latency(self.network.randomness))
+        network, size = self.network, len(segment.data)
+        link = network.link(self.source, self.target)
+        due = network.loop.time() + link.draw_latency(network.randomness)
+        if due < self._last_due:
+            due = self._last_due
         if link.bytes_per_s:
-            due += len(segment.data) / link.bytes_per_s
+            due += size / link.bytes_per_s
         self._last_due = due
         self.flying.append(segment)
-        self.flying_bytes += len(segment.data)
-        loop.schedule(due, self._due, segment)
+        self.flying_bytes += size
+        network.loop.schedule(due, self._due, segment)
 
     # In the air
 
     def _due(self, segment: Segment) -> None:
-        segment.waiting = True
-        if self._stalled_since is None or not self.network.is_cut(self.source, self.target):
-            self._deliver_waiting()
+        network, flying = self.network, self.flying
+        if self._held_until > network.loop.time():
+            network.loop.schedule(self._held_until, self._due, segment)
+        elif network.is_whole and self._stalled_since is None and flying[0] is segment:
+            flying.popleft()
+            self.flying_bytes -= len(segment.data)
+            self._deliver(segment)
+        else:
+            segment.waiting = True
+            if self._stalled_since is None or flying[0] is segment:
+                self._deliver_waiting()  # else it follows what is held back, with TCP's next retransmission
 
     def _deliver_waiting(self) -> None:
         while self.flying and self.flying[0].waiting:
@@ -144,9 +181,9 @@ class Pipe:
             self.credit()
 
     def _deliver(self, segment: Segment) -> None:
-        network, reader = self.network, self.reader
-        network.loop.trace.record(segment.signal or b"recv", network.loop.time(), self.number, segment.data)
-        if segment.signal == RESET:
+        network, reader, signal = self.network, self.reader, segment.signal
+        network.loop.trace.record(signal or b"recv", network.loop.time(), self.number, segment.data)
+        if signal == RESET:
             if network.randomness.random() < 0.5:
                 self.arrived.clear()
             self.fail(ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET)))
@@ -154,7 +191,7 @@ class Pipe:
             if segment.data and not self.back.reset_sent:
                 self.back.reset_sent = True
                 self.back.finish(RESET)
-        elif segment.signal == END_OF_STREAM:
+        elif signal == END_OF_STREAM:
             self.ended = True
             reader.readable()
         elif segment.data:
@@ -209,7 +246,8 @@ class Pipe:
     def take(self, size: int) -> bytes:
         data = bytes(self.arrived[:size])
         del self.arrived[:size]
-        self.credit()
+        if self.blocked_writer:
+            self.credit()
         return data
 
     def credit(self) -> None:

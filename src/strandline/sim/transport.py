@@ -1,10 +1,10 @@
 """One end of a simulated TCP connection, as asyncio's protocols see it, and as unkind as uvloop's transports are.
 
-`write` keeps the caller's buffer and does not copy it. A BufferedProtocol is asked for a buffer also when no bytes follow,
-and the whole buffer it offers is poisoned before bytes are put at its front: a view somebody kept of an earlier frame
-turns to garbage as soon as that memory is offered again. What the transport cannot see is memory that a connection
-recycles on its own; a connection may run `poison` over a frame once its handler has returned. A plain Protocol gets
-fresh bytes.
+`write` keeps the caller's buffer and does not copy it before the turn ends. A BufferedProtocol is asked for a buffer also
+when no bytes follow, and all of it that ever held bytes is poisoned before new ones are put at its front: a view somebody
+kept of an earlier frame turns to garbage as soon as that memory is offered again. What the transport cannot see is memory
+that a connection recycles on its own; a connection may run `poison` over a frame once its handler has returned. A plain
+Protocol gets fresh bytes.
 
 Always true: `connection_made`, then data, then at most one `eof_received`, then `connection_lost` exactly once, all in the
 context that opened the connection; no data while reading is paused.
@@ -18,11 +18,13 @@ from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 from strandline.sim.context import Process
+from strandline.sim.handles import SimHandle
 from strandline.sim.pipe import END_OF_STREAM, RESET, Pipe
 
 READ_BYTES_MAX = 1 << 18
 SIZE_HINT = 1 << 16
 HIGH_WATER_BYTES = 1 << 16
+POISON_NEW_BYTES = 1 << 12
 _POISON = memoryview(b"\xdb" * (1 << 20))
 
 
@@ -53,11 +55,13 @@ class SimTransport:
         self.gone = False
         """The socket is closed, by us or because the process died: what still arrives is answered with a reset."""
         self.on_lost: Callable[[], None] | None = None
-        self._context = context
         self._outbound = outbound
         self._inbound = inbound
         self._network = outbound.network
         self._loop = outbound.network.loop
+        self._context = context
+        self._read_handle = SimHandle(self._read_ready, (), self._loop, context)
+        self._write_handle = SimHandle(self._write_ready, (), self._loop, context)
         self._protocol: asyncio.BaseProtocol | None = None
         self._closing = False
         self._lost = False
@@ -70,6 +74,10 @@ class SimTransport:
         self._writing_paused = False
         self._high = HIGH_WATER_BYTES
         self._low = HIGH_WATER_BYTES // 4
+        self._offered_max = 0
+        """The greatest size of a buffer that was offered: how far a smaller one begins behind the start of it."""
+        self._filled_upto = 0
+        """How far from that start bytes were ever put."""
 
     def start(self, protocol: asyncio.BaseProtocol) -> None:
         """Hand the connection to its protocol; runs in the connection's context."""
@@ -157,7 +165,7 @@ class SimTransport:
             inbound = self._inbound
             if inbound.arrived or inbound.reset is not None or (inbound.ended and not self._eof_seen):
                 self._read_planned = True
-                self._loop.call_soon(self._read_ready, context=self._context)
+                self._loop.make_ready(self.process, self._read_handle)
 
     def writable(self) -> None:
         if not self._write_planned and not self.gone:
@@ -165,8 +173,10 @@ class SimTransport:
             if self._network.randomness.random() < self._network.hold_probability:
                 delay = self._network.randomness.uniform(0, self._network.hold_s_max)
                 self._loop.call_later(delay, self._write_ready, context=self._context)
+            elif self._loop.running is self.process:
+                self.process.ends_turn.append(self._write_handle)
             else:
-                self._loop.call_soon(self._write_ready, context=self._context)
+                self._loop.make_ready(self.process, self._write_handle)
 
     def die(self, silently: bool) -> None:
         """The process is gone. Its kernel says goodbye to the peer, unless the whole host went dark."""
@@ -183,11 +193,23 @@ class SimTransport:
         else:
             self._outbound.finish(END_OF_STREAM)
 
-    def break_off(self) -> None:
-        """A reset out of nowhere, as from a middlebox: both ends lose the connection after any prefix of the bytes."""
-        for pipe in (self._outbound, self._inbound):
-            pipe.lose_tail()
-            pipe.finish(RESET)
+    def break_off(self, lost_bytes_min: int = 0) -> None:
+        """A reset out of nowhere, as from a middlebox: both ends lose the connection after any prefix of the bytes.
+
+        Of what this end sent, so many of the bytes in flight are surely lost.
+        """
+        self._outbound.lose_tail(lost_bytes_min)
+        self._outbound.finish(RESET)
+        self._inbound.lose_tail()
+        self._inbound.finish(RESET)
+
+    def lose_replies(self) -> None:
+        """Called at the client's end."""
+        self._inbound.lose_next()
+
+    def delay_bytes(self, until: float) -> None:
+        self._outbound.hold_until(until)
+        self._inbound.hold_until(until)
 
     # Writing
 
@@ -270,24 +292,37 @@ class SimTransport:
         self.readable()
 
     def _receive(self, size: int) -> None:
-        randomness = self._network.randomness
-        if size > 1 and randomness.random() < self._network.split_probability:
+        inbound, network, protocol = self._inbound, self._network, self._protocol
+        randomness = network.randomness
+        if inbound.is_choppy and size > 1 and randomness.random() < network.split_probability:
             size = randomness.randint(1, size)
-        protocol = self._protocol
         if not isinstance(protocol, asyncio.BufferedProtocol):
             assert isinstance(protocol, asyncio.Protocol)
-            protocol.data_received(self._inbound.take(size))
+            protocol.data_received(inbound.take(size))
             return
-        if randomness.random() < self._network.empty_read_probability:
+        if randomness.random() < network.empty_read_probability:
             with memoryview(protocol.get_buffer(SIZE_HINT)) as offered:
-                poison(offered)
+                self._poison(offered)
         with memoryview(protocol.get_buffer(SIZE_HINT)) as offered:
             if not len(offered):
                 raise RuntimeError("get_buffer() returned an empty buffer")
-            poison(offered)
-            data = self._inbound.take(min(size, len(offered)))
-            offered[: len(data)] = data
-            protocol.buffer_updated(len(data))
+            start = self._poison(offered)
+            size = min(size, len(offered))
+            offered[:size] = inbound.take(size)
+            self._filled_upto = max(self._filled_upto, start + size)
+            protocol.buffer_updated(size)
+
+    def _poison(self, offered: memoryview) -> int:
+        """Poison what may have held bytes; where this begins, if it is the rest of the greatest buffer that was offered."""
+        size = len(offered)
+        if size > self._offered_max:  # another buffer than those before, and perhaps one that was used elsewhere
+            self._filled_upto = min(size, POISON_NEW_BYTES)
+            self._offered_max = size
+        start = self._offered_max - size
+        stale = self._filled_upto - start
+        if stale > 0:
+            offered[:stale] = _POISON[:stale] if stale <= len(_POISON) else b"\xdb" * stale
+        return start
 
     # The end
 

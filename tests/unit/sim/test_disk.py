@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import threading
 
 import pytest
 
@@ -201,7 +202,7 @@ def test_a_lock_taken_in_offloaded_work_ends_with_the_process_that_asked_for_it(
 
 def test_two_offloaded_works_overtake_each_other(world: World) -> None:
     disk = world.node("n1").disk
-    disk.overtake_probability = 1.0
+    disk.thread_probability = disk.overtake_probability = 1.0
     order: list[str] = []
 
     def write(name: str) -> None:
@@ -223,7 +224,7 @@ def test_two_offloaded_works_overtake_each_other(world: World) -> None:
 
 def test_a_power_loss_cuts_offloaded_work_short(world: World) -> None:
     node = world.node("n1")
-    node.disk.overtake_probability = 1.0
+    node.disk.thread_probability = node.disk.overtake_probability = 1.0
     unwound: list[str] = []
 
     def work() -> None:
@@ -291,5 +292,96 @@ def test_what_is_sure_to_survive_is_known(world: World) -> None:
         assert disk.durable_size("/data/a") == 5
         file.truncate(3)
         assert disk.durable_size("/data/a") == 3
+
+    world.run(story())
+
+
+def test_a_disk_is_full_after_so_many_more_bytes(world: World) -> None:
+    disk = world.node("n1").disk
+    file = disk.open("/data/a", create=True)
+    disk.faults.set("/data", Fault.FULL, after_bytes=100)
+    assert disk.usage("/data")[1] == 100
+    file.append(b"x" * 60)
+    with pytest.raises(OSError) as full:
+        file.append(b"x" * 41)
+    assert full.value.errno == errno.ENOSPC
+    assert file.size == 60, "a write is taken as a whole or not at all"
+    disk.write_file("/data/b", b"x" * 40)
+    for change in (lambda: file.append(b"x"), lambda: disk.mkdir("/data/c"), lambda: disk.write_file("/data/b", b"")):
+        with pytest.raises(OSError) as full:
+            change()
+        assert full.value.errno == errno.ENOSPC
+    assert disk.usage("/data")[1] == 0
+    disk.write_file("/elsewhere", b"x" * 1000)
+    disk.faults.clear()
+    file.append(b"x" * 1000)
+    assert disk.usage("/data")[1] > 1000
+
+
+def test_a_bit_rots_where_it_is_told_to(world: World) -> None:
+    disk = world.node("n1").disk
+    file = disk.open("/data/a", create=True)
+    file.append(bytes(100))
+    file.sync_blocking()
+    file.append(bytes(1000))
+    assert {disk.flip_bit("/data/a") < 100 for _ in range(50)} == {True}, "at rest"
+    assert {disk.flip_bit("/data/a", range(200, 204)) for _ in range(50)} == {200, 201, 202, 203}
+    disk.write_file("/data/b", bytes(3))
+    assert disk.flip_bit("/data/b", 2, 7) == 2
+    assert disk.read_file("/data/b") == b"\0\0\x80"
+    disk.flip_bit("/data/b", 2, 7)
+    assert disk.read_file("/data/b") == bytes(3)
+
+
+def test_most_offloaded_work_runs_at_one_moment_without_a_thread(world: World) -> None:
+    disk = world.node("n1").disk
+    disk.overtake_probability = 1.0
+    times: list[set[float]] = []
+    threads: set[int] = set()
+
+    def write() -> None:
+        file = disk.open("/data/a", create=True)
+        moments = set()
+        for _ in range(5):
+            file.append(b"x")
+            moments.add(world.now)
+        threads.add(threading.get_ident())
+        times.append(moments)
+
+    async def story() -> None:
+        for _ in range(200):
+            await disk.offload(write)
+
+    world.run(story())
+    in_threads = sum(len(moments) > 1 for moments in times)
+    assert 10 < in_threads < 50
+    assert threading.get_ident() in threads
+    assert disk.size("/data/a") == 1000
+
+
+@pytest.mark.parametrize("thread_probability", [0.0, 1.0])
+def test_offloaded_work_of_a_paused_process_waits(world: World, thread_probability: float) -> None:
+    node = world.node("n1")
+    node.disk.thread_probability = thread_probability
+    node.disk.offload_s = (0.5, 0.5)
+    done: list[float] = []
+
+    async def story() -> None:
+        node.spawn(node.disk.offload(lambda: done.append(world.now)))
+        await asyncio.sleep(0.25)
+        node.pause()
+        await asyncio.sleep(10)
+        assert done == []
+        events = next(world.loop.sequence)
+        await asyncio.sleep(10)
+        assert next(world.loop.sequence) - events < 10, "it waits without asking"
+        node.resume()
+        await asyncio.sleep(0.1)
+        assert done == [pytest.approx(20.25)]
+        node.spawn(node.disk.offload(lambda: done.append(world.now)))
+        await asyncio.sleep(0.25)
+        node.kill()
+        await asyncio.sleep(1)
+        assert len(done) == 1
 
     world.run(story())

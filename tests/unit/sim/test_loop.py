@@ -203,3 +203,61 @@ def test_what_the_onlooker_raises_ends_the_run() -> None:
         world.loop.after_turn = object_to
         with pytest.raises(ZeroDivisionError):
             world.run(asyncio.sleep(1.0))
+
+
+def test_turns_in_a_row_let_others_in_where_their_time_has_come() -> None:
+    """One node spins while timers of another are due: they fire between its turns, not after them."""
+    with World(3) as world:
+        seen: list[str] = []
+
+        async def spin() -> None:
+            for _ in range(300):
+                await asyncio.sleep(0)
+            seen.append("spun")
+
+        async def tick() -> None:
+            for _ in range(8):
+                await asyncio.sleep(0.001)
+                seen.append("tick")
+
+        async def story() -> None:
+            await asyncio.gather(world.node("n1").spawn(spin()), world.node("n2").spawn(tick()))
+
+        looks: list[str] = []
+        world.loop.after_turn = lambda process: looks.append(process.name)
+        world.run(story())
+        assert 6 <= seen.index("spun") <= 8, "300 turns of 30 us"
+        assert 3 < looks.count("n1") < 40, "one look at a row of turns"
+
+
+def test_a_row_of_turns_ends_with_the_run() -> None:
+    with World(3) as world:
+
+        async def spin() -> None:
+            for _ in itertools.count():
+                await asyncio.sleep(0)
+
+        async def story() -> None:
+            await asyncio.sleep(0.01)
+
+        world.node("n1").spawn(spin())
+        world.run(story())
+        assert world.now == pytest.approx(0.01, abs=0.001)
+
+
+def test_names_of_tasks_are_the_same_in_every_run() -> None:
+    def names() -> list[str]:
+        with World(3) as world:
+
+            async def story() -> list[str]:
+                node = world.node("n1")
+                tasks = [node.spawn(asyncio.sleep(0)), node.spawn(asyncio.sleep(0), name="named")]
+                tasks[0].set_name(tasks[0].get_name() + "!")
+                return [task.get_name() for task in tasks]
+
+            return world.run(story())
+
+    assert names() == names()
+    assert names()[1] == "named"
+    assert names()[0].startswith("n1-")
+    assert names()[0].endswith("!")
