@@ -1,0 +1,183 @@
+"""Producers and consumers on a stage: what they send, what they were told, what they read.
+
+Always true: they are the clients that everybody uses, on a machine of their own; what is kept here of them is what they could
+tell themselves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from strandline.client.aio import AsyncClient, ClientConfig, Consumer, ConsumerConfig, Producer, ProducerConfig
+from strandline.client.config import ACKS_ALL
+from strandline.client.core.backoff import Backoff
+from strandline.client.core.batches import Delivery, RecordMetadata
+from strandline.errors import KafkaError
+from strandline.sim.world import SimNode
+from strandline.stories.frames import ClientWord, Said
+
+TIMEOUT_MS = 30_000
+DELIVERY_TIMEOUT_MS = 60_000
+POLL_S = 0.2
+
+
+def client_on(machine: SimNode, addresses: list[str]) -> AsyncClient:
+    config = ClientConfig(
+        client_id=machine.name,
+        request_timeout_ms=TIMEOUT_MS,
+        connection_setup_timeout_ms=1_000,
+        retry_backoff=Backoff(20, 100),
+        reconnect_backoff=Backoff(20, 100),
+    )
+    return AsyncClient(addresses, clock=machine.clock, randomness=machine.randomness, config=config)
+
+
+class Sending:
+    """A message that was sent, and what became of it as far as its producer knows."""
+
+    def __init__(self, name: str, client: str, acks: int) -> None:
+        self.name = name
+        self.client = client
+        self.acks = acks
+        self.offset: int | None = None
+        """Where the broker said it is."""
+        self.error: KafkaError | None = None
+        self.is_over = False
+        self.over: asyncio.Event = asyncio.Event()
+
+    @property
+    def is_acknowledged(self) -> bool:
+        return self.is_over and self.error is None
+
+    @property
+    def error_name(self) -> str:
+        return "" if self.error is None else self.error.code.name
+
+    async def answered(self) -> Sending:
+        """Wait until the producer was told."""
+        await self.over.wait()
+        return self
+
+    def resolve(self, outcome: RecordMetadata | KafkaError) -> None:
+        if isinstance(outcome, KafkaError):
+            self.error = outcome
+        elif outcome.offset >= 0:
+            self.offset = outcome.offset
+        self.is_over = True
+        self.over.set()
+
+
+class Clients:
+    """All clients of a story."""
+
+    def __init__(self, machine: Callable[[str], SimNode], addresses: list[str], topic: str) -> None:
+        self._machine = machine
+        self._addresses = addresses
+        self._topic = topic
+        self._clients: dict[str, AsyncClient] = {}
+        self._producers: dict[tuple[str, ProducerConfig], Producer] = {}
+        self.sendings: list[Sending] = []
+        self._news: list[ClientWord] = []
+
+    async def client(self, name: str) -> AsyncClient:
+        if name not in self._clients:
+            machine = self._machine(name)
+
+            async def connect() -> AsyncClient:
+                return await client_on(machine, self._addresses).__aenter__()
+
+            self._clients[name] = await machine.spawn(connect())
+        return self._clients[name]
+
+    async def send(
+        self, name: str, client: str, acks: int, idempotent: bool, partition: int, settings: dict[str, Any]
+    ) -> Sending:
+        config = ProducerConfig(
+            acks=acks,
+            enable_idempotence=idempotent and acks == ACKS_ALL,
+            linger_ms=0,
+            **({"request_timeout_ms": TIMEOUT_MS, "delivery_timeout_ms": DELIVERY_TIMEOUT_MS} | settings),
+        )
+        flow = await self.client(client)
+        sending = Sending(name, client, acks)
+        self.sendings.append(sending)
+        machine = self._machine(client)
+
+        async def take() -> None:
+            producer = self._producers.get((client, config))
+            if producer is None:
+                producer = self._producers[client, config] = Producer(flow, config, allow_auto_topic_creation=False)
+            await self._deliver(producer.send(self._topic, name.encode(), partition=partition), sending)
+
+        machine.spawn(take())
+        return sending
+
+    async def _deliver(self, delivery: Delivery, sending: Sending) -> None:
+        try:
+            sending.resolve(await delivery)
+        except KafkaError as error:
+            sending.resolve(error)
+        if sending.error is not None:
+            said = Said(f"{sending.name}: {sending.error_name}", f"{sending.name}: {sending.error_name}")
+        elif sending.acks == 0:
+            said = Said(f"{sending.name} sent, no answer asked for", f"{sending.name} 전송, 응답을 요청하지 않음")
+        elif sending.offset is None:
+            said = Said(f"{sending.name} acknowledged", f"{sending.name} ack 수신")
+        else:
+            where = sending.offset
+            said = Said(f"{sending.name} acknowledged at offset {where}", f"{sending.name} ack 수신 (오프셋 {where})")
+        self.note(sending.client, said)
+
+    async def read(self, client: str, offset: int, partition: int, wait_s: float) -> list[str]:
+        """What a consumer finds from `offset` on, until a poll finds nothing more."""
+        flow = await self.client(client)
+
+        async def run() -> list[str]:
+            consumer = Consumer(flow, ConsumerConfig(auto_offset_reset="none", fetch_max_wait_ms=100))
+            consumer.assign([(self._topic, partition)])
+            consumer.seek(self._topic, partition, offset)
+            found: list[str] = []
+            try:
+                while records := await consumer.poll(wait_s):
+                    found += [(record.value or b"").decode() for record in records]
+            finally:
+                await consumer.close()
+            return found
+
+        found = await self._machine(client).spawn(run())
+        names = ", ".join(found)
+        said = Said(f"reads {names}", f"{names} 읽음") if found else Said("reads nothing", "읽은 메시지 없음")
+        self.note(client, said)
+        return found
+
+    async def do(self, client: str, work: Callable[[AsyncClient], Any]) -> Any:
+        """Anything else that a client can do: `await stage.do("operator", lambda client: Admin(client).…)`."""
+        flow = await self.client(client)
+
+        async def run() -> Any:
+            return await work(flow)
+
+        return await self._machine(client).spawn(run())
+
+    def note(self, client: str, said: Said) -> None:
+        self._news.append(ClientWord(client, said))
+
+    def words(self) -> tuple[ClientWord, ...]:
+        """What was said since the last call, then who waits."""
+        news, self._news = self._news, []
+        waiting: dict[str, list[str]] = {}
+        for sending in self.sendings:
+            if not sending.is_over:
+                waiting.setdefault(sending.client, []).append(sending.name)
+        for client, names in waiting.items():
+            listed = ", ".join(names)
+            news.append(ClientWord(client, Said(f"waits for {listed}", f"{listed}의 응답을 기다림"), is_waiting=True))
+        return tuple(news)
+
+    async def close(self) -> None:
+        for name, client in self._clients.items():
+            machine = self._machine(name)
+            if machine.alive:
+                await machine.spawn(client.close())

@@ -1,0 +1,173 @@
+"""What a story shows: at each step what every broker holds, who leads, who is in sync, what clients were told.
+
+Frames are all that the renderers get, and all that `--json` prints.
+
+Always true: a frame is a copy, it does not change when the cluster goes on; the same story gives the same frames.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+
+class Said(NamedTuple):
+    """A sentence in both languages."""
+
+    en: str
+    ko: str
+
+    def in_language(self, language: str) -> str:
+        return self.ko if language == "ko" else self.en
+
+
+class Mark(enum.Enum):
+    """What is wrong with a message; drawn in red."""
+
+    NONE = ""
+    LOST = "lost"
+    DOUBLED = "doubled"
+    DIVERGED = "diverged"
+    REORDERED = "reordered"
+
+
+class Role(enum.Enum):
+    LEADER = "leader"
+    OLD_LEADER = "old leader"
+    """It believes that it leads, in an epoch that is over."""
+    FOLLOWER = "follower"
+    DOWN = "down"
+    STARTING = "starting"
+    CANDIDATE = "candidate"
+    OBSERVER = "observer"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A record in a log. The epoch is None where the story has none; a ghost is not there any more."""
+
+    offset: int
+    name: str
+    epoch: int | None
+    mark: Mark = Mark.NONE
+    is_ghost: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One log of a broker."""
+
+    label: str
+    """Of the partition, if there are several."""
+    role: Role
+    is_out_of_sync: bool
+    """Not in the ISR that the controller has: an OSR, in the notes' word."""
+    epoch: int | None
+    """The leader epoch as this broker knows it; None where the story has none."""
+    messages: tuple[Message, ...]
+    log_start: int
+    log_end: int
+    high_watermark: int | None
+    """None if nothing is known of it. Of a broker that is down: as its checkpoint file has it."""
+    snapshots: tuple[int, ...] = ()
+    """Of the metadata: the end offsets of those on its disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    broker: str
+    is_paused: bool
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Controlled:
+    """A partition as the controller has it, by the names of the brokers."""
+
+    label: str
+    leader: str | None
+    epoch: int | None
+    isr: tuple[str, ...]
+    osr: tuple[str, ...]
+    elr: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Quorum:
+    """The voters of the metadata log."""
+
+    leader: str | None
+    epoch: int
+    voters: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClientWord:
+    """What a client did or was told since the last frame, or waits for."""
+
+    client: str
+    said: Said
+    is_waiting: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """Something that was lost, doubled, put in another order, or is not the same everywhere."""
+
+    mark: Mark
+    what: str
+    where: Said
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    number: int
+    at_s: float
+    """Virtual seconds since the story began."""
+    said: Said
+    lanes: tuple[Lane, ...]
+    quorum: Quorum | None
+    """Where the lanes are those of the metadata log."""
+    partitions: tuple[Controlled, ...]
+    clients: tuple[ClientWord, ...]
+    held: tuple[str, ...]
+    """Links that let nothing through, such as 102→101."""
+    wrong: tuple[Wrong, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """A story as it was told once."""
+
+    name: str
+    title: Said
+    options: tuple[str, ...]
+    """As on the command line."""
+    settings: tuple[tuple[str, str], ...]
+    frames: tuple[Frame, ...]
+    point: Said
+    note: Said | None
+    """Where the protocol differs from the notes."""
+
+    @property
+    def wrong(self) -> tuple[Wrong, ...]:
+        return self.frames[-1].wrong if self.frames else ()
+
+
+def as_json(telling: Telling) -> dict[str, Any]:
+    plain: dict[str, Any] = _plain(telling)
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, Said):
+        return {"en": value.en, "ko": value.ko}
+    if dataclasses.is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]
+    return value

@@ -1,0 +1,28 @@
+"""How else a story can be told: without a mechanism, or with a setting that gives up a promise.
+
+Always true: a story says which of these it knows, and is never told with one that it does not.
+"""
+
+from __future__ import annotations
+
+import enum
+
+
+class Option(enum.Enum):
+    """Each as it is written on the command line, without the dashes."""
+
+    WITHOUT_LEADER_EPOCHS = "without leader-epochs"
+    WITHOUT_IDEMPOTENCE = "without idempotence"
+    WITHOUT_HIGH_WATERMARK = "without high-watermark"
+    ACKS_ONE = "acks 1"
+    LAG_BY_MESSAGES = "lag-by messages"
+    UNCLEAN = "unclean"
+
+    @property
+    def flag(self) -> str:
+        return f"--{self.value}"
+
+    @property
+    def slug(self) -> str:
+        """For the name of a file."""
+        return self.value.replace(" ", "-")

@@ -1,0 +1,78 @@
+"""The world without a mechanism: one decision of the code is replaced while a story is told, and put back afterwards.
+
+    leader-epochs    `LeaderEpochs.end_offset_for`: every epoch ends at the log end, so logs are compared by offsets alone;
+                     and `roles.follow`: with nothing else to go by, a new follower cuts its log at its high watermark
+    high-watermark   `Partition.readable_end`: consumers read up to the log end
+    lag-by messages  `Follower.is_caught_up`: by how many messages it lags, not since when
+
+Idempotence, acks and unclean elections need nothing of this: they are settings of a producer and of a topic.
+
+Always true: the server has no such switch; nothing is replaced outside of `swapped`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from strandline.log.epochs import LeaderEpochs
+from strandline.metadata.image import PartitionImage
+from strandline.replica import roles
+from strandline.replica.followers import Follower
+from strandline.replica.partition import Partition
+from strandline.replica.surroundings import Surroundings
+from strandline.stories.options import Option
+
+LAG_MESSAGES_MAX = 5
+"""As the notes set `replica.lag.max.messages`, which Kafka has no more."""
+
+
+@contextmanager
+def swapped(options: Collection[Option]) -> Iterator[None]:
+    with ExitStack() as stack:
+        for option in options:
+            for owner, name, replacement in SWAPS.get(option, ()):
+                stack.callback(setattr, owner, name, getattr(owner, name))
+                setattr(owner, name, replacement)
+        yield
+
+
+# Without leader epochs
+
+_follow = roles.follow
+
+
+def _ends_at_the_log_end(self: LeaderEpochs, epoch: int, log_end_offset: int) -> tuple[int, int]:
+    return epoch, log_end_offset
+
+
+def _follow_from_the_high_watermark(partition: Partition, state: PartitionImage, surroundings: Surroundings) -> None:
+    is_new = state.leader_epoch > partition.leader_epoch
+    _follow(partition, state, surroundings)
+    if is_new and partition.high_watermark < partition.log.log_end_offset:
+        partition.truncate(partition.high_watermark, "what is above the high watermark can't be trusted")
+
+
+# Without a high watermark
+
+
+def _readable_to_the_log_end(self: Partition, isolation_level: int) -> int:
+    return self.log.log_end_offset
+
+
+# Lag by messages
+
+
+def _lags_by_few_messages(self: Follower, leader_end: int, now: float, lag_time_max_s: float) -> bool:
+    return leader_end - self.log_end_offset <= LAG_MESSAGES_MAX
+
+
+SWAPS: dict[Option, tuple[tuple[Any, str, Any], ...]] = {
+    Option.WITHOUT_LEADER_EPOCHS: (
+        (LeaderEpochs, "end_offset_for", _ends_at_the_log_end),
+        (roles, "follow", _follow_from_the_high_watermark),
+    ),
+    Option.WITHOUT_HIGH_WATERMARK: ((Partition, "readable_end", _readable_to_the_log_end),),
+    Option.LAG_BY_MESSAGES: ((Follower, "is_caught_up", _lags_by_few_messages),),
+}
