@@ -1,10 +1,10 @@
-# Six verbs, the same for everyone. Each sets up what it needs.
+# The same verbs for everyone. Each sets up what it needs.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup up test check sim bench lock
+.PHONY: setup up test check sim mutants stories bench lock
 .DEFAULT_GOAL := setup
 
 setup: $(READY)
@@ -26,6 +26,7 @@ up: $(READY)
 
 test: setup check
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/strandline sim --seeds 1000 --require 50
 
 check: $(READY)
 	$(BIN)/ruff check .
@@ -33,8 +34,17 @@ check: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# As many histories as one gives it: SEEDS=5000, or TIME=10m; FIRST=1000 begins elsewhere.
 sim: $(READY)
-	$(BIN)/python -m tests.sim --seeds $(or $(SEEDS),1000)
+	$(BIN)/strandline sim $(if $(TIME),--time $(TIME),--seeds $(or $(SEEDS),1000)) --first $(or $(FIRST),0) --coverage
+
+# The code broken on purpose, one rule at a time: who notices? FRESH=1 searches the seeds again.
+mutants: $(READY)
+	$(BIN)/python -m tests.mutants $(if $(FRESH),--fresh --unseen --update)
+
+# The pages and pictures of docs/stories, told anew.
+stories: $(READY)
+	$(BIN)/python -m strandline.stories --write docs/stories
 
 bench: setup
 	$(BIN)/python -m bench

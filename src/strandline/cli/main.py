@@ -27,7 +27,8 @@ class Entry(NamedTuple):
     summary: str
 
 
-OWN_CLUSTER, DATA, FILES, KAFKA = "A cluster", "Topics and records", "Files and configuration", "Kafka's own tools"
+OWN_CLUSTER, DATA, FILES = "A cluster", "Topics and records", "Files and configuration"
+PROOF, KAFKA = "Proof and stories", "Kafka's own tools"
 
 COMMANDS: dict[str, dict[str, Entry]] = {
     OWN_CLUSTER: {
@@ -55,6 +56,10 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "storage": Entry("storage", "storage", "Format log dirs and look at them."),
         "dump-log": Entry("dump_log", "dump_log", "Print the batches and records of log files."),
         "config-reference": Entry("config_reference", "config_reference", "Print every configuration key as Markdown."),
+    },
+    PROOF: {
+        "sim": Entry("sim", "sim", "Search simulated histories for a broken promise, or play one again."),
+        "story": Entry("story", "story", "Tell how a cluster works, step by step, on simulated nodes."),
     },
     KAFKA: {
         "kafka-topics": Entry("kafka_topics", "kafka_topics", "As `topics`."),

@@ -1,7 +1,6 @@
 """A simulated cluster of whole nodes: combined ones, or controllers and brokers apart; and what the world does to them.
 
-Node 1 lives on host n1, and so on; controllers that are nothing else have ids from 101 on. What each process does is looked
-at after every turn of its event loop (`Sight`).
+Node 1 lives on host n1, and so on. What each process does is looked at after every turn of its event loop (`Sight`).
 
 Always true: a node that can't go on ends its process, as it would in production, and that is a problem of the history unless
 its disk was made to fail.
@@ -11,14 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from strandline.config import properties
 from strandline.config.node import NodeConfig
+from strandline.histories.coverage import Coverage
 from strandline.histories.member import LOG_DIR, Member
-from strandline.histories.sight import Checker, Seen, Sight, Violation
+from strandline.histories.shape import Shape, host
+from strandline.histories.sight import Judge, Seen, Sight, Violation
 from strandline.histories.transcript import WORLD, Transcript
 from strandline.histories.wire import Sent, Wiretap
 from strandline.ids import Uuid
@@ -28,13 +28,14 @@ from strandline.node.node import Node
 from strandline.runtime.logging import LEVELS, JsonLogger
 from strandline.sim.context import Process
 from strandline.sim.faults import Fault
+from strandline.sim.inode import PAGE_BYTES
 from strandline.sim.world import World
 
 CLUSTER_ID = "c2ltdWxhdGVkY2x1c3Rlcg"
 BROKER_PORT, CONTROLLER_PORT = 9092, 9093
-FIRST_SEPARATE_CONTROLLER = 101
 STOP_WITHIN_S = 15.0
-POLL_S = 0.02
+POLL_S, POLL_S_MAX = 0.1, 0.4
+"""How often to look whether something came true: less often, the longer it takes."""
 
 CONFIG = {
     "controller.listener.names": "CONTROLLER",
@@ -54,74 +55,30 @@ class Stuck(AssertionError):
     """What must happen in the end did not."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """How many nodes of which kind."""
-
-    voters: int = 3
-    brokers: int = 0
-    """Beside the voters; none: the voters are brokers too."""
-    spares: int = 0
-    """Controllers that do not vote at first. With any, the quorum is dynamic (KIP-853)."""
-    config: Mapping[str, str] | None = None
-
-    @property
-    def combined(self) -> bool:
-        return not self.brokers
-
-    @property
-    def voter_ids(self) -> list[int]:
-        first = 1 if self.combined else FIRST_SEPARATE_CONTROLLER
-        return list(range(first, first + self.voters))
-
-    @property
-    def spare_ids(self) -> list[int]:
-        first = FIRST_SEPARATE_CONTROLLER + self.voters
-        return list(range(first, first + self.spares))
-
-    @property
-    def controller_ids(self) -> list[int]:
-        return [*self.voter_ids, *self.spare_ids]
-
-    @property
-    def is_dynamic(self) -> bool:
-        return bool(self.spares)
-
-    @property
-    def broker_ids(self) -> list[int]:
-        return self.voter_ids if self.combined else list(range(1, self.brokers + 1))
-
-    @property
-    def ids(self) -> list[int]:
-        return sorted({*self.broker_ids, *self.controller_ids})
-
-    def __str__(self) -> str:
-        return (
-            f"{self.voters} combined nodes" if self.combined else f"{self.voters} controllers, {self.brokers} brokers"
-        )
-
-
-def host(node_id: int) -> str:
-    return f"n{node_id}"
-
-
 def _initial_voters(shape: Shape, chance: random.Random) -> Any:
-    voters = [InitialVoter(i, host(i), CONTROLLER_PORT, Uuid.draw(chance)) for i in shape.voter_ids]
+    voters = [InitialVoter(i, host(i), CONTROLLER_PORT, Uuid.draw(chance)) for i in shape.voters]
     return voters_record(voters, "CONTROLLER")
 
 
 class Cluster:
-    def __init__(self, world: World, shape: Shape, checkers: Sequence[Checker], transcript: Transcript) -> None:
+    def __init__(
+        self,
+        world: World,
+        shape: Shape,
+        judges: Sequence[Judge],
+        transcript: Transcript,
+        *,
+        coverage: Coverage | None = None,
+    ) -> None:
         self.world = world
         self.shape = shape
         self.transcript = transcript
-        self.sight = Sight(checkers, transcript)
+        self.sight = Sight(judges, transcript, now=lambda: world.now, coverage=coverage)
         self.members: dict[int, Member] = {}
         self.problems: list[str] = []
-        self.faults: dict[str, int] = {}
         self.log_lines: list[str] = []
         self.also_look: Callable[[Member], None] = lambda member: None
-        """Beside the checkers of the quorum, after every turn of a node."""
+        """Beside the judges of the quorum, after every turn of a node."""
         self._by_process: dict[Process, Member] = {}
         self._violation: Violation | None = None
         """Met while bytes were leaving; it ends the history after the turn."""
@@ -146,13 +103,13 @@ class Cluster:
         return member
 
     def format(self, member: Member) -> None:
-        voters = self._first_voters if member.id in self.shape.voter_ids and not member.was_wiped else None
+        voters = self._first_voters if member.id in self.shape.voters and not member.was_wiped else None
         randomness = member.machine.randomness
         format_dirs(member.machine.disk, list(member.config.log_dirs), CLUSTER_ID, member.id, randomness, voters=voters)
 
     def _config(self, node_id: int) -> NodeConfig:
         shape = self.shape
-        is_broker, is_controller = node_id in shape.broker_ids, node_id in shape.controller_ids
+        is_broker, is_controller = node_id in shape.brokers, node_id in shape.controllers
         listeners = []
         if is_broker:
             listeners.append(f"PLAINTEXT://{host(node_id)}:{BROKER_PORT}")
@@ -163,7 +120,9 @@ class Cluster:
             "process.roles": ",".join(["broker"] * is_broker + ["controller"] * is_controller),
             "listeners": ",".join(listeners),
         }
-        addresses = {voter_id: f"{host(voter_id)}:{CONTROLLER_PORT}" for voter_id in shape.controller_ids}
+        if node_id in shape.racks:
+            values["broker.rack"] = shape.racks[node_id]
+        addresses = {voter_id: f"{host(voter_id)}:{CONTROLLER_PORT}" for voter_id in shape.controllers}
         if shape.is_dynamic:
             values["controller.quorum.bootstrap.servers"] = ",".join(addresses.values())
         else:
@@ -258,7 +217,7 @@ class Cluster:
         member.machine.kill()
         member.machine.disk.replace_with_new()
         self.sight.forget(node_id)
-        member.was_wiped = True
+        member.lost_its_disk()
         self.format(member)
 
     def pause(self, node_id: int) -> None:
@@ -288,6 +247,24 @@ class Cluster:
         member = self.members[node_id]
         member.machine.disk.faults.clear()
         member.may_fail = False
+
+    def reboot_repaired(self, node_id: int) -> None:
+        """As an operator does with a disk that failed: it is repaired and the whole host booted anew, since after a failed sync
+        nobody can tell what of the page cache is on the device."""
+        member = self.members[node_id]
+        if member.may_fail:
+            self.repair_disk(node_id)
+            self.transcript.note(member.name, "is repaired and booted anew")
+            self._down(member)
+            member.machine.power_loss()
+        self.start(node_id)
+
+    def flip_bit(self, node_id: int, path: str, position: int, bit: int) -> None:
+        """On the device: whoever reads there next has to fetch the page from it."""
+        self.transcript.note(host(node_id), f"a bit of {path} flips at {position}")
+        disk = self.members[node_id].machine.disk
+        disk.flip_bit(path, position, bit)
+        disk._names.file(path).cold.add(position // PAGE_BYTES)
 
     # The network between nodes. Clients are always reachable, except from an isolated node.
 
@@ -327,11 +304,9 @@ class Cluster:
         self.start()
 
     def _fault(self, kind: str, member: Member) -> None:
-        self.faults[kind] = self.faults.get(kind, 0) + 1
         self.transcript.note(member.name, kind)
 
     def _note_fault(self, kind: str, what: str) -> None:
-        self.faults[kind] = self.faults.get(kind, 0) + 1
         self.transcript.note(WORLD, f"{kind} {what}")
 
     # Looking
@@ -349,7 +324,8 @@ class Cluster:
             self.sight.see_election_state(member.id, saved)
         seen = member.look()
         if seen is not None:
-            self.sight.see(member.id, seen)
+            if seen is not self.sight.nodes.get(member.id):
+                self.sight.see(member.id, seen)
             self.also_look(member)
 
     def _sent(self, sent: Sent) -> None:
@@ -383,13 +359,20 @@ class Cluster:
         return max((seen.high_watermark or 0 for seen in looks if seen is not None), default=0)
 
     async def until(self, condition: Callable[[], object], what: str, within_s: float = 30.0) -> None:
-        deadline = self.world.now + within_s
+        """Stuck if it does not come true in this virtual time."""
+        if not await self.comes_true(condition, within_s):
+            why = "a node is not well" if self.problems else f"not within {within_s} s"
+            raise Stuck(f"{what}: {why}; {self.describe()}")
+
+    async def comes_true(self, condition: Callable[[], object], within_s: float) -> bool:
+        """Whether it does in this virtual time; no more once a node is not well."""
+        deadline, poll_s = self.world.now + within_s, POLL_S
         while not condition():
-            if self.problems:
-                raise Stuck(f"{what}: a node is not well; {self.describe()}")
-            if self.world.now >= deadline:
-                raise Stuck(f"{what}: not within {within_s} s; {self.describe()}")
-            await asyncio.sleep(POLL_S)
+            if self.world.now >= deadline or self.problems:
+                return False
+            await asyncio.sleep(poll_s)
+            poll_s = min(1.1 * poll_s, POLL_S_MAX)
+        return True
 
     def describe(self) -> str:
         parts = []

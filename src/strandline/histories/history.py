@@ -1,73 +1,217 @@
-"""What clients sent, were told and read, and what that must mean.
+"""One seed, one history: a setting, a cluster under load, acts and noise, healing, and the verdict.
 
-Always true: every value is sent once by one client, so a value says who sent it and when.
+Always true: every history lasts at least `VIRTUAL_S`, is harmed `FAULTS` times and serves `OPERATIONS`, unless a property fails
+before; after each act all harm is undone and the cluster is whole again within a bounded virtual time; the same seed without the
+same faults is the same history, byte for byte.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import asyncio
+import random
+from collections.abc import Callable
 
-Place = tuple[int, int]
-"""Partition and offset."""
+from strandline.histories import setting as settings
+from strandline.histories.acts import ACTS
+from strandline.histories.acts.act import Act
+from strandline.histories.acts.scene import Scene
+from strandline.histories.budget import Budget
+from strandline.histories.cluster import Cluster, Stuck
+from strandline.histories.convergence import Convergence
+from strandline.histories.coverage import ACT, Coverage
+from strandline.histories.faults import Faults
+from strandline.histories.judges import quorum_judges, replica_judges
+from strandline.histories.judges.quorum.stable_leadership import StableLeadership
+from strandline.histories.load import Load
+from strandline.histories.noise import Noise
+from strandline.histories.outcome import Outcome, Problem
+from strandline.histories.replica_sight import ReplicaSight
+from strandline.histories.setting import Setting
+from strandline.histories.sight import Violation
+from strandline.histories.transcript import WORLD, Transcript
+from strandline.sim.world import World
+
+VIRTUAL_S, FAULTS, OPERATIONS = 60.0, 5, 500
+ACTS_USUAL, ACTS_MAX = (1, 2), 8
+CALM_S = (1.0, 12.0)
+"""Between two acts."""
+RECORDS_FIRST, RECORDS_WITHIN_S = 12, 8.0
+"""Before the first act each partition has so many, so that there is something to lose."""
+OPERATIONS_PER_S, PACE_MIN, PACE_MAX = 9.5, 0.2, 5.0
+"""What the load does about when it is calm; at the end it may be hastened or slowed."""
+BEGIN_WITHIN_S = 30.0
+WHOLE_WITHIN_S = 90.0
+VIRTUAL_S_MAX = 600.0
+STEPS_MAX = 2_000_000
+
+Watch = Callable[[bytes, float, int, bytes], None]
 
 
-@dataclass(slots=True)
+def first_act(seed: int) -> Act:
+    """Seeds walk through the acts, so that each has its share."""
+    return list(ACTS.values())[seed % len(ACTS)]
+
+
+def play(seed: int, *, without: frozenset[int] = frozenset(), watch: Watch | None = None) -> Outcome:
+    """One history from the first byte to the verdict."""
+    first = first_act(seed)
+    setting = settings.draw(seed, first.fits)
+    with World(seed) as world:
+        world.loop.trace.watch = watch
+        history = History(world, seed, setting, first, without)
+        problems = history.play()
+        return Outcome(
+            seed,
+            str(setting),
+            history.acts,
+            problems,
+            world.trace_hash,
+            world.now,
+            history.load.operations,
+            history.load.acknowledged,
+            history.faults.injected,
+            history.coverage,
+            history.transcript.lines,
+        )
+
+
 class History:
-    sent: dict[bytes, None] = field(default_factory=dict)
-    acknowledged: dict[bytes, Place] = field(default_factory=dict)
-    """Where the broker said the value stands."""
-    read: dict[Place, bytes] = field(default_factory=dict)
-    """What some consumer read, at any time."""
-    stored: dict[Place, bytes] = field(default_factory=dict)
-    """What is there at the end."""
-    problems: list[str] = field(default_factory=list)
+    def __init__(self, world: World, seed: int, setting: Setting, first: Act, without: frozenset[int]) -> None:
+        self.world = world
+        self.setting = setting
+        self.acts: list[str] = []
+        self.coverage = Coverage()
+        self.transcript = Transcript(lambda: world.now)
+        self.transcript.note(WORLD, str(setting))
+        judges = quorum_judges()
+        self.cluster = Cluster(world, setting.shape, judges, self.transcript, coverage=self.coverage)
+        self.replicas = ReplicaSight(self.cluster.sight, self.cluster.members, replica_judges(), self.transcript)
+        self.replicas.may_lose = setting.may_lose
+        self._stable_leadership = next(judge for judge in judges if isinstance(judge, StableLeadership))
+        self.cluster.also_look = self.replicas.look
+        self.load = Load(self.cluster, self.replicas, setting, self.coverage)
+        self.convergence = Convergence(self.cluster, self.replicas, setting.keys)
+        self.budget = Budget(setting)
+        self.faults = Faults(self.cluster, self.replicas, self.budget, self.coverage, without)
+        self.noise = Noise(self.cluster, self.load, self.faults, seed)
+        self._seed = seed
+        self._first = first
 
-    def note_read(self, place: Place, value: bytes) -> None:
-        before = self.read.setdefault(place, value)
-        if before != value:
-            self.problems.append(f"inconsistent-offsets: {place} was read as {before!r} and as {value!r}")
-
-    def judge(self) -> list[str]:
-        """Everything that must not have happened."""
-        found = list(self.problems)
-        found += self._lost()
-        found += self._doubled()
-        found += self._unrepeatable()
-        found += self._reordered()
-        return found
-
-    def _lost(self) -> list[str]:
+    def play(self) -> list[Problem]:
+        """What was found wrong."""
+        try:
+            self.world.run(self._run(), until=VIRTUAL_S_MAX, steps_max=STEPS_MAX)
+        except Violation as violation:
+            return [violation.problem]
+        except Stuck as stuck:
+            return [*self._of_nodes(), *self.load.problems, Problem("liveness", self.world.now, str(stuck))]
+        except Exception as error:
+            return [*self._of_nodes(), *self.load.problems, Problem("comes to its end", self.world.now, repr(error))]
+        differing = self.convergence.differing_replicas()
         return [
-            f"lost-write: {value!r} was acknowledged at {place}, where {self.stored.get(place)!r} stands"
-            for value, place in self.acknowledged.items()
-            if self.stored.get(place) != value
+            *self._of_nodes(),
+            *self.load.judge(),
+            *self.cluster.sight.finish(),
+            *self.replicas.finish(),
+            *(Problem("replicas end alike", self.world.now, what) for what in differing),
         ]
 
-    def _doubled(self) -> list[str]:
-        places: dict[bytes, Place] = {}
-        found = []
-        for place, value in self.stored.items():
-            if value in places:
-                found.append(f"duplicate: {value!r} stands at {places[value]} and at {place}")
-            places[value] = place
-            if value not in self.sent:
-                found.append(f"invented: {value!r} at {place} was never sent")
-        return found
+    def _of_nodes(self) -> list[Problem]:
+        return [Problem("nodes are well", self.world.now, what) for what in self.cluster.problems]
 
-    def _unrepeatable(self) -> list[str]:
-        return [
-            f"unrepeatable read: {value!r} was read at {place}, where {self.stored.get(place)!r} stands at the end"
-            for place, value in self.read.items()
-            if self.stored.get(place) != value
-        ]
+    async def _run(self) -> None:
+        await self._begin()
+        noise = self.world.loop.create_task(self.noise.run())
+        chance = random.Random(f"{self._seed}/acts")
+        number, acts = 0, chance.choice(ACTS_USUAL)
+        while number < acts or (self.faults.planned < FAULTS and number < ACTS_MAX):
+            number += 1
+            if number > 1:
+                await asyncio.sleep(chance.uniform(*CALM_S))
+            self.load.become_brisk()
+            await self._play_act(self._act(number), number)
+            self.load.become_calm()
+        await self._last()
+        noise.cancel()
+        await self._end()
 
-    def _reordered(self) -> list[str]:
-        """A producer's records of one partition stand in the order in which it sent them."""
-        last: dict[tuple[bytes, int], int] = {}
-        found = []
-        for (partition, offset), value in sorted(self.stored.items()):
-            producer, _, number = value.rpartition(b"-")
-            if int(number) < last.get((producer, partition), -1):
-                found.append(f"nonmonotonic-send: {value!r} at {partition}, {offset} comes after a later one")
-            last[producer, partition] = int(number)
-        return found
+    def _act(self, number: int) -> Act:
+        if number == 1:
+            return self._first
+        fitting = [act for act in ACTS.values() if act.fits(self.setting)]
+        return random.Random(f"{self._seed}/act/{number}/which").choice(fitting)
+
+    async def _last(self) -> None:
+        """Live on, until all that a history has at least is there."""
+        rest_s = max(1.0, VIRTUAL_S - self.world.now)
+        missing = OPERATIONS - self.load.operations
+        self.load.pace = 1.0 if missing <= 0 else max(PACE_MIN, min(PACE_MAX, rest_s * OPERATIONS_PER_S / missing))
+        await asyncio.sleep(max(0.0, VIRTUAL_S - self.world.now))
+        if self.load.operations < OPERATIONS:
+            self.load.pace = PACE_MIN
+            self.load.hurry()
+            await self._until(lambda: self.load.operations >= OPERATIONS, "operations go on")
+
+    async def _begin(self) -> None:
+        self.cluster.start()
+        await self.cluster.until(lambda: self.cluster.leader() is not None, "the first election", BEGIN_WITHIN_S)
+        await self.load.create_topics()
+        await self.cluster.until(self.convergence.is_known, "the topics are known", BEGIN_WITHIN_S)
+        self.load.become_brisk()
+        self.load.start()
+        await self.cluster.comes_true(self._has_something_to_lose, RECORDS_WITHIN_S)
+        await self._until_whole("at the beginning")
+
+    def _has_something_to_lose(self) -> bool:
+        return all(self.replicas.committed_end(*key) >= RECORDS_FIRST for key in self.setting.keys)
+
+    async def _play_act(self, act: Act, number: int) -> None:
+        self.acts.append(act.name)
+        self.coverage.note(ACT, act.name)
+        self.transcript.note(WORLD, f"act {number}: {act.name}")
+        self.faults.begin_act(number)
+        chance = random.Random(f"{self._seed}/act/{number}")
+        scene = Scene(
+            self.setting,
+            self.cluster,
+            self.replicas,
+            self.convergence,
+            self.load,
+            self.faults,
+            self.budget,
+            self.noise,
+            self._stable_leadership,
+            chance,
+        )
+        await act.play(scene)
+        self._heal()
+        await self._until_whole(f"after {act.name}")
+
+    def _heal(self) -> None:
+        self.world.network.restore_links()
+        self.cluster.heal()
+
+    async def _until_whole(self, when: str) -> None:
+        await self._until(self.convergence.is_whole, f"the cluster is whole {when}")
+        self.budget.made_whole()
+
+    async def _end(self) -> None:
+        """All harm is undone: everybody gets on, comes to an end, and agrees."""
+        self._heal()
+        await self._until(self.convergence.is_whole, "the cluster is whole at the end")
+        self.load.pace = 1.0
+        before = [writer.acknowledged for writer in self.load.writers]
+        self.load.hurry()
+        await self._until(
+            lambda: all(w.acknowledged > b for w, b in zip(self.load.writers, before, strict=True)),
+            "every producer gets on",
+        )
+        await self.load.stop_writing()
+        await self._until(lambda: self.convergence.is_level() and self.convergence.is_agreed(), "all agree at the end")
+        await self.load.stop_reading()
+
+    async def _until(self, condition: Callable[[], bool], what: str) -> None:
+        try:
+            await self.cluster.until(condition, what, WHOLE_WITHIN_S)
+        except Stuck as stuck:
+            raise Stuck(f"{stuck}; {self.convergence.describe()}") from None

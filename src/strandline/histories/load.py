@@ -1,243 +1,218 @@
-"""Clients that make and delete topics and alter their configs through any broker, and keep book of what they were told.
+"""The load of a history: producers, a consumer, a client that administers, an operator; and what they were told.
 
-Always true: each attempt is one request to one broker, never repeated by the client beneath; so what an error means for it is
-known here: nothing was done, or nobody knows. A broker may ask the active controller more than once, as Kafka's do: then a
-topic may exist already, or be unknown already, at the first answer.
+Always true: everybody works in bursts with quiet between, as users do, in small and frequent ones while there is harm; every send,
+poll and administration is counted as one operation.
 """
 
 from __future__ import annotations
 
 import asyncio
-import random
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
-from strandline.client.aio import AsyncClient, ClientConfig
-from strandline.client.core.backoff import Backoff
+from strandline.client.aio import Admin, Consumer, ConsumerConfig
+from strandline.client.flow.described import NewTopic
 from strandline.errors import ErrorCode, KafkaError
-from strandline.histories.cluster import BROKER_PORT, Cluster, host
-from strandline.histories.topics import CONFIG_KEY, Topic
-from strandline.ids import Uuid
-from strandline.sim.world import SimNode
-from strandline.wire import messages
+from strandline.histories.clients.admin import AdminClient
+from strandline.histories.clients.connecting import connect
+from strandline.histories.clients.reader import Reader, assign_from_start
+from strandline.histories.clients.writer import WRITERS, Writer
+from strandline.histories.cluster import Cluster, Stuck
+from strandline.histories.coverage import CLIENT, Coverage
+from strandline.histories.judges import clients
+from strandline.histories.outcome import Problem
+from strandline.histories.record_history import Place, RecordHistory
+from strandline.histories.replica_sight import Key, ReplicaSight
+from strandline.histories.setting import Setting
+from strandline.histories.topics import Topic
+from strandline.histories.transcript import WORLD
 
-CREATE_TOPICS, DELETE_TOPICS, INCREMENTAL_ALTER_CONFIGS = 19, 20, 44
-TOPIC_RESOURCE, SET = 2, 0
-PAUSE_S = (0.0, 0.12)
-TOPICS_MAX = 6
-"""Of one client at a time."""
-ATTEMPTS_MAX = 200
-REQUEST_TIMEOUT_MS = 1_500
-
-UNKNOWN = frozenset(
-    {
-        ErrorCode.NETWORK_EXCEPTION,
-        ErrorCode.REQUEST_TIMED_OUT,
-        ErrorCode.NOT_CONTROLLER,
-    }
-)
-"""It may have been done all the same."""
-REFUSED = frozenset(
-    {
-        ErrorCode.BROKER_NOT_AVAILABLE,
-        ErrorCode.LEADER_NOT_AVAILABLE,
-        ErrorCode.INVALID_REPLICATION_FACTOR,
-    }
-)
-"""Not now: nothing was done."""
+T = TypeVar("T")
+CREATE_WITHIN_S = 60.0
+READ_POLLS_MAX = 10
+OPERATOR_PATIENCE_MS = 12_000
+BRISK_OPERATIONS_MAX = 650
+"""A long act has seen enough of them by then."""
 
 
 class Load:
-    def __init__(self, cluster: Cluster, clients: int) -> None:
+    def __init__(self, cluster: Cluster, sight: ReplicaSight, setting: Setting, coverage: Coverage) -> None:
+        world = cluster.world
         self.cluster = cluster
+        self.keys = setting.keys
+        self.history = RecordHistory(lambda: world.now, sight.committed_end)
         self.topics: dict[str, Topic] = {}
-        self.acknowledged = 0
-        self.problems: list[str] = []
-        self._machines = [cluster.world.node(f"client{number}") for number in range(1, clients + 1)]
-        self._tasks: list[asyncio.Task[None]] = []
-        self._stopping = False
-
-    def start(self) -> None:
-        self._tasks = [machine.spawn(_Client(self, machine).run()) for machine in self._machines]
-
-    async def finish(self) -> None:
-        """Let each client end what it is about."""
-        self._stopping = True
-        await asyncio.gather(*self._tasks)
+        """What the administering client has made."""
+        self.problems: list[Problem] = []
+        self.operations = self.administered = 0
+        self.pace = 1.0
+        """Pauses between bursts take so many times as long."""
+        self.is_stopping = self._is_brisk = False
+        self.operator = world.node("operator")
+        self._setting = setting
+        self._sight = sight
+        self._coverage = coverage
+        self.writers = [Writer(self, world.node(f"writer-{writing.name}"), writing) for writing in WRITERS]
+        self._reader = Reader(self, world.node("reader"))
+        self._admin = AdminClient(self, world.node("admin"))
+        self._working: list[asyncio.Task[None]] = []
+        self._resting: list[asyncio.Future[None]] = []
+        self._reading: asyncio.Task[None] | None = None
+        sight.on_loss = self._lost
 
     @property
-    def stopping(self) -> bool:
-        return self._stopping
+    def acknowledged(self) -> int:
+        return sum(writer.acknowledged for writer in self.writers)
 
-    def judge(self) -> list[str]:
-        """What every image must show, now that all is quiet."""
-        found = []
-        for member in self.cluster.members.values():
-            seen = member.look()
-            if seen is not None:
-                for topic in self.topics.values():
-                    found += [f"{member.name}: {problem}" for problem in topic.judge(seen.image)]
+    @property
+    def hosts(self) -> list[str]:
+        return [*(f"writer-{writing.name}" for writing in WRITERS), "reader", "admin"]
+
+    # Beginning and ending
+
+    async def create_topics(self) -> None:
+        topics = [
+            NewTopic(plan.name, plan.partitions, plan.replicas, configs=plan.configs) for plan in self._setting.topics
+        ]
+        await self.operate(lambda admin: self._create(admin, topics))
+
+    async def _create(self, admin: Admin, topics: list[NewTopic]) -> None:
+        answers: dict[str, object] = {}
+        deadline = self.cluster.world.now + CREATE_WITHIN_S
+        while topics:
+            if self.cluster.world.now > deadline:
+                raise Stuck(f"cannot make {topics} within {CREATE_WITHIN_S} s: {answers}; {self.cluster.describe()}")
+            try:
+                answers = dict(await admin.create_topics(topics))
+            except KafkaError as error:
+                answers = {topic.name: error for topic in topics}
+            topics = [topic for topic in topics if not _is_there(answers[topic.name])]
+            if topics:
+                await asyncio.sleep(0.2)
+
+    def start(self) -> None:
+        nodes = self.cluster.world.nodes
+        self._working = [nodes[f"writer-{writer.writing.name}"].spawn(writer.run()) for writer in self.writers]
+        self._working.append(nodes["admin"].spawn(self._admin.run()))
+        self._reading = nodes["reader"].spawn(self._reader.run())
+
+    async def stop_writing(self) -> None:
+        """Let everybody who changes anything come to an end."""
+        self.is_stopping = True
+        self.hurry()
+        await asyncio.gather(*self._working)
+
+    async def stop_reading(self) -> None:
+        """Now that all is committed: read everything once more, and let the consumer come to where that ends."""
+        ends = await self.operator.spawn(self._read_everything())
+        assert self._reading is not None
+        await self._reader.read_to(ends, self._reading)
+
+    async def operate(self, work: Callable[[Admin], Awaitable[T]]) -> T:
+        """Do something as the operator."""
+
+        async def run() -> T:
+            async with connect(self.operator, self.cluster.shape, patience_ms=OPERATOR_PATIENCE_MS) as client:
+                self.operations += 1
+                return await work(Admin(client))
+
+        return await self.operator.spawn(run())
+
+    async def read(self, key: tuple[str, int]) -> None:
+        """Another consumer reads a partition from its beginning to its end, as far as it gets in a while."""
+
+        async def run() -> None:
+            async with connect(self.operator, self.cluster.shape) as client:
+                consumer = Consumer(client, ConsumerConfig(auto_offset_reset="none"))
+                self.history.note_begin(self.operator.name, {key: 0})
+                assign_from_start(consumer, [key])
+                for _ in range(READ_POLLS_MAX):
+                    self.operations += 1
+                    try:
+                        end = (await consumer.end_offsets([key]))[key]
+                        records = await consumer.poll(1.0)
+                    except KafkaError as error:
+                        self.note_error(error)
+                        continue
+                    places = [(Place(r.topic, r.partition, r.offset), r.value or b"") for r in records]
+                    self.history.note_poll(self.operator.name, places)
+                    if places and places[-1][0].offset + 1 >= end:
+                        break
+                await consumer.close()
+
+        await self.operator.spawn(run())
+
+    async def _read_everything(self) -> dict[tuple[str, int], int]:
+        async with connect(self.operator, self.cluster.shape) as client:
+            consumer = Consumer(client, ConsumerConfig(auto_offset_reset="none"))
+            ends = await consumer.end_offsets(self.keys)
+            assign_from_start(consumer, self.keys)
+            while any([await consumer.position(*key) < ends[key] for key in self.keys]):
+                self.operations += 1
+                for record in await consumer.poll(1.0):
+                    self.history.note_stored(Place(record.topic, record.partition, record.offset), record.value or b"")
+            await consumer.close()
+            return ends
+
+    # What clients ask and tell
+
+    async def rest(self, seconds: float) -> None:
+        """Until the next thing that a client does; sooner if all are hurried."""
+        loop = asyncio.get_running_loop()
+        rested: asyncio.Future[None] = loop.create_future()
+        timer = loop.call_later(seconds * self.pace, _end, rested)
+        self._resting.append(rested)
+        try:
+            await rested
+        finally:
+            timer.cancel()
+            self._resting.remove(rested)
+
+    @property
+    def is_brisk(self) -> bool:
+        return self._is_brisk and self.operations < BRISK_OPERATIONS_MAX
+
+    def become_brisk(self) -> None:
+        """Harm is near: whatever goes wrong should go wrong with somebody's records."""
+        self._is_brisk = True
+        self.hurry()
+
+    def become_calm(self) -> None:
+        self._is_brisk = False
+
+    def hurry(self) -> None:
+        """Nobody rests any longer."""
+        for rested in list(self._resting):
+            _end(rested)
+
+    def note_error(self, error: KafkaError) -> None:
+        self._coverage.note(CLIENT, error.code.name)
+
+    def problem(self, property_: str, what: str) -> None:
+        problem = Problem(property_, self.cluster.world.now, what)
+        self.problems.append(problem)
+        self.cluster.transcript.note(WORLD, f"VIOLATES {problem}")
+
+    def _lost(self, key: Key, offset: int) -> None:
+        topic = self._sight.image.topics_by_id.get(key[0])
+        if topic is not None and topic.name in {name for name, _ in self.keys}:
+            self.history.note_loss(topic.name, key[1], offset)
+
+    # What it means
+
+    def judge(self) -> list[Problem]:
+        found = [*self.problems, *clients.judge(self.history)]
+        images = {id(seen.image): seen.image for m in self.cluster.members.values() if (seen := m.look()) is not None}
+        for image in images.values():
+            for topic in self.topics.values():
+                found += [Problem("administration", self.cluster.world.now, what) for what in topic.judge(image)]
         return found
 
 
-class _Client:
-    def __init__(self, load: Load, machine: SimNode) -> None:
-        self._load = load
-        self._machine = machine
-        self._chance = random.Random(f"{machine.world.seed}/{machine.name}")
-        self._broker_ids = load.cluster.shape.broker_ids
-        self._mine: list[Topic] = []
-        self._number = 0
-        self._client: AsyncClient
+def _is_there(answer: object) -> bool:
+    return not isinstance(answer, KafkaError) or answer.code is ErrorCode.TOPIC_ALREADY_EXISTS
 
-    async def run(self) -> None:
-        config = ClientConfig(
-            client_id=self._machine.name,
-            request_timeout_ms=REQUEST_TIMEOUT_MS,
-            connection_setup_timeout_ms=400,
-            retry_backoff=Backoff(20, 200),
-            reconnect_backoff=Backoff(20, 200),
-        )
-        addresses = [f"{host(broker_id)}:{BROKER_PORT}" for broker_id in self._broker_ids]
-        async with AsyncClient(
-            addresses, clock=self._machine.clock, randomness=self._machine.randomness, config=config
-        ) as self._client:
-            while not self._load.stopping:
-                await self._act()
-                await asyncio.sleep(self._chance.uniform(*PAUSE_S))
 
-    async def _act(self) -> None:
-        present = [topic for topic in self._mine if topic.present]
-        choice = self._chance.random()
-        if not present or (len(present) < TOPICS_MAX and choice < 0.45):
-            await self._create()
-        elif choice < 0.75:
-            await self._alter(self._chance.choice(present))
-        else:
-            await self._delete(self._chance.choice(present))
-
-    # Each until it is acknowledged
-
-    async def _create(self) -> None:
-        self._number += 1
-        topic = Topic(f"{self._machine.name}-{self._number}")
-        self._mine.append(topic)
-        self._load.topics[topic.name] = topic
-        Create = messages.request(CREATE_TOPICS)
-        wanted = Create.CreatableTopic(
-            name=topic.name,
-            num_partitions=self._chance.choice((1, 1, 2)),
-            replication_factor=self._chance.choice((1, min(2, len(self._broker_ids)))),
-            assignments=[],
-            configs=[],
-        )
-        message = Create(topics=[wanted], timeout_ms=REQUEST_TIMEOUT_MS, validate_only=False)
-        for _ in range(ATTEMPTS_MAX):
-            answer = await self._attempt(CREATE_TOPICS, message)
-            code = ErrorCode.NETWORK_EXCEPTION if answer is None else answer.topics[0].error_code
-            if code == ErrorCode.NONE:
-                topic.present = True
-                topic.topic_id = Uuid(answer.topics[0].topic_id)
-                self._acknowledged("creates", topic)
-                return
-            if code == ErrorCode.TOPIC_ALREADY_EXISTS:
-                topic.present = topic.maybe_created = True  # the broker asked more than once
-                self._acknowledged("has made before", topic)
-                return
-            if self._is_unknown(code):
-                topic.maybe_created |= answer is not None or self._sent
-            elif code not in REFUSED:
-                self._problem(f"creating {topic.name}: {ErrorCode(code).name}")
-                return
-            if not await self._again():
-                return
-
-    async def _delete(self, topic: Topic) -> None:
-        Delete = messages.request(DELETE_TOPICS)
-        message = Delete(
-            topics=[Delete.DeleteTopicState(name=topic.name)],
-            topic_names=[topic.name],
-            timeout_ms=REQUEST_TIMEOUT_MS,
-        )
-        for _ in range(ATTEMPTS_MAX):
-            answer = await self._attempt(DELETE_TOPICS, message)
-            code = ErrorCode.NETWORK_EXCEPTION if answer is None else answer.responses[0].error_code
-            if code in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
-                topic.present = False  # if it is unknown: the broker asked more than once
-                topic.maybe_values.clear()
-                self._acknowledged("deletes", topic)
-                return
-            if self._is_unknown(code):
-                topic.maybe_deleted |= answer is not None or self._sent
-            elif code not in REFUSED:
-                self._problem(f"deleting {topic.name}: {ErrorCode(code).name}")
-                return
-            if not await self._again():
-                return
-
-    async def _alter(self, topic: Topic) -> None:
-        value = str(self._chance.randrange(10**6, 10**9))
-        Alter = messages.request(INCREMENTAL_ALTER_CONFIGS)
-        resource = Alter.AlterConfigsResource(
-            resource_type=TOPIC_RESOURCE,
-            resource_name=topic.name,
-            configs=[Alter.AlterableConfig(name=CONFIG_KEY, config_operation=SET, value=value)],
-        )
-        message = Alter(resources=[resource], validate_only=False)
-        for _ in range(ATTEMPTS_MAX):
-            answer = await self._attempt(INCREMENTAL_ALTER_CONFIGS, message)
-            code = ErrorCode.NETWORK_EXCEPTION if answer is None else answer.responses[0].error_code
-            if code == ErrorCode.NONE:
-                topic.value = value
-                self._acknowledged(f"sets {value} of", topic)
-                return
-            if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                if topic.is_surely_present:
-                    self._problem(f"lost: {topic} is said to be unknown")
-                topic.present = False
-                return
-            if self._is_unknown(code):
-                if answer is not None or self._sent:
-                    topic.maybe_values.add(value)
-            elif code not in REFUSED:
-                self._problem(f"altering {topic.name}: {ErrorCode(code).name}")
-                return
-            if not await self._again():
-                return
-
-    # One request
-
-    async def _attempt(self, api_key: int, message: Any) -> Any:
-        """The answer, or None if there was none; then `_sent` says whether the request may have arrived."""
-        self._sent = False
-        try:
-            await self._client.ensure_known()
-            broker_ids = list(self._client.cluster.brokers)
-            channel = await self._client.channel(self._chance.choice(broker_ids)) if broker_ids else None
-            if channel is None:
-                return None
-            self._sent = True
-            return await channel.send(api_key, message, REQUEST_TIMEOUT_MS / 1000)
-        except KafkaError as error:
-            if error.code not in UNKNOWN | REFUSED:
-                self._problem(f"API {api_key}: {error!r}")
-            return None
-
-    async def _again(self) -> bool:
-        """Wait before the next attempt. Who is stopping tries no further; the cluster may not be well."""
-        await asyncio.sleep(self._chance.uniform(0.02, 0.2))
-        try:
-            await self._client.refresh()
-        except KafkaError:
-            pass
-        return not self._load.stopping
-
-    def _is_unknown(self, code: int) -> bool:
-        return code in UNKNOWN
-
-    def _acknowledged(self, did: str, topic: Topic) -> None:
-        self._load.acknowledged += 1
-        self._load.cluster.transcript.note(self._machine.name, f"{did} {topic.name}")
-
-    def _problem(self, what: str) -> None:
-        self._load.problems.append(f"{self._machine.name}: {what}")
-        self._load.cluster.transcript.note(self._machine.name, f"PROBLEM {what}")
+def _end(rested: asyncio.Future[None]) -> None:
+    if not rested.done():
+        rested.set_result(None)

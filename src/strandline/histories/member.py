@@ -6,24 +6,26 @@ Always true: looking goes past the disk's faults and chances, so that a history 
 from __future__ import annotations
 
 import asyncio
-import struct
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+from strandline.api.request_stats import RequestStats
 from strandline.config.node import NodeConfig
-from strandline.histories.sight import Batch, Seen
+from strandline.histories.batches import Batch, LogReader, walk
+from strandline.histories.sight import Seen
 from strandline.ids import Uuid
 from strandline.node.node import Node
 from strandline.raft import election_state
 from strandline.raft.election_state import ElectionState
 from strandline.raft.messages import OffsetAndEpoch
-from strandline.records.header import LOG_OVERHEAD
+from strandline.raft.states import Leader
+from strandline.sim.inode import Inode
 from strandline.sim.world import SimNode
 
 LOG_DIR = "/data"
 METADATA_DIR = f"{LOG_DIR}/__cluster_metadata-0"
-
-_BATCH = struct.Struct(">qiixIxxi")
-"""Of a batch header: base offset, length, leader epoch, CRC, last offset delta."""
+QUORUM_STATE = f"{METADATA_DIR}/quorum-state"
 
 
 class Member:
@@ -42,6 +44,21 @@ class Member:
         self.was_wiped = False
         """In a dynamic quorum it is another replica since then, and no voter of the beginning."""
         self._state_read_at = -1
+        self._state_data: bytes | None = None
+        self._looked_at: Node | None = None
+        """Below what is found of it, and as it was at the last look."""
+        self._core: Any = None
+        self._log: Any = None
+        self._images: Any = None
+        self._seen: Seen | None = None
+        self._state: Any = None
+        self._committed: int | None = None
+        self._led: Leader | None = None
+        self._log_end = self._flushed = self._log_start = -1
+        self._reader: LogReader | None = None
+        self._durable: tuple[Inode, int, int, int] | None = None
+        self._request_stats: list[RequestStats] = []
+        """Of each life."""
 
     @property
     def name(self) -> str:
@@ -52,23 +69,71 @@ class Member:
         return self.is_up and self.starting is not None and self.starting.done()
 
     def look(self) -> Seen | None:
-        """As it is now; None while it is down or has not loaded its log."""
-        quorum = getattr(self.node, "quorum", None)
-        raft, log = getattr(quorum, "raft", None), getattr(quorum, "log", None)
-        if quorum is None or raft is None or log is None:
-            return None
-        return Seen(
+        """As it is now; None while it is down or has not loaded its log. The same object as last time if nothing changed."""
+        node = self.node
+        if node is not self._looked_at:
+            self._seen = self._core = None
+            self._looked_at = node
+        core = self._core
+        if core is None:
+            core = self._find_core()
+            if core is None:
+                return None
+        # An epoch or a leader comes with a new state, voters come with a longer or shorter log.
+        log, seen, state, image = self._log.log, self._seen, core.state, self._images.committed
+        if (
+            state is self._state
+            and seen is not None
+            and core.committed == self._committed
+            and image is seen.image
+            and log.log_end_offset == self._log_end
+            and log.recovery_point == self._flushed
+            and log.log_start_offset == self._log_start
+            and (self._led is None or state.high_watermark == seen.high_watermark)
+        ):
+            return seen
+        self._state, self._committed = state, core.committed
+        self._led = state if isinstance(state, Leader) else None
+        self._log_end, self._flushed, self._log_start = log.log_end_offset, log.recovery_point, log.log_start_offset
+        pending = self._images.last_decision
+        self._seen = Seen(
             self.life,
-            str(getattr(raft.role, "name", raft.role)).lower(),
-            raft.epoch,
-            raft.leader_id,
-            raft.high_watermark,
-            raft.voters,
+            type(state).__name__.lower(),
+            core.epoch,
+            core.leader_id,
+            core.high_watermark,
+            core.history.voters,
             log.log_start_offset,
             log.log_end_offset,
             log.recovery_point,
-            quorum.committed,
+            image,
+            -1 if pending is None else pending.end_offset,
+            self._log.latest_snapshot,
         )
+        return self._seen
+
+    def _find_core(self) -> Any:
+        """Raft itself, once this life has loaded its log and begun; it stays the same for the rest of it."""
+        quorum: Any = getattr(self.node, "quorum", None)
+        if quorum is None or not hasattr(quorum._driver, "raft") or not hasattr(quorum._log, "log"):
+            return None
+        if quorum.raft._core._told[0] < 0:
+            return None  # Raft is made, and has not begun
+        self._core, self._log, self._images = quorum.raft._core, quorum._log, quorum._images
+        assert self.node is not None
+        self._request_stats.append(self.node._request_stats)
+        return self._core
+
+    def errors_told(self) -> Mapping[int, int]:
+        told: Counter[int] = Counter()
+        for stats in self._request_stats:
+            for (_, code), count in stats.errors.items():
+                told[code] += count
+        return told
+
+    def lost_its_disk(self) -> None:
+        self.was_wiped = True
+        self._state_data = None
 
     def new_election_state(self) -> ElectionState | None:
         """What is on disk, if it was written since the last call."""
@@ -76,7 +141,11 @@ class Member:
         if changes == self._state_read_at:
             return None
         self._state_read_at = changes
-        return self.election_state()
+        data = self.machine.disk.peek(QUORUM_STATE)
+        if data is None or data == self._state_data:
+            return None
+        self._state_data = data
+        return election_state.decode(data)
 
     @property
     def directory_id(self) -> Uuid:
@@ -85,10 +154,6 @@ class Member:
         return Uuid.parse(next(line.partition("=")[2] for line in lines if line.startswith("directory.id=")))
 
     # Storage
-
-    def election_state(self) -> ElectionState | None:
-        data = self.machine.disk.peek(f"{METADATA_DIR}/quorum-state")
-        return None if data is None else election_state.decode(data)
 
     def snapshots(self) -> list[OffsetAndEpoch]:
         names = self.machine.disk.peek_names(METADATA_DIR)
@@ -99,36 +164,33 @@ class Member:
     def durable_end(self) -> int:
         if self.node is None:
             return 0
-        end_offset = self.node.quorum.log.segments[0].base_offset
-        for segment in self.node.quorum.log.segments:
+        log = self.node.quorum.log
+        end_offset = log.segments[0].base_offset
+        for segment in log.segments:
+            inode: Inode = segment.file.inode  # type: ignore[attr-defined]
             size = self.machine.disk.durable_size(segment.file.path)
-            if size == len(segment.file.inode.data):
-                end_offset = segment.next_offset
-                continue
-            for batch, end in _walk(segment.file.inode.data):
-                if end > size:
-                    break
-                end_offset = batch.last_offset + 1
-            break
+            if size != len(inode.data):
+                return self._durable_within(inode, size, end_offset, log.truncations)
+            end_offset = segment.next_offset
+        return end_offset
+
+    def _durable_within(self, inode: Inode, size: int, end_offset: int, truncations: int) -> int:
+        """The end of the batches that lie within the first `size` bytes; they are walked over once."""
+        position = 0
+        if self._durable is not None and self._durable[:2] == (inode, truncations) and self._durable[2] <= size:
+            _, _, position, end_offset = self._durable
+        for batch, end in walk(inode.data, position):
+            if end > size:
+                break
+            position, end_offset = end, batch.last_offset + 1
+        self._durable = (inode, truncations, position, end_offset)
         return end_offset
 
     def batches(self, offset: int, limit_offset: int) -> Iterator[Batch]:
         if self.node is None:
-            return
-        for segment in self.node.quorum.log.segments:
-            if segment.next_offset <= offset or segment.base_offset >= limit_offset:
-                continue
-            for batch, _ in _walk(segment.file.inode.data):  # past the disk's faults and chances
-                if batch.base_offset >= limit_offset:
-                    return
-                if batch.last_offset >= offset:
-                    yield batch
-
-
-def _walk(data: bytearray) -> Iterator[tuple[Batch, int]]:
-    """The batches of a segment, and where each ends."""
-    position = 0
-    while position + _BATCH.size <= len(data):
-        base_offset, length, epoch, crc, delta = _BATCH.unpack_from(data, position)
-        position += LOG_OVERHEAD + length
-        yield Batch(base_offset, base_offset + delta, epoch, crc), position
+            return iter(())
+        log = self.node.quorum.log
+        if self._reader is None or self._reader.log is not log:
+            self._reader = LogReader(log)
+        self._reader.read()
+        return self._reader.between(offset, limit_offset)

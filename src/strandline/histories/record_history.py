@@ -1,12 +1,14 @@
-"""What producers were told and consumers read of replicated topics, and what that must mean (Jepsen's names for what is wrong).
+"""What clients sent, were told and read of replicated topics: one operation after the other, each with who, when and how it ended.
 
-Always true: every value is sent once by one producer, so a value says who sent it and when; what a fault of the scenario was
-allowed to take is excused from the moment on in which it took it.
+Always true: every value is sent once by one producer, so a value says who sent it and when. A send is acknowledged, surely failed,
+or nobody knows. What a consumer reads between two `note_begin` is one session. What a fault of the history was allowed to take is
+excused from the moment on in which it took it. What all that must mean is judged at the end, by the judges of clients.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import enum
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -20,95 +22,197 @@ class Place(NamedTuple):
         return f"{self.topic}-{self.partition} at {self.offset}"
 
 
+Key = tuple[str, int]
+
+
+class Told(enum.Enum):
+    OK = "acknowledged"
+    FAILED = "surely not written"
+    NOTHING = "nobody knows"
+
+
 @dataclass(slots=True)
+class Send:
+    who: str
+    number: int
+    """Of this producer's sends."""
+    value: bytes
+    topic: str
+    partition: int
+    by_all: bool
+    """acks=all; what only one replica acknowledged may be lost with it."""
+    idempotent: bool
+    invoked_at: float
+    completed_at: float | None = None
+    told: Told = Told.NOTHING
+    place: Place | None = None
+    """Where the leader said that it stands."""
+    committed_end: int | None = None
+    """Of its partition, when it was acknowledged."""
+    is_excused: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.value!r} of {self.who}"
+
+
+class Read(NamedTuple):
+    place: Place
+    value: bytes
+    committed_end: int | None
+    """Of its partition, when it was read."""
+
+
+class Poll(NamedTuple):
+    who: str
+    session: int
+    losses: int
+    """So many there had been."""
+    invoked_at: float
+    completed_at: float
+    records: tuple[Read, ...]
+
+
+@dataclass(slots=True)
+class Session:
+    who: str
+    positions: dict[Key, int]
+    is_caught_up: bool = False
+    """It has come to the end of everything."""
+    polls: list[Poll] = field(default_factory=list)
+
+
+class Lost(NamedTuple):
+    """From this offset on, allowed."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
 class RecordHistory:
-    sent: dict[bytes, None] = field(default_factory=dict)
-    acknowledged: dict[bytes, Place] = field(default_factory=dict)
-    """With acks=all: where the leader said that the value stands."""
-    acknowledged_by_one: dict[bytes, Place] = field(default_factory=dict)
-    """With acks=1: it may be lost with its leader."""
-    read: dict[Place, bytes] = field(default_factory=dict)
-    """What some consumer read, at any time."""
-    stored: dict[Place, bytes] = field(default_factory=dict)
-    """What is there at the end."""
-    lost: list[tuple[str, int, int]] = field(default_factory=list)
-    """Topic, partition and from which offset on, of each loss that was allowed."""
-    problems: list[str] = field(default_factory=list)
-    _excused: set[bytes] = field(default_factory=set)
+    def __init__(
+        self, now: Callable[[], float] = lambda: 0.0, committed_end: Callable[[str, int], int] | None = None
+    ) -> None:
+        """`committed_end` tells how much of a partition is committed now."""
+        self.sends: dict[bytes, Send] = {}
+        """By value."""
+        self.sessions: list[Session] = []
+        self.stored: dict[Place, bytes] = {}
+        """What is there at the end, all of it."""
+        self.lost: list[Lost] = []
+        self.operations = 0
+        self._now = now
+        self._committed_end = committed_end
+        self._sent_by: dict[str, int] = {}
+        self._open: dict[str, Session] = {}
+        """By consumer: its session now."""
 
     # What happens
 
-    def note_acknowledged(self, value: bytes, place: Place, *, by_all: bool) -> None:
-        if not by_all:
-            self.acknowledged_by_one[value] = place
-        elif value not in self._excused:
-            self.acknowledged[value] = place
-            self._note_value(place, value, "acknowledged")
+    def note_sent(self, who: str, value: bytes, topic: str, partition: int, *, by_all: bool, idempotent: bool) -> None:
+        assert value not in self.sends, f"{value!r} is sent twice"
+        number = self._sent_by[who] = self._sent_by.get(who, -1) + 1
+        self.operations += 1
+        self.sends[value] = Send(who, number, value, topic, partition, by_all, idempotent, self._now())
 
-    def note_read(self, place: Place, value: bytes) -> None:
-        self._note_value(place, value, "read")
-        self.read[place] = value
+    def note_acknowledged(self, value: bytes, place: Place) -> None:
+        send = self.sends[value]
+        send.completed_at, send.told, send.place = self._now(), Told.OK, place
+        send.committed_end = self._committed(place)
 
-    def _note_value(self, place: Place, value: bytes, how: str) -> None:
-        before = self.read.get(place, value)
-        if before != value:
-            self.problems.append(f"inconsistent-offsets: {place} was read as {before!r}, and {how} as {value!r}")
+    def note_failed(self, value: bytes, *, surely: bool = False) -> None:
+        """It ended in an error. `surely`: it can't have been written, because it never left, or was refused at its only attempt."""
+        send = self.sends[value]
+        send.completed_at = self._now()
+        if surely:
+            send.told = Told.FAILED
+
+    def note_begin(self, who: str, positions: Mapping[Key, int]) -> None:
+        """A consumer was assigned these partitions and will read them from there on."""
+        session = self._open[who] = Session(who, dict(positions))
+        self.sessions.append(session)
+
+    def note_poll(self, who: str, records: Sequence[tuple[Place, bytes]], invoked_at: float | None = None) -> None:
+        """What one poll gave, in its order."""
+        self.operations += 1
+        if not records:
+            return
+        now = self._now()
+        reads = tuple(Read(place, value, self._committed(place)) for place, value in records)
+        session = self._open[who]
+        session.polls.append(
+            Poll(who, len(self.sessions), len(self.lost), now if invoked_at is None else invoked_at, now, reads)
+        )
+
+    def note_caught_up(self, who: str) -> None:
+        """It began at the beginning of everything, and has read to the end."""
+        self._open[who].is_caught_up = True
+
+    def note_stored(self, place: Place, value: bytes) -> None:
+        self.stored[place] = value
 
     def note_loss(self, topic: str, partition: int, offset: int) -> None:
-        """What stands there from `offset` on is gone, and so may be what is still to be acknowledged of what was sent."""
-        self.lost.append((topic, partition, offset))
-        gone = {v for v, p in self.acknowledged.items() if p[:2] == (topic, partition) and p.offset >= offset}
-        self._excused |= gone | (self.sent.keys() - self.acknowledged.keys())
-        self.acknowledged = {value: place for value, place in self.acknowledged.items() if value not in gone}
-        self.read = {
-            place: value
-            for place, value in self.read.items()
-            if place[:2] != (topic, partition) or place.offset < offset
-        }
+        """What stands there from `offset` on is gone, and so may be what is still to be acknowledged of what was sent there."""
+        self.lost.append(Lost(topic, partition, offset))
+        for send in self.sends.values():
+            if (send.topic, send.partition) == (topic, partition) and (
+                send.place is None or send.place.offset >= offset
+            ):
+                send.is_excused = True
 
-    # What it means
+    def _committed(self, place: Place) -> int | None:
+        return None if self._committed_end is None else self._committed_end(place.topic, place.partition)
 
-    def judge(self, seen_by: Mapping[str, Collection[Place]], once: Collection[bytes]) -> list[str]:
-        """Everything that must not have happened. `seen_by`: what each consumer has seen that began at the beginning and was
-        never told of a loss; `once`: the idempotent producers."""
-        found = list(self.problems)
-        found += [
-            f"lost-write: {value!r} was acknowledged at {place}, where {self.stored.get(place)!r} stands"
-            for value, place in self.acknowledged.items()
-            if self.stored.get(place) != value
-        ]
-        found += [
-            f"unrepeatable read: {value!r} was read at {place}, where {self.stored.get(place)!r} stands at the end"
-            for place, value in self.read.items()
-            if self.stored.get(place) != value
-        ]
-        for consumer, seen in seen_by.items():
-            found += [f"unseen: {consumer} did not see {place}" for place in self.stored if place not in seen]
-        return found + self._doubled(once) + self._reordered(once)
+    # What is known of it
 
-    def _doubled(self, once: Collection[bytes]) -> list[str]:
-        places: dict[bytes, Place] = {}
-        found = []
-        for place, value in self.stored.items():
-            if value in places and _producer(value) in once:
-                found.append(f"duplicate: {value!r} stands at {places[value]} and at {place}")
-            places[value] = place
-            if value not in self.sent:
-                found.append(f"invented: {value!r} at {place} was never sent")
-        return found
+    @property
+    def acknowledged(self) -> dict[bytes, Place]:
+        """With acks=all, and not excused: where the leader said that the value stands."""
+        return {send.value: send.place for send in self.promised()}  # type: ignore[misc]
 
-    def _reordered(self, once: Collection[bytes]) -> list[str]:
-        """An idempotent producer's records of one partition stand in the order in which it sent them."""
-        last: dict[tuple[bytes, str, int], int] = {}
-        found = []
-        for place, value in sorted(self.stored.items()):
-            producer, key = _producer(value), (_producer(value), place.topic, place.partition)
-            number = int(value.rpartition(b"-")[2])
-            if producer in once and number < last.get(key, -1):
-                found.append(f"nonmonotonic-send: {value!r} at {place} comes after a later one")
-            last[key] = number
-        return found
+    @property
+    def acknowledged_by_one(self) -> dict[bytes, Place]:
+        return {send.value: send.place for send in self.sends.values() if send.place is not None and not send.by_all}
+
+    def is_excused(self, value: bytes) -> bool:
+        send = self.sends.get(value)
+        return send is not None and send.is_excused
+
+    def promised(self) -> Iterator[Send]:
+        """The sends that must be there."""
+        for send in self.sends.values():
+            if send.told is Told.OK and send.by_all and not send.is_excused:
+                yield send
+
+    def reads(self) -> Iterator[tuple[Poll, Read]]:
+        """All that was read and must still be there, in the order in which each consumer read it."""
+        for session in self.sessions:
+            for poll in session.polls:
+                for read in poll.records:
+                    if not self._is_lost(read.place, poll.losses):
+                        yield poll, read
+
+    def _is_lost(self, place: Place, losses: int) -> bool:
+        """Of what was read before so many losses: whether a later one took it."""
+        return len(self.lost) > losses and any(
+            (lost.topic, lost.partition) == place[:2] and place.offset >= lost.offset for lost in self.lost[losses:]
+        )
+
+    def order(self) -> dict[Key, list[Place]]:
+        """All places that are known to hold a value, by partition, the lowest first."""
+        places = {*self.stored, *(read.place for _, read in self.reads())}
+        order: dict[Key, list[Place]] = {}
+        for place in sorted(places):
+            order.setdefault(place[:2], []).append(place)
+        return order
 
 
-def _producer(value: bytes) -> bytes:
-    return value.rpartition(b"-")[0]
+class ClientJudge:
+    """One anomaly, by the name that Jepsen's kafka workload gives it."""
+
+    name: str
+
+    @staticmethod
+    def judge(history: RecordHistory) -> Iterable[tuple[float, str]]:
+        """Each time it happened: the moment, and what."""
+        raise NotImplementedError

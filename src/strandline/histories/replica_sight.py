@@ -1,35 +1,38 @@
-"""What the checkers see of the replicas: each partition on each node as it last was, and what is committed of it.
+"""What the judges see of the replicas: each partition on each node as it last was, what leaders wrote, and what is committed.
 
-Always true: looking changes nothing and draws no chance; `committed` is what some replica has had below its high watermark, batch
-by batch, and is cut only by an unclean election, to what the replica that was elected has of it.
+Always true: looking changes nothing and draws no chance; a replica at which nothing has changed is passed over. `written` has every
+batch that ever stood in a log, by offset and leader epoch, as it was when it first did. `committed` is what some replica has had
+below its high watermark, batch by batch, and is cut only by an unclean election, to what the replica that was elected has of it.
 """
 
 from __future__ import annotations
 
 import enum
-import struct
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
+from strandline.histories.batches import Batch, LogReader
+from strandline.histories.coverage import REPLICA
+from strandline.histories.exchanges import Exchange, Place
 from strandline.histories.member import Member
-from strandline.histories.sight import Batch, Sight, Violation
+from strandline.histories.outcome import Problem
+from strandline.histories.sight import Sight, Violation, overriding
 from strandline.histories.transcript import Transcript
 from strandline.ids import Uuid
 from strandline.log.log import Log
 from strandline.metadata.image import MetadataImage, PartitionImage
-from strandline.records.header import LOG_OVERHEAD
+from strandline.replica.isr import IsrWish
 from strandline.replica.partition import Partition
+from strandline.sim.context import State
 
 Key = tuple[Uuid, int]
 """A partition: its topic's id and its number."""
 
 RECOVERING = 1
-_BATCH = struct.Struct(">qiixIxxi")
-"""Of a batch header: base offset, length, leader epoch, CRC, last offset delta."""
 
 
 class Loss(enum.Enum):
-    """What of the committed records the faults of a scenario may take."""
+    """What of the committed records the faults of a history may take."""
 
     NOTHING = "nothing"
     UNSYNCED = "what is not on a device"
@@ -49,12 +52,16 @@ class Replica(NamedTuple):
     isr: tuple[int, ...]
     """As its leader has it; empty if it does not lead. The same with `maximal`."""
     maximal: tuple[int, ...]
-    is_pending: bool
+    wish: IsrWish | None
     partition_epoch: int
     leader: int
     """As this node's metadata has it."""
     is_online: bool
     fetched_from: int | None
+
+    @property
+    def is_pending(self) -> bool:
+        return self.wish is not None
 
 
 class Committed:
@@ -76,118 +83,299 @@ class Committed:
         self.lost_in_epoch = leader_epoch
 
 
-class ReplicaChecker:
+class ReplicaJudge:
     """One property of replicas. It raises Violation; what it does not override it does not care for."""
+
+    def loaded(self, sight: ReplicaSight, node_id: int, key: Key, before: Partition, after: Partition) -> None:
+        """A node has opened a log that it had in an earlier life too; `before` is the replica of that life."""
+
+    def appended(
+        self, sight: ReplicaSight, node_id: int, key: Key, batches: Sequence[Batch], *, is_growth: bool
+    ) -> None:
+        """A log holds these; if it is no growth, they were read from the disk anew after a restart or a cut."""
 
     def changed(self, sight: ReplicaSight, node_id: int, key: Key, before: Replica | None, after: Replica) -> None:
         """A replica is not as it was. `before` is None the first time in a life of its node."""
+
+    def metadata(
+        self, sight: ReplicaSight, key: Key, before: PartitionImage | None, after: PartitionImage, image: MetadataImage
+    ) -> None:
+        """A newer image is committed, in which this partition is not as it was."""
+
+    def asked(self, sight: ReplicaSight, node_id: int, exchange: Exchange) -> None:
+        """A Produce is on its way to a broker, which is seen as it is now."""
+
+    def answered(self, sight: ReplicaSight, node_id: int, exchange: Exchange) -> None:
+        """A broker has answered a Fetch, a ListOffsets or an OffsetForLeaderEpoch, and is seen as it is now."""
+
+    def finished(self, sight: ReplicaSight) -> Iterable[str]:
+        """All harm is undone and all replicas are level: what is not as it should be now."""
+        return ()
 
     def __repr__(self) -> str:
         return type(self).__name__
 
 
+class _Glance:
+    """What a replica was known by at the last look. The rest of it changes along with these, or can wait until they do."""
+
+    __slots__ = ("high_watermark", "log_end", "maximal", "state", "wish")
+
+    state: PartitionImage
+    log_end: int
+    high_watermark: int
+    maximal: tuple[int, ...]
+    wish: IsrWish | None
+
+
+class _View:
+    """One life of a broker: where its partitions are."""
+
+    __slots__ = ("fetched_from", "glances", "node", "partitions")
+
+    def __init__(self, node: object, server: Any) -> None:
+        self.node = node
+        self.partitions: dict[tuple[str, int], Partition] = server.replicas.partitions
+        self.fetched_from: dict[Partition, int] = server.replication.fetchers._leaders
+        self.glances: dict[Partition, _Glance] = {}
+
+
 class ReplicaSight:
     def __init__(
-        self, sight: Sight, members: dict[int, Member], checkers: Sequence[ReplicaChecker], transcript: Transcript
+        self, sight: Sight, members: Mapping[int, Member], judges: Sequence[ReplicaJudge], transcript: Transcript
     ) -> None:
         self.replicas: dict[tuple[int, Key], Replica] = {}
         """As they last were, also on nodes that are down."""
         self.committed: dict[Key, Committed] = {}
+        self.written: dict[Key, dict[tuple[int, int], Batch]] = {}
+        """By base offset and leader epoch."""
+        self.may_lose = Loss.NOTHING
         self.on_loss: Callable[[Key, int], None] = lambda key, offset: None
         """Committed records from this offset on are gone."""
+        self.coverage = sight.coverage
         self._partitions: dict[tuple[int, Key], Partition] = {}
         """Of each node's newest life; a replica that left and came back is another one."""
+        self._left: set[tuple[int, Key]] = set()
+        """Replicas that were moved away from their nodes: what comes back there begins anew."""
+        self._readers: dict[tuple[int, Key], LogReader] = {}
+        self._views: dict[int, _View] = {}
         self._image = MetadataImage()
+        self._rotten: set[int] = set()
         self._members = members
         self._sight = sight
-        self._checkers = checkers
         self._transcript = transcript
-        self._cursors: dict[tuple[int, Key], tuple[object, int, int]] = {}
+        self._judges = list(judges)
+        self._loaded = overriding(self._judges, ReplicaJudge, "loaded")
+        self._appended = overriding(self._judges, ReplicaJudge, "appended")
+        self._changed = overriding(self._judges, ReplicaJudge, "changed")
+        self._metadata = overriding(self._judges, ReplicaJudge, "metadata")
+        self._asked = overriding(self._judges, ReplicaJudge, "asked")
+        self._answered = overriding(self._judges, ReplicaJudge, "answered")
+        sight.on_forget.append(self._forget)
+        sight.on_exchange.append(self._see_exchange)
 
     # Looking
 
     def look(self, member: Member) -> None:
         """After a turn of this node."""
-        server = getattr(member.node, "broker_server", None)
-        if server is None or not server.is_hosting:
-            return
-        if server.replication is None:
-            return
-        leader_of = server.replication.fetchers.leader_of
-        for partition in server.replicas.partitions.values():
-            leadership, log = partition.leadership, partition.log
-            isr = None if leadership is None else leadership.isr
-            after = Replica(
-                member.life,
-                partition.leader_epoch,
-                leadership is not None,
-                partition.high_watermark,
-                log.log_start_offset,
-                log.log_end_offset,
-                partition.local_end,
-                () if isr is None else isr.isr,
-                () if isr is None else isr.maximal,
-                isr is not None and isr.pending is not None,
-                partition.state.partition_epoch if isr is None else isr.partition_epoch,
-                partition.state.leader,
-                not partition.offline,
-                leader_of(partition),
-            )
-            place = (member.id, (partition.topic_id, partition.index))
-            before = self.replicas.get(place)
-            if self._partitions.get(place) is not partition:
-                self._partitions[place], before = partition, None
-            if before != after:
-                self.replicas[place] = after
-                self._see(member.id, partition, before, after)
+        if self._sight.image is not self._image:
+            self._see_image(member.id, self._sight.image)
+        view = self._views.get(member.id)
+        if view is None or view.node is not member.node:
+            server: Any = getattr(member.node, "broker_server", None)
+            if server is None or server.replication is None:
+                return
+            view = self._views[member.id] = _View(member.node, server)
+        glances = view.glances
+        for partition in view.partitions.values():
+            glance = glances.get(partition)
+            if (
+                glance is not None
+                and partition.high_watermark == glance.high_watermark
+                and partition.log.log_end_offset == glance.log_end
+                and partition.state is glance.state
+            ):
+                leadership = partition.leadership
+                if leadership is None:
+                    continue
+                isr = leadership.isr
+                if isr.maximal is glance.maximal and isr.pending is glance.wish:
+                    continue
+            if glance is None:
+                glance = glances[partition] = _Glance()
+            self._look_at(member, partition, glance, view.fetched_from.get(partition))
+
+    def _look_at(self, member: Member, partition: Partition, glance: _Glance, fetched_from: int | None) -> None:
+        leadership, log, state = partition.leadership, partition.log, partition.state
+        isr = None if leadership is None else leadership.isr
+        after = Replica(
+            member.life,
+            partition.leader_epoch,
+            leadership is not None,
+            partition.high_watermark,
+            log.log_start_offset,
+            log.log_end_offset,
+            partition.local_end,
+            () if isr is None else isr.isr,
+            () if isr is None else isr.maximal,
+            None if isr is None else isr.pending,
+            state.partition_epoch if isr is None else isr.partition_epoch,
+            state.leader,
+            not partition.offline,
+            fetched_from,
+        )
+        glance.state, glance.log_end, glance.high_watermark = state, after.log_end_offset, after.high_watermark
+        glance.maximal, glance.wish = after.maximal, after.wish
+        place = (member.id, (partition.topic_id, partition.index))
+        before = self.replicas.get(place)
+        known = self._partitions.get(place)
+        if known is not partition:
+            before_life = None if before is None else before.life
+            self._partitions[place], before = partition, None
+            is_same = known is not None and not known.gone and place not in self._left
+            self._left.discard(place)
+            if known is not None and is_same and before_life != after.life:
+                self._tell(
+                    self._loaded, member.id, partition, lambda judge: judge.loaded(self, *place, known, partition)
+                )
+        self.replicas[place] = after
+        self._see(member.id, partition, before, after)
 
     def _see(self, node_id: int, partition: Partition, before: Replica | None, after: Replica) -> None:
         key = (partition.topic_id, partition.index)
         if key not in self.committed:
             self.committed[key] = Committed(str(partition))
-        if before is None:
-            self.forget_position(node_id, key)
+            self.written[key] = {}
         self._narrate(node_id, str(partition), before, after)
-        for checker in self._checkers:
-            try:
-                checker.changed(self, node_id, key, before, after)
-            except Violation as violation:
-                text = f"{checker!r}: n{node_id}: {partition}: {violation}"
-                self._transcript.note(f"n{node_id}", f"VIOLATES {text}")
-                raise Violation(text) from violation
+        self._read(node_id, key, partition)
+        self._tell(self._changed, node_id, partition, lambda judge: judge.changed(self, node_id, key, before, after))
 
-    def _narrate(self, node_id: int, name: str, before: Replica | None, after: Replica) -> None:
-        who, note = f"n{node_id}", self._transcript.note
-        if before is None:
-            note(who, f"{name} {after.log_start_offset}-{after.log_end_offset}, watermark {after.high_watermark}")
-        elif after.log_end_offset < before.log_end_offset:
-            note(who, f"{name} is cut from {before.log_end_offset} to {after.log_end_offset}")
-        if before is None or (before.leads, before.leader_epoch) != (after.leads, after.leader_epoch):
-            role = "leads" if after.leads else f"follows {after.leader}"
-            note(who, f"{role} {name}, epoch {after.leader_epoch}, log end {after.log_end_offset}")
-        if after.leads and (before is None or before.isr != after.isr):
-            note(who, f"{name} has the ISR {list(after.isr)}")
-        if before is not None and before.is_online and not after.is_online:
-            note(who, f"{name} is offline")
+    def _read(self, node_id: int, key: Key, partition: Partition) -> None:
+        reader = self._readers.get((node_id, key))
+        is_new = reader is None or reader.log is not partition.log
+        if reader is None or is_new:
+            reader = self._readers[node_id, key] = LogReader(partition.log)
+        count = len(reader.batches)
+        is_growth = reader.read() and not is_new
+        batches = reader.batches[count if is_growth else 0 :]
+        if batches:
+            self._tell(
+                self._appended,
+                node_id,
+                partition,
+                lambda judge: judge.appended(self, node_id, key, batches, is_growth=is_growth),
+            )
+
+    def _see_image(self, node_id: int, image: MetadataImage) -> None:
+        before, self._image = self._image, image
+        if before.topics is image.topics:
+            return
+        for topic_id, topic in image.topics_by_id.items():
+            known = before.topics_by_id.get(topic_id)
+            if known is topic:
+                continue
+            for index, after in enumerate(topic.partitions):
+                was = known.partitions[index] if known is not None and index < len(known.partitions) else None
+                if was is after:
+                    continue
+                self._count(was, after)
+                if was is not None and was.replicas != after.replicas:
+                    self._left |= {(i, (topic_id, index)) for i in was.replicas if i not in after.replicas}
+                for judge in self._metadata:
+                    try:
+                        judge.metadata(self, (topic_id, index), was, after, image)
+                    except Violation as violation:
+                        self._sight.fail(judge, node_id, violation, f"{topic.name}-{index}: ")
+
+    def _see_exchange(self, node_id: int, exchange: Exchange) -> None:
+        for judge in self._answered if exchange.response else self._asked:
+            try:
+                if exchange.response:
+                    judge.answered(self, node_id, exchange)
+                else:
+                    judge.asked(self, node_id, exchange)
+            except Violation as violation:
+                self._sight.fail(judge, node_id, violation)
+
+    def _tell(
+        self,
+        judges: Sequence[ReplicaJudge],
+        node_id: int,
+        partition: Partition,
+        event: Callable[[ReplicaJudge], None],
+    ) -> None:
+        for judge in judges:
+            try:
+                event(judge)
+            except Violation as violation:
+                self._sight.fail(judge, node_id, violation, f"{partition}: ")
+
+    def finish(self) -> list[Problem]:
+        """The history is over: what the judges say of its end."""
+        now = self._sight.now()
+        return [Problem(repr(judge), now, what) for judge in self._judges for what in judge.finished(self)]
+
+    # What is told
+
+    def note_rot(self, node_id: int) -> None:
+        """A bit of its disk was flipped: what it reads from there may differ from what was written."""
+        self._rotten.add(node_id)
+
+    def lose(self, key: Key, offset: int, leader_epoch: int) -> None:
+        """An unclean election has taken what was committed from `offset` on."""
+        committed = self.committed[key]
+        self._transcript.note("world", f"{committed.name} loses {offset}-{committed.end_offset}")
+        committed.cut(offset, leader_epoch)
+        self.on_loss(key, offset)
+
+    def _forget(self, node_id: int) -> None:
+        """The node loses its disk: what it has there afterwards is not what it had."""
+        for place in [place for place in self._partitions if place[0] == node_id]:
+            del self._partitions[place]
+            self.replicas.pop(place, None)
+            self._readers.pop(place, None)
+        self._rotten.discard(node_id)
 
     # What is asked
 
     @property
     def image(self) -> MetadataImage:
         """The newest that any node has had."""
-        for seen in self._sight.nodes.values():
-            if seen.image.end_offset > self._image.end_offset:
-                self._image = seen.image
-        return self._image
+        return self._sight.image
+
+    @property
+    def now(self) -> float:
+        return self._sight.now()
+
+    def key(self, place: Place) -> Key | None:
+        """Of a partition as a request names it."""
+        name, index = place
+        if isinstance(name, bytes):
+            return (Uuid(name), index)
+        topic = self._sight.image.topics.get(name)
+        return None if topic is None else (topic.topic_id, index)
+
+    def lag_time_max_s(self, node_id: int) -> float:
+        return self._members[node_id].config.replica_lag_time_max_ms / 1000
+
+    def is_running(self, node_id: int) -> bool:
+        """Its process is there, and nobody holds it."""
+        member = self._members[node_id]
+        return member.is_up and member.machine.process.state is State.RUNNING
 
     def state(self, key: Key) -> PartitionImage | None:
-        topic = self.image.topics_by_id.get(key[0])
+        topic = self._sight.image.topics_by_id.get(key[0])
         return None if topic is None or len(topic.partitions) <= key[1] else topic.partitions[key[1]]
+
+    def committed_end(self, topic: str, partition: int) -> int:
+        known = self._sight.image.topics.get(topic)
+        committed = None if known is None else self.committed.get((known.topic_id, partition))
+        return 0 if committed is None else committed.end_offset
 
     def is_current(self, node_id: int) -> bool:
         """The node runs as the incarnation that the controller knows, and is not fenced."""
         member = self._members[node_id]
-        broker = self.image.brokers.get(node_id)
+        broker = self._sight.image.brokers.get(node_id)
         lifecycle = getattr(getattr(member.node, "broker_server", None), "lifecycle", None)
         return (
             member.is_up
@@ -197,52 +385,57 @@ class ReplicaSight:
             and lifecycle.broker_epoch == broker.epoch
         )
 
+    def is_rotten(self, node_id: int) -> bool:
+        return node_id in self._rotten
+
+    def is_settled(self, node_id: int) -> bool:
+        """It hosts all that belongs to it, and is not about to stop."""
+        server: Any = getattr(self._members[node_id].node, "broker_server", None)
+        return server is not None and server.is_hosting and not server.replication.fetchers._is_closed
+
     def log(self, node_id: int, key: Key) -> Log | None:
         server = getattr(self._members[node_id].node, "broker_server", None)
         partition = None if server is None else server.replicas.partitions_by_id.get(key)
         return None if partition is None else partition.log
 
     def batches(self, node_id: int, key: Key, offset: int, limit_offset: int) -> Iterator[Batch]:
-        """Those that begin from `offset` on and below the limit, past the disk's faults and chances."""
-        log = self.log(node_id, key)
-        if log is None:
-            return
-        cursor = self._cursors.get((node_id, key))
-        for segment in log.segments:
-            if segment.next_offset <= offset or segment.base_offset >= limit_offset:
-                continue
-            inode, position = segment.file.inode, 0
-            if cursor is not None and cursor[0] is inode and cursor[1] == offset and cursor[2] <= len(inode.data):
-                position = cursor[2]
-            for batch, end in walk(inode.data, position):
-                if batch.base_offset >= limit_offset:
-                    return
-                self._cursors[node_id, key] = (inode, batch.last_offset + 1, end)
+        """Those of a replica, as it was last seen, that begin from `offset` on and below the limit."""
+        reader = self._readers.get((node_id, key))
+        if reader is not None:
+            for batch in reader.between(offset, limit_offset):
                 if batch.base_offset >= offset:
                     yield batch
 
-    def forget_position(self, node_id: int, key: Key) -> None:
-        self._cursors.pop((node_id, key), None)
+    # What a reader would like to know
 
-    def lose(self, key: Key, offset: int, leader_epoch: int) -> None:
-        """An unclean election has taken what was committed from `offset` on."""
-        committed = self.committed[key]
-        self._transcript.note("world", f"{committed.name} loses {offset}-{committed.end_offset}")
-        committed.cut(offset, leader_epoch)
-        self.on_loss(key, offset)
+    def _count(self, before: PartitionImage | None, after: PartitionImage) -> None:
+        if before is None:
+            return
+        note = self.coverage.note
+        if set(before.isr) - set(after.isr):
+            note(REPLICA, "isr shrink")
+        if set(after.isr) - set(before.isr):
+            note(REPLICA, "isr expand")
+        if after.leader_epoch > before.leader_epoch and after.has_leader:
+            is_unclean = after.leader_recovery_state == RECOVERING and after.isr == (after.leader,)
+            note(REPLICA, "unclean election" if is_unclean else "election")
+        if before.replicas != after.replicas:
+            note(REPLICA, "reassignment")
 
-    def lost_in_epoch(self, key: Key) -> int:
-        return self.committed[key].lost_in_epoch
-
-    def is_closing(self, node_id: int) -> bool:
-        """Its fetchers have ended: it is about to stop."""
-        server = getattr(self._members[node_id].node, "broker_server", None)
-        return server is None or server.replication is None or server.replication.fetchers._is_closed
-
-
-def walk(data: bytearray, position: int = 0) -> Iterator[tuple[Batch, int]]:
-    """The batches of a segment, and where each ends."""
-    while position + _BATCH.size <= len(data):
-        base_offset, length, epoch, crc, delta = _BATCH.unpack_from(data, position)
-        position += LOG_OVERHEAD + length
-        yield Batch(base_offset, base_offset + delta, epoch, crc), position
+    def _narrate(self, node_id: int, name: str, before: Replica | None, after: Replica) -> None:
+        who, note, cover = f"n{node_id}", self._transcript.note, self.coverage.note
+        if before is None:
+            note(who, f"{name} {after.log_start_offset}-{after.log_end_offset}, watermark {after.high_watermark}")
+        elif after.log_end_offset < before.log_end_offset:
+            note(who, f"{name} is cut from {before.log_end_offset} to {after.log_end_offset}")
+            cover(REPLICA, "truncation")
+        if before is None or (before.leads, before.leader_epoch) != (after.leads, after.leader_epoch):
+            role = "leads" if after.leads else f"follows {after.leader}"
+            note(who, f"{role} {name}, epoch {after.leader_epoch}, log end {after.log_end_offset}")
+            if before is not None and not after.leads:
+                cover(REPLICA, "became follower")
+        if after.leads and (before is None or before.isr != after.isr):
+            note(who, f"{name} has the ISR {list(after.isr)}")
+        if before is not None and before.is_online and not after.is_online:
+            note(who, f"{name} is offline")
+            cover(REPLICA, "offline")

@@ -1,14 +1,20 @@
-"""What the checkers see of a cluster: each node's Raft, metadata log and image as they last were, and its disk.
+"""What the judges see of the quorum: each node's Raft, metadata log and image as they last were, and its disk.
 
 Always true: looking changes nothing and draws no chance; a node that is down is seen as it last was; `durable_offset` is what
-a node has had on its device at some time and has not cut since, so a power loss takes nothing below it.
+a node has had on its device at some time and has not cut since, so a power loss takes nothing below it. A node at which nothing
+has changed is passed over: whoever reports it hands in the very `Seen` of the last time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeVar
 
+from strandline.errors import ErrorCode
+from strandline.histories.batches import Batch
+from strandline.histories.coverage import ERROR, QUORUM, SNAPSHOT, Coverage
+from strandline.histories.exchanges import Exchange
+from strandline.histories.outcome import Problem
 from strandline.histories.transcript import Transcript
 from strandline.histories.wire import Sent
 from strandline.metadata.image import MetadataImage
@@ -16,11 +22,15 @@ from strandline.raft.election_state import ElectionState
 from strandline.raft.messages import OffsetAndEpoch
 from strandline.raft.voters import VoterSet
 
+T = TypeVar("T")
 LEADER = "leader"
 
 
 class Violation(AssertionError):
     """What must always hold does not; the history ends here."""
+
+    problem: Problem
+    """Known once it left the judge that found it."""
 
 
 class Seen(NamedTuple):
@@ -37,25 +47,18 @@ class Seen(NamedTuple):
     log_end_offset: int
     flushed_offset: int
     image: MetadataImage
+    pending_end: int = -1
+    """Where the newest decision that somebody waits for ends; -1 if nobody does."""
+    snapshot: OffsetAndEpoch | None = None
+    """The newest."""
 
     @property
     def leads(self) -> bool:
         return self.role == LEADER
 
 
-class Batch(NamedTuple):
-    """A batch of the metadata log; the CRC stands for its content."""
-
-    base_offset: int
-    last_offset: int
-    epoch: int
-    crc: int
-
-
 class Storage(Protocol):
-    """One node's disk, as far as the quorum uses it."""
-
-    def election_state(self) -> ElectionState | None: ...
+    """One node's disk, as far as the quorum uses it, and what the node told others."""
 
     def snapshots(self) -> Sequence[OffsetAndEpoch]: ...
 
@@ -65,9 +68,12 @@ class Storage(Protocol):
     def batches(self, offset: int, limit_offset: int) -> Iterator[Batch]:
         """The batches of the log from the one that holds `offset` on, as far as they begin below the limit."""
 
+    def errors_told(self) -> Mapping[int, int]:
+        """How often it answered which error code, in all its lives."""
 
-class Checker:
-    """One property. A checker raises Violation; what it does not override it does not care for."""
+
+class Judge:
+    """One property of the quorum or the metadata. It raises Violation; what it does not override it does not care for."""
 
     def changed(self, sight: Sight, node_id: int, before: Seen | None, after: Seen) -> None:
         """A node is not as it was. `before` is None the first time, and after it lost its disk."""
@@ -79,72 +85,114 @@ class Checker:
         """A message of the quorum leaves a node."""
 
     def wiped(self, sight: Sight, node_id: int) -> None:
-        """A node lost its disk and will come back as if it were new."""
+        """A node loses its disk, and will come back as if it were new; it is still seen as it was."""
+
+    def finished(self, sight: Sight) -> Iterable[str]:
+        """All harm is undone and all nodes are level: what is not as it should be now."""
+        return ()
 
     def __repr__(self) -> str:
         return type(self).__name__
 
 
 class Sight:
-    def __init__(self, checkers: Sequence[Checker], transcript: Transcript) -> None:
+    def __init__(
+        self,
+        judges: Sequence[Judge],
+        transcript: Transcript,
+        *,
+        now: Callable[[], float] = lambda: 0.0,
+        coverage: Coverage | None = None,
+    ) -> None:
         self.nodes: dict[int, Seen] = {}
         self.elections: dict[int, ElectionState] = {}
         self.storage: dict[int, Storage] = {}
         self.durable_offset: dict[int, int] = {}
         self.transcript = transcript
-        self.violations: list[str] = []
-        self._checkers = checkers
+        self.now = now
+        self.coverage = Coverage() if coverage is None else coverage
+        self.on_forget: list[Callable[[int], None]] = []
+        self.on_exchange: list[Callable[[int, Exchange], None]] = []
+        """A broker is asked something, or has answered."""
+        self.image = MetadataImage()
+        """The newest that any node has had."""
+        self._judges = list(judges)
+        self._changed = overriding(self._judges, Judge, "changed")
+        self._persisted = overriding(self._judges, Judge, "persisted")
+        self._sent = overriding(self._judges, Judge, "sent")
 
     # What is reported
 
     def see(self, node_id: int, after: Seen) -> None:
         before = self.nodes.get(node_id)
-        if before == after:
+        if before is after or before == after:
             return
         self.nodes[node_id] = after
-        durable = max(self.durable_offset.get(node_id, 0), after.flushed_offset)
-        self.durable_offset[node_id] = min(durable, after.log_end_offset)
+        if after.image.end_offset > self.image.end_offset:
+            self.image = after.image
+        durable = self.durable_offset.get(node_id, 0)
+        self._count(before, after)
         self._narrate(node_id, before, after)
-        for checker in self._checkers:
+        # What survived is judged by what was safe before; what is committed, by what is safe now.
+        self.durable_offset[node_id] = min(max(durable, after.flushed_offset), after.log_end_offset)
+        self.safe_before = durable
+        for judge in self._changed:
             try:
-                checker.changed(self, node_id, before, after)
+                judge.changed(self, node_id, before, after)
             except Violation as violation:
-                self._judge(checker, node_id, violation)
+                self.fail(judge, node_id, violation)
+
+    safe_before = 0
+    """While a change of a node is judged: up to where its device held its log before that."""
 
     def see_election_state(self, node_id: int, after: ElectionState) -> None:
         before = self.elections.get(node_id)
         if before == after:
             return
         self.elections[node_id] = after
-        for checker in self._checkers:
+        for judge in self._persisted:
             try:
-                checker.persisted(self, node_id, before, after)
+                judge.persisted(self, node_id, before, after)
             except Violation as violation:
-                self._judge(checker, node_id, violation)
+                self.fail(judge, node_id, violation)
 
     def see_sent(self, sent: Sent) -> None:
+        if sent.exchange is not None:
+            for hear in self.on_exchange:
+                hear(sent.source, sent.exchange)
+            return
         if sent.is_vote_granted:
             kind = "grants a pre-vote to" if sent.pre_vote else "votes for"
             self.transcript.note(f"n{sent.source}", f"{kind} n{sent.candidate_id}, epoch {sent.epoch}")
-        for checker in self._checkers:
+        for judge in self._sent:
             try:
-                checker.sent(self, sent)
+                judge.sent(self, sent)
             except Violation as violation:
-                self._judge(checker, sent.source, violation)
+                self.fail(judge, sent.source, violation)
 
     def forget(self, node_id: int) -> None:
         """The node lost its disk."""
+        for judge in self._judges:
+            judge.wiped(self, node_id)
+        for forget in self.on_forget:
+            forget(node_id)
         self.nodes.pop(node_id, None)
         self.elections.pop(node_id, None)
         self.durable_offset.pop(node_id, None)
-        for checker in self._checkers:
-            checker.wiped(self, node_id)
 
-    def _judge(self, checker: Checker, node_id: int, violation: Violation) -> None:
-        text = f"{checker!r}: n{node_id}: {violation}"
-        self.violations.append(text)
-        self.transcript.note(f"n{node_id}", f"VIOLATES {text}")
-        raise Violation(text) from violation
+    def finish(self) -> list[Problem]:
+        """The history is over: what the judges say of its end. Counts the errors that nodes told."""
+        for storage in self.storage.values():
+            for code, count in storage.errors_told().items():
+                self.coverage.note(ERROR, ErrorCode(code).name, count)
+        return [Problem(repr(judge), self.now(), what) for judge in self._judges for what in judge.finished(self)]
+
+    def fail(self, judge: object, node_id: int, violation: Violation, where: str = "") -> None:
+        """End the history: what a judge found becomes a problem with its property and its moment."""
+        violation.problem = Problem(repr(judge), self.now(), f"n{node_id}: {where}{violation}")
+        self.transcript.note(f"n{node_id}", f"VIOLATES {violation.problem.property}: {where}{violation}")
+        violation.args = (str(violation.problem),)
+        raise violation
 
     # What is asked
 
@@ -164,6 +212,23 @@ class Sight:
 
     # What a reader would like to know
 
+    def _count(self, before: Seen | None, after: Seen) -> None:
+        """What happened to a node within one life."""
+        if before is None or before.life != after.life:
+            return
+        note = self.coverage.note
+        if before.role != after.role:
+            note(QUORUM, f"{before.role} -> {after.role}")
+        if after.leads and (not before.leads or before.epoch != after.epoch):
+            note(QUORUM, "election")
+        if after.log_end_offset < before.log_end_offset:
+            note(QUORUM, "truncation")
+        if after.snapshot != before.snapshot and after.snapshot is not None:
+            # What a node writes down itself is in its log; what it fetches lies ahead of it.
+            note(SNAPSHOT, "fetched" if after.snapshot.offset > before.log_end_offset else "taken")
+        if before.voters is not after.voters and before.voters != after.voters:
+            note(QUORUM, "voters changed")
+
     def _narrate(self, node_id: int, before: Seen | None, after: Seen) -> None:
         note = self.transcript.note
         who = f"n{node_id}"
@@ -182,3 +247,8 @@ class Sight:
             note(who, f"log start {before.log_start_offset} to {after.log_start_offset}")
         if before.voters is not after.voters and before.voters != after.voters:
             note(who, f"voters {sorted(before.voters.ids)} to {sorted(after.voters.ids)}")
+
+
+def overriding(judges: Iterable[T], base: type, name: str) -> list[T]:
+    """Those judges that care for an event."""
+    return [judge for judge in judges if getattr(type(judge), name) is not getattr(base, name)]

@@ -6,19 +6,13 @@ Always true: a line is a fact that was observed, in the order in which it was; w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+
+from strandline.histories.outcome import Line
+
+__all__ = ["WORLD", "Line", "Transcript"]
 
 WORLD = "world"
 """Who does what no node does: cuts, kills, heals."""
-
-
-class Line(NamedTuple):
-    at_s: float
-    who: str
-    what: str
-
-    def __str__(self) -> str:
-        return f"{self.at_s:10.4f}  {self.who:<8} {self.what}"
 
 
 class Transcript:

@@ -6,17 +6,22 @@ Always true: one change at a time; one whose answer was lost may have happened, 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from strandline.client.aio import AsyncClient, ClientConfig
-from strandline.client.core.backoff import Backoff
+from strandline.client.aio import AsyncClient
 from strandline.errors import ErrorCode, KafkaError
-from strandline.histories.cluster import BROKER_PORT, CLUSTER_ID, CONTROLLER_PORT, Cluster, Stuck, host
+from strandline.histories.clients.connecting import connect
+from strandline.histories.cluster import CLUSTER_ID, CONTROLLER_PORT, Stuck
+from strandline.histories.shape import host
 from strandline.wire import messages
+
+if TYPE_CHECKING:
+    from strandline.histories.acts.scene import Scene
 
 ADD_RAFT_VOTER, REMOVE_RAFT_VOTER = 80, 81
 TIMEOUT_MS = 2_000
 ATTEMPTS_MAX = 120
+ANSWERED_WITHIN_S = 90.0
 
 LATER = frozenset(
     {
@@ -32,14 +37,22 @@ LATER = frozenset(
 
 
 class VoterChanges:
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._machine = cluster.world.node("operator")
-        self.voters = set(cluster.shape.voter_ids)
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._cluster = scene.cluster
+        self._machine = scene.load.operator
+        seen = [seen for node_id in scene.nodes if (seen := self._cluster.seen(node_id)) is not None]
+        newest = max(seen, key=lambda each: each.high_watermark or 0)
+        self.voters = set(newest.voters.ids)
         """As acknowledged."""
 
-    def add(self, node_id: int) -> asyncio.Task[None]:
-        """Done when it is acknowledged."""
+    def one_outside(self) -> int | None:
+        """A controller that does not vote."""
+        outside = [node_id for node_id in self._cluster.shape.controllers if node_id not in self.voters]
+        return self._scene.chance.choice(outside) if outside else None
+
+    def add(self, node_id: int) -> asyncio.Task[bool]:
+        """Done when it is acknowledged; True then. False if it was left out."""
         Add = messages.request(ADD_RAFT_VOTER)
         listener = Add.Listener(name="CONTROLLER", host=host(node_id), port=CONTROLLER_PORT)
         message = Add(
@@ -50,36 +63,41 @@ class VoterChanges:
             listeners=[listener],
             ack_when_committed=True,
         )
-        return self._machine.spawn(self._change(ADD_RAFT_VOTER, message, ErrorCode.DUPLICATE_VOTER, node_id))
+        return self._ask_for(ADD_RAFT_VOTER, message, ErrorCode.DUPLICATE_VOTER, node_id)
 
-    def remove(self, node_id: int) -> asyncio.Task[None]:
+    def remove(self, node_id: int) -> asyncio.Task[bool]:
         message = messages.request(REMOVE_RAFT_VOTER)(
             cluster_id=CLUSTER_ID,
             voter_id=node_id,
             voter_directory_id=self._cluster.members[node_id].directory_id,
         )
-        return self._machine.spawn(self._change(REMOVE_RAFT_VOTER, message, ErrorCode.VOTER_NOT_FOUND, node_id))
+        return self._ask_for(REMOVE_RAFT_VOTER, message, ErrorCode.VOTER_NOT_FOUND, node_id)
 
-    async def _change(self, api_key: int, message: Any, done_before: ErrorCode, node_id: int) -> None:
-        what = f"{'add' if api_key == ADD_RAFT_VOTER else 'remove'} voter n{node_id}"
-        addresses = [f"{host(broker_id)}:{BROKER_PORT}" for broker_id in self._cluster.shape.broker_ids]
-        config = ClientConfig(
-            client_id="operator",
-            request_timeout_ms=2 * TIMEOUT_MS,
-            connection_setup_timeout_ms=400,
-            reconnect_backoff=Backoff(20, 200),
-        )
-        machine = self._machine
-        async with AsyncClient(addresses, clock=machine.clock, randomness=machine.randomness, config=config) as client:
+    def _ask_for(self, api_key: int, message: Any, done_before: ErrorCode, node_id: int) -> asyncio.Task[bool]:
+        what = f"{'add' if api_key == ADD_RAFT_VOTER else 'remove'} {host(node_id)}"
+        injected = self._scene.faults.inject("voter change", what, lambda: None)
+        return self._machine.spawn(self._change(api_key, message, done_before, node_id, what, injected))
+
+    async def done(self, change: asyncio.Task[bool]) -> bool:
+        await self._cluster.until(change.done, "the change of voters is answered", ANSWERED_WITHIN_S)
+        return change.result()
+
+    async def _change(
+        self, api_key: int, message: Any, done_before: ErrorCode, node_id: int, what: str, injected: bool
+    ) -> bool:
+        if not injected:
+            return False
+        async with connect(self._machine, self._cluster.shape, 2 * TIMEOUT_MS) as client:
             for _ in range(ATTEMPTS_MAX):
+                self._scene.load.operations += 1
                 code, said = await self._ask(client, api_key, message)
-                self._cluster.transcript.note(machine.name, f"{what}: {ErrorCode(code).name} {said or ''}")
+                self._cluster.transcript.note(self._machine.name, f"{what}: {ErrorCode(code).name} {said or ''}")
                 if code in (ErrorCode.NONE, done_before):
                     (self.voters.add if api_key == ADD_RAFT_VOTER else self.voters.discard)(node_id)
-                    return
+                    return True
                 if code not in LATER:
                     raise Stuck(f"{what}: {ErrorCode(code).name} {said}")
-                await asyncio.sleep(0.2)
+                await asyncio.sleep(0.3)
         raise Stuck(f"{what}: not in {ATTEMPTS_MAX} attempts")
 
     @staticmethod
@@ -90,9 +108,14 @@ class VoterChanges:
             return error.code, error.message
         return answer.error_code, answer.error_message
 
-    def judge(self) -> None:
-        """Everybody who votes, and everybody else, knows the voters that were acknowledged."""
+    async def judge(self) -> None:
+        """Everybody who votes, and everybody else, comes to know the voters that were acknowledged."""
+        await self._scene.whole()
+        agreed = await self._scene.until(self._scene.convergence.is_agreed, 30.0)
         for member in self._cluster.members.values():
             seen = member.look()
-            if seen is not None and set(seen.voters.ids) != self.voters:
-                raise Stuck(f"n{member.id} knows the voters {seen.voters.ids}; {sorted(self.voters)} were acknowledged")
+            if agreed and seen is not None and set(seen.voters.ids) != self.voters:
+                self._scene.problem(
+                    "voters",
+                    f"n{member.id} knows the voters {seen.voters.ids}; {sorted(self.voters)} were acknowledged",
+                )

@@ -1,7 +1,7 @@
-"""The quorum's own messages as they leave a host, taken from the bytes.
+"""The quorum's own messages as they leave a host, taken from the bytes; and what goes to brokers and back, as `exchanges` has it.
 
-Always true: a message is shown when its last byte leaves, whether or not it will arrive; what is not of the quorum is passed
-over unread.
+Always true: a message is shown when its last byte leaves, whether or not it will arrive; what no judge asks about is passed over
+unread.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from strandline.histories.exchanges import Answering, Asking, Exchange, Sessions
 from strandline.sim.pipe import Pipe
 from strandline.wire import messages
 from strandline.wire.headers import read_request_header, read_response_header
@@ -18,6 +19,13 @@ FETCH, VOTE, BEGIN_QUORUM_EPOCH, END_QUORUM_EPOCH, FETCH_SNAPSHOT = 1, 52, 53, 5
 READ = frozenset({FETCH, VOTE, BEGIN_QUORUM_EPOCH, END_QUORUM_EPOCH, FETCH_SNAPSHOT})
 ANSWERS_READ = frozenset({VOTE})
 _SIZE = struct.Struct(">i")
+_FLAT_FETCH = range(15, 19)
+"""The versions of Fetch in which the first partition stands at the same place behind the header."""
+_FETCH_BODY = struct.Struct(">21xB16xB4xiqi")
+"""Up to the first partition's last fetched epoch: how many topics and partitions plus one, and of the partition current leader
+epoch, fetch offset and last fetched epoch."""
+_ONE = 2
+"""A length of one, as compact arrays have it."""
 
 
 class Sent(NamedTuple):
@@ -35,6 +43,8 @@ class Sent(NamedTuple):
     """In a Fetch, from where."""
     last_fetched_epoch: int = -1
     """In a Fetch, the epoch of the record before that offset."""
+    exchange: Exchange | None = None
+    """If it is no message of the quorum: what a broker, the source, is asked or has answered."""
 
     @property
     def is_vote_granted(self) -> bool:
@@ -49,6 +59,7 @@ class Wiretap:
         self._port = port
         self._report = report
         self._streams: dict[int, _Stream | None] = {}
+        self._sessions: Sessions = {}
 
     def __call__(self, pipe: Pipe, data: bytes) -> None:
         number = pipe.number
@@ -61,23 +72,38 @@ class Wiretap:
     def _begin(self, pipe: Pipe) -> _Stream | None:
         """Pipes come in pairs: the even one leads from the client to the server."""
         server = pipe.reader if pipe.number % 2 == 0 else pipe.writer
+        if server.get_extra_info("sockname")[1] != self._port:
+            return self._begin_exchanges(pipe)
         source = self._ids.get(pipe.source)
-        if source is None or server.get_extra_info("sockname")[1] != self._port:
+        if source is None:
             return None
         if pipe.number % 2 == 0:
             return _Requests(source, self._report)
         requests = self._streams.get(pipe.number - 1)
         return _Responses(source, self._report, requests.asked) if isinstance(requests, _Requests) else None
 
+    def _begin_exchanges(self, pipe: Pipe) -> _Stream | None:
+        if pipe.number % 2 == 0:
+            broker_id = self._ids.get(pipe.target)
+            return None if broker_id is None else _Exchanges(pipe, Asking(broker_id, self._sessions, self._exchanged))
+        requests = self._streams.get(pipe.number - 1)
+        if isinstance(requests, _Exchanges) and isinstance(requests.reader, Asking):
+            return _Exchanges(pipe, Answering(requests.reader))
+        return None
+
+    def _exchanged(self, broker_id: int, exchange: Exchange) -> None:
+        self._report(Sent(broker_id, exchange.api_key, -1, bool(exchange.response), exchange=exchange))
+
 
 class _Stream:
-    def __init__(self, source: int, report: Callable[[Sent], None]) -> None:
-        self.source = source
-        self.report = report
+    def __init__(self) -> None:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> None:
         buffer = self._buffer
+        if not buffer and len(data) > 4 and len(data) == 4 + _SIZE.unpack_from(data)[0]:
+            self.read(data[4:])
+            return
         buffer += data
         while len(buffer) >= 4:
             end = 4 + _SIZE.unpack_from(buffer)[0]
@@ -91,14 +117,32 @@ class _Stream:
         raise NotImplementedError
 
 
+class _Exchanges(_Stream):
+    """One direction of a connection to a broker."""
+
+    def __init__(self, pipe: Pipe, reader: Asking | Answering) -> None:
+        super().__init__()
+        self.reader = reader
+        self._now = pipe.network.loop.time
+
+    def read(self, frame: bytes) -> None:
+        self.reader.read(frame, self._now())
+
+
 class _Requests(_Stream):
     def __init__(self, source: int, report: Callable[[Sent], None]) -> None:
-        super().__init__(source, report)
+        super().__init__()
+        self.source = source
+        self.report = report
         self.asked: dict[int, tuple[int, int, Sent]] = {}
         """By correlation id: version and request of those whose answers are of interest."""
 
     def read(self, frame: bytes) -> None:
-        if int.from_bytes(frame[:2], "big") not in READ:
+        api_key = int.from_bytes(frame[:2], "big")
+        if api_key not in READ:
+            return
+        if api_key == FETCH and (sent := self._fetch(frame)) is not None:
+            self.report(sent)
             return
         header = read_request_header(frame)
         message = messages.decode_request(header.api_key, header.api_version, frame, header.body_position)
@@ -108,10 +152,27 @@ class _Requests(_Stream):
                 self.asked[header.correlation_id] = (header.api_key, header.api_version, sent)
             self.report(sent)
 
+    def _fetch(self, frame: bytes) -> Sent | None:
+        """A Fetch of the metadata log, without reading all of it; None if that can't be done.
+
+        By far the most frequent request: of it, three numbers are wanted."""
+        if int.from_bytes(frame[2:4], "big") not in _FLAT_FETCH:
+            return None
+        name_bytes = max(int.from_bytes(frame[8:10], "big", signed=True), 0)
+        position = 10 + name_bytes
+        if frame[position]:
+            return None  # tagged fields
+        topics, partitions, epoch, offset, last_epoch = _FETCH_BODY.unpack_from(frame, position + 1)
+        if (topics, partitions) != (_ONE, _ONE):
+            return None
+        return Sent(self.source, FETCH, epoch, offset=offset, last_fetched_epoch=last_epoch)
+
 
 class _Responses(_Stream):
     def __init__(self, source: int, report: Callable[[Sent], None], asked: dict[int, tuple[int, int, Sent]]) -> None:
-        super().__init__(source, report)
+        super().__init__()
+        self.source = source
+        self.report = report
         self._asked = asked
 
     def read(self, frame: bytes) -> None:

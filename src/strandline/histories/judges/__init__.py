@@ -1,21 +1,59 @@
-"""The properties of the quorum that are checked after every turn of every node, one class each (protocol, section 1).
+"""The judges: one file for each property, a class named after it.
 
-Always true: a checker only looks; it raises Violation the first time that its property does not hold.
+    quorum/       KRaft: election, log, snapshots, voters              after every turn of a node
+    metadata/     the images: I5, I6, I9, I10, B6                      with every committed image
+    replication/  partitions: I1-I4, I7, I8, I11, A and B rules        after every turn of a broker, and with every image
+    clients/      what clients sent, were told and read (Jepsen)       at the end
+
+Always true: a judge only looks; it raises Violation the first time that its property does not hold, and no setting loosens it.
 """
 
 from __future__ import annotations
 
-from strandline.histories.judges.committed_data import CommittedIsKept, ConsistentCommittedData
-from strandline.histories.judges.durability import FetchAfterFlush, FlushedIsOnDevice, MajorityReachedHighWatermark
-from strandline.histories.judges.epochs import MonotonicEpoch, SaveBeforeSend
-from strandline.histories.judges.high_watermark import CommittedInOwnEpoch, MonotonicHighWatermark
-from strandline.histories.judges.images import EqualImages, FencedIsNotInSync, InSyncReplicas
-from strandline.histories.judges.leadership import LeaderCompleteness, SingleLeader, StableLeadership
-from strandline.histories.judges.snapshots import LeaderNeverLoadsSnapshot, SnapshotAtLogStart
-from strandline.histories.judges.votes import OneVote, VoteBeforeReply
-from strandline.histories.sight import Checker
+from strandline.histories.judges.metadata.equal_images import EqualImages
+from strandline.histories.judges.metadata.fenced_not_in_isr import FencedNotInIsr
+from strandline.histories.judges.metadata.isr_and_elr import IsrAndElr
+from strandline.histories.judges.metadata.last_known_elr import LastKnownElr
+from strandline.histories.judges.metadata.partition_epochs import PartitionEpochs
+from strandline.histories.judges.quorum.committed_in_own_epoch import CommittedInOwnEpoch
+from strandline.histories.judges.quorum.committed_is_kept import CommittedIsKept
+from strandline.histories.judges.quorum.consistent_committed_data import ConsistentCommittedData
+from strandline.histories.judges.quorum.elected_by_majority import ElectedByMajority
+from strandline.histories.judges.quorum.fetch_after_flush import FetchAfterFlush
+from strandline.histories.judges.quorum.flushed_is_on_device import FlushedIsOnDevice
+from strandline.histories.judges.quorum.flushed_survives import FlushedSurvives
+from strandline.histories.judges.quorum.leader_has_all_committed import LeaderHasAllCommitted
+from strandline.histories.judges.quorum.leader_never_loads_snapshot import LeaderNeverLoadsSnapshot
+from strandline.histories.judges.quorum.legal_states import LegalStates
+from strandline.histories.judges.quorum.majority_reached_high_watermark import MajorityReachedHighWatermark
+from strandline.histories.judges.quorum.monotonic_epoch import MonotonicEpoch
+from strandline.histories.judges.quorum.monotonic_high_watermark import MonotonicHighWatermark
+from strandline.histories.judges.quorum.one_vote import OneVote
+from strandline.histories.judges.quorum.one_voter_change_at_a_time import OneVoterChangeAtATime
+from strandline.histories.judges.quorum.only_leader_has_pending_acks import OnlyLeaderHasPendingAcks
+from strandline.histories.judges.quorum.save_before_send import SaveBeforeSend
+from strandline.histories.judges.quorum.single_leader import SingleLeader
+from strandline.histories.judges.quorum.snapshot_at_log_start import SnapshotAtLogStart
+from strandline.histories.judges.quorum.stable_leadership import StableLeadership
+from strandline.histories.judges.quorum.unattached_has_no_leader import UnattachedHasNoLeader
+from strandline.histories.judges.quorum.vote_before_reply import VoteBeforeReply
+from strandline.histories.judges.replication.candidate_completeness import CandidateCompleteness
+from strandline.histories.judges.replication.committed_is_somewhere import CommittedIsSomewhere
+from strandline.histories.judges.replication.enough_in_sync import EnoughInSync
+from strandline.histories.judges.replication.flushed_survives import ReplicaFlushedSurvives
+from strandline.histories.judges.replication.high_watermark import ReplicaHighWatermark
+from strandline.histories.judges.replication.in_sync_incarnation import InSyncIncarnation
+from strandline.histories.judges.replication.leader_completeness import LeaderCompleteness
+from strandline.histories.judges.replication.log_matching import LogMatching
+from strandline.histories.judges.replication.maximal_isr import MaximalIsr
+from strandline.histories.judges.replication.one_fetcher import OneFetcher
+from strandline.histories.judges.replication.only_written_is_kept import OnlyWrittenIsKept
+from strandline.histories.replica_sight import ReplicaJudge
+from strandline.histories.sight import Judge
 
-ALWAYS: tuple[type[Checker], ...] = (
+QUORUM: tuple[type[Judge], ...] = (
+    LegalStates,
+    UnattachedHasNoLeader,
     MonotonicHighWatermark,
     CommittedInOwnEpoch,
     MonotonicEpoch,
@@ -23,17 +61,39 @@ ALWAYS: tuple[type[Checker], ...] = (
     MajorityReachedHighWatermark,
     FetchAfterFlush,
     FlushedIsOnDevice,
+    FlushedSurvives,
     SingleLeader,
-    LeaderCompleteness,
+    LeaderHasAllCommitted,
     OneVote,
     VoteBeforeReply,
+    ElectedByMajority,
+    OnlyLeaderHasPendingAcks,
+    OneVoterChangeAtATime,
     SnapshotAtLogStart,
     LeaderNeverLoadsSnapshot,
     CommittedIsKept,
     ConsistentCommittedData,
-    EqualImages,
-    FencedIsNotInSync,
-    InSyncReplicas,
+    StableLeadership,
+)
+METADATA: tuple[type[Judge], ...] = (EqualImages, FencedNotInIsr, IsrAndElr, LastKnownElr, PartitionEpochs)
+REPLICATION: tuple[type[ReplicaJudge], ...] = (
+    OnlyWrittenIsKept,
+    ReplicaFlushedSurvives,
+    LeaderCompleteness,
+    LogMatching,
+    CandidateCompleteness,
+    MaximalIsr,
+    InSyncIncarnation,
+    ReplicaHighWatermark,
+    EnoughInSync,
+    CommittedIsSomewhere,
+    OneFetcher,
 )
 
-__all__ = ["ALWAYS", *(checker.__name__ for checker in ALWAYS), "StableLeadership"]
+
+def quorum_judges() -> list[Judge]:
+    return [judge() for judge in (*QUORUM, *METADATA)]
+
+
+def replica_judges() -> list[ReplicaJudge]:
+    return [judge() for judge in REPLICATION]

@@ -1,0 +1,68 @@
+"""An act: one piece of harm, what it is about, and its undoing; a history is several of them, one after the other.
+
+Always true: an act runs in any setting that it fits; it waits for what it is about, but not for ever, and not in vain: that all
+comes right again is judged after it, when its harm is undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from strandline.histories.setting import Setting
+
+if TYPE_CHECKING:
+    from strandline.histories.acts.scene import Scene
+
+Play = Callable[["Scene"], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    name: str
+    play: Play
+    fits: Callable[[Setting], bool]
+    meaning: str
+    """Its first line of documentation."""
+
+
+ACTS: dict[str, Act] = {}
+"""By name, in the order in which seeds walk through them."""
+
+
+def act(name: str, fits: Callable[[Setting], bool] = lambda setting: True) -> Callable[[Play], Play]:
+    """Register an act under a name."""
+
+    def register(play: Play) -> Play:
+        assert name not in ACTS, f"two acts are called {name!r}"
+        ACTS[name] = Act(name, play, fits, (play.__doc__ or "").strip().splitlines()[0])
+        return play
+
+    return register
+
+
+# Settings that many acts fit
+
+
+def quorum(setting: Setting) -> bool:
+    """A voter may go, and the others go on."""
+    return setting.voters >= 3
+
+
+def five_voters(setting: Setting) -> bool:
+    return setting.voters == 5
+
+
+def replicated(setting: Setting) -> bool:
+    """A broker may go, and the others go on."""
+    return setting.replicas >= 3
+
+
+def apart(setting: Setting) -> bool:
+    return replicated(setting) and not setting.shape.is_combined
+
+
+def movable(setting: Setting) -> bool:
+    """There are more brokers than replicas."""
+    return setting.brokers >= 4

@@ -1,0 +1,215 @@
+"""What an act sees of its history and does in it: whom there is, harm, waiting, and the operator's hands.
+
+Always true: every wait has a bound and says whether what it waited for came true; it fails nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from strandline.client.aio import Admin
+from strandline.client.flow.described import ConfigResource, ResourceType
+from strandline.config.alter import Alteration, Op
+from strandline.errors import KafkaError
+from strandline.histories.budget import Budget
+from strandline.histories.cluster import Cluster
+from strandline.histories.convergence import Convergence
+from strandline.histories.faults import Faults
+from strandline.histories.judges.quorum.stable_leadership import StableLeadership
+from strandline.histories.load import Load
+from strandline.histories.noise import Noise
+from strandline.histories.replica_sight import ReplicaSight
+from strandline.histories.setting import Setting, Timers
+from strandline.metadata.image import PartitionImage
+
+WITHIN_S = 20.0
+OPERATION_MS = 5_000
+HASTE = 0.2
+
+
+class Scene:
+    def __init__(
+        self,
+        setting: Setting,
+        cluster: Cluster,
+        replicas: ReplicaSight,
+        convergence: Convergence,
+        load: Load,
+        faults: Faults,
+        budget: Budget,
+        noise: Noise,
+        stable_leadership: StableLeadership,
+        chance: random.Random,
+    ) -> None:
+        self.setting = setting
+        self.cluster = cluster
+        self.replicas = replicas
+        self.convergence = convergence
+        self.load = load
+        self.faults = faults
+        self.budget = budget
+        self._noise = noise
+        self._stable_leadership = stable_leadership
+        self.chance = chance
+        """Of this act alone."""
+
+    # Whom there is
+
+    @property
+    def timers(self) -> Timers:
+        return self.setting.timers
+
+    @property
+    def nodes(self) -> list[int]:
+        return list(self.cluster.members)
+
+    @property
+    def voters(self) -> list[int]:
+        """As they were at the beginning."""
+        return list(self.setting.shape.voters)
+
+    @property
+    def brokers(self) -> list[int]:
+        return list(self.setting.shape.brokers)
+
+    @property
+    def partitions(self) -> int:
+        """Of the load, by number."""
+        return len(self.convergence.names)
+
+    def others(self, ids: Iterable[int], *but: int | None) -> list[int]:
+        return [node_id for node_id in ids if node_id not in but]
+
+    def controller(self) -> int:
+        """Who leads the quorum; any voter if nobody does."""
+        leader = self.cluster.leader()
+        return self.chance.choice(self.voters) if leader is None else leader
+
+    def state(self, number: int = 0) -> PartitionImage:
+        return self.convergence.state(number)
+
+    def leader(self, number: int = 0) -> int:
+        """Of a partition; any of its replicas if it has none."""
+        state = self.state(number)
+        return state.leader if state.leader >= 0 else self.chance.choice(state.replicas)
+
+    def followers(self, number: int = 0) -> list[int]:
+        return self.others(self.state(number).replicas, self.leader(number))
+
+    def any_partition(self) -> int:
+        return self.chance.randrange(self.partitions)
+
+    # Waiting
+
+    async def wait(self, least_s: float, most_s: float) -> None:
+        await asyncio.sleep(self.chance.uniform(least_s, most_s))
+
+    async def until(self, condition: Callable[[], object], within_s: float = WITHIN_S) -> bool:
+        return await self.cluster.comes_true(condition, within_s)
+
+    async def another_controller(self, than: int, within_s: float = WITHIN_S) -> bool:
+        """Somebody else leads the quorum, and has committed in its epoch."""
+
+        def settled() -> bool:
+            leader = self.cluster.leader()
+            seen = None if leader is None or leader == than else self.cluster.seen(leader)
+            return seen is not None and seen.high_watermark is not None
+
+        return await self.until(settled, within_s)
+
+    async def another_leader(self, than: int, number: int = 0, within_s: float = WITHIN_S) -> bool:
+        """Somebody else leads a partition, and knows it."""
+
+        def is_led() -> bool:
+            leader = self.state(number).leader
+            replica = self.replicas.replicas.get((leader, self.convergence.key(number)))
+            return leader >= 0 and leader != than and replica is not None and replica.leads
+
+        return await self.until(is_led, within_s)
+
+    async def written(self, records: int = 5, within_s: float = WITHIN_S) -> bool:
+        target = self.load.acknowledged + records
+        return await self.until(lambda: self.load.acknowledged >= target, within_s)
+
+    async def commits(self, records: int = 2, among: Sequence[int] = (), within_s: float = WITHIN_S) -> bool:
+        """So many more records of metadata are committed, as far as these nodes know."""
+        target = self.cluster.sight.high_watermark + records
+        return await self.until(lambda: self.cluster.high_watermark(*among) >= target, within_s)
+
+    async def caught_up(self, *node_ids: int, within_s: float = WITHIN_S) -> bool:
+        """These nodes know everything to be committed that is now."""
+        target = self.cluster.sight.high_watermark
+        return await self.until(
+            lambda: all(self.cluster.high_watermark(node_id) >= target for node_id in node_ids), within_s
+        )
+
+    async def out_of_sync(self, broker_id: int, number: int = 0, within_s: float = WITHIN_S) -> bool:
+        return await self.until(lambda: broker_id not in self.state(number).isr, within_s)
+
+    async def whole(self, within_s: float = 30.0) -> bool:
+        """Everything is in sync again: harm may begin anew."""
+        whole = await self.until(self.convergence.is_whole, within_s)
+        if whole:
+            self.budget.made_whole()
+        return whole
+
+    @contextmanager
+    def stable_leadership(self) -> Iterator[None]:
+        """Meanwhile the active controller keeps its majority, there is no noise, and nobody else may lead."""
+        with self._noise.hushed():
+            self._stable_leadership.begin()
+            try:
+                yield
+            finally:
+                self._stable_leadership.end()
+
+    @contextmanager
+    def haste(self) -> Iterator[None]:
+        """Meanwhile clients rest less."""
+        self.load.pace = HASTE
+        self.load.hurry()
+        try:
+            yield
+        finally:
+            self.load.pace = 1.0
+
+    # Doing
+
+    def start(self, *node_ids: int) -> None:
+        self.cluster.start(*node_ids)
+
+    def heal_network(self) -> None:
+        self.cluster.heal_network()
+
+    def either(self) -> bool:
+        return self.chance.random() < 0.5
+
+    async def alter_topic(self, topic: str, key: str, value: str) -> None:
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+        await self.operate(lambda admin: admin.alter_configs({resource: [Alteration(key, Op.SET, value)]}))
+
+    async def change_metadata(self, times: int = 12) -> None:
+        """So that there is something to take snapshots of."""
+        for number in range(times):
+            await self.alter_topic(self.convergence.names[0][0], "retention.ms", str(10**9 + number))
+
+    async def read_from_start(self, number: int) -> None:
+        """Somebody reads a whole partition."""
+        await self.load.read(self.convergence.names[number])
+
+    def problem(self, property_: str, what: str) -> None:
+        self.load.problem(property_, what)
+
+    async def operate(self, work: Callable[[Admin], Awaitable[object]]) -> None:
+        """As the operator, who takes a refusal for an answer."""
+
+        async def attempt(admin: Admin) -> None:
+            try:
+                await work(admin)
+            except KafkaError as error:
+                self.load.note_error(error)
+
+        await self.load.operate(attempt)

@@ -1,0 +1,103 @@
+"""Whether a cluster is whole: one controller, the same metadata everywhere, every replica in sync and level.
+
+Always true: asking changes nothing; after all harm is undone, each of these comes true within a bounded virtual time.
+"""
+
+from __future__ import annotations
+
+from strandline.histories.cluster import Cluster
+from strandline.histories.replica_sight import Key, ReplicaSight
+from strandline.log.log import Log
+from strandline.metadata.image import PartitionImage
+
+
+class Convergence:
+    def __init__(self, cluster: Cluster, replicas: ReplicaSight, keys: list[tuple[str, int]]) -> None:
+        self._cluster = cluster
+        self._replicas = replicas
+        self.names = keys
+
+    # The partitions of the load
+
+    def is_known(self) -> bool:
+        return all(topic in self._replicas.image.topics for topic, _ in self.names)
+
+    def key(self, number: int) -> Key:
+        topic, partition = self.names[number]
+        return self._replicas.image.topics[topic].topic_id, partition
+
+    def state(self, number: int) -> PartitionImage:
+        topic, partition = self.names[number]
+        return self._replicas.image.topics[topic].partitions[partition]
+
+    # Levels of being whole
+
+    def is_started(self) -> bool:
+        return all(member.is_started for member in self._cluster.members.values())
+
+    def is_in_sync(self) -> bool:
+        """As the controller has it, which must know every broker as it is now: one that restarted may have lost records."""
+        if not all(self._replicas.is_current(broker_id) for broker_id in self._cluster.shape.brokers):
+            return False
+        states = [self.state(number) for number in range(len(self.names))]
+        return all(
+            s.has_leader and set(s.isr) == set(s.replicas) and not s.elr and not s.adding_replicas for s in states
+        )
+
+    def is_whole(self) -> bool:
+        """Harm may begin again."""
+        return self.is_started() and self._cluster.leader() is not None and self.is_in_sync()
+
+    def is_level(self) -> bool:
+        """Every replica has everything, and knows that it is committed."""
+        for number in range(len(self.names)):
+            key = self.key(number)
+            replicas = [self._replicas.replicas.get((i, key)) for i in self.state(number).replicas]
+            ends = {None if r is None else (r.log_end_offset, r.high_watermark) for r in replicas}
+            if len(ends) != 1 or None in ends or len(set(next(iter(ends)) or ())) != 1:
+                return False
+        return self.is_in_sync()
+
+    def is_agreed(self) -> bool:
+        """Everybody follows the same controller, and has applied all that is in its log."""
+        cluster = self._cluster
+        leader = cluster.leader()
+        looks = {node_id: cluster.seen(node_id) for node_id in cluster.members}
+        truth = None if leader is None else looks[leader]
+        if truth is None or not self.is_started():
+            return False
+        return truth.log_end_offset == truth.high_watermark and all(
+            seen is not None
+            and (seen.epoch, seen.leader_id) == (truth.epoch, leader)
+            and seen.image.end_offset == seen.high_watermark == truth.high_watermark
+            for seen in looks.values()
+        )
+
+    def differing_replicas(self) -> list[str]:
+        """Once it has converged: replicas that are not the same, byte by byte, as far as all their logs go back."""
+        found = []
+        for number, name in enumerate(self.names):
+            key = self.key(number)
+            logs = {i: log for i in self.state(number).replicas if (log := self._replicas.log(i, key)) is not None}
+            start = max(log.log_start_offset for log in logs.values())
+            contents = {i: self._bytes(i, log) for i, log in logs.items()}
+            if start == 0 and len(set(contents.values())) != 1:
+                sizes = {i: len(content) for i, content in contents.items()}
+                found.append(f"the replicas of {name} differ in their bytes: {sizes}")
+        return found
+
+    def _bytes(self, node_id: int, log: Log) -> bytes:
+        disk = self._cluster.members[node_id].machine.disk
+        return b"".join(disk.peek(segment.file.path) or b"" for segment in log.segments)
+
+    def describe(self) -> str:
+        parts = []
+        for number, (topic, partition) in enumerate(self.names if self.is_known() else ()):
+            state, key = self.state(number), self.key(number)
+            ends = {
+                i: (r.log_end_offset, r.high_watermark)
+                for i in state.replicas
+                if (r := self._replicas.replicas.get((i, key)))
+            }
+            parts.append(f"{topic}-{partition}: leader {state.leader}, ISR {state.isr}, ELR {state.elr}, {ends}")
+        return "; ".join([*parts, self._cluster.describe()])

@@ -1,0 +1,168 @@
+"""What is asked of brokers and what they answer, taken from the bytes: Produce, Fetch, ListOffsets, OffsetForLeaderEpoch.
+
+Always true: an answer is shown when its last byte leaves the broker, whether or not it will arrive. Of a Fetch within a session all
+partitions of the session are known, as they stood when it was sent (KIP-227). Nothing is read before somebody asks for it but what
+keeps track of the sessions.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from strandline.wire import fetch, messages
+from strandline.wire.headers import read_request_header, read_response_header
+
+PRODUCE, FETCH, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH = 0, 1, 2, 23
+ANSWERED = frozenset({FETCH, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH})
+CONSUMER = -1
+_FULL_EPOCH = 0
+_SESSION_ID = struct.Struct(">5x6xi")
+"""In the answer to a flexible Fetch: behind the header, the throttle time and the error."""
+_CORRELATION_ID = struct.Struct(">i")
+
+Place = tuple[str | bytes, int]
+"""A partition: its topic's name or id, and its number."""
+Sessions = dict[tuple[int, int], dict[Place, "Asked"]]
+"""By broker and session id: what it holds."""
+
+
+class Asked(NamedTuple):
+    """Of one partition."""
+
+    leader_epoch: int
+    """As the one who asks knows it; -1 if it does not say."""
+    offset: int = -1
+
+
+class Answer(NamedTuple):
+    """Of one partition."""
+
+    error_code: int
+    tells: bool
+    """There is something in it that only a leader of that epoch may tell: records, a divergence, an offset."""
+    is_parted: bool = False
+    """It tells of a divergence."""
+
+
+class Exchange:
+    """One request, and what was answered if anything was yet."""
+
+    __slots__ = ("api_key", "asked", "asked_at", "named", "replica_id", "request", "response", "version")
+
+    def __init__(self, api_key: int, version: int, request: bytes, asked_at: float) -> None:
+        self.api_key = api_key
+        self.version = version
+        self.request = request
+        self.asked_at = asked_at
+        """When its last byte left."""
+        self.replica_id = CONSUMER
+        self.asked: Mapping[Place, Asked] = {}
+        """Of all partitions of its session, if it has one."""
+        self.named: frozenset[Place] = frozenset()
+        """Those that this very request speaks of."""
+        self.response = b""
+
+    def answers(self) -> dict[Place, Answer]:
+        """What was said of each partition."""
+        _, position = read_response_header(self.api_key, self.version, self.response)
+        message = messages.decode_response(self.api_key, self.version, self.response, position)
+        match self.api_key:
+            case 1:
+                by_id = self.version >= fetch.TOPIC_ID_SINCE
+                return {
+                    (bytes(topic.topic_id) if by_id else topic.topic, answer.partition_index): _of_fetch(answer)
+                    for topic in message.responses
+                    for answer in topic.partitions
+                }
+            case 2:
+                return {
+                    (topic.name, answer.partition_index): Answer(answer.error_code, answer.offset >= 0)
+                    for topic in message.topics
+                    for answer in topic.partitions
+                }
+            case _:
+                return {
+                    (topic.topic, answer.partition): Answer(answer.error_code, answer.end_offset >= 0)
+                    for topic in message.topics
+                    for answer in topic.partitions
+                }
+
+
+def _of_fetch(answer: Any) -> Answer:
+    parted = getattr(answer, "diverging_epoch", None)
+    is_parted = parted is not None and parted.epoch >= 0
+    return Answer(answer.error_code, bool(answer.records) or is_parted, is_parted)
+
+
+class Asking:
+    """The requests of one connection to a broker."""
+
+    def __init__(self, broker_id: int, sessions: Sessions, report: Callable[[int, Exchange], None]) -> None:
+        self.broker_id = broker_id
+        self.sessions = sessions
+        self.report = report
+        self.unanswered: dict[int, Exchange] = {}
+        """By correlation id."""
+
+    def read(self, frame: bytes, now: float) -> None:
+        api_key = int.from_bytes(frame[:2], "big")
+        if api_key == PRODUCE:
+            self.report(self.broker_id, Exchange(api_key, int.from_bytes(frame[2:4], "big"), frame, now))
+        elif api_key in ANSWERED:
+            header = read_request_header(frame)
+            exchange = Exchange(api_key, header.api_version, frame, now)
+            if api_key == FETCH:
+                self._read_fetch(exchange, header.body_position)
+            else:
+                self._read_other(exchange, header.body_position)
+            self.unanswered[header.correlation_id] = exchange
+
+    def _read_fetch(self, exchange: Exchange, position: int) -> None:
+        request = fetch.parse(exchange.version, memoryview(exchange.request), position)
+        named = {
+            (topic, p.partition): Asked(p.current_leader_epoch, p.fetch_offset)
+            for topic, partitions in request.topics
+            for p in partitions
+        }
+        exchange.replica_id, exchange.named, exchange.asked = request.replica_id, frozenset(named), named
+        if request.session_epoch > _FULL_EPOCH:
+            held = dict(self.sessions.get((self.broker_id, request.session_id), {}))
+            held.update(named)
+            for topic, indexes in request.forgotten:
+                for index in indexes:
+                    held.pop((topic, index), None)
+            self.sessions[self.broker_id, request.session_id] = held
+            exchange.asked = held
+
+    def _read_other(self, exchange: Exchange, position: int) -> None:
+        message = messages.decode_request(exchange.api_key, exchange.version, exchange.request, position)
+        is_list = exchange.api_key == LIST_OFFSETS
+        exchange.asked = {
+            (topic.name, asked.partition_index) if is_list else (topic.topic, asked.partition): Asked(
+                asked.current_leader_epoch
+            )
+            for topic in message.topics
+            for asked in topic.partitions
+        }
+        exchange.named = frozenset(exchange.asked)
+
+
+class Answering:
+    """The answers on the same connection."""
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+
+    def read(self, frame: bytes, now: float) -> None:
+        asking = self._asking
+        exchange = asking.unanswered.pop(_CORRELATION_ID.unpack_from(frame)[0], None)
+        if exchange is None:
+            return
+        exchange.response = frame
+        if exchange.api_key == FETCH and exchange.version >= fetch.FLEXIBLE_SINCE:
+            (session_id,) = _SESSION_ID.unpack_from(frame)
+            if session_id:
+                asking.sessions.setdefault((asking.broker_id, session_id), dict(exchange.asked))
+        asking.report(asking.broker_id, exchange)

@@ -1,0 +1,25 @@
+"""inconsistent-offsets: no offset of a partition has more than one value, in whatever was acknowledged, read or is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from strandline.histories.record_history import ClientJudge, Place, RecordHistory
+
+
+class InconsistentOffsets(ClientJudge):
+    name = "inconsistent-offsets"
+
+    @staticmethod
+    def judge(history: RecordHistory) -> Iterable[tuple[float, str]]:
+        known: dict[Place, tuple[bytes, str]] = {place: (value, "stored") for place, value in history.stored.items()}
+        told = [
+            (send.completed_at or 0.0, send.place, send.value, f"acknowledged to {send.who}")
+            for send in history.promised()
+            if send.place is not None
+        ]
+        told += [(poll.completed_at, read.place, read.value, f"read by {poll.who}") for poll, read in history.reads()]
+        for at, place, value, how in told:
+            before, by = known.setdefault(place, (value, how))
+            if before != value:
+                yield at, f"{place} is {before!r} as {by}, and {value!r} as {how}"

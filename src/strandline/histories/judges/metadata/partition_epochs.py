@@ -1,0 +1,21 @@
+"""B6: the partition epoch rises with every change, the leader epoch with every election, and neither falls."""
+
+from __future__ import annotations
+
+from strandline.histories.judges.metadata.each_image import EachImage
+from strandline.histories.sight import Violation
+from strandline.metadata.image import MetadataImage, PartitionImage
+
+
+class PartitionEpochs(EachImage):
+    def check(
+        self, image: MetadataImage, where: str, topic: str, before: PartitionImage | None, after: PartitionImage
+    ) -> None:
+        if before is None or before == after:
+            return
+        if after.partition_epoch <= before.partition_epoch:
+            raise Violation(f"{where}: changed without a new partition epoch: {before}, {after}")
+        if after.leader_epoch < before.leader_epoch:
+            raise Violation(f"{where}: the leader epoch moved back: {before}, {after}")
+        if after.leader != before.leader and after.leader_epoch == before.leader_epoch:
+            raise Violation(f"{where}: another leader in the same leader epoch: {before}, {after}")

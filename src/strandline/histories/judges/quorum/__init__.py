@@ -1,0 +1,1 @@
+"""Properties of the quorum (KRaft), looked at after every turn of every node."""

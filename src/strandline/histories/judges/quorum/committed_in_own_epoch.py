@@ -1,0 +1,18 @@
+"""D7: a leader commits what came before it only with a record of its own epoch.
+
+So the last batch below its high watermark is of that epoch.
+"""
+
+from __future__ import annotations
+
+from strandline.histories.sight import Judge, Seen, Sight, Violation
+
+
+class CommittedInOwnEpoch(Judge):
+    def changed(self, sight: Sight, node_id: int, before: Seen | None, after: Seen) -> None:
+        high_watermark = after.high_watermark
+        if not after.leads or not high_watermark or (before is not None and before.high_watermark == high_watermark):
+            return
+        for batch in sight.storage[node_id].batches(high_watermark - 1, high_watermark):
+            if batch.epoch != after.epoch:
+                raise Violation(f"leader of epoch {after.epoch} commits to {high_watermark} with {batch}")

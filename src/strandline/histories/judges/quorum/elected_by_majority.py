@@ -1,0 +1,34 @@
+"""KRaft: votes only if prospective or candidate: nobody is voted for who did not ask, and who leads has a majority of the votes."""
+
+from __future__ import annotations
+
+from strandline.histories.sight import Judge, Seen, Sight, Violation
+from strandline.histories.wire import VOTE, Sent
+
+
+class ElectedByMajority(Judge):
+    def __init__(self) -> None:
+        self._granted: dict[tuple[int, int], set[int]] = {}
+        """By epoch and candidate, who voted for it, itself included."""
+        self._asked: set[tuple[int, int]] = set()
+
+    def sent(self, sight: Sight, sent: Sent) -> None:
+        if sent.api_key != VOTE or sent.pre_vote:
+            return
+        asked = (sent.epoch, sent.candidate_id)
+        if not sent.response:
+            self._asked.add(asked)
+            self._granted.setdefault(asked, set()).add(sent.source)
+        elif sent.granted:
+            if asked not in self._asked:
+                raise Violation(f"votes for {sent.candidate_id} in epoch {sent.epoch}, which never asked")
+            self._granted[asked].add(sent.source)
+
+    def changed(self, sight: Sight, node_id: int, before: Seen | None, after: Seen) -> None:
+        if not after.leads or (
+            before is not None and before.leads and (before.epoch, before.life) == (after.epoch, after.life)
+        ):
+            return
+        granted = self._granted.get((after.epoch, node_id), set()) | {node_id}
+        if sum(voter_id in granted for voter_id in after.voters.ids) < after.voters.majority:
+            raise Violation(f"leads in epoch {after.epoch} with the votes of {sorted(granted)} of {after.voters.ids}")

@@ -1,0 +1,23 @@
+"""I1 of the quorum: whoever becomes leader holds everything that was committed, and so acknowledged, in earlier epochs."""
+
+from __future__ import annotations
+
+from strandline.histories.sight import Judge, Seen, Sight, Violation
+
+
+class LeaderHasAllCommitted(Judge):
+    def __init__(self) -> None:
+        self._committed = (0, -1)
+        """The greatest high watermark of a leader, and the epoch in which it was reached."""
+
+    def changed(self, sight: Sight, node_id: int, before: Seen | None, after: Seen) -> None:
+        if not after.leads:
+            return
+        committed, epoch = self._committed
+        began = before is None or not before.leads or before.epoch != after.epoch or before.life != after.life
+        if began and after.epoch > epoch and after.log_end_offset < committed:
+            raise Violation(
+                f"leads in epoch {after.epoch} with log end {after.log_end_offset}; {committed} was committed in epoch {epoch}"
+            )
+        if after.high_watermark is not None and after.high_watermark > committed:
+            self._committed = (after.high_watermark, max(epoch, after.epoch))

@@ -1,0 +1,29 @@
+"""KRaft MajorityReachedHighWatermark (D9): a majority of the voters has everything below a leader's watermark on their devices.
+
+Where a voter lost its disk, what it had promised before counts on: the protocol can't take that back.
+"""
+
+from __future__ import annotations
+
+from strandline.histories.sight import Judge, Seen, Sight, Violation
+
+
+class MajorityReachedHighWatermark(Judge):
+    def __init__(self) -> None:
+        self._promised: dict[int, int] = {}
+        """By voters that lost their disks: what was on them."""
+
+    def changed(self, sight: Sight, node_id: int, before: Seen | None, after: Seen) -> None:
+        high_watermark = after.high_watermark
+        if not after.leads or not high_watermark or (before is not None and before.high_watermark == high_watermark):
+            return
+        ends = {
+            voter_id: max(sight.durable_offset.get(voter_id, 0), self._promised.get(voter_id, 0))
+            for voter_id in after.voters.ids
+        }
+        reached = sum(end >= high_watermark for end in ends.values())
+        if reached < after.voters.majority:
+            raise Violation(f"high watermark {high_watermark}, and the voters' devices hold only {ends}")
+
+    def wiped(self, sight: Sight, node_id: int) -> None:
+        self._promised[node_id] = max(sight.durable_offset.get(node_id, 0), self._promised.get(node_id, 0))

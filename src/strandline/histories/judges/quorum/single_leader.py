@@ -1,0 +1,27 @@
+"""KRaft SingleLeader, election safety: whoever names a leader of an epoch, in memory or on disk, names the same one."""
+
+from __future__ import annotations
+
+from strandline.histories.sight import Judge, Seen, Sight, Violation
+from strandline.raft.election_state import ElectionState
+from strandline.raft.messages import NOBODY
+
+
+class SingleLeader(Judge):
+    def __init__(self) -> None:
+        self._leaders: dict[int, int] = {}
+
+    def changed(self, sight: Sight, node_id: int, before: Seen | None, after: Seen) -> None:
+        if after.leads and after.leader_id != node_id:
+            raise Violation(f"leads in epoch {after.epoch} and says that {after.leader_id} does")
+        self._name(after.epoch, after.leader_id)
+
+    def persisted(self, sight: Sight, node_id: int, before: ElectionState | None, after: ElectionState) -> None:
+        self._name(after.epoch, after.leader_id)
+
+    def _name(self, epoch: int, leader_id: int) -> None:
+        if leader_id == NOBODY:
+            return
+        known = self._leaders.setdefault(epoch, leader_id)
+        if known != leader_id:
+            raise Violation(f"epoch {epoch} has two leaders, {known} and {leader_id}")

@@ -1,0 +1,17 @@
+"""KRaft SnapshotAtLogStart (D11): a log that does not begin at 0 begins at the end of a snapshot, of an epoch that can be."""
+
+from __future__ import annotations
+
+from strandline.histories.sight import Judge, Seen, Sight, Violation
+
+
+class SnapshotAtLogStart(Judge):
+    def changed(self, sight: Sight, node_id: int, before: Seen | None, after: Seen) -> None:
+        start = after.log_start_offset
+        if not start or (before is not None and before.log_start_offset == start and before.life == after.life):
+            return
+        at_start = [snapshot for snapshot in sight.storage[node_id].snapshots() if snapshot.offset == start]
+        if not at_start:
+            raise Violation(f"the log begins at {start}, and no snapshot ends there")
+        if any(snapshot.epoch > after.epoch for snapshot in at_start):
+            raise Violation(f"the snapshot at {start} is of epoch {at_start[0].epoch}, later than {after.epoch}")

@@ -1,0 +1,19 @@
+"""A18: only what was not flushed is lost: after a power loss a replica has all that was on its device, after a kill all it had."""
+
+from __future__ import annotations
+
+from strandline.histories.replica_sight import Key, ReplicaJudge, ReplicaSight
+from strandline.histories.sight import Violation
+from strandline.replica.partition import Partition
+
+
+class ReplicaFlushedSurvives(ReplicaJudge):
+    def loaded(self, sight: ReplicaSight, node_id: int, key: Key, before: Partition, after: Partition) -> None:
+        if before.offline or sight.is_rotten(node_id):
+            return
+        # A power loss leaves other files under the same names; a kill leaves the very same, page cache and all.
+        is_cached = before.log.active.file.inode in [segment.file.inode for segment in after.log.segments]  # type: ignore[attr-defined]
+        expected = before.log.log_end_offset if is_cached else before.log.recovery_point
+        if after.log.log_end_offset < expected:
+            how = "in the page cache" if is_cached else "on its device"
+            raise Violation(f"comes back with {after.log.log_end_offset} of the {expected} that were {how}")

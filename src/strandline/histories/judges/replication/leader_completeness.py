@@ -1,0 +1,44 @@
+"""I1: who becomes leader has all that was committed; after an unclean election, all but what the faults may take."""
+
+from __future__ import annotations
+
+from strandline.histories.replica_sight import RECOVERING, Key, Loss, Replica, ReplicaJudge, ReplicaSight
+from strandline.histories.sight import Violation
+from strandline.metadata.image import TOPIC_RESOURCE
+
+FLUSH = "flush.messages"
+
+
+class LeaderCompleteness(ReplicaJudge):
+    def changed(self, sight: ReplicaSight, node_id: int, key: Key, before: Replica | None, after: Replica) -> None:
+        if not after.leads or (
+            before is not None and (before.leads, before.leader_epoch) == (True, after.leader_epoch)
+        ):
+            return
+        state = sight.state(key)
+        if state is None or state.leader_epoch != after.leader_epoch:
+            return  # deposed before it knew that it led
+        committed = sight.committed[key]
+        matching = self._matching(sight, node_id, key, after)
+        if matching >= committed.end_offset:
+            return
+        text = f"leads in epoch {after.leader_epoch} with {matching} of the {committed.end_offset} that are committed"
+        if state.leader_recovery_state != RECOVERING:
+            raise Violation(f"{text}: {state}")
+        is_synced = sight.image.config(TOPIC_RESOURCE, sight.image.topics_by_id[key[0]].name).get(FLUSH) == "1"
+        if sight.may_lose is Loss.NOTHING or (sight.may_lose is Loss.UNSYNCED and is_synced):
+            raise Violation(f"{text}, after an unclean election: {state}")
+        sight.lose(key, matching, after.leader_epoch)
+
+    @staticmethod
+    def _matching(sight: ReplicaSight, node_id: int, key: Key, after: Replica) -> int:
+        """Up to which offset its log is the committed one. What has rotted counts as there: it is never served."""
+        committed = sight.committed[key]
+        here = {batch.base_offset: batch for batch in sight.batches(node_id, key, 0, committed.end_offset)}
+        is_rotten = sight.is_rotten(node_id)
+        for base_offset, batch in sorted(committed.batches.items()):
+            if base_offset < after.log_start_offset or here.get(base_offset) == batch:
+                continue
+            if not is_rotten or base_offset >= after.log_end_offset:
+                return base_offset
+        return committed.end_offset

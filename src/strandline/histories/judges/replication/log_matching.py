@@ -1,0 +1,38 @@
+"""I4, I8: below anybody's high watermark each offset has one batch, byte for byte, on every replica and for ever."""
+
+from __future__ import annotations
+
+from strandline.histories.replica_sight import Key, Replica, ReplicaJudge, ReplicaSight
+from strandline.histories.sight import Violation
+
+
+class LogMatching(ReplicaJudge):
+    def __init__(self) -> None:
+        self._compared: dict[tuple[int, Key], tuple[int, int]] = {}
+        """By replica: in which era, up to which offset."""
+
+    def changed(self, sight: ReplicaSight, node_id: int, key: Key, before: Replica | None, after: Replica) -> None:
+        committed = sight.committed[key]
+        era, offset = self._compared.get((node_id, key), (0, 0))
+        if before is None or era != committed.era:
+            offset = 0
+        offset = max(min(offset, after.log_end_offset), after.log_start_offset)
+        if after.high_watermark > offset and self._counts(sight, key, after):
+            is_rotten = sight.is_rotten(node_id)
+            for batch in sight.batches(node_id, key, offset, after.high_watermark):
+                known = committed.batches.get(batch.base_offset)
+                if known is None:
+                    committed.batches[batch.base_offset] = batch
+                elif known is not batch and known != batch and not is_rotten:
+                    raise Violation(f"has {batch} committed, and another replica {known}")
+                if batch.last_offset >= after.high_watermark and not committed.era:
+                    raise Violation(f"the high watermark {after.high_watermark} lies within {batch}")
+            offset = after.high_watermark
+            committed.end_offset = max(committed.end_offset, offset)
+        self._compared[node_id, key] = (committed.era, offset)
+
+    @staticmethod
+    def _counts(sight: ReplicaSight, key: Key, after: Replica) -> bool:
+        """After a loss, whoever has not cut its log yet goes on believing what was."""
+        committed = sight.committed[key]
+        return not committed.era or (after.leads and after.leader_epoch >= committed.lost_in_epoch)

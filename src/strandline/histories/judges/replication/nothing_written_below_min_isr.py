@@ -1,0 +1,46 @@
+"""A3: with acks=all nothing is written while fewer than min.insync.replicas are in sync; the refusal says so."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from strandline.histories.exchanges import PRODUCE, Exchange
+from strandline.histories.judges.metadata.each_image import min_isr
+from strandline.histories.replica_sight import Key, Replica, ReplicaJudge, ReplicaSight
+from strandline.histories.sight import Violation
+from strandline.wire import produce
+from strandline.wire.headers import read_request_header
+
+ACKS_ALL = -1
+REMEMBERED = 64
+"""Requests of each broker: more than can be under way to it."""
+
+
+class NothingWrittenBelowMinIsr(ReplicaJudge):
+    def __init__(self) -> None:
+        self._asked: dict[int, deque[Exchange]] = {}
+        """By broker, the newest last. They are read only where a log grows that should not."""
+
+    def asked(self, sight: ReplicaSight, node_id: int, exchange: Exchange) -> None:
+        if exchange.api_key == PRODUCE:
+            self._asked.setdefault(node_id, deque(maxlen=REMEMBERED)).append(exchange)
+
+    def changed(self, sight: ReplicaSight, node_id: int, key: Key, before: Replica | None, after: Replica) -> None:
+        if before is None or not (before.leads and after.leads) or after.log_end_offset <= before.log_end_offset:
+            return
+        topic = sight.image.topics_by_id.get(key[0])
+        if topic is None or len(topic.partitions) <= key[1]:
+            return
+        enough = min_isr(sight.image, topic.name, topic.partitions[key[1]])
+        if len(before.isr) >= enough or len(after.isr) >= enough:
+            return
+        for batch in sight.batches(node_id, key, before.log_end_offset, after.log_end_offset):
+            crc = batch.crc.to_bytes(4, "big")
+            carriers = [exchange for exchange in self._asked.get(node_id, ()) if crc in exchange.request]
+            if carriers and all(_acks(exchange) == ACKS_ALL for exchange in carriers):
+                raise Violation(f"writes {batch} for acks=all with {after.isr} in sync, and {enough} are needed")
+
+
+def _acks(exchange: Exchange) -> int:
+    position = read_request_header(exchange.request).body_position
+    return produce.parse(exchange.version, memoryview(exchange.request), position).acks

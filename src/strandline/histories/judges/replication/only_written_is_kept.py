@@ -1,0 +1,26 @@
+"""A11, A18: a replica holds only batches that a leader wrote: nothing corrupt is written, replicated, or kept after a crash."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from strandline.histories.batches import Batch
+from strandline.histories.replica_sight import Key, ReplicaJudge, ReplicaSight
+from strandline.histories.sight import Violation
+
+
+class OnlyWrittenIsKept(ReplicaJudge):
+    def appended(
+        self, sight: ReplicaSight, node_id: int, key: Key, batches: Sequence[Batch], *, is_growth: bool
+    ) -> None:
+        if not is_growth and sight.is_rotten(node_id):
+            return  # what rotted on this disk is found again when it is read; it must not get anywhere else
+        written = sight.written[key]
+        for batch in batches:
+            known = written.get((batch.base_offset, batch.epoch))
+            if known is None:
+                if not batch.is_sound:
+                    raise Violation(f"holds {batch}, whose checksum is not that of its bytes")
+                written[batch.base_offset, batch.epoch] = batch
+            elif known is not batch and known != batch:
+                raise Violation(f"holds {batch}, and its leader wrote {known}")

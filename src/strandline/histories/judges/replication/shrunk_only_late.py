@@ -1,0 +1,75 @@
+"""B2, A15: a leader has a replica leave the ISR only if that was not level with it for replica.lag.time.max.ms.
+
+A follower is level with its leader at a Fetch if it asks for no less than the leader then had, or if its next Fetch does: what is
+written during a Fetch is no lag. Both are taken from the bytes, so a Fetch counts from when it left the follower, and only once the
+leader has answered it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from strandline.histories.exchanges import CONSUMER, FETCH, Exchange, Place
+from strandline.histories.replica_sight import Key, Replica, ReplicaJudge, ReplicaSight
+from strandline.histories.sight import Violation
+
+MARGIN = 0.9
+"""Of the lag: clocks drift."""
+
+
+class _Level(NamedTuple):
+    """A Fetch with which a follower had everything, and one that told so."""
+
+    exchange: Exchange
+    witness: Exchange
+    place: Place
+
+
+class _Last(NamedTuple):
+    exchange: Exchange
+    log_end_offset: int
+    """Of the leader, when it answered."""
+
+
+class ShrunkOnlyLate(ReplicaJudge):
+    def __init__(self) -> None:
+        self._last: dict[tuple[int, int, Key, int], _Last] = {}
+        """By leader, its leader epoch, partition and follower."""
+        self._level: dict[tuple[int, int, Key, int], _Level] = {}
+
+    def answered(self, sight: ReplicaSight, node_id: int, exchange: Exchange) -> None:
+        follower = exchange.replica_id
+        if exchange.api_key != FETCH or follower == CONSUMER:
+            return
+        for place, asked in exchange.asked.items():
+            key = sight.key(place)
+            replica = None if key is None else sight.replicas.get((node_id, key))
+            if key is None or replica is None or not replica.leads or replica.leader_epoch != asked.leader_epoch:
+                continue
+            whose = (node_id, replica.leader_epoch, key, follower)
+            last = self._last.get(whose)
+            if asked.offset >= replica.log_end_offset:
+                self._level[whose] = _Level(exchange, exchange, place)
+            elif last is not None and asked.offset >= last.log_end_offset:
+                self._level[whose] = _Level(last.exchange, exchange, place)
+            self._last[whose] = _Last(exchange, replica.log_end_offset)
+
+    def changed(self, sight: ReplicaSight, node_id: int, key: Key, before: Replica | None, after: Replica) -> None:
+        wish = after.wish
+        if wish is None or not after.leads or (before is not None and before.wish is wish):
+            return
+        for follower in set(after.isr) - set(wish.replicas):
+            level = self._level.get((node_id, after.leader_epoch, key, follower))
+            if level is None or not (_is_served(level.exchange, level.place) and _is_served(level.witness, level.place)):
+                continue
+            ago_s, lag_s = sight.now - level.exchange.asked_at, sight.lag_time_max_s(node_id)
+            if ago_s < MARGIN * lag_s:
+                raise Violation(
+                    f"has {follower} leave the ISR, which was level {ago_s:.1f} s ago; {lag_s} s are allowed: {wish.reason}"
+                )
+
+
+def _is_served(exchange: Exchange, place: Place) -> bool:
+    """The leader took note of where the follower is: it neither refused it nor found that their logs part."""
+    answer = exchange.answers().get(place)
+    return answer is None or (not answer.error_code and not answer.is_parted)

@@ -1,0 +1,226 @@
+"""The setting of a history: the cluster, its configuration, its topics, and what may be promised of it.
+
+Timers are Kafka's or nearly so: most of a history is quiet, as most of a cluster's life is. A few settings are brisk.
+
+Always true: a setting is drawn from the seed alone; whatever a history may lose, its setting says so from the beginning.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from strandline.histories.member import LOG_DIR
+from strandline.histories.replica_sight import Loss
+from strandline.histories.shape import Shape
+
+OTHER_DIR = "/other"
+RACKS = ("a", "b", "c")
+TRIES_MAX = 5_000
+
+CACHED, SYNCED = "cached", "synced"
+"""The topics: committed in the memory of all in sync, and on their devices."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPlan:
+    name: str
+    partitions: int
+    replicas: int
+    min_isr: int
+    is_synced: bool
+    segment_bytes: int
+
+    @property
+    def configs(self) -> dict[str, str]:
+        configs = {"min.insync.replicas": str(self.min_isr), "internal.segment.bytes": str(self.segment_bytes)}
+        return configs | {"flush.messages": "1"} if self.is_synced else configs
+
+
+@dataclass(frozen=True, slots=True)
+class Timers:
+    heartbeat_ms: int
+    session_ms: int
+    election_ms: int
+    quorum_fetch_ms: int
+    """Timeout: a voter that hears so long nothing from the leader asks for an election."""
+    lag_ms: int
+    fetch_wait_ms: int
+    is_brisk: bool
+
+    @property
+    def session_s(self) -> float:
+        return self.session_ms / 1000
+
+    @property
+    def lag_s(self) -> float:
+        return self.lag_ms / 1000
+
+    @property
+    def quorum_s(self) -> float:
+        """About how long it takes to notice that a controller is silent, and to elect another one."""
+        return (self.quorum_fetch_ms + 2 * self.election_ms) / 1000
+
+    @property
+    def config(self) -> dict[str, str]:
+        return {
+            "broker.heartbeat.interval.ms": str(self.heartbeat_ms),
+            "broker.session.timeout.ms": str(self.session_ms),
+            "controller.quorum.election.timeout.ms": str(self.election_ms),
+            "controller.quorum.election.backoff.max.ms": str(self.election_ms // 2),
+            "controller.quorum.fetch.timeout.ms": str(self.quorum_fetch_ms),
+            "controller.quorum.request.timeout.ms": str(max(1_000, self.quorum_fetch_ms // 2)),
+            "replica.lag.time.max.ms": str(self.lag_ms),
+            "replica.fetch.wait.max.ms": str(self.fetch_wait_ms),
+            "replica.socket.timeout.ms": str(self.fetch_wait_ms + 1_500),
+            "replica.fetch.backoff.ms": "200" if self.is_brisk else "500",
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    shape: Shape
+    timers: Timers
+    topics: tuple[TopicPlan, ...]
+    may_lose: Loss = Loss.NOTHING
+    """Of committed records, by faults that go past the promise on purpose; then only detection is judged."""
+    snapshots_often: bool = False
+    two_dirs: bool = False
+    rebalances: bool = False
+    """Leadership returns to the preferred replicas by itself."""
+
+    @property
+    def voters(self) -> int:
+        return len(self.shape.voters)
+
+    @property
+    def brokers(self) -> int:
+        return len(self.shape.brokers)
+
+    @property
+    def keys(self) -> list[tuple[str, int]]:
+        """The partitions of the load."""
+        return [(topic.name, partition) for topic in self.topics for partition in range(topic.partitions)]
+
+    @property
+    def replicas(self) -> int:
+        return self.topics[0].replicas
+
+    @property
+    def cached(self) -> list[TopicPlan]:
+        return [topic for topic in self.topics if not topic.is_synced]
+
+    def __str__(self) -> str:
+        parts = [str(self.shape), "brisk timers" if self.timers.is_brisk else "usual timers"]
+        parts += [f"{topic.name} x{topic.replicas}, min ISR {topic.min_isr}" for topic in self.topics]
+        parts += ["racks"] * bool(self.shape.racks) + ["two log dirs"] * self.two_dirs
+        parts += ["snapshots often"] * self.snapshots_often + ["preferred leaders"] * self.rebalances
+        return "; ".join([*parts, f"may lose {self.may_lose.value}"])
+
+
+def draw(seed: int, fits: Callable[[Setting], bool]) -> Setting:
+    """The seed's setting, of those that fit."""
+    chance = random.Random(f"{seed}/setting")
+    for _ in range(TRIES_MAX):
+        setting = _draw(chance)
+        if fits(setting):
+            return setting
+    raise AssertionError("no setting fits")
+
+
+SHAPES: tuple[tuple[int, Shape], ...] = (
+    (100, Shape.combined(3)),
+    (28, Shape.apart(1, 3)),
+    (6, Shape.apart(3, 3)),
+    (12, Shape.combined(1)),
+    (4, Shape.combined(2)),
+    (6, Shape.combined(4)),
+    (3, Shape.combined(5)),
+    (4, Shape.apart(1, 4)),
+    (4, Shape.apart(3, 1)),
+    (4, Shape.apart(3, 2)),
+    (5, Shape.apart(5, 1)),
+    (6, Shape.apart(3, 1, spares=1)),
+    (4, Shape.apart(1, 1, spares=2)),
+    (1, Shape.apart(3, 3, spares=1)),
+    (1, Shape.combined(7)),
+)
+"""With how many tickets each is in the draw: three nodes mostly, seven rarely."""
+
+
+def _draw(chance: random.Random) -> Setting:
+    shape = chance.choices([shape for _, shape in SHAPES], [tickets for tickets, _ in SHAPES])[0]
+    timers = _draw_timers(chance)
+    may_lose = chance.choices((Loss.NOTHING, Loss.UNSYNCED, Loss.ANYTHING), (88, 8, 4))[0]
+    setting = Setting(
+        shape,
+        timers,
+        _draw_topics(chance, len(shape.brokers)),
+        may_lose,
+        snapshots_often=chance.random() < 0.08,
+        two_dirs=chance.random() < 0.08,
+        rebalances=chance.random() < 0.2,
+    )
+    racks = {broker: chance.choice(RACKS) for broker in shape.brokers} if chance.random() < 0.25 else {}
+    return replace(setting, shape=replace(shape, racks=racks, config=_config(chance, setting)))
+
+
+def _draw_timers(chance: random.Random) -> Timers:
+    if chance.random() < 0.08:
+        return Timers(
+            heartbeat_ms=500,
+            session_ms=chance.choice((2_000, 3_000)),
+            election_ms=500,
+            quorum_fetch_ms=chance.choice((1_200, 2_000)),
+            lag_ms=chance.choice((1_500, 3_000)),
+            fetch_wait_ms=500,
+            is_brisk=True,
+        )
+    lag_ms = chance.choice((5_000, 8_000, 10_000))
+    return Timers(
+        heartbeat_ms=chance.choice((2_000, 2_500)),
+        session_ms=chance.choice((7_000, 9_000)),
+        election_ms=1_000,
+        quorum_fetch_ms=chance.choice((6_000, 10_000)),
+        lag_ms=lag_ms,
+        fetch_wait_ms=lag_ms // 2,
+        is_brisk=False,
+    )
+
+
+def _draw_topics(chance: random.Random, brokers: int) -> tuple[TopicPlan, ...]:
+    replicas = min(3, brokers)
+    min_isr = 2 if replicas == 3 else 1
+    segment_bytes = chance.choice((4_096, 8_192, 1 << 20))
+    synced = TopicPlan(SYNCED, 1, replicas, min_isr, True, segment_bytes)
+    if replicas < 3 and chance.random() < 0.7:
+        return (synced,)  # with fewer, no power loss would be within the promise
+    return (TopicPlan(CACHED, chance.choice((1, 2)), replicas, min_isr, False, segment_bytes), synced)
+
+
+def _config(chance: random.Random, setting: Setting) -> dict[str, str]:
+    config = setting.timers.config | {
+        "metadata.max.idle.interval.ms": "2000" if setting.timers.is_brisk else chance.choice(("0", "10000", "20000")),
+        "replica.high.watermark.checkpoint.interval.ms": chance.choice(("3000", "9000")),
+        "log.flush.offset.checkpoint.interval.ms": chance.choice(("4000", "11000")),
+        "auto.leader.rebalance.enable": "true" if setting.rebalances else "false",
+        "leader.imbalance.check.interval.seconds": "5",
+        "unclean.leader.election.enable": "true" if setting.may_lose is Loss.ANYTHING else "false",
+        "unclean.leader.election.interval.ms": "5000",
+        "auto.create.topics.enable": "false",
+        "log.flush.scheduler.interval.ms": "10000",
+        "log.message.timestamp.after.max.ms": "604800000",  # clocks jump by hours
+    }
+    if setting.two_dirs:
+        config |= {"log.dirs": f"{LOG_DIR},{OTHER_DIR}", "log.dir.failure.timeout.ms": "10000"}
+    if setting.snapshots_often:
+        config |= {
+            "metadata.log.max.record.bytes.between.snapshots": "600",
+            "metadata.log.max.snapshot.interval.ms": "5000",
+            "internal.metadata.log.segment.bytes": "1500",
+            "metadata.log.segment.ms": "2000",
+            "metadata.max.retention.bytes": "1500",
+            "metadata.max.retention.ms": "5000",
+        }
+    return config

@@ -1,0 +1,96 @@
+"""A stage for judges of the quorum: nodes that are told what they are, and disks that say what they are told to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from strandline.histories.batches import Batch
+from strandline.histories.sight import Judge, Seen, Sight, Violation
+from strandline.histories.transcript import Transcript
+from strandline.histories.wire import VOTE, Sent
+from strandline.ids import ZERO_UUID
+from strandline.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
+from strandline.raft.election_state import ElectionState
+from strandline.raft.messages import Address, OffsetAndEpoch, ReplicaKey
+from strandline.raft.voters import VoterNode, VoterSet
+
+
+def voters(*ids: int) -> VoterSet:
+    return VoterSet(VoterNode(ReplicaKey(i), {"CONTROLLER": Address(f"n{i}", 9093)}) for i in ids)
+
+
+VOTERS = voters(1, 2, 3)
+
+
+class Shelf:
+    """A disk."""
+
+    def __init__(self) -> None:
+        self.log: list[Batch] = []
+        self.checkpoints: list[OffsetAndEpoch] = []
+        self.durable = 0
+        self.told: dict[int, int] = {}
+
+    def snapshots(self) -> list[OffsetAndEpoch]:
+        return self.checkpoints
+
+    def durable_end(self) -> int:
+        return self.durable
+
+    def batches(self, offset: int, limit_offset: int) -> Iterator[Batch]:
+        return (b for b in self.log if b.last_offset >= offset and b.base_offset < limit_offset)
+
+    def errors_told(self) -> Mapping[int, int]:
+        return self.told
+
+
+class Stage:
+    def __init__(self, judge: Judge) -> None:
+        self.judge = judge
+        self.now = 0.0
+        self.sight = Sight([judge], Transcript(lambda: self.now), now=lambda: self.now)
+        self.shelves = {node_id: Shelf() for node_id in VOTERS.ids}
+        self.sight.storage = dict(self.shelves)
+
+    def see(self, node_id: int, role: str = "follower", **changes: Any) -> None:
+        before = self.sight.nodes.get(node_id) or Seen(1, role, 1, -1, None, VOTERS, 0, 0, 0, MetadataImage())
+        self.sight.see(node_id, before._replace(role=role, **changes))
+
+    def lead(self, node_id: int, **changes: Any) -> None:
+        self.see(node_id, "leader", leader_id=node_id, **changes)
+
+    def save(self, node_id: int, epoch: int, leader_id: int = -1, voted_id: int | None = None) -> None:
+        voted = None if voted_id is None else ReplicaKey(voted_id)
+        self.sight.see_election_state(node_id, ElectionState(epoch, leader_id, voted))
+
+    def ask(self, candidate: int, epoch: int, *, pre_vote: bool = False) -> None:
+        self.sight.see_sent(Sent(candidate, VOTE, epoch, candidate_id=candidate, pre_vote=pre_vote))
+
+    def vote(self, voter: int, candidate: int, epoch: int, *, pre_vote: bool = False) -> None:
+        sent = Sent(voter, VOTE, epoch, response=True, candidate_id=candidate, pre_vote=pre_vote, granted=True)
+        self.sight.see_sent(sent)
+
+
+def stage(judge: type[Judge]) -> Stage:
+    return Stage(judge())
+
+
+def broken(judge: type[object]) -> pytest.RaisesExc[Violation]:
+    return pytest.raises(Violation, match=judge.__name__)
+
+
+def image(end_offset: int, *, fenced: bool = False, **partition: Any) -> MetadataImage:
+    """Of two brokers and a topic of one partition, which is as it should be but for what is said."""
+    known: dict[str, Any] = {
+        "replicas": (1, 2),
+        "isr": (1, 2),
+        "leader": 1,
+        "leader_epoch": 0,
+        "partition_epoch": end_offset,
+    }
+    topic = TopicImage("t", ZERO_UUID, (PartitionImage(**(known | partition)),))
+    brokers = {i: BrokerImage(i, 0, ZERO_UUID, (), fenced=fenced and i == 2) for i in (1, 2)}
+    return MetadataImage(end_offset, topics={"t": topic}, topics_by_id={ZERO_UUID: topic}, brokers=brokers)

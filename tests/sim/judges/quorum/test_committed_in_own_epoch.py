@@ -1,0 +1,14 @@
+from __future__ import annotations
+
+from strandline.histories.batches import Batch
+from strandline.histories.judges.quorum.committed_in_own_epoch import CommittedInOwnEpoch
+
+from .stage import broken, stage
+
+
+def test_a_leader_commits_with_a_record_of_its_own_epoch() -> None:
+    story = stage(CommittedInOwnEpoch)
+    story.shelves[1].log = [Batch(0, 2, 1, 11), Batch(3, 3, 2, 12)]
+    story.lead(1, epoch=2, log_end_offset=4, high_watermark=4)
+    with broken(CommittedInOwnEpoch):
+        story.lead(1, epoch=2, high_watermark=3)

@@ -1,0 +1,59 @@
+"""The wiretap reads what the judges ask about, as it leaves, however the bytes are cut."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from strandline.histories.wire import FETCH, Sent, Wiretap
+from strandline.ids import ZERO_UUID
+from strandline.sim.pipe import Pipe
+from strandline.wire import messages
+from strandline.wire.headers import request_header
+
+CONTROLLER_PORT = 9093
+
+
+def pipe(port: int = CONTROLLER_PORT) -> Pipe:
+    server = SimpleNamespace(get_extra_info=lambda name: ("n1", port))
+    return cast(Pipe, SimpleNamespace(number=0, source="n2", reader=server, writer=None))
+
+
+def fetch(version: int, partitions: int = 1) -> bytes:
+    Fetch = messages.request(FETCH)
+    wanted: list[Any] = [
+        Fetch.FetchPartition(
+            partition=i, current_leader_epoch=7, fetch_offset=42, last_fetched_epoch=6, partition_max_bytes=1
+        )
+        for i in range(partitions)
+    ]
+    topic = Fetch.FetchTopic(topic="__cluster_metadata", topic_id=ZERO_UUID, partitions=wanted)
+    message = Fetch(max_wait_ms=500, min_bytes=1, max_bytes=100, topics=[topic], cluster_id="c", rack_id="")
+    frame = request_header(FETCH, version, 5, "n2") + messages.encode_request(FETCH, version, message)
+    return len(frame).to_bytes(4, "big") + frame
+
+
+@pytest.mark.parametrize("version", [12, 13, 17])
+@pytest.mark.parametrize("cut", [0, 3, 20])
+def test_a_fetch_is_seen_with_its_epochs_and_offset(version: int, cut: int) -> None:
+    seen: list[Sent] = []
+    tap, through = Wiretap({"n2": 2}, CONTROLLER_PORT, seen.append), pipe()
+    data = fetch(version)
+    tap(through, data[:cut])
+    tap(through, data[cut:] + data)
+    assert seen == [Sent(2, FETCH, 7, offset=42, last_fetched_epoch=6)] * 2
+
+
+def test_a_fetch_that_is_not_flat_is_read_the_long_way() -> None:
+    seen: list[Sent] = []
+    Wiretap({"n2": 2}, CONTROLLER_PORT, seen.append)(pipe(), fetch(17, partitions=2))
+    assert [sent.offset for sent in seen] == [42]
+
+
+def test_what_goes_to_brokers_or_comes_from_clients_is_passed_over() -> None:
+    seen: list[Sent] = []
+    Wiretap({"n2": 2}, CONTROLLER_PORT, seen.append)(pipe(9092), fetch(17))
+    Wiretap({"n1": 1}, CONTROLLER_PORT, seen.append)(pipe(), fetch(17))
+    assert not seen

@@ -1,0 +1,26 @@
+"""One seed is one history, whatever hashes are and whatever was played before it in the same process."""
+
+from __future__ import annotations
+
+import pytest
+
+from strandline.histories.crew import Crew, Task
+from strandline.histories.history import play
+
+FIRST, SEEDS = 2000, 10
+"""Not those of the pool: `strandline sim --twice` plays any number of others so."""
+
+
+@pytest.mark.timeout(300)
+def test_the_same_seeds_are_the_same_histories() -> None:
+    forwards, backwards = range(FIRST, FIRST + SEEDS), range(FIRST + SEEDS - 1, FIRST - 1, -1)
+    assert hashes(forwards, hash_seed=1) == hashes(backwards, hash_seed=2)
+
+
+def hashes(seeds: range, hash_seed: int) -> dict[int, str]:
+    with Crew(play, 1, hash_seed=hash_seed) as crew:
+        outcomes = [outcome for _, outcome in crew.play(map(Task, seeds))]
+    found = {outcome.seed: outcome.trace_hash for outcome in outcomes}
+    assert all(found.values()), outcomes
+    assert len(set(found.values())) == len(found)
+    return found

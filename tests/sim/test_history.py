@@ -1,0 +1,107 @@
+"""Histories: what each has at least, what is left out, what the budget spares, and that no act is only there on paper."""
+
+from __future__ import annotations
+
+import pytest
+
+from strandline.histories import setting as settings
+from strandline.histories.acts import ACTS
+from strandline.histories.budget import Budget
+from strandline.histories.faults import KINDS
+from strandline.histories.history import FAULTS, OPERATIONS, VIRTUAL_S, first_act, play
+from strandline.histories.replica_sight import Loss
+from strandline.histories.setting import Setting, Timers, TopicPlan
+from strandline.histories.shape import Shape
+
+TIMERS = Timers(1_000, 6_000, 1_000, 4_000, 4_000, 2_000, is_brisk=False)
+CACHED = TopicPlan("cached", 1, 3, 2, is_synced=False, segment_bytes=4_096)
+SYNCED = TopicPlan("synced", 1, 3, 2, is_synced=True, segment_bytes=4_096)
+
+
+def setting(*topics: TopicPlan, shape: Shape | None = None, may_lose: Loss = Loss.NOTHING) -> Setting:
+    return Setting(shape or Shape.combined(3), TIMERS, topics, may_lose)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_history_has_what_it_must_have(seed: int) -> None:
+    outcome = play(seed)
+    assert outcome.problems == []
+    assert outcome.virtual_s >= VIRTUAL_S
+    assert outcome.operations >= OPERATIONS
+    assert len(outcome.faults) >= FAULTS
+    assert outcome.acts[0] == first_act(seed).name
+    assert sum(count for _, count in outcome.coverage.of("fault")) == len(outcome.faults)
+
+
+def test_what_is_left_out_shifts_nothing_else() -> None:
+    whole = play(7)
+    numbers = [fault.number for fault in whole.faults]
+    assert len(set(numbers)) == len(numbers)
+    last = whole.faults[-1]
+    without = play(7, without=frozenset({last.number}))
+    before = [fault for fault in whole.faults if fault.at < last.at]
+    assert [fault for fault in without.faults if fault.at < last.at] == before
+    assert last.number not in {fault.number for fault in without.faults}
+    assert without.problems == []
+
+
+def test_without_any_fault_there_is_a_history_all_the_same() -> None:
+    outcome = play(3, without=frozenset(range(10_000)))
+    assert outcome.faults == []
+    assert outcome.problems == []
+
+
+def test_the_budget_spares_the_second_page_cache() -> None:
+    budget = Budget(setting(CACHED, SYNCED))
+    assert budget.take_power(1)
+    assert budget.take_power(1)
+    assert not budget.take_power(2)
+    budget.made_whole()
+    assert budget.take_power(2)
+
+
+def test_what_is_synced_survives_any_power_loss() -> None:
+    budget = Budget(setting(SYNCED))
+    assert all(budget.take_power(node_id) for node_id in (1, 2, 3))
+
+
+def test_who_goes_past_the_promise_says_so() -> None:
+    budget = Budget(setting(CACHED, may_lose=Loss.UNSYNCED))
+    assert all(budget.take_power(node_id) for node_id in (1, 2, 3))
+
+
+def test_one_disk_of_three_and_a_minority_of_the_voters() -> None:
+    budget = Budget(setting(CACHED, SYNCED))
+    assert budget.take_disk(1)
+    assert not budget.take_disk(2)
+    assert not budget.take_power(2)
+    apart = Budget(setting(SYNCED, shape=Shape.apart(5, 3)))
+    assert apart.take_disk(101)
+    assert apart.take_disk(102)
+    assert not apart.take_disk(103)
+
+
+def test_not_all_replicas_rot() -> None:
+    budget = Budget(setting(CACHED, SYNCED))
+    assert budget.let_rot(1)
+    assert budget.let_rot(2)
+    assert not budget.let_rot(3)
+
+
+def test_every_act_has_a_setting_and_every_seed_an_act() -> None:
+    assert len(ACTS) >= 60
+    for number, act in enumerate(ACTS.values()):
+        assert first_act(number) is act
+        assert act.fits(settings.draw(number, act.fits))
+        assert act.meaning
+
+
+def test_settings_are_of_one_to_seven_nodes() -> None:
+    drawn = [settings.draw(seed, lambda _: True) for seed in range(300)]
+    assert {len(each.shape.ids) for each in drawn} >= {1, 2, 3, 4, 5, 7}
+    assert all(len(each.shape.ids) <= 7 for each in drawn)
+    assert all(topic.replicas == min(3, each.brokers) for each in drawn for topic in each.topics)
+
+
+def test_kinds_are_named_once() -> None:
+    assert len(set(KINDS)) == len(KINDS)

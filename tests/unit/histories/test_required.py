@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from strandline.histories.coverage import FAULT, REPLICA, Coverage
+from strandline.histories.faults import KINDS
+from strandline.histories.required import required, too_rare, too_small
+from strandline.histories.tally import Least
+
+
+def test_every_fault_kind_and_the_transitions() -> None:
+    assert {name for category, name in required() if category == FAULT} == set(KINDS)
+    assert (REPLICA, "truncation") in required()
+
+
+def test_what_is_too_rare_is_named_with_how_often_it_was() -> None:
+    coverage = Coverage(dict.fromkeys(required(), 50))
+    assert too_rare(coverage, 50) == []
+    coverage[REPLICA, "truncation"] = 49
+    del coverage[FAULT, "kill"]
+    assert too_rare(coverage, 50) == [(FAULT, "kill", 0), (REPLICA, "truncation", 49)]
+
+
+def test_a_history_that_is_too_small() -> None:
+    assert too_small(None) == []
+    assert too_small(Least(60.0, 5, 500)) == []
+    assert too_small(Least(59.5, 4, 500)) == [
+        "a history of 59.5 virtual seconds, fewer than 60",
+        "a history of 4 faults, fewer than 5",
+    ]
