@@ -36,7 +36,7 @@ class Batch(NamedTuple):
         return f"batch {self.base_offset}-{self.last_offset} of epoch {self.epoch} (CRC {self.crc:08x})"
 
 
-def walk(data: bytearray, position: int = 0) -> Iterator[tuple[Batch, int]]:
+def walk(data: bytes | bytearray, position: int = 0) -> Iterator[tuple[Batch, int]]:
     """The batches of a segment from `position` on, and where each ends; nothing more where the bytes make no sense."""
     size = len(data)
     while position + RECORDS_AT <= size:

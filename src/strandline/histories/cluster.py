@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from strandline.config import properties
@@ -146,7 +147,7 @@ class Cluster:
             member.starting = member.machine.spawn(self._run(member))
 
     async def _run(self, member: Member) -> None:
-        logger = JsonLogger(self.log_lines.append, LEVELS["warning"])
+        logger = JsonLogger(partial(self._logged, member), LEVELS["warning"])
         machine = member.machine
         node = Node(member.config, machine.disk, machine.clock, machine.randomness, logger)
         member.node = node
@@ -157,6 +158,12 @@ class Cluster:
             self._failed(member, f"did not start: {error!r}")
             return
         self.transcript.note(member.name, "is started")
+
+    def _logged(self, member: Member, line: str) -> None:
+        """What a node had not expected is a problem, though it lives on: a request that it could not answer, for one."""
+        self.log_lines.append(line)
+        if '"exception": ' in line and not member.may_fail:
+            self.problems.append(f"{member.name} logged {line}")
 
     async def _watch(self, member: Member, node: Node) -> None:
         try:

@@ -5,6 +5,7 @@ Always true: asking changes nothing; after all harm is undone, each of these com
 
 from __future__ import annotations
 
+from strandline.histories.batches import walk
 from strandline.histories.cluster import Cluster
 from strandline.histories.replica_sight import Key, ReplicaSight
 from strandline.log.log import Log
@@ -78,17 +79,26 @@ class Convergence:
         found = []
         for number, name in enumerate(self.names):
             key = self.key(number)
-            logs = {i: log for i in self.state(number).replicas if (log := self._replicas.log(i, key)) is not None}
-            start = max(log.log_start_offset for log in logs.values())
-            contents = {i: self._bytes(i, log) for i, log in logs.items()}
-            if start == 0 and len(set(contents.values())) != 1:
-                sizes = {i: len(content) for i, content in contents.items()}
-                found.append(f"the replicas of {name} differ in their bytes: {sizes}")
+            logs = {i: self._replicas.log(i, key) for i in self.state(number).replicas}
+            start = max((log.log_start_offset for log in logs.values() if log is not None), default=0)
+            contents = {i: None if log is None else self._bytes(i, log, start) for i, log in logs.items()}
+            if None in contents.values() or len(set(contents.values())) != 1:
+                sizes = {i: None if content is None else len(content) for i, content in contents.items()}
+                found.append(f"the replicas of {name} differ in their bytes from {start} on: {sizes}")
         return found
 
-    def _bytes(self, node_id: int, log: Log) -> bytes:
+    def _bytes(self, node_id: int, log: Log, start: int) -> bytes:
+        """Of the batches that begin there or later."""
         disk = self._cluster.members[node_id].machine.disk
-        return b"".join(disk.peek(segment.file.path) or b"" for segment in log.segments)
+        found = bytearray()
+        for segment in log.segments:
+            data = disk.peek(segment.file.path) or b""
+            position = 0
+            for batch, end in walk(data):
+                if batch.base_offset >= start:
+                    found += data[position:end]
+                position = end
+        return bytes(found)
 
     def describe(self) -> str:
         parts = []

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-FAULT, ACT, QUORUM, REPLICA, SNAPSHOT, ERROR, CLIENT = (
+FAULT, SPARED, ACT, QUORUM, REPLICA, SNAPSHOT, ERROR, CLIENT = (
     "fault",
+    "spared fault",
     "act",
     "quorum",
     "replica",

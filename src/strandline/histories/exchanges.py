@@ -1,13 +1,14 @@
 """What is asked of brokers and what they answer, taken from the bytes: Produce, Fetch, ListOffsets, OffsetForLeaderEpoch.
 
 Always true: an answer is shown when its last byte leaves the broker, whether or not it will arrive. Of a Fetch within a session all
-partitions of the session are known, as they stood when it was sent (KIP-227). Nothing is read before somebody asks for it but what
-keeps track of the sessions.
+partitions of the session are known, as they stood when it was sent (KIP-227). What is produced is kept for a while and read only
+where somebody asks.
 """
 
 from __future__ import annotations
 
 import struct
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -20,10 +21,13 @@ CONSUMER = -1
 _FULL_EPOCH = 0
 _SESSION_ID = struct.Struct(">5x6xi")
 """In the answer to a flexible Fetch: behind the header, the throttle time and the error."""
+_FETCH_ERROR = struct.Struct(">5x4xh")
 _CORRELATION_ID = struct.Struct(">i")
 
 Place = tuple[str | bytes, int]
 """A partition: its topic's name or id, and its number."""
+PRODUCED_MAX = 64
+"""So many are kept for each broker: more than can be under way to it."""
 Sessions = dict[tuple[int, int], dict[Place, "Asked"]]
 """By broker and session id: what it holds."""
 
@@ -47,14 +51,13 @@ class Answer(NamedTuple):
 
 
 class Exchange:
-    """One request, and what was answered if anything was yet."""
+    """One request, and what was answered once it was."""
 
-    __slots__ = ("api_key", "asked", "asked_at", "named", "replica_id", "request", "response", "version")
+    __slots__ = ("api_key", "asked", "asked_at", "named", "produced", "replica_id", "response", "version")
 
-    def __init__(self, api_key: int, version: int, request: bytes, asked_at: float) -> None:
+    def __init__(self, api_key: int, version: int, asked_at: float, produced: deque[bytes] | None = None) -> None:
         self.api_key = api_key
         self.version = version
-        self.request = request
         self.asked_at = asked_at
         """When its last byte left."""
         self.replica_id = CONSUMER
@@ -62,7 +65,14 @@ class Exchange:
         """Of all partitions of its session, if it has one."""
         self.named: frozenset[Place] = frozenset()
         """Those that this very request speaks of."""
+        self.produced: deque[bytes] = deque() if produced is None else produced
+        """The newest Produce requests to the same broker; it goes on growing."""
         self.response = b""
+
+    @property
+    def is_refused(self) -> bool:
+        """The whole of a flexible Fetch was."""
+        return bool(_FETCH_ERROR.unpack_from(self.response)[0])
 
     def answers(self) -> dict[Place, Answer]:
         """What was said of each partition."""
@@ -99,9 +109,16 @@ def _of_fetch(answer: Any) -> Answer:
 class Asking:
     """The requests of one connection to a broker."""
 
-    def __init__(self, broker_id: int, sessions: Sessions, report: Callable[[int, Exchange], None]) -> None:
+    def __init__(
+        self,
+        broker_id: int,
+        sessions: Sessions,
+        produced: deque[bytes],
+        report: Callable[[int, Exchange], None],
+    ) -> None:
         self.broker_id = broker_id
         self.sessions = sessions
+        self.produced = produced
         self.report = report
         self.unanswered: dict[int, Exchange] = {}
         """By correlation id."""
@@ -109,18 +126,18 @@ class Asking:
     def read(self, frame: bytes, now: float) -> None:
         api_key = int.from_bytes(frame[:2], "big")
         if api_key == PRODUCE:
-            self.report(self.broker_id, Exchange(api_key, int.from_bytes(frame[2:4], "big"), frame, now))
+            self.produced.append(frame)
         elif api_key in ANSWERED:
             header = read_request_header(frame)
-            exchange = Exchange(api_key, header.api_version, frame, now)
+            exchange = Exchange(api_key, header.api_version, now, self.produced)
             if api_key == FETCH:
-                self._read_fetch(exchange, header.body_position)
+                self._read_fetch(exchange, frame, header.body_position)
             else:
-                self._read_other(exchange, header.body_position)
+                self._read_other(exchange, frame, header.body_position)
             self.unanswered[header.correlation_id] = exchange
 
-    def _read_fetch(self, exchange: Exchange, position: int) -> None:
-        request = fetch.parse(exchange.version, memoryview(exchange.request), position)
+    def _read_fetch(self, exchange: Exchange, frame: bytes, position: int) -> None:
+        request = fetch.parse(exchange.version, memoryview(frame), position)
         named = {
             (topic, p.partition): Asked(p.current_leader_epoch, p.fetch_offset)
             for topic, partitions in request.topics
@@ -136,8 +153,8 @@ class Asking:
             self.sessions[self.broker_id, request.session_id] = held
             exchange.asked = held
 
-    def _read_other(self, exchange: Exchange, position: int) -> None:
-        message = messages.decode_request(exchange.api_key, exchange.version, exchange.request, position)
+    def _read_other(self, exchange: Exchange, frame: bytes, position: int) -> None:
+        message = messages.decode_request(exchange.api_key, exchange.version, frame, position)
         is_list = exchange.api_key == LIST_OFFSETS
         exchange.asked = {
             (topic.name, asked.partition_index) if is_list else (topic.topic, asked.partition): Asked(

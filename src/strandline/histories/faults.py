@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from strandline.histories.budget import Budget
 from strandline.histories.cluster import Cluster
-from strandline.histories.coverage import FAULT, Coverage
+from strandline.histories.coverage import FAULT, SPARED, Coverage
 from strandline.histories.outcome import Injected
 from strandline.histories.replica_sight import ReplicaSight
 from strandline.histories.shape import host
@@ -64,8 +64,6 @@ class Faults:
         self.injected: list[Injected] = []
         self.planned = 0
         """Those that were injected, and those that would have been if they were not left out."""
-        self.spared = 0
-        """Over the budget."""
         self._cluster = cluster
         self._replicas = replicas
         self._budget = budget
@@ -73,6 +71,11 @@ class Faults:
         self._without = without
         self._next: dict[int, int] = {}
         self._act = 0
+
+    @property
+    def are_left_out(self) -> bool:
+        """Some, on request."""
+        return bool(self._without)
 
     def begin_act(self, number: int) -> None:
         """Acts come one after the other; the first has number 1."""
@@ -98,7 +101,7 @@ class Faults:
         if not possible:
             return False
         if not allowed():
-            self.spared += 1
+            self._coverage.note(SPARED, kind)
             self._cluster.transcript.note(WORLD, f"spares {what} a {kind}")
             return False
         self.planned += 1
@@ -175,12 +178,13 @@ class Faults:
         return self.inject(
             f"bit flip in {what}",
             f"{host(node_id)} {path} at {position}",
-            lambda: self._flip_bit(node_id, path, position, bit),
+            lambda: self._flip_bit(node_id, what, path, position, bit),
             allowed=lambda: self._budget.let_rot(node_id),
         )
 
-    def _flip_bit(self, node_id: int, path: str, position: int, bit: int) -> None:
-        self._replicas.note_rot(node_id)
+    def _flip_bit(self, node_id: int, what: str, path: str, position: int, bit: int) -> None:
+        if what == DATA:  # all else is made anew from the data, and excuses nothing
+            self._replicas.note_rot(node_id, path.split("/")[-2])
         self._cluster.flip_bit(node_id, path, position, bit)
 
     def clock_jump(self, node_id: int, by_ms: int, *, noise: bool = False) -> bool:
@@ -209,20 +213,28 @@ class Faults:
         """What was sent on the connections that there are arrives after what comes on new ones."""
         network = self._cluster.world.network
         what = f"{one} - {other} by {by_s:.1f} s"
-        return self.inject("late bytes", what, lambda: network.delay_bytes(one, other, by_s), noise=noise)
+        there_are = network.connections(one, other) > 0
+        return self.inject(
+            "late bytes", what, lambda: network.delay_bytes(one, other, by_s), possible=there_are, noise=noise
+        )
 
     def split(self, one: Sequence[int], other: Sequence[int]) -> bool:
         return self.inject("split", f"{list(one)} | {list(other)}", lambda: self._cluster.split(one, other))
 
     def reset(self, one: str, other: str, *, noise: bool = False) -> bool:
         """Connections between two hosts, each after any prefix of the bytes that are in the air."""
-        return self.inject("reset", f"{one} - {other}", lambda: self._cluster.reset(one, other), noise=noise)
+        there_are = self._cluster.world.network.connections(one, other) > 0
+        what = f"{one} - {other}"
+        return self.inject("reset", what, lambda: self._cluster.reset(one, other), possible=there_are, noise=noise)
 
     def lose_reply(self, broker: str, client: str, *, noise: bool = False) -> bool:
         """What the client asks for next is done, and it is not told."""
         network = self._cluster.world.network
         what = f"{broker} - {client}"
-        return self.inject("lost reply", what, lambda: network.lose_replies(broker, client), noise=noise)
+        there_are = network.connections(broker, client) > 0
+        return self.inject(
+            "lost reply", what, lambda: network.lose_replies(broker, client), possible=there_are, noise=noise
+        )
 
     def slow_link(self, one: str, other: str, latency_s: float = 0.05, *, noise: bool = False) -> bool:
         """3 Mbit/s, if it is half of a way of 100 ms; faster in proportion."""

@@ -12,8 +12,7 @@ import random
 from collections.abc import Callable
 
 from strandline.histories import setting as settings
-from strandline.histories.acts import ACTS
-from strandline.histories.acts.act import Act
+from strandline.histories.acts.act import Act, deck
 from strandline.histories.acts.scene import Scene
 from strandline.histories.budget import Budget
 from strandline.histories.cluster import Cluster, Stuck
@@ -49,7 +48,8 @@ Watch = Callable[[bytes, float, int, bytes], None]
 
 def first_act(seed: int) -> Act:
     """Seeds walk through the acts, so that each has its share."""
-    return list(ACTS.values())[seed % len(ACTS)]
+    acts = deck()
+    return acts[seed % len(acts)]
 
 
 def play(seed: int, *, without: frozenset[int] = frozenset(), watch: Watch | None = None) -> Outcome:
@@ -138,7 +138,7 @@ class History:
     def _act(self, number: int) -> Act:
         if number == 1:
             return self._first
-        fitting = [act for act in ACTS.values() if act.fits(self.setting)]
+        fitting = [act for act in deck() if act.fits(self.setting)]
         return random.Random(f"{self._seed}/act/{number}/which").choice(fitting)
 
     async def _last(self) -> None:

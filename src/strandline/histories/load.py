@@ -129,7 +129,7 @@ class Load:
                 for _ in range(READ_POLLS_MAX):
                     self.operations += 1
                     try:
-                        end = (await consumer.end_offsets([key]))[key]
+                        end = (await self.ask_ends(self.operator.name, consumer, [key]))[key]
                         records = await consumer.poll(1.0)
                     except KafkaError as error:
                         self.note_error(error)
@@ -145,7 +145,7 @@ class Load:
     async def _read_everything(self) -> dict[tuple[str, int], int]:
         async with connect(self.operator, self.cluster.shape) as client:
             consumer = Consumer(client, ConsumerConfig(auto_offset_reset="none"))
-            ends = await consumer.end_offsets(self.keys)
+            ends = await self.ask_ends(self.operator.name, consumer, self.keys)
             assign_from_start(consumer, self.keys)
             while any([await consumer.position(*key) < ends[key] for key in self.keys]):
                 self.operations += 1
@@ -153,6 +153,14 @@ class Load:
                     self.history.note_stored(Place(record.topic, record.partition, record.offset), record.value or b"")
             await consumer.close()
             return ends
+
+    async def ask_ends(self, who: str, consumer: Consumer, keys: list[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        self.operations += 1
+        invoked_at = self.cluster.world.now
+        ends = dict(await consumer.end_offsets(keys))
+        for key, end in ends.items():
+            self.history.note_end(who, *key, end, invoked_at=invoked_at)
+        return ends
 
     # What clients ask and tell
 

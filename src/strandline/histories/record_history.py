@@ -81,12 +81,27 @@ class Session:
     polls: list[Poll] = field(default_factory=list)
 
 
+class End(NamedTuple):
+    """Where a client was told that a partition ends."""
+
+    who: str
+    key: Key
+    offset: int
+    invoked_at: float
+    completed_at: float
+
+    def __str__(self) -> str:
+        topic, partition = self.key
+        return f"{self.who} was told at {self.completed_at:.3f} s that {topic}-{partition} ends at {self.offset}"
+
+
 class Lost(NamedTuple):
     """From this offset on, allowed."""
 
     topic: str
     partition: int
     offset: int
+    at: float = 0.0
 
 
 class RecordHistory:
@@ -99,6 +114,7 @@ class RecordHistory:
         self.sessions: list[Session] = []
         self.stored: dict[Place, bytes] = {}
         """What is there at the end, all of it."""
+        self.ends: list[End] = []
         self.lost: list[Lost] = []
         self.operations = 0
         self._now = now
@@ -148,12 +164,17 @@ class RecordHistory:
         """It began at the beginning of everything, and has read to the end."""
         self._open[who].is_caught_up = True
 
+    def note_end(self, who: str, topic: str, partition: int, offset: int, *, invoked_at: float) -> None:
+        """Who asked for the end of a partition at `invoked_at` was told it now."""
+        self.operations += 1
+        self.ends.append(End(who, (topic, partition), offset, invoked_at, self._now()))
+
     def note_stored(self, place: Place, value: bytes) -> None:
         self.stored[place] = value
 
     def note_loss(self, topic: str, partition: int, offset: int) -> None:
         """What stands there from `offset` on is gone, and so may be what is still to be acknowledged of what was sent there."""
-        self.lost.append(Lost(topic, partition, offset))
+        self.lost.append(Lost(topic, partition, offset, self._now()))
         for send in self.sends.values():
             if (send.topic, send.partition) == (topic, partition) and (
                 send.place is None or send.place.offset >= offset

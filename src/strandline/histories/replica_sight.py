@@ -23,7 +23,6 @@ from strandline.log.log import Log
 from strandline.metadata.image import MetadataImage, PartitionImage
 from strandline.replica.isr import IsrWish
 from strandline.replica.partition import Partition
-from strandline.sim.context import State
 
 Key = tuple[Uuid, int]
 """A partition: its topic's id and its number."""
@@ -102,9 +101,6 @@ class ReplicaJudge:
     ) -> None:
         """A newer image is committed, in which this partition is not as it was."""
 
-    def asked(self, sight: ReplicaSight, node_id: int, exchange: Exchange) -> None:
-        """A Produce is on its way to a broker, which is seen as it is now."""
-
     def answered(self, sight: ReplicaSight, node_id: int, exchange: Exchange) -> None:
         """A broker has answered a Fetch, a ListOffsets or an OffsetForLeaderEpoch, and is seen as it is now."""
 
@@ -160,7 +156,7 @@ class ReplicaSight:
         self._readers: dict[tuple[int, Key], LogReader] = {}
         self._views: dict[int, _View] = {}
         self._image = MetadataImage()
-        self._rotten: set[int] = set()
+        self._rotten: set[tuple[int, str]] = set()
         self._members = members
         self._sight = sight
         self._transcript = transcript
@@ -169,7 +165,6 @@ class ReplicaSight:
         self._appended = overriding(self._judges, ReplicaJudge, "appended")
         self._changed = overriding(self._judges, ReplicaJudge, "changed")
         self._metadata = overriding(self._judges, ReplicaJudge, "metadata")
-        self._asked = overriding(self._judges, ReplicaJudge, "asked")
         self._answered = overriding(self._judges, ReplicaJudge, "answered")
         sight.on_forget.append(self._forget)
         sight.on_exchange.append(self._see_exchange)
@@ -288,12 +283,9 @@ class ReplicaSight:
                         self._sight.fail(judge, node_id, violation, f"{topic.name}-{index}: ")
 
     def _see_exchange(self, node_id: int, exchange: Exchange) -> None:
-        for judge in self._answered if exchange.response else self._asked:
+        for judge in self._answered:
             try:
-                if exchange.response:
-                    judge.answered(self, node_id, exchange)
-                else:
-                    judge.asked(self, node_id, exchange)
+                judge.answered(self, node_id, exchange)
             except Violation as violation:
                 self._sight.fail(judge, node_id, violation)
 
@@ -317,9 +309,9 @@ class ReplicaSight:
 
     # What is told
 
-    def note_rot(self, node_id: int) -> None:
-        """A bit of its disk was flipped: what it reads from there may differ from what was written."""
-        self._rotten.add(node_id)
+    def note_rot(self, node_id: int, partition: str) -> None:
+        """A bit in a segment of this partition was flipped: what the node reads from there may differ from what was written."""
+        self._rotten.add((node_id, partition))
 
     def lose(self, key: Key, offset: int, leader_epoch: int) -> None:
         """An unclean election has taken what was committed from `offset` on."""
@@ -334,7 +326,7 @@ class ReplicaSight:
             del self._partitions[place]
             self.replicas.pop(place, None)
             self._readers.pop(place, None)
-        self._rotten.discard(node_id)
+        self._rotten = {place for place in self._rotten if place[0] != node_id}
 
     # What is asked
 
@@ -360,8 +352,7 @@ class ReplicaSight:
 
     def is_running(self, node_id: int) -> bool:
         """Its process is there, and nobody holds it."""
-        member = self._members[node_id]
-        return member.is_up and member.machine.process.state is State.RUNNING
+        return self._sight.is_running(node_id)
 
     def state(self, key: Key) -> PartitionImage | None:
         topic = self._sight.image.topics_by_id.get(key[0])
@@ -385,8 +376,11 @@ class ReplicaSight:
             and lifecycle.broker_epoch == broker.epoch
         )
 
-    def is_rotten(self, node_id: int) -> bool:
-        return node_id in self._rotten
+    def is_rotten(self, node_id: int, key: Key) -> bool:
+        if not self._rotten:
+            return False
+        topic = self._sight.image.topics_by_id.get(key[0])
+        return topic is not None and (node_id, f"{topic.name}-{key[1]}") in self._rotten
 
     def is_settled(self, node_id: int) -> bool:
         """It hosts all that belongs to it, and is not about to stop."""

@@ -8,7 +8,7 @@ has changed is passed over: whoever reports it hands in the very `Seen` of the l
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from strandline.errors import ErrorCode
 from strandline.histories.batches import Batch
@@ -21,6 +21,7 @@ from strandline.metadata.image import MetadataImage
 from strandline.raft.election_state import ElectionState
 from strandline.raft.messages import OffsetAndEpoch
 from strandline.raft.voters import VoterSet
+from strandline.sim.context import State
 
 T = TypeVar("T")
 LEADER = "leader"
@@ -113,7 +114,7 @@ class Sight:
         self.coverage = Coverage() if coverage is None else coverage
         self.on_forget: list[Callable[[int], None]] = []
         self.on_exchange: list[Callable[[int, Exchange], None]] = []
-        """A broker is asked something, or has answered."""
+        """A broker has answered."""
         self.image = MetadataImage()
         """The newest that any node has had."""
         self._judges = list(judges)
@@ -209,6 +210,16 @@ class Sight:
     def high_watermark(self) -> int:
         """The greatest that any node knows of."""
         return max((seen.high_watermark or 0 for seen in self.nodes.values()), default=0)
+
+    def is_running(self, node_id: int) -> bool:
+        """Its process is there, and nobody holds it."""
+        member: Any = self.storage[node_id]
+        return member.is_up and member.machine.process.state is State.RUNNING
+
+    def fetch_timeout_s(self, node_id: int) -> float:
+        """After how long without an answer a voter believes its leader to be gone."""
+        member: Any = self.storage[node_id]
+        return member.config.controller_quorum_fetch_timeout_ms / 1000  # type: ignore[no-any-return]
 
     # What a reader would like to know
 

@@ -7,16 +7,18 @@ unread.
 from __future__ import annotations
 
 import struct
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from strandline.histories.exchanges import Answering, Asking, Exchange, Sessions
+from strandline.histories.exchanges import PRODUCED_MAX, Answering, Asking, Exchange, Sessions
 from strandline.sim.pipe import Pipe
 from strandline.wire import messages
 from strandline.wire.headers import read_request_header, read_response_header
 
 FETCH, VOTE, BEGIN_QUORUM_EPOCH, END_QUORUM_EPOCH, FETCH_SNAPSHOT = 1, 52, 53, 54, 59
 READ = frozenset({FETCH, VOTE, BEGIN_QUORUM_EPOCH, END_QUORUM_EPOCH, FETCH_SNAPSHOT})
+BROKER_HEARTBEAT = 63
 ANSWERS_READ = frozenset({VOTE})
 _SIZE = struct.Struct(">i")
 _FLAT_FETCH = range(15, 19)
@@ -24,6 +26,10 @@ _FLAT_FETCH = range(15, 19)
 _FETCH_BODY = struct.Struct(">21xB16xB4xiqi")
 """Up to the first partition's last fetched epoch: how many topics and partitions plus one, and of the partition current leader
 epoch, fetch offset and last fetched epoch."""
+_HEARTBEAT_BODY = struct.Struct(">ixxxxxxxxxxxxxxxxx?")
+"""Whose, and whether it would like to stop."""
+_SHOULD_SHUT_DOWN_AT = 13
+"""In the answer, behind header, throttle time, error, and whether it is caught up and fenced."""
 _ONE = 2
 """A length of one, as compact arrays have it."""
 
@@ -44,7 +50,7 @@ class Sent(NamedTuple):
     last_fetched_epoch: int = -1
     """In a Fetch, the epoch of the record before that offset."""
     exchange: Exchange | None = None
-    """If it is no message of the quorum: what a broker, the source, is asked or has answered."""
+    """If it is no message of the quorum: what a broker, the source, has answered to what."""
 
     @property
     def is_vote_granted(self) -> bool:
@@ -60,6 +66,7 @@ class Wiretap:
         self._report = report
         self._streams: dict[int, _Stream | None] = {}
         self._sessions: Sessions = {}
+        self._produced: dict[int, deque[bytes]] = {}
 
     def __call__(self, pipe: Pipe, data: bytes) -> None:
         number = pipe.number
@@ -85,14 +92,17 @@ class Wiretap:
     def _begin_exchanges(self, pipe: Pipe) -> _Stream | None:
         if pipe.number % 2 == 0:
             broker_id = self._ids.get(pipe.target)
-            return None if broker_id is None else _Exchanges(pipe, Asking(broker_id, self._sessions, self._exchanged))
+            if broker_id is None:
+                return None
+            produced = self._produced.setdefault(broker_id, deque(maxlen=PRODUCED_MAX))
+            return _Exchanges(pipe, Asking(broker_id, self._sessions, produced, self._exchanged))
         requests = self._streams.get(pipe.number - 1)
         if isinstance(requests, _Exchanges) and isinstance(requests.reader, Asking):
             return _Exchanges(pipe, Answering(requests.reader))
         return None
 
     def _exchanged(self, broker_id: int, exchange: Exchange) -> None:
-        self._report(Sent(broker_id, exchange.api_key, -1, bool(exchange.response), exchange=exchange))
+        self._report(Sent(broker_id, exchange.api_key, -1, response=True, exchange=exchange))
 
 
 class _Stream:
@@ -140,6 +150,8 @@ class _Requests(_Stream):
     def read(self, frame: bytes) -> None:
         api_key = int.from_bytes(frame[:2], "big")
         if api_key not in READ:
+            if api_key == BROKER_HEARTBEAT:
+                self._heartbeat(frame)
             return
         if api_key == FETCH and (sent := self._fetch(frame)) is not None:
             self.report(sent)
@@ -152,17 +164,23 @@ class _Requests(_Stream):
                 self.asked[header.correlation_id] = (header.api_key, header.api_version, sent)
             self.report(sent)
 
+    def _heartbeat(self, frame: bytes) -> None:
+        """Its answer is of interest if the broker wants to stop; then it says in `granted` whether it may."""
+        broker_id, wants_to_stop = _HEARTBEAT_BODY.unpack_from(frame, _body_at(frame))
+        if wants_to_stop:
+            sent = Sent(self.source, BROKER_HEARTBEAT, -1, candidate_id=broker_id)
+            self.asked[_SIZE.unpack_from(frame, 4)[0]] = (BROKER_HEARTBEAT, 0, sent)
+
     def _fetch(self, frame: bytes) -> Sent | None:
         """A Fetch of the metadata log, without reading all of it; None if that can't be done.
 
         By far the most frequent request: of it, three numbers are wanted."""
         if int.from_bytes(frame[2:4], "big") not in _FLAT_FETCH:
             return None
-        name_bytes = max(int.from_bytes(frame[8:10], "big", signed=True), 0)
-        position = 10 + name_bytes
-        if frame[position]:
+        position = _body_at(frame)
+        if frame[position - 1]:
             return None  # tagged fields
-        topics, partitions, epoch, offset, last_epoch = _FETCH_BODY.unpack_from(frame, position + 1)
+        topics, partitions, epoch, offset, last_epoch = _FETCH_BODY.unpack_from(frame, position)
         if (topics, partitions) != (_ONE, _ONE):
             return None
         return Sent(self.source, FETCH, epoch, offset=offset, last_fetched_epoch=last_epoch)
@@ -180,11 +198,20 @@ class _Responses(_Stream):
         if asked is None:
             return
         api_key, version, request = asked
+        if api_key == BROKER_HEARTBEAT:
+            should_stop = bool(frame[_SHOULD_SHUT_DOWN_AT])
+            self.report(request._replace(source=self.source, response=True, granted=should_stop))
+            return
         _, position = read_response_header(api_key, version, frame)
         message = messages.decode_response(api_key, version, frame, position)
         partition = _only_partition(message)
         granted = partition is not None and bool(partition.vote_granted)
         self.report(request._replace(source=self.source, response=True, granted=granted))
+
+
+def _body_at(frame: bytes) -> int:
+    """Where the body of a flexible request begins, if its header has no tagged fields."""
+    return 11 + max(int.from_bytes(frame[8:10], "big", signed=True), 0)
 
 
 def _only_partition(message: Any) -> Any:

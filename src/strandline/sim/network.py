@@ -108,6 +108,10 @@ class Network:
         self._cuts.clear()
         self._retry_stalled()
 
+    def connections(self, one: str, other: str) -> int:
+        """How many there are between two hosts."""
+        return len(self._clients(one, other))
+
     def reset_connections(self, one: str, other: str) -> int:
         """Reset every connection between two hosts, each after any prefix of its bytes; how many there were."""
         clients = self._clients(one, other)

@@ -131,8 +131,10 @@ class World:
         finally:
             if collecting:
                 gc.enable()
-        if self.loop.unhandled:
-            unhandled, self.loop.unhandled = self.loop.unhandled, []
+        unhandled, self.loop.unhandled = self.loop.unhandled, []
+        for process in self.loop.processes:
+            unhandled += process.take_failures()
+        if unhandled:
             raise BaseExceptionGroup(f"nobody handled these (seed {self.seed})", unhandled)
         return result
 

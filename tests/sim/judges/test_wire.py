@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from strandline.histories.wire import FETCH, Sent, Wiretap
+from strandline.histories.wire import BROKER_HEARTBEAT, FETCH, Sent, Wiretap
 from strandline.ids import ZERO_UUID
 from strandline.sim.pipe import Pipe
 from strandline.wire import messages
@@ -18,7 +18,7 @@ CONTROLLER_PORT = 9093
 
 def pipe(port: int = CONTROLLER_PORT) -> Pipe:
     server = SimpleNamespace(get_extra_info=lambda name: ("n1", port))
-    return cast(Pipe, SimpleNamespace(number=0, source="n2", reader=server, writer=None))
+    return cast(Pipe, SimpleNamespace(number=0, source="n2", target="n1", reader=server, writer=None))
 
 
 def fetch(version: int, partitions: int = 1) -> bytes:
@@ -52,7 +52,23 @@ def test_a_fetch_that_is_not_flat_is_read_the_long_way() -> None:
     assert [sent.offset for sent in seen] == [42]
 
 
-def test_what_goes_to_brokers_or_comes_from_clients_is_passed_over() -> None:
+@pytest.mark.parametrize(("wants", "may"), [(False, False), (True, False), (True, True)])
+def test_the_answer_to_a_broker_that_wants_to_stop_is_seen(wants: bool, may: bool) -> None:
+    seen: list[Sent] = []
+    tap = Wiretap({"n1": 1, "n2": 2}, CONTROLLER_PORT, seen.append)
+    Heartbeat, Answer = messages.request(BROKER_HEARTBEAT), messages.response(BROKER_HEARTBEAT)
+    request = Heartbeat(broker_id=7, broker_epoch=3, current_metadata_offset=9, want_shut_down=wants)
+    frame = request_header(BROKER_HEARTBEAT, 1, 5, "n2") + messages.encode_request(BROKER_HEARTBEAT, 1, request)
+    tap(pipe(), len(frame).to_bytes(4, "big") + frame)
+    answer = (5).to_bytes(4, "big") + b"\0"
+    answer += messages.encode_response(BROKER_HEARTBEAT, 1, Answer(is_caught_up=True, should_shut_down=may))
+    server = SimpleNamespace(get_extra_info=lambda name: ("n1", CONTROLLER_PORT))
+    back = cast(Pipe, SimpleNamespace(number=1, source="n1", target="n2", reader=None, writer=server))
+    tap(back, len(answer).to_bytes(4, "big") + answer)
+    assert seen == [Sent(1, BROKER_HEARTBEAT, -1, response=True, candidate_id=7, granted=may)] * wants
+
+
+def test_what_goes_to_others_or_comes_from_clients_is_passed_over() -> None:
     seen: list[Sent] = []
     Wiretap({"n2": 2}, CONTROLLER_PORT, seen.append)(pipe(9092), fetch(17))
     Wiretap({"n1": 1}, CONTROLLER_PORT, seen.append)(pipe(), fetch(17))

@@ -25,21 +25,31 @@ class Act:
     fits: Callable[[Setting], bool]
     meaning: str
     """Its first line of documentation."""
+    weight: int = 1
+    """How often it comes, beside the others: faults that few acts have should be seen often enough too."""
 
 
 ACTS: dict[str, Act] = {}
 """By name, in the order in which seeds walk through them."""
 
 
-def act(name: str, fits: Callable[[Setting], bool] = lambda setting: True) -> Callable[[Play], Play]:
+def act(
+    name: str, fits: Callable[[Setting], bool] = lambda setting: True, *, weight: int = 1
+) -> Callable[[Play], Play]:
     """Register an act under a name."""
 
     def register(play: Play) -> Play:
         assert name not in ACTS, f"two acts are called {name!r}"
-        ACTS[name] = Act(name, play, fits, (play.__doc__ or "").strip().splitlines()[0])
+        ACTS[name] = Act(name, play, fits, (play.__doc__ or "").strip().splitlines()[0], weight)
         return play
 
     return register
+
+
+def deck() -> list[Act]:
+    """Every act as often as it weighs: once all, then again those that weigh more."""
+    rounds = range(max((act.weight for act in ACTS.values()), default=0))
+    return [act for number in rounds for act in ACTS.values() if act.weight > number]
 
 
 # Settings that many acts fit

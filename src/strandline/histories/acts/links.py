@@ -88,11 +88,12 @@ async def reset_storm(scene: Scene) -> None:
     """A hundred times a second some connection breaks: requests are sent again and again, and are done once."""
     hosts = [*map(host, scene.nodes), *scene.load.hosts]
     for _ in range(3):
-        if scene.faults.inject("reset storm", f"{RESETS_PER_S} a second", lambda: None):
-            for _ in range(RESETS_PER_S // 2):
-                one, other = scene.chance.choice(hosts[: len(scene.nodes)]), scene.chance.choice(hosts)
+        is_on = scene.faults.inject("reset storm", f"{RESETS_PER_S} a second", lambda: None)
+        for _ in range(RESETS_PER_S // 2):
+            one, other = scene.chance.choice(hosts[: len(scene.nodes)]), scene.chance.choice(hosts)
+            if is_on:
                 scene.cluster.world.network.reset_connections(one, other)
-                await scene.wait(0.0, 2 / RESETS_PER_S)
+            await scene.wait(0.0, 2 / RESETS_PER_S)
         await scene.wait(0.0, 3.0)
 
 

@@ -56,7 +56,7 @@ async def reassignments_and_kills(scene: Scene) -> None:
     await _moved(scene)
 
 
-@act("elections on request", replicated)
+@act("elections on request", replicated, weight=2)
 async def elections_on_request(scene: Scene) -> None:
     """An operator has the preferred leaders elected again, while brokers die."""
     for _ in range(2):
@@ -93,9 +93,9 @@ async def _come_and_go(scene: Scene, times: int) -> None:
             offsets = await _write(scene, admin, FLEETING, number)
             if offsets and scene.chance.random() < 0.5:
                 await _tolerant(scene, admin.delete_records({(FLEETING, 0): max(offsets)}, timeout_ms=OPERATION_MS))
-            await _tolerant(scene, admin.delete_topics([FLEETING], timeout_ms=OPERATION_MS))
+            if scene.faults.inject("topic deleted", FLEETING, lambda: None):
+                await _tolerant(scene, admin.delete_topics([FLEETING], timeout_ms=OPERATION_MS))
 
-    scene.faults.inject("topic deleted", FLEETING, lambda: None)
     await scene.operate(come_and_go)
 
 

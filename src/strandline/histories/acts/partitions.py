@@ -33,7 +33,7 @@ async def controllers_cut_off_in_turn(scene: Scene) -> None:
     await scene.wait(0.5, 4.0)
 
 
-@act("two and three", five_voters)
+@act("two and three", five_voters, weight=2)
 async def two_and_three(scene: Scene) -> None:
     """Five voters are split: three go on, two do not; then they are one again."""
     voters = scene.chance.sample(scene.voters, 5)

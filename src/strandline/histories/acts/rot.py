@@ -47,7 +47,7 @@ async def _closed(scene: Scene) -> tuple[int, int, Log] | None:
     return None if log is None else (number, victim, log)
 
 
-@act("a bit flips in a closed segment", has_closed_segments)
+@act("a bit flips in a closed segment", has_closed_segments, weight=2)
 async def data_rots(scene: Scene) -> None:
     """Whoever reads there gets the records all the same, a little later, from a replica that is sound."""
     found = await _closed(scene)
@@ -103,7 +103,7 @@ def takes_snapshots(setting: Setting) -> bool:
     return replicated(setting) and setting.snapshots_often and not setting.shape.is_dynamic
 
 
-@act("a bit flips in a snapshot", takes_snapshots)
+@act("a bit flips in a snapshot", takes_snapshots, weight=2)
 async def snapshot_rots(scene: Scene) -> None:
     """A node that is about to start finds its newest snapshot rotten: it takes an older one, or says that it has none and must be
     emptied, as an operator then does."""

@@ -1,6 +1,7 @@
 """What an act sees of its history and does in it: whom there is, harm, waiting, and the operator's hands.
 
-Always true: every wait has a bound and says whether what it waited for came true; it fails nothing.
+Always true: every wait has a bound. What must come true while there is harm (another leader, records that go on) and does not is a
+problem of the history; `until` only says whether it did.
 """
 
 from __future__ import annotations
@@ -110,6 +111,13 @@ class Scene:
     async def until(self, condition: Callable[[], object], within_s: float = WITHIN_S) -> bool:
         return await self.cluster.comes_true(condition, within_s)
 
+    async def _must(self, condition: Callable[[], object], what: str, within_s: float) -> bool:
+        """Unless faults are left out: then an act may wait for what only they would have brought about."""
+        came_true = await self.until(condition, within_s)
+        if not came_true and not self.faults.are_left_out:
+            self.problem("liveness under harm", f"{what}: not within {within_s:g} s; {self.convergence.describe()}")
+        return came_true
+
     async def another_controller(self, than: int, within_s: float = WITHIN_S) -> bool:
         """Somebody else leads the quorum, and has committed in its epoch."""
 
@@ -118,7 +126,7 @@ class Scene:
             seen = None if leader is None or leader == than else self.cluster.seen(leader)
             return seen is not None and seen.high_watermark is not None
 
-        return await self.until(settled, within_s)
+        return await self._must(settled, f"a controller other than {than}", within_s)
 
     async def another_leader(self, than: int, number: int = 0, within_s: float = WITHIN_S) -> bool:
         """Somebody else leads a partition, and knows it."""
@@ -128,30 +136,36 @@ class Scene:
             replica = self.replicas.replicas.get((leader, self.convergence.key(number)))
             return leader >= 0 and leader != than and replica is not None and replica.leads
 
-        return await self.until(is_led, within_s)
+        return await self._must(is_led, f"a leader other than {than} of {self.convergence.names[number]}", within_s)
 
     async def written(self, records: int = 5, within_s: float = WITHIN_S) -> bool:
         target = self.load.acknowledged + records
-        return await self.until(lambda: self.load.acknowledged >= target, within_s)
+        return await self._must(lambda: self.load.acknowledged >= target, f"{records} records more", within_s)
 
     async def commits(self, records: int = 2, among: Sequence[int] = (), within_s: float = WITHIN_S) -> bool:
         """So many more records of metadata are committed, as far as these nodes know."""
         target = self.cluster.sight.high_watermark + records
-        return await self.until(lambda: self.cluster.high_watermark(*among) >= target, within_s)
+        return await self._must(
+            lambda: self.cluster.high_watermark(*among) >= target, f"{records} commits more", within_s
+        )
 
     async def caught_up(self, *node_ids: int, within_s: float = WITHIN_S) -> bool:
         """These nodes know everything to be committed that is now."""
         target = self.cluster.sight.high_watermark
-        return await self.until(
-            lambda: all(self.cluster.high_watermark(node_id) >= target for node_id in node_ids), within_s
+        return await self._must(
+            lambda: all(self.cluster.high_watermark(node_id) >= target for node_id in node_ids),
+            f"{node_ids} catch up",
+            within_s,
         )
 
     async def out_of_sync(self, broker_id: int, number: int = 0, within_s: float = WITHIN_S) -> bool:
-        return await self.until(lambda: broker_id not in self.state(number).isr, within_s)
+        return await self._must(
+            lambda: broker_id not in self.state(number).isr, f"{broker_id} leaves the ISR", within_s
+        )
 
     async def whole(self, within_s: float = 30.0) -> bool:
         """Everything is in sync again: harm may begin anew."""
-        whole = await self.until(self.convergence.is_whole, within_s)
+        whole = await self._must(self.convergence.is_whole, "the cluster is whole", within_s)
         if whole:
             self.budget.made_whole()
         return whole

@@ -106,7 +106,7 @@ async def killed_then_dark(scene: Scene) -> None:
         await scene.wait(0.0, 1.0)
 
 
-@act("a log dir fails", lambda setting: replicated(setting) and setting.two_dirs)
+@act("a log dir fails", lambda setting: replicated(setting) and setting.two_dirs, weight=2)
 async def log_dir_fails(scene: Scene) -> None:
     """One of two log dirs of a broker is full, or can't be written or synced: its replicas go offline, and others lead."""
     for _ in range(2):
@@ -132,7 +132,7 @@ async def metadata_disk_fails(scene: Scene) -> None:
     scene.cluster.reboot_repaired(victim.id)
 
 
-@act("a disk fails for a while", replicated)
+@act("a disk fails for a while", replicated, weight=2)
 async def disk_fails(scene: Scene) -> None:
     """A whole disk is full or broken: its broker goes offline with what it has, and is itself again once it is repaired."""
     for _ in range(2):

@@ -7,6 +7,7 @@ stands: it begins again.
 from __future__ import annotations
 
 import asyncio
+import random
 from typing import TYPE_CHECKING
 
 from strandline.client.aio import AsyncClient, Consumer, ConsumerConfig
@@ -21,12 +22,15 @@ if TYPE_CHECKING:
 
 MAX_WAIT_MS = 4_000
 POLL_S = 5.0
+ENDS_ASKED = 0.15
+"""How often, while there is harm, it asks where the partitions end: never to be told less than before (A13)."""
 
 
 class Reader:
     def __init__(self, load: Load, machine: SimNode) -> None:
         self._load = load
         self._machine = machine
+        self._chance = random.Random(f"{machine.world.seed}/{machine.name}")
         self._losses = 0
         """Of which it knew when it last began."""
         self._next_offset: dict[tuple[str, int], int] = {}
@@ -62,6 +66,8 @@ class Reader:
     async def _poll(self, consumer: Consumer) -> list[ConsumerRecord]:
         self._load.operations += 1
         try:
+            if self._load.is_brisk and self._chance.random() < ENDS_ASKED:
+                await self._load.ask_ends(self._machine.name, consumer, self._load.keys)
             records = await consumer.poll(POLL_S)
         except KafkaError as error:
             self._load.note_error(error)

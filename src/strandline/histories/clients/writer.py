@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from strandline.client.aio import Producer, ProducerConfig
 from strandline.client.config import ACKS_ALL
 from strandline.client.core.batches import Delivery
-from strandline.errors import KafkaError
+from strandline.errors import ErrorCode, KafkaError
 from strandline.histories.clients.connecting import REQUEST_TIMEOUT_MS, connect
 from strandline.histories.record_history import Place
 from strandline.sim.world import SimNode
@@ -25,6 +25,22 @@ UNFINISHED_MAX = 60
 BURST, PAUSE_S = (8, 24), (2.5, 9.0)
 BRISK_BURST, BRISK_PAUSE_S = (1, 5), (0.1, 0.7)
 FILLERS = (b"", b"x" * 10, b"x" * 200)
+
+
+EXPECTED = frozenset(
+    {
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+)
+"""What a sound record may be answered in the end, while there is harm."""
+DOUBTFUL = frozenset({ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER})
+"""What an idempotent producer says of a record that may be in the log or not, once the log has lost what it never committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +114,8 @@ class Writer:
         except KafkaError as error:
             self._load.note_error(error)
             self._load.history.note_failed(value)
+            if error.code not in EXPECTED and not (self.writing.idempotent and error.code in DOUBTFUL):
+                self._load.problem("unexpected-error", f"{self.writing.name} was told of {value!r}: {error!r}")
             return
         self.acknowledged += 1
         self._load.history.note_acknowledged(value, Place(metadata.topic, metadata.partition, metadata.offset))

@@ -1,8 +1,8 @@
 """The judges: one file for each property, a class named after it.
 
     quorum/       KRaft: election, log, snapshots, voters              after every turn of a node
-    metadata/     the images: I5, I6, I9, I10, B6                      with every committed image
-    replication/  partitions: I1-I4, I7, I8, I11, A and B rules        after every turn of a broker, and with every image
+    metadata/     the images: I5, I6, I9, I10, B6, B10, B12-B15        with every committed image
+    replication/  partitions: I1-I4, I7, I8, I11, A and B rules        after every turn, with every image and every answer
     clients/      what clients sent, were told and read (Jepsen)       at the end
 
 Always true: a judge only looks; it raises Violation the first time that its property does not hold, and no setting loosens it.
@@ -10,15 +10,21 @@ Always true: a judge only looks; it raises Violation the first time that its pro
 
 from __future__ import annotations
 
+from strandline.histories.judges.metadata.elr_is_kept import ElrIsKept
 from strandline.histories.judges.metadata.equal_images import EqualImages
 from strandline.histories.judges.metadata.fenced_not_in_isr import FencedNotInIsr
 from strandline.histories.judges.metadata.isr_and_elr import IsrAndElr
 from strandline.histories.judges.metadata.last_known_elr import LastKnownElr
 from strandline.histories.judges.metadata.partition_epochs import PartitionEpochs
+from strandline.histories.judges.metadata.reassigned_in_sync import ReassignedInSync
+from strandline.histories.judges.metadata.stopped_without_leading import StoppedWithoutLeading
+from strandline.histories.judges.metadata.unfenced_has_caught_up import UnfencedHasCaughtUp
+from strandline.histories.judges.quorum.check_quorum import CheckQuorum
 from strandline.histories.judges.quorum.committed_in_own_epoch import CommittedInOwnEpoch
 from strandline.histories.judges.quorum.committed_is_kept import CommittedIsKept
 from strandline.histories.judges.quorum.consistent_committed_data import ConsistentCommittedData
 from strandline.histories.judges.quorum.elected_by_majority import ElectedByMajority
+from strandline.histories.judges.quorum.epoch_begun_by_candidate import EpochBegunByCandidate
 from strandline.histories.judges.quorum.fetch_after_flush import FetchAfterFlush
 from strandline.histories.judges.quorum.flushed_is_on_device import FlushedIsOnDevice
 from strandline.histories.judges.quorum.flushed_survives import FlushedSurvives
@@ -37,8 +43,11 @@ from strandline.histories.judges.quorum.snapshot_at_log_start import SnapshotAtL
 from strandline.histories.judges.quorum.stable_leadership import StableLeadership
 from strandline.histories.judges.quorum.unattached_has_no_leader import UnattachedHasNoLeader
 from strandline.histories.judges.quorum.vote_before_reply import VoteBeforeReply
+from strandline.histories.judges.replication.behind_leaves_isr import BehindLeavesIsr
+from strandline.histories.judges.replication.below_log_start import BelowLogStart
 from strandline.histories.judges.replication.candidate_completeness import CandidateCompleteness
 from strandline.histories.judges.replication.committed_is_somewhere import CommittedIsSomewhere
+from strandline.histories.judges.replication.current_leader_epoch import CurrentLeaderEpoch
 from strandline.histories.judges.replication.enough_in_sync import EnoughInSync
 from strandline.histories.judges.replication.flushed_survives import ReplicaFlushedSurvives
 from strandline.histories.judges.replication.high_watermark import ReplicaHighWatermark
@@ -46,8 +55,10 @@ from strandline.histories.judges.replication.in_sync_incarnation import InSyncIn
 from strandline.histories.judges.replication.leader_completeness import LeaderCompleteness
 from strandline.histories.judges.replication.log_matching import LogMatching
 from strandline.histories.judges.replication.maximal_isr import MaximalIsr
+from strandline.histories.judges.replication.nothing_written_below_min_isr import NothingWrittenBelowMinIsr
 from strandline.histories.judges.replication.one_fetcher import OneFetcher
 from strandline.histories.judges.replication.only_written_is_kept import OnlyWrittenIsKept
+from strandline.histories.judges.replication.shrunk_only_late import ShrunkOnlyLate
 from strandline.histories.replica_sight import ReplicaJudge
 from strandline.histories.sight import Judge
 
@@ -73,9 +84,21 @@ QUORUM: tuple[type[Judge], ...] = (
     LeaderNeverLoadsSnapshot,
     CommittedIsKept,
     ConsistentCommittedData,
+    EpochBegunByCandidate,
+    CheckQuorum,
     StableLeadership,
 )
-METADATA: tuple[type[Judge], ...] = (EqualImages, FencedNotInIsr, IsrAndElr, LastKnownElr, PartitionEpochs)
+METADATA: tuple[type[Judge], ...] = (
+    EqualImages,
+    FencedNotInIsr,
+    IsrAndElr,
+    ElrIsKept,
+    LastKnownElr,
+    PartitionEpochs,
+    ReassignedInSync,
+    UnfencedHasCaughtUp,
+    StoppedWithoutLeading,
+)
 REPLICATION: tuple[type[ReplicaJudge], ...] = (
     OnlyWrittenIsKept,
     ReplicaFlushedSurvives,
@@ -88,6 +111,11 @@ REPLICATION: tuple[type[ReplicaJudge], ...] = (
     EnoughInSync,
     CommittedIsSomewhere,
     OneFetcher,
+    CurrentLeaderEpoch,
+    BelowLogStart,
+    NothingWrittenBelowMinIsr,
+    ShrunkOnlyLate,
+    BehindLeavesIsr,
 )
 
 

@@ -14,9 +14,11 @@ from strandline.stories.stage import Stage
     note=Said(
         "The notes' older half has one broker as the controller and the metadata in ZooKeeper; here three "
         "controllers form a quorum "
-        "(KRaft), as in the newer half.",
+        "(KRaft), as in the newer half. What takes milliseconds here, because a closed connection is news, takes Apache Kafka "
+        "seconds: it waits for controller.quorum.fetch.timeout.ms and broker.session.timeout.ms.",
         "노트의 앞부분은 브로커 하나가 컨트롤러이고 메타데이터가 주키퍼에 있다. 여기서는 뒷부분처럼 컨트롤러 셋이 "
-        "쿼럼(KRaft)을 이룬다.",
+        "쿼럼(KRaft)을 이룬다. 여기서는 끊긴 연결을 곧바로 알아채 밀리초가 걸리지만, 아파치 카프카는 "
+        "controller.quorum.fetch.timeout.ms와 broker.session.timeout.ms만큼 기다리므로 몇 초가 걸린다.",
     ),
 )
 async def controller_failover(stage: Stage) -> None:
@@ -66,7 +68,8 @@ async def controller_failover(stage: Stage) -> None:
     stage.kill("101")
     await stage.until(lambda: stage["102"].leads and stage["103"].epoch == 1)
     stage.tell(
-        f"Now broker 101 dies, the leader of the partition. {second} misses its heartbeats, fences it and elects 102, "
+        f"Now broker 101 dies, the leader of the partition. {second} sees its connections close and no heartbeat come, "
+        "fences it and elects 102, "
         "in leader epoch 1.",
         f"이번에는 파티션의 리더인 브로커 101이 죽는다. {second}가 하트비트가 끊긴 것을 알고 102를 리더에포크 1의 리더로 선출한다.",
     )

@@ -33,7 +33,8 @@ async def n_minus_one(stage: Stage) -> None:
     second = await stage.send_soon("test message2")
     await stage.until(lambda: stage["2"].leads and stage["3"].epoch == 1)
     stage.tell(
-        "Broker 1, the leader, dies. The controller misses its heartbeats and elects broker 2 from the ISR, in leader epoch 1. "
+        "Broker 1, the leader, dies. The controller sees its connections close and no heartbeat come (Apache Kafka waits for the "
+        "session timeout), and elects broker 2 from the ISR, in leader epoch 1. "
         "The producer had no answer for test message2 and asks who leads now.",
         "리더인 브로커 1이 죽는다. 컨트롤러는 하트비트가 끊긴 것을 알고 ISR에 있던 브로커 2를 리더에포크 1의 리더로 선출한다. "
         "test message2의 응답을 받지 못한 프로듀서는 새 리더를 찾는다.",

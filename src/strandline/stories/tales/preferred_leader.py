@@ -70,7 +70,8 @@ async def preferred_leader(stage: Stage) -> None:
         and _leaders(stage) == ["101", "102", "103"]
         and read == ["a1", "a2", "a3"]
         and all(actor.names == read for actor in stage.brokers.values()),
-        "Leadership always returns to the preferred replicas, and these are spread over the brokers: so is the load.",
+        "Leadership returns to the preferred replicas once they are in sync, and these are spread over the brokers: so is the "
+        "load.",
         "리더는 결국 선호 복제본으로 돌아오고, 선호 복제본은 고르게 분포하므로 리더의 부하도 균형을 이룬다.",
     )
 

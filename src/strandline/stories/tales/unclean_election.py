@@ -14,8 +14,8 @@ from strandline.stories.stage import Stage
     ko="ISR에 아무도 남지 않았을 때: 기다리면 유실이 없고, OSR을 리더로 선출하면 모자란 메시지가 유실된다",
     options=(Option.UNCLEAN,),
     note=Said(
-        "When the last member leaves the ISR, the controller keeps it by name as ELR (eligible leader replicas, KIP-966): "
-        "that is whom it waits for. The notes have no ELR.",
+        "When the last member leaves the ISR, the controller keeps it by name as ELR (eligible leader replicas, KIP-966), and as "
+        "the last known leader once it has come back from a crash: that is whom it waits for. The notes have no ELR.",
         "마지막 멤버가 ISR에서 빠져도 컨트롤러는 누구를 기다려야 하는지 알도록 ELR(KIP-966)에 남겨 둔다. 노트에는 ELR이 없다.",
     ),
 )

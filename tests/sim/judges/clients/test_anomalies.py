@@ -159,3 +159,21 @@ def test_plain_sends_come_in_any_order() -> None:
 def test_a_problem_says_when() -> None:
     story = Told().send("a", 0)
     assert [problem.at for problem in clients.judge(story.history)] == [1.0]
+
+
+def test_falling_end() -> None:
+    assert not Told().end(1).end(1, who="other").end(3).found()
+    assert Told().end(1).end(3).end(2, who="other").found() == {"falling-end"}
+
+
+def test_ends_that_were_asked_for_at_once_may_come_in_any_order() -> None:
+    assert not Told().end(1).end(3).end(2, since=1.5).found()
+    assert Told().end(2).end(3).end(1, since=1.5).found() == {"falling-end"}
+
+
+def test_after_an_allowed_loss_the_end_may_have_fallen() -> None:
+    story = Told().end(3)
+    story.history.note_loss("t", 0, 1)
+    story.end(3, since=0.5).end(1)
+    assert not story.found()
+    assert story.end(0).found() == {"falling-end"}

@@ -46,6 +46,12 @@ class Told:
         self.history.note_poll("reader", [(at(offset), value.encode()) for value, offset in records.items()])
         return self
 
+    def end(self, offset: int, *, who: str = "reader", since: float | None = None) -> Told:
+        """Somebody asked, at that time or just now, where the partition ends."""
+        self.now += 1
+        self.history.note_end(who, T, 0, offset, invoked_at=self.now if since is None else since)
+        return self
+
     def stored(self, *values: str, first: int = 0) -> Told:
         """What is there in the end."""
         for offset, value in enumerate(values, first):

@@ -22,6 +22,7 @@ def test_epochs_rise_with_what_changes() -> None:
         {"isr": (1,), "leader_epoch": 3, "partition_epoch": 5},
         {"leader": 2, "leader_epoch": 3},
         {"leader": 2, "leader_epoch": 2},
+        {"replicas": (1,), "isr": (1,), "leader_epoch": 3},
     ],
 )
 def test_other_changes_are_wrong(wrong: dict[str, Any]) -> None:

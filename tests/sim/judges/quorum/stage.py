@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,12 +11,13 @@ import pytest
 from strandline.histories.batches import Batch
 from strandline.histories.sight import Judge, Seen, Sight, Violation
 from strandline.histories.transcript import Transcript
-from strandline.histories.wire import VOTE, Sent
+from strandline.histories.wire import FETCH, VOTE, Sent
 from strandline.ids import ZERO_UUID
 from strandline.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
 from strandline.raft.election_state import ElectionState
 from strandline.raft.messages import Address, OffsetAndEpoch, ReplicaKey
 from strandline.raft.voters import VoterNode, VoterSet
+from strandline.sim.context import State
 
 
 def voters(*ids: int) -> VoterSet:
@@ -33,6 +35,9 @@ class Shelf:
         self.checkpoints: list[OffsetAndEpoch] = []
         self.durable = 0
         self.told: dict[int, int] = {}
+        self.is_up = True
+        self.machine = SimpleNamespace(process=SimpleNamespace(state=State.RUNNING))
+        self.config = SimpleNamespace(controller_quorum_fetch_timeout_ms=1_000)
 
     def snapshots(self) -> list[OffsetAndEpoch]:
         return self.checkpoints
@@ -68,6 +73,9 @@ class Stage:
 
     def ask(self, candidate: int, epoch: int, *, pre_vote: bool = False) -> None:
         self.sight.see_sent(Sent(candidate, VOTE, epoch, candidate_id=candidate, pre_vote=pre_vote))
+
+    def fetch(self, voter: int, epoch: int) -> None:
+        self.sight.see_sent(Sent(voter, FETCH, epoch))
 
     def vote(self, voter: int, candidate: int, epoch: int, *, pre_vote: bool = False) -> None:
         sent = Sent(voter, VOTE, epoch, response=True, candidate_id=candidate, pre_vote=pre_vote, granted=True)

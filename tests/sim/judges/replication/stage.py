@@ -8,19 +8,24 @@ from typing import Any, cast
 
 import pytest
 
+from strandline.histories.exchanges import FETCH, Asked, Exchange
 from strandline.histories.member import Member
 from strandline.histories.replica_sight import ReplicaJudge, ReplicaSight
 from strandline.histories.sight import Seen, Sight, Violation
 from strandline.histories.transcript import Transcript
+from strandline.histories.wire import Sent
 from strandline.ids import ZERO_UUID
 from strandline.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
 from strandline.raft.voters import VoterSet
 from strandline.records.batch import BatchBuilder
 from strandline.records.header import assign
 from strandline.replica.isr import Isr, IsrWish
+from strandline.wire.fetch import FetchedPartition, write_response
 
 KEY = (ZERO_UUID, 0)
 BROKERS = (1, 2, 3)
+VERSION = 17
+"""Of Fetch."""
 
 
 class FakeLog:
@@ -89,6 +94,7 @@ class FakeMember:
     def __init__(self, node_id: int, state: PartitionImage) -> None:
         self.id, self.life, self.is_up = node_id, 0, True
         self.broker_epoch = node_id
+        self.config = SimpleNamespace(replica_lag_time_max_ms=10_000)
         self.start(FakePartition(state))
 
     def start(self, partition: FakePartition) -> None:
@@ -112,8 +118,9 @@ class Stage:
     def __init__(self, judge: ReplicaJudge, *, min_isr: int = 2) -> None:
         self.state = PartitionImage(BROKERS, BROKERS, 1, 0, 0)
         self.members = {node_id: FakeMember(node_id, self.state) for node_id in BROKERS}
-        transcript = Transcript(lambda: 0.0)
-        self._quorum = Sight([], transcript)
+        self.now = 0.0
+        transcript = Transcript(lambda: self.now)
+        self._quorum = Sight([], transcript, now=lambda: self.now)
         self.sight = ReplicaSight(self._quorum, cast(dict[int, Member], self.members), [judge], transcript)
         self._configs = {(2, "t"): {"min.insync.replicas": str(min_isr)}}
         self._brokers = {i: BrokerImage(i, i, ZERO_UUID, (), fenced=False) for i in BROKERS}
@@ -183,6 +190,22 @@ class Stage:
         known = self.partition(node_id).leadership.isr
         known.wish(IsrWish(ZERO_UUID, 0, self.partition(node_id).leader_epoch, known.partition_epoch, isr, 0, ""))
         self.look(node_id)
+
+    def answer(self, node_id: int, exchange: Exchange) -> None:
+        """A broker answers."""
+        self._quorum.see_sent(Sent(node_id, exchange.api_key, -1, response=True, exchange=exchange))
+
+    def fetch(
+        self, follower: int, offset: int, *, at: float, epoch: int = 0, answer: FetchedPartition | None = None
+    ) -> None:
+        """A Fetch that left at that time is answered now by broker 1; with nothing new unless told."""
+        exchange = Exchange(FETCH, VERSION, at)
+        exchange.replica_id = follower
+        exchange.asked = {KEY: Asked(epoch, offset)}
+        exchange.named = frozenset(exchange.asked)
+        body = write_response(VERSION, [(ZERO_UUID, [answer])] if answer is not None else [])
+        exchange.response = bytes(5) + b"".join(bytes(part) for part in body)
+        self.answer(1, exchange)
 
     def look(self, node_id: int) -> None:
         self.sight.look(cast(Member, self.members[node_id]))

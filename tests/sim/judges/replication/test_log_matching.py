@@ -54,6 +54,6 @@ def test_what_rotted_at_rest_is_no_other_log() -> None:
     story = stage(LogMatching)
     committed_by_all(story, "a")
     story.members[2].partition.log.inode.data[-2] ^= 1
-    story.sight.note_rot(2)
+    story.sight.note_rot(2, "t-0")
     story.restart(2)
     story.commit(2, 1)

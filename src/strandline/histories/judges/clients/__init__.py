@@ -6,6 +6,7 @@ from strandline.histories.judges.clients.aborted_read import AbortedRead
 from strandline.histories.judges.clients.dirty_read import DirtyRead
 from strandline.histories.judges.clients.duplicate import Duplicate
 from strandline.histories.judges.clients.early_ack import EarlyAck
+from strandline.histories.judges.clients.falling_end import FallingEnd
 from strandline.histories.judges.clients.inconsistent_offsets import InconsistentOffsets
 from strandline.histories.judges.clients.int_nonmonotonic_poll import IntNonmonotonicPoll
 from strandline.histories.judges.clients.int_nonmonotonic_send import IntNonmonotonicSend
@@ -23,6 +24,7 @@ from strandline.histories.record_history import ClientJudge, RecordHistory
 CLIENTS: tuple[type[ClientJudge], ...] = (
     EarlyAck,
     DirtyRead,
+    FallingEnd,
     InconsistentOffsets,
     LostWrite,
     RepeatableRead,

@@ -1,4 +1,4 @@
-"""B6: the partition epoch rises with every change, the leader epoch with every election, and neither falls."""
+"""B6: the partition epoch rises with every change, the leader epoch with every election and every removal, and neither falls."""
 
 from __future__ import annotations
 
@@ -19,3 +19,5 @@ class PartitionEpochs(EachImage):
             raise Violation(f"{where}: the leader epoch moved back: {before}, {after}")
         if after.leader != before.leader and after.leader_epoch == before.leader_epoch:
             raise Violation(f"{where}: another leader in the same leader epoch: {before}, {after}")
+        if not set(before.replicas) <= set(after.replicas) and after.leader_epoch == before.leader_epoch:
+            raise Violation(f"{where}: a replica is removed in the same leader epoch: {before}, {after}")

@@ -1,4 +1,4 @@
-"""D7: a leader commits what came before it only with a record of its own epoch.
+"""D6, D7: a leader commits what came before it only with a record of its own epoch, and knows of no watermark until then.
 
 So the last batch below its high watermark is of that epoch.
 """
@@ -11,7 +11,13 @@ from strandline.histories.sight import Judge, Seen, Sight, Violation
 class CommittedInOwnEpoch(Judge):
     def changed(self, sight: Sight, node_id: int, before: Seen | None, after: Seen) -> None:
         high_watermark = after.high_watermark
-        if not after.leads or not high_watermark or (before is not None and before.high_watermark == high_watermark):
+        if not after.leads or not high_watermark:
+            return
+        if before is not None and (before.leads, before.epoch, before.high_watermark) == (
+            True,
+            after.epoch,
+            high_watermark,
+        ):
             return
         for batch in sight.storage[node_id].batches(high_watermark - 1, high_watermark):
             if batch.epoch != after.epoch:

@@ -9,7 +9,7 @@ from strandline.replica.partition import Partition
 
 class ReplicaFlushedSurvives(ReplicaJudge):
     def loaded(self, sight: ReplicaSight, node_id: int, key: Key, before: Partition, after: Partition) -> None:
-        if before.offline or sight.is_rotten(node_id):
+        if before.offline or sight.is_rotten(node_id, key):
             return
         # A power loss leaves other files under the same names; a kill leaves the very same, page cache and all.
         is_cached = before.log.active.file.inode in [segment.file.inode for segment in after.log.segments]  # type: ignore[attr-defined]

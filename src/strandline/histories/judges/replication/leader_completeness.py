@@ -35,7 +35,7 @@ class LeaderCompleteness(ReplicaJudge):
         """Up to which offset its log is the committed one. What has rotted counts as there: it is never served."""
         committed = sight.committed[key]
         here = {batch.base_offset: batch for batch in sight.batches(node_id, key, 0, committed.end_offset)}
-        is_rotten = sight.is_rotten(node_id)
+        is_rotten = sight.is_rotten(node_id, key)
         for base_offset, batch in sorted(committed.batches.items()):
             if base_offset < after.log_start_offset or here.get(base_offset) == batch:
                 continue

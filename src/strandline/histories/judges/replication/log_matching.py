@@ -18,7 +18,7 @@ class LogMatching(ReplicaJudge):
             offset = 0
         offset = max(min(offset, after.log_end_offset), after.log_start_offset)
         if after.high_watermark > offset and self._counts(sight, key, after):
-            is_rotten = sight.is_rotten(node_id)
+            is_rotten = sight.is_rotten(node_id, key)
             for batch in sight.batches(node_id, key, offset, after.high_watermark):
                 known = committed.batches.get(batch.base_offset)
                 if known is None:

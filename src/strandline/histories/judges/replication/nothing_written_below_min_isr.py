@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from strandline.histories.exchanges import PRODUCE, Exchange
+from strandline.histories.exchanges import Exchange
 from strandline.histories.judges.metadata.each_image import min_isr
 from strandline.histories.replica_sight import Key, Replica, ReplicaJudge, ReplicaSight
 from strandline.histories.sight import Violation
@@ -12,18 +12,15 @@ from strandline.wire import produce
 from strandline.wire.headers import read_request_header
 
 ACKS_ALL = -1
-REMEMBERED = 64
-"""Requests of each broker: more than can be under way to it."""
 
 
 class NothingWrittenBelowMinIsr(ReplicaJudge):
     def __init__(self) -> None:
-        self._asked: dict[int, deque[Exchange]] = {}
-        """By broker, the newest last. They are read only where a log grows that should not."""
+        self._produced: dict[int, deque[bytes]] = {}
+        """By broker, the requests. They are read only where a log grows that should not."""
 
-    def asked(self, sight: ReplicaSight, node_id: int, exchange: Exchange) -> None:
-        if exchange.api_key == PRODUCE:
-            self._asked.setdefault(node_id, deque(maxlen=REMEMBERED)).append(exchange)
+    def answered(self, sight: ReplicaSight, node_id: int, exchange: Exchange) -> None:
+        self._produced[node_id] = exchange.produced
 
     def changed(self, sight: ReplicaSight, node_id: int, key: Key, before: Replica | None, after: Replica) -> None:
         if before is None or not (before.leads and after.leads) or after.log_end_offset <= before.log_end_offset:
@@ -36,11 +33,11 @@ class NothingWrittenBelowMinIsr(ReplicaJudge):
             return
         for batch in sight.batches(node_id, key, before.log_end_offset, after.log_end_offset):
             crc = batch.crc.to_bytes(4, "big")
-            carriers = [exchange for exchange in self._asked.get(node_id, ()) if crc in exchange.request]
-            if carriers and all(_acks(exchange) == ACKS_ALL for exchange in carriers):
+            carriers = [request for request in self._produced.get(node_id, ()) if crc in request]
+            if carriers and all(_acks(request) == ACKS_ALL for request in carriers):
                 raise Violation(f"writes {batch} for acks=all with {after.isr} in sync, and {enough} are needed")
 
 
-def _acks(exchange: Exchange) -> int:
-    position = read_request_header(exchange.request).body_position
-    return produce.parse(exchange.version, memoryview(exchange.request), position).acks
+def _acks(request: bytes) -> int:
+    header = read_request_header(request)
+    return produce.parse(header.api_version, memoryview(request), header.body_position).acks

@@ -13,7 +13,7 @@ class OnlyWrittenIsKept(ReplicaJudge):
     def appended(
         self, sight: ReplicaSight, node_id: int, key: Key, batches: Sequence[Batch], *, is_growth: bool
     ) -> None:
-        if not is_growth and sight.is_rotten(node_id):
+        if not is_growth and sight.is_rotten(node_id, key):
             return  # what rotted on this disk is found again when it is read; it must not get anywhere else
         written = sight.written[key]
         for batch in batches:

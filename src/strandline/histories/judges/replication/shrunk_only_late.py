@@ -39,7 +39,7 @@ class ShrunkOnlyLate(ReplicaJudge):
 
     def answered(self, sight: ReplicaSight, node_id: int, exchange: Exchange) -> None:
         follower = exchange.replica_id
-        if exchange.api_key != FETCH or follower == CONSUMER:
+        if exchange.api_key != FETCH or follower == CONSUMER or exchange.is_refused:
             return
         for place, asked in exchange.asked.items():
             key = sight.key(place)
@@ -60,7 +60,9 @@ class ShrunkOnlyLate(ReplicaJudge):
             return
         for follower in set(after.isr) - set(wish.replicas):
             level = self._level.get((node_id, after.leader_epoch, key, follower))
-            if level is None or not (_is_served(level.exchange, level.place) and _is_served(level.witness, level.place)):
+            if level is None or not (
+                _is_served(level.exchange, level.place) and _is_served(level.witness, level.place)
+            ):
                 continue
             ago_s, lag_s = sight.now - level.exchange.asked_at, sight.lag_time_max_s(node_id)
             if ago_s < MARGIN * lag_s:

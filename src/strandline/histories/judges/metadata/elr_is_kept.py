@@ -1,0 +1,37 @@
+"""B10: who is eligible stays so until it is in sync, may have lost records, is removed, or enough others are in sync."""
+
+from __future__ import annotations
+
+from strandline.histories.judges.metadata.each_image import EachImage, min_isr
+from strandline.histories.sight import Seen, Sight, Violation
+from strandline.metadata.image import MetadataImage, PartitionImage
+
+FEATURE = "eligible.leader.replicas.version"
+RECOVERING = 1
+
+
+class ElrIsKept(EachImage):
+    def __init__(self) -> None:
+        super().__init__()
+        self._before = 0
+        """Where the image ended that was looked at last."""
+
+    def changed(self, sight: Sight, node_id: int, before: Seen | None, after: Seen) -> None:
+        self._before = self._image.end_offset
+        super().changed(sight, node_id, before, after)
+
+    def check(
+        self, image: MetadataImage, where: str, topic: str, before: PartitionImage | None, after: PartitionImage
+    ) -> None:
+        if before is None or not before.elr or after.partition_epoch != before.partition_epoch + 1:
+            return
+        if not image.features.get(FEATURE, 0) or after.leader_recovery_state == RECOVERING:
+            return
+        if len(after.isr) >= min_isr(image, topic, after):
+            return
+        for replica in set(before.elr) & set(after.replicas) - {*after.elr, *after.isr}:
+            broker = image.brokers.get(replica)
+            if (
+                broker is not None and broker.epoch < self._before
+            ):  # else it has just come back, perhaps without its tail
+                raise Violation(f"{where}: {replica} is not eligible any more: {before}, {after}")

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from strandline.histories.judges.metadata.stopped_without_leading import StoppedWithoutLeading
+from strandline.histories.wire import BROKER_HEARTBEAT, Sent
+from strandline.metadata.image import MetadataImage
+
+from ..quorum.stage import Stage, broken, image, stage
+
+
+def stopping(end_offset: int, leader: int) -> MetadataImage:
+    """Broker 2 has been told to hand over."""
+    known = image(end_offset, leader=leader, leader_epoch=1)
+    return replace(known, brokers={**known.brokers, 2: replace(known.brokers[2], in_controlled_shutdown=True)})
+
+
+def stop(story: Stage) -> None:
+    story.sight.see_sent(Sent(3, BROKER_HEARTBEAT, -1, response=True, candidate_id=2, granted=True))
+
+
+def test_one_that_leads_nothing_may_stop() -> None:
+    story = stage(StoppedWithoutLeading)
+    story.see(1, image=stopping(6, leader=1))
+    story.see(3, image=stopping(6, leader=1))
+    stop(story)
+
+
+def test_one_that_leads_may_not() -> None:
+    story = stage(StoppedWithoutLeading)
+    story.see(3, image=stopping(6, leader=2))
+    story.sight.see_sent(Sent(3, BROKER_HEARTBEAT, -1, response=True, candidate_id=2))
+    with broken(StoppedWithoutLeading):
+        stop(story)
+
+
+def test_nor_may_one_of_which_another_broker_still_believes_it() -> None:
+    story = stage(StoppedWithoutLeading)
+    story.see(1, image=stopping(5, leader=2))
+    story.see(3, image=stopping(6, leader=1))
+    with broken(StoppedWithoutLeading):
+        stop(story)
+
+
+def test_one_that_has_just_restarted_knew_it() -> None:
+    story = stage(StoppedWithoutLeading)
+    story.see(1, image=stopping(6, leader=1))
+    story.see(1, life=2, image=stopping(5, leader=2))
+    story.see(3, image=stopping(6, leader=1))
+    stop(story)

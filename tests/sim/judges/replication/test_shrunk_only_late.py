@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import pytest
+
+from strandline.histories.judges.replication.shrunk_only_late import ShrunkOnlyLate
+from strandline.wire.fetch import FetchedPartition
+
+from .stage import Stage, broken, stage
+
+RECORDS = FetchedPartition(0, 0, 0, records=b"r")
+
+
+def level_at_20() -> Stage:
+    """Broker 3 has everything at its Fetch of second 20; then the leader's log grows. The lag is ten seconds."""
+    story = stage(ShrunkOnlyLate)
+    story.append(1, "a")
+    story.now = 20.1
+    story.fetch(3, 1, at=20.0)
+    story.append(1, "b")
+    return story
+
+
+def test_one_that_was_level_long_ago_may_go() -> None:
+    story = level_at_20()
+    story.now = 30.2
+    story.wish(1, n1=1, n2=2)
+
+
+def test_one_of_which_nothing_is_known_may_go() -> None:
+    story = level_at_20()
+    story.wish(1, n1=1, n3=3)
+
+
+def test_one_that_was_level_just_now_may_not() -> None:
+    story = level_at_20()
+    story.now = 22.0
+    with broken(ShrunkOnlyLate):
+        story.wish(1, n1=1, n2=2)
+
+
+def test_what_is_written_during_a_fetch_is_no_lag() -> None:
+    story = level_at_20()
+    for second in range(21, 40):
+        story.now = second
+        story.fetch(3, second - 20, at=second - 0.1, answer=RECORDS)
+        story.append(1, "c")
+    with broken(ShrunkOnlyLate):
+        story.wish(1, n1=1, n2=2)
+
+
+def test_one_that_falls_behind_ever_more_may_go() -> None:
+    story = level_at_20()
+    for second in range(21, 40):
+        story.now = second
+        story.append(1, "c", "d", "e")
+        story.fetch(3, second - 20, at=second - 0.1, answer=RECORDS)
+    story.wish(1, n1=1, n2=2)
+
+
+@pytest.mark.parametrize("answer", [FetchedPartition(0, 74), FetchedPartition(0, 0, diverging_epoch=(0, 0))])
+def test_a_fetch_that_was_not_served_does_not_count(answer: FetchedPartition) -> None:
+    story = stage(ShrunkOnlyLate)
+    story.now = 20.0
+    story.fetch(3, 0, at=19.9, answer=answer)
+    story.append(1, "a")
+    story.wish(1, n1=1, n2=2)
+
+
+def test_a_fetch_in_another_epoch_does_not_count() -> None:
+    story = stage(ShrunkOnlyLate)
+    story.now = 20.0
+    story.fetch(3, 0, at=19.9, epoch=4)
+    story.append(1, "a")
+    story.wish(1, n1=1, n2=2)

@@ -1,0 +1,167 @@
+"""What brokers are asked and answer is read from the bytes, sessions included, however they are cut."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+from strandline.histories.exchanges import (
+    FETCH,
+    LIST_OFFSETS,
+    OFFSET_FOR_LEADER_EPOCH,
+    PRODUCE,
+    Answer,
+    Asked,
+    Exchange,
+)
+from strandline.histories.wire import Sent, Wiretap
+from strandline.ids import Uuid
+from strandline.sim.pipe import Pipe
+from strandline.wire import fetch, messages
+from strandline.wire.fetch import FetchedPartition
+from strandline.wire.headers import request_header
+
+CONTROLLER_PORT, BROKER_PORT = 9093, 9092
+TOPIC = Uuid(b"t" * 16)
+VERSION = 17
+
+
+class Line:
+    """One connection from n2 to the broker n1."""
+
+    def __init__(self) -> None:
+        self.now = 1.0
+        self.seen: list[Exchange] = []
+        self._tap = Wiretap({"n1": 1, "n2": 2}, CONTROLLER_PORT, self._report)
+        server = SimpleNamespace(get_extra_info=lambda name: ("n1", BROKER_PORT))
+        network = SimpleNamespace(loop=SimpleNamespace(time=lambda: self.now))
+        there = {"number": 0, "source": "n2", "target": "n1", "reader": server, "writer": None}
+        back = {"number": 1, "source": "n1", "target": "n2", "reader": None, "writer": server}
+        self._there = cast(Pipe, SimpleNamespace(network=network, **there))
+        self._back = cast(Pipe, SimpleNamespace(network=network, **back))
+
+    def _report(self, sent: Sent) -> None:
+        assert sent.source == 1
+        assert sent.exchange is not None
+        self.seen.append(sent.exchange)
+
+    def ask(self, api_key: int, version: int, body: bytes, cut: int = 0) -> None:
+        frame = request_header(api_key, version, 5, "n2") + body
+        data = len(frame).to_bytes(4, "big") + frame
+        if cut:
+            self._tap(self._there, data[:cut])
+        self._tap(self._there, data[cut:])
+
+    def answer(self, body: bytes, *, is_flexible: bool = True) -> Exchange:
+        frame = (5).to_bytes(4, "big") + b"\0" * is_flexible + body
+        self._tap(self._back, len(frame).to_bytes(4, "big") + frame)
+        return self.seen[-1]
+
+    def fetch(self, session: tuple[int, int], forgotten: tuple[int, ...] = (), **offsets: int) -> None:
+        """Partitions by names such as p0, each with the offset that is asked for."""
+        Fetch = messages.request(FETCH)
+        partitions: list[Any] = [
+            Fetch.FetchPartition(
+                partition=int(name[1:]),
+                current_leader_epoch=3,
+                fetch_offset=offset,
+                last_fetched_epoch=2,
+                partition_max_bytes=1,
+            )
+            for name, offset in offsets.items()
+        ]
+        message = Fetch(
+            max_wait_ms=500,
+            min_bytes=1,
+            max_bytes=100,
+            session_id=session[0],
+            session_epoch=session[1],
+            topics=[Fetch.FetchTopic(topic_id=TOPIC, partitions=partitions)] if partitions else [],
+            forgotten_topics_data=[Fetch.ForgottenTopic(topic_id=TOPIC, partitions=list(forgotten))]
+            if forgotten
+            else [],
+            rack_id="",
+            replica_state=Fetch.ReplicaState(replica_id=2, replica_epoch=7),
+        )
+        self.ask(FETCH, VERSION, messages.encode_request(FETCH, VERSION, message), cut=9)
+
+    def fetched(self, *answers: FetchedPartition, session_id: int = 0, error_code: int = 0) -> Exchange:
+        topics = [(TOPIC, answers)] if answers else []
+        return self.answer(
+            b"".join(
+                bytes(part)
+                for part in fetch.write_response(VERSION, topics, session_id=session_id, error_code=error_code)
+            )
+        )
+
+
+def test_a_fetch_is_shown_with_its_answer() -> None:
+    line = Line()
+    line.fetch((0, 0), p0=7, p1=8)
+    assert not line.seen
+    line.now = 2.0
+    exchange = line.fetched(FetchedPartition(0, 0, records=b"r"), FetchedPartition(1, 74))
+    assert (exchange.api_key, exchange.replica_id, exchange.asked_at, exchange.is_refused) == (FETCH, 2, 1.0, False)
+    assert exchange.asked == {(TOPIC, 0): Asked(3, 7), (TOPIC, 1): Asked(3, 8)}
+    assert exchange.answers() == {(TOPIC, 0): Answer(0, tells=True), (TOPIC, 1): Answer(74, tells=False)}
+
+
+def test_a_divergence_is_told() -> None:
+    line = Line()
+    line.fetch((0, 0), p0=7)
+    exchange = line.fetched(FetchedPartition(0, 0, diverging_epoch=(1, 4)))
+    assert exchange.answers() == {(TOPIC, 0): Answer(0, tells=True, is_parted=True)}
+
+
+def test_a_session_is_remembered() -> None:
+    line = Line()
+    line.fetch((0, 0), p0=7, p1=8)
+    line.fetched(session_id=99)
+    line.fetch((99, 1), p1=9)
+    exchange = line.fetched(session_id=99)
+    assert exchange.asked == {(TOPIC, 0): Asked(3, 7), (TOPIC, 1): Asked(3, 9)}
+    assert exchange.named == {(TOPIC, 1)}
+    line.fetch((99, 2), forgotten=(0,))
+    assert line.fetched(session_id=99).asked == {(TOPIC, 1): Asked(3, 9)}
+    assert exchange.asked == {(TOPIC, 0): Asked(3, 7), (TOPIC, 1): Asked(3, 9)}
+
+
+def test_a_fetch_may_be_refused_as_a_whole() -> None:
+    line = Line()
+    line.fetch((99, 1), p0=7)
+    assert line.fetched(error_code=70).is_refused
+
+
+def test_offsets_are_shown() -> None:
+    line, version = Line(), 9
+    Request, Response = messages.request(LIST_OFFSETS), messages.response(LIST_OFFSETS)
+    asked = Request.ListOffsetsPartition(partition_index=0, current_leader_epoch=4, timestamp=-1)
+    request = Request(replica_id=-1, topics=[Request.ListOffsetsTopic(name="t", partitions=[asked])])
+    line.ask(LIST_OFFSETS, version, messages.encode_request(LIST_OFFSETS, version, request))
+    answer = Response.ListOffsetsPartitionResponse(partition_index=0, offset=12)
+    response = Response(topics=[Response.ListOffsetsTopicResponse(name="t", partitions=[answer])])
+    exchange = line.answer(messages.encode_response(LIST_OFFSETS, version, response))
+    assert exchange.asked == {("t", 0): Asked(4)}
+    assert exchange.answers() == {("t", 0): Answer(0, tells=True)}
+
+
+def test_ends_of_epochs_are_shown() -> None:
+    line, key, version = Line(), OFFSET_FOR_LEADER_EPOCH, 4
+    Request, Response = messages.request(key), messages.response(key)
+    asked = Request.OffsetForLeaderPartition(partition=0, current_leader_epoch=4, leader_epoch=2)
+    request = Request(replica_id=-1, topics=[Request.OffsetForLeaderTopic(topic="t", partitions=[asked])])
+    line.ask(key, version, messages.encode_request(key, version, request))
+    answer = Response.EpochEndOffset(partition=0, error_code=75)
+    response = Response(topics=[Response.OffsetForLeaderTopicResult(topic="t", partitions=[answer])])
+    exchange = line.answer(messages.encode_response(key, version, response))
+    assert exchange.asked == {("t", 0): Asked(4)}
+    assert exchange.answers() == {("t", 0): Answer(75, tells=False)}
+
+
+def test_what_is_produced_is_kept_for_whoever_asks() -> None:
+    line = Line()
+    line.ask(PRODUCE, 9, b"whatever")
+    assert not line.seen
+    line.fetch((0, 0), p0=7)
+    (request,) = line.fetched().produced
+    assert request.endswith(b"whatever")
