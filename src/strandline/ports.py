@@ -17,7 +17,7 @@ Buffer = bytes | bytearray | memoryview
 
 
 class File(Protocol):
-    """One open file, written only at its end. Positions and sizes are in bytes."""
+    """One open file, changed only at its end. Positions and sizes are in bytes."""
 
     @property
     def path(self) -> str: ...
@@ -33,6 +33,9 @@ class File(Protocol):
 
     def read_blocking(self, position: int, size: int) -> bytes:
         """The same, waiting for the device: at start-up, in offloaded work, or where a few bytes are surely cached."""
+
+    def rewrite(self, position: int, data: Buffer) -> None:
+        """Write the same bytes over themselves, so that the next sync brings them to the device though an earlier one failed."""
 
     def truncate(self, size: int) -> None:
         """Cut the file to `size` bytes, which is at most its size."""

@@ -54,6 +54,29 @@ def test_truncate_cuts_and_appends_go_on_from_there(stage: Stage) -> None:
     stage.run(story())
 
 
+def test_what_is_written_again_stays_where_it_is(stage: Stage) -> None:
+    async def story() -> None:
+        path = f"{stage.root}/a.log"
+        file = stage.disk.open(path, create=True)
+        file.append(b"0123456789")
+        for number in range(10):  # enough for every handle that may be evicted
+            stage.disk.open(f"{stage.root}/{number}", create=True)
+        file.rewrite(2, memoryview(b"234"))
+        file.rewrite(9, b"9")
+        await stage.disk.offload(lambda: file.rewrite(0, b"0"))
+        assert (file.size, stage.disk.size(path)) == (10, 10)
+        file.append(b"abc")
+        await file.sync()
+        assert stage.disk.read_file(path) == b"0123456789abc"
+        stage.disk.rename(path, f"{stage.root}/b.log")
+        file.rewrite(10, b"abc")
+        with pytest.raises(AssertionError):
+            file.rewrite(10, b"abcd")
+        assert stage.disk.read_file(f"{stage.root}/b.log") == b"0123456789abc"
+
+    stage.run(story())
+
+
 def test_opening_what_is_not_there(stage: Stage) -> None:
     with pytest.raises(FileNotFoundError):
         stage.disk.open(f"{stage.root}/missing")

@@ -128,9 +128,11 @@ class History:
             number += 1
             if number > 1:
                 await asyncio.sleep(chance.uniform(*CALM_S))
+            self.load.pace = 1.0
             self.load.become_brisk()
             await self._play_act(self._act(number), number)
             self.load.become_calm()
+            self.load.pace = PACE_MAX
         await self._last()
         noise.cancel()
         await self._end()
@@ -145,7 +147,7 @@ class History:
         """Live on, until all that a history has at least is there."""
         rest_s = max(1.0, VIRTUAL_S - self.world.now)
         missing = OPERATIONS - self.load.operations
-        self.load.pace = 1.0 if missing <= 0 else max(PACE_MIN, min(PACE_MAX, rest_s * OPERATIONS_PER_S / missing))
+        self.load.pace = PACE_MAX if missing <= 0 else max(PACE_MIN, min(PACE_MAX, rest_s * OPERATIONS_PER_S / missing))
         await asyncio.sleep(max(0.0, VIRTUAL_S - self.world.now))
         if self.load.operations < OPERATIONS:
             self.load.pace = PACE_MIN

@@ -31,7 +31,7 @@ T = TypeVar("T")
 CREATE_WITHIN_S = 60.0
 READ_POLLS_MAX = 10
 OPERATOR_PATIENCE_MS = 12_000
-BRISK_OPERATIONS_MAX = 650
+BRISK_OPERATIONS_MAX = 450
 """A long act has seen enough of them by then."""
 
 

@@ -3,7 +3,8 @@
 Always true: after a clean shutdown the files are trusted. Otherwise every segment that reaches beyond the recovery point is
 read batch by batch; at the first batch beyond it that is not whole or fails its checksum the log ends, whatever comes after it.
 What was on the device once is never cut: a batch that rotted there stays, for a repair, and the log goes on after it. Indexes,
-leader epochs and producer state are rebuilt from what remains. All of this blocks: it runs beside the event loop.
+leader epochs and producer state are rebuilt from what remains. The log then vouches for all of it, so where somebody relies on the
+device it is written once more before it is synced. All of this blocks: it runs beside the event loop.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from strandline.log.log import Log
 from strandline.log.opening import new_segment, open_segment
 from strandline.log.producer_replay import rebuild_producers
 from strandline.log.producers import Producers
+from strandline.log.rewriting import promises_device, rewrite_tail
 from strandline.log.scan import Scan
 from strandline.log.segment import Segment
 from strandline.ports import Disk
@@ -229,6 +231,8 @@ def _load_segments(
             # From here on every batch is looked at: what the entries say of them may be older than the last cut.
             epochs.truncate_from_end(base_offset)
             scan.epochs_are_known = False
+            if promises_device(config):
+                rewrite_tail(segment, recovery_point)
         scanned += segment.size
         if not scanned_before:
             rebuild_producers(disk, directory, segments, base_offset, scan.producers)

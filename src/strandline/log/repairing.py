@@ -60,6 +60,13 @@ def segment_of(log: Log, damaged: CorruptBatch) -> Segment | None:
     return None
 
 
+def distrust(log: Log, damaged: CorruptBatch) -> None:
+    """Whoever found the damage may have brought it into memory: what was checked before is no proof of what is there now."""
+    segment = segment_of(log, damaged)
+    if segment is not None:
+        segment.checked.forget(segment.size)
+
+
 async def is_damaged(log: Log, damaged: CorruptBatch) -> bool:
     """Whether the stretch is in the log still, and not sound."""
     segment = segment_of(log, damaged)

@@ -1,7 +1,8 @@
 """Which bytes of a segment may be served: those whose checksum was seen to be right since they came from the device.
 
 What this process appended it checked before it wrote. What was there when the segment was opened, or was read from the device
-again, is checked when it is first handed out, and that is remembered.
+again, is checked when it is first handed out, and that is remembered. The memory is a hint, not a proof: a page may leave and come
+back unseen, in a long read of which only some bytes are probed or by another reader. So found damage ends it for the segment.
 
 Always true: a checked region starts and ends between two batches; each of its batches carries its checksum, ends before the next
 one starts, and is of the leader epoch that the log's entries name for its offset.

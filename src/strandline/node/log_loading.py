@@ -14,6 +14,7 @@ from strandline.config.topic_config import TopicConfig
 from strandline.log import checkpoints, names
 from strandline.log.errors import CorruptLog
 from strandline.log.recovery import Recovered, load
+from strandline.log.rewriting import promises_device, rewrite
 from strandline.metadata.image import MetadataImage, TopicImage
 from strandline.node.log_dirs import UNKNOWN_DIRECTORIES, LogDir, directory_of
 from strandline.node.logger import Logger
@@ -160,6 +161,8 @@ class LogLoading:
                 file = self._disk.open(metadata, create=True)
                 if is_new:
                     file.append(checkpoints.partition_metadata(str(topic.topic_id)))
+                elif not log_dir.clean and promises_device(config):
+                    rewrite(file)
                 if has_records:
                     # Recovery vouches for the records that it found, and without this file they are a stray's.
                     file.sync_blocking()

@@ -3,8 +3,9 @@
 Replicas have the same bytes at the same offsets, so an ordinary Fetch of a consumer brings what was here; a follower serves it as
 well as the leader, below its own high watermark (KIP-392).
 
-Always true: a partition is repaired by one task at a time, one stretch after the other; what no peer can give is asked for again,
-ever more rarely; each stretch is told once when it is found and once when it is whole again.
+Always true: of a segment in which damage was found nothing is served but what was checked since; a partition is repaired by one
+task at a time, one stretch after the other; what no peer can give is asked for again, ever more rarely; each stretch is told once
+when it is found and once when it is whole again.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, Protocol
 
 from strandline.errors import ErrorCode, KafkaError, error_code
 from strandline.log.errors import CorruptBatch
-from strandline.log.repairing import DoesNotFit, is_damaged, repair
+from strandline.log.repairing import DoesNotFit, distrust, is_damaged, repair
 from strandline.node.logger import Logger
 from strandline.node.peers import Peers
 from strandline.node.tasks import to_the_end
@@ -74,6 +75,7 @@ class Repair:
 
     def damaged(self, partition: Partition, error: CorruptBatch) -> None:
         """Somebody met a corrupt batch; told as often as that happens."""
+        distrust(partition.log, error)
         if self._is_closed or partition.gone or partition.offline:
             return
         known = self._known.setdefault(partition, {})

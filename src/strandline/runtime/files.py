@@ -107,6 +107,18 @@ class RealFile:
         self._used = True
         return self._read_all(fd, position, max(0, min(size, self.size - position)))
 
+    def rewrite(self, position: int, data: Buffer) -> None:
+        assert 0 <= position <= self.size - len(data), "only what is there is written again"
+        # Through our own handle, which appends, the system would write at the end whatever the position is.
+        fd = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            rest = memoryview(data)
+            while len(rest):
+                written = os.pwrite(fd, rest, position)
+                rest, position = rest[written:], position + written
+        finally:
+            os.close(fd)
+
     def truncate(self, size: int) -> None:
         assert 0 <= size <= self.size, "a truncate does not grow a file"
         fd = self._fd

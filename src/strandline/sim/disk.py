@@ -6,7 +6,7 @@ memory, until `read_blocking` has fetched them.
 Always true: a sync covers what was written before its call, and nothing later; a sync inside offloaded work covers what was
 written before the offload, and what the work itself wrote; offloaded work may be overtaken, and cut short by a kill or a power
 loss, at each of its changes and syncs, though most of it runs at one moment; after a failed sync the bytes it should have covered
-never become durable.
+never become durable, unless they are written again.
 """
 
 from __future__ import annotations
@@ -247,6 +247,15 @@ class SimDisk(Storage):
         if inode.cold and inode.is_cold(position, size):
             return None
         return bytes(inode.data[position : position + size])
+
+    def rewrite(self, path: str, inode: Inode, position: int, data: Buffer) -> None:
+        self._let_others_run()
+        content = bytes(data)
+        self.faults.check(path, *CHANGES)
+        assert inode.data[position : position + len(content)] == content, "only what is there is written again"
+        inode.rewrite(position, position + len(content))
+        self._note_written(inode)
+        self._record_file(b"rewr", inode, b"%d " % position + content)
 
     def truncate(self, path: str, inode: Inode, size: int) -> None:
         self._let_others_run()

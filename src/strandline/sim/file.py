@@ -43,6 +43,10 @@ class SimFile:
         self.inode.warm(position, size)
         return bytes(self.inode.data[position : position + size])
 
+    def rewrite(self, position: int, data: Buffer) -> None:
+        assert not self._closed, f"{self.path} is closed"
+        self._disk.rewrite(self.path, self.inode, position, data)
+
     def truncate(self, size: int) -> None:
         assert not self._closed, f"{self.path} is closed"
         assert 0 <= size <= self.size, "a truncate does not grow a file"

@@ -36,7 +36,7 @@ class Inode:
         self.clean = len(durable)
         self.marks: dict[Mark, None] = {}
         self.lost: list[tuple[int, int]] = []
-        """Ranges a failed sync dropped: in memory they read well, on the device they will never be."""
+        """Ranges a failed sync dropped: in memory they read well, on the device they will not be unless they are written again."""
         self.cold: set[int] = set()
         """Pages that must be read from the device first."""
 
@@ -52,6 +52,15 @@ class Inode:
         for mark in self.marks:
             if mark.upto > size:
                 mark.upto, mark.cut = size, True
+
+    def rewrite(self, start: int, stop: int) -> None:
+        """The same bytes are written once more: what a failed sync dropped of them is dirty again."""
+        kept = []
+        for lost_start, lost_stop in self.lost:
+            if start < lost_stop and lost_start < stop:
+                self.clean = min(self.clean, max(start, lost_start))
+            kept += [(lost_start, min(lost_stop, start)), (max(lost_start, stop), lost_stop)]
+        self.lost = [(lost_start, lost_stop) for lost_start, lost_stop in kept if lost_start < lost_stop]
 
     def begin_sync(self) -> Mark:
         mark = Mark(len(self.data))

@@ -102,7 +102,9 @@ class Storage:
         entry: Inode | Directory | None = self._names.root
         for part in clean(path).split("/")[1:]:
             entry = entry.durable.get(part) if isinstance(entry, Directory) else None
-        return entry.clean if isinstance(entry, Inode) and entry is self._names.find(path) else -1
+        if not isinstance(entry, Inode) or entry is not self._names.find(path):
+            return -1
+        return min([entry.clean, *(start for start, _ in entry.lost)])
 
     def peek_names(self, path: str) -> list[str]:
         entry = self._names.find(path)

@@ -16,7 +16,7 @@ from strandline.wire.headers import read_request_header, response_header
 
 from .core.broker import TOPIC_ID, PartitionLog, metadata
 
-SERVED = {0: (3, 13), 1: (4, 17), 2: (1, 10), 3: (0, 13), 18: (0, 4), 22: (0, 5)}
+SERVED = {0: (3, 13), 1: (4, 17), 2: (1, 10), 3: (0, 13), 18: (0, 4), 22: (0, 5), 23: (2, 4)}
 
 
 class Broker:
@@ -34,9 +34,15 @@ class Broker:
         header = read_request_header(frame)
         key, version = header.api_key, header.api_version
         request = messages.decode_request(key, version, frame, header.body_position)
-        answer = {0: self.produce, 1: self.fetch, 2: self.offsets, 3: self.metadata, 18: self.versions, 22: self.init}[
-            key
-        ](request)
+        answer = {
+            0: self.produce,
+            1: self.fetch,
+            2: self.offsets,
+            3: self.metadata,
+            18: self.versions,
+            22: self.init,
+            23: self.epochs,
+        }[key](request)
         if answer is None:
             return None
         body = response_header(key, version, header.correlation_id) + messages.encode_response(key, version, answer)
@@ -70,6 +76,11 @@ class Broker:
         offset = 0 if asked.timestamp == -2 else len(self.log.values)
         answer = R.ListOffsetsPartitionResponse(partition_index=0, offset=offset, leader_epoch=0)
         return R(topics=[R.ListOffsetsTopicResponse(name="t", partitions=[answer])])
+
+    def epochs(self, _: Any) -> Any:
+        R = messages.response(23)
+        answer = R.EpochEndOffset(partition=0, leader_epoch=0, end_offset=len(self.log.values))
+        return R(topics=[R.OffsetForLeaderTopicResult(topic="t", partitions=[answer])])
 
     def fetch(self, request: Any) -> Any:
         R = messages.response(1)

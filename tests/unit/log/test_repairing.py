@@ -12,7 +12,8 @@ from strandline.log.errors import CorruptBatch
 from strandline.log.log import Log
 from strandline.log.lookup import first_at_or_after
 from strandline.log.recovery import load
-from strandline.log.repairing import DoesNotFit, repair
+from strandline.log.repairing import DoesNotFit, distrust, repair
+from strandline.log.scrubbing import scrub
 from strandline.records.header import assign, iterate
 
 from .conftest import ALL, NOW, PoweredLogDir, sized, topic
@@ -200,3 +201,19 @@ def test_power_loss_at_any_time_leaves_the_old_segment_or_the_new(seed: int) -> 
             assert read(recovered.log, 7) == replica[7:10]
     finally:
         powered.world.close()
+
+
+def test_what_was_checked_before_damage_was_found_is_checked_again(powered: PoweredLogDir) -> None:
+    replica = filled(powered)
+    log = reopened(powered)
+    assert read(log, 0) + read(log, 5) == replica[:10]
+    segment = log.segments[1]
+    powered.node.disk.flip_bit(powered.file(NAME), 2 * SIZE + 70, 2)
+    found = scrub(segment, 0, 5, log.epochs).damaged
+    assert found is not None
+    distrust(log, found)
+    assert read(log, 5) == replica[5:7]
+    with pytest.raises(CorruptBatch):
+        read(log, 7)
+    assert read(log, 8) == replica[8:10]
+    assert not log.segments[0].checked.unchecked_end, "the other segments are trusted as before"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -53,9 +54,9 @@ class Stage:
         places, lost = self.loading.place(all_of(*topics), hosted, at_start=at_start)
         return [place.log_dir.path for place in places], [index for _, index in lost]
 
-    def load(self, *topics, at_start=True):
+    def load(self, *topics, at_start=True, **fields):
         places, _ = self.loading.place(all_of(*topics), (), at_start=at_start)
-        return places, self.loading.load_all(places, [TopicConfig.build()] * len(places))
+        return places, self.loading.load_all(places, [replace(TopicConfig.build(), **fields)] * len(places))
 
 
 @pytest.fixture
@@ -159,6 +160,26 @@ def test_records_that_recovery_vouches_for_have_their_topics_id_on_the_device(st
     stage.find(one)
     _, [again] = stage.load(one)
     assert again.log.recovery_point == 1
+    assert stage.disk.durable_size(path) == stage.disk.size(path)
+
+
+@pytest.mark.parametrize("records", [0, 1])
+def test_a_topics_id_that_a_failed_sync_dropped_is_written_again_where_the_device_is_relied_on(stage, records):
+    one = topic(A)
+    _, [recovered] = stage.load(one, flush_messages=1)
+    stage.disk.sync_dir("/")
+    stage.disk.sync_dir("/a/t-0")
+    for _ in range(records):
+        recovered.log.append_as_leader(memoryview(bytearray(batch(b"a"))), 0, 1)
+    stage.disk.faults.set("/a", Fault.SYNC_ERROR)
+    with pytest.raises(OSError):
+        recovered.log.unsynced.companion.sync_blocking()
+    stage.disk.faults.clear()
+    stage.find(one)
+    _, [again] = stage.load(one, flush_messages=1)
+    if again.log.unsynced.companion is not None:
+        again.log.unsynced.companion.sync_blocking()
+    path = f"{again.log.directory}/{checkpoints.PARTITION_METADATA}"
     assert stage.disk.durable_size(path) == stage.disk.size(path)
 
 

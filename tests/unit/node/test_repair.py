@@ -397,6 +397,25 @@ def test_rot_is_found_before_a_reader_meets_it(monkeypatch: pytest.MonkeyPatch) 
     play(story)
 
 
+def test_rot_that_was_found_is_not_served_though_its_segment_was_checked_before() -> None:
+    async def story(stage: Stage) -> None:
+        stage.host((OWN,), (OWN,), OWN)
+        assert stage.hosted.read(4) == [4, 5, 6, 7]
+        stage.hosted.rot(5)
+        scrubbing = Scrubber(
+            lambda: [stage.hosted], stage.node.clock, stage.repair.damaged, lambda partition, error: None
+        )
+        running = asyncio.ensure_future(scrubbing.run())
+        await asyncio.sleep(PAUSE_S + 1)
+        assert stage.kinds == ["corrupt batch"]
+        assert stage.hosted.meet(5).code is ErrorCode.KAFKA_STORAGE_ERROR
+        assert (stage.hosted.read(4), stage.hosted.read(6)) == ([4], [6, 7])
+        running.cancel()
+        await stage.repair.close()
+
+    play(story)
+
+
 def test_it_reads_no_faster_than_it_may() -> None:
     async def story(stage: Stage) -> None:
         stage.host((OWN,), (OWN,), OWN)

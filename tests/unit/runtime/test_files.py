@@ -165,3 +165,13 @@ def test_links_are_seen(disk: FileDisk, tmp_path: Path) -> None:
 
 def test_the_limit_of_open_files_is_raised() -> None:
     assert raise_open_files_limit() >= 256
+
+
+def test_a_rewrite_writes(disk: FileDisk, tmp_path: Path) -> None:
+    """The bytes are the same wherever it is used; that they reach the file can be seen only of others."""
+    file = disk.open(f"{tmp_path}/a", create=True)
+    file.append(b"0123456789")
+    file.rewrite(3, b"abc")
+    file.append(b"!")
+    assert (tmp_path / "a").read_bytes() == b"012abc6789!"
+    assert file.read_blocking(0, 20) == b"012abc6789!"

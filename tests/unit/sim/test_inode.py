@@ -102,3 +102,43 @@ def test_after_a_failed_sync_the_bytes_never_become_durable() -> None:
     inode.end_sync(inode.begin_sync())
     assert inode.data == b"goodlostmore"
     assert {inode.after_power_loss(random.Random(seed)) for seed in range(50)} == {b"good\0\0\0\0more"}
+
+
+def dropped() -> Inode:
+    """Four good bytes, and four that a failed sync dropped."""
+    inode = Inode(1, 0)
+    inode.data += b"good"
+    inode.end_sync(inode.begin_sync())
+    inode.data += b"lost"
+    inode.fail_sync(inode.begin_sync())
+    return inode
+
+
+def left_of(inode: Inode) -> set[bytes]:
+    return {inode.after_power_loss(random.Random(seed)) for seed in range(100)}
+
+
+def test_what_is_written_again_is_durable_with_the_next_sync() -> None:
+    inode = dropped()
+    inode.rewrite(0, 8)
+    assert inode.dirty
+    assert all(left.startswith(b"good") for left in left_of(inode)), "and nothing is lost on the way"
+    inode.end_sync(inode.begin_sync())
+    assert left_of(inode) == {b"goodlost"}
+
+
+def test_only_what_is_written_again_comes_back() -> None:
+    inode = dropped()
+    inode.rewrite(5, 7)
+    inode.end_sync(inode.begin_sync())
+    assert left_of(inode) == {b"good\0os\0"}
+
+
+def test_it_helps_after_a_sync_that_was_none() -> None:
+    inode = dropped()
+    inode.data += b"more"
+    inode.end_sync(inode.begin_sync())
+    assert left_of(inode) == {b"good\0\0\0\0more"}
+    inode.rewrite(4, 12)
+    inode.end_sync(inode.begin_sync())
+    assert left_of(inode) == {b"goodlostmore"}

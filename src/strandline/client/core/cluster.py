@@ -6,7 +6,7 @@ a topic that was deleted and made again has another id, and then nothing that wa
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from strandline.client.core.addresses import Address
@@ -78,6 +78,8 @@ class Cluster:
         self.names: dict[bytes, str] = {}
         self.errors: dict[str, ErrorCode] = {}
         """Why a topic that was asked for is not among the topics."""
+        self.on_new_leader: list[Callable[[], None]] = []
+        """Called when it is learned that a partition has another leader, or the same one in another epoch."""
 
     def update(self, response: Any) -> None:
         """Take over a Metadata answer. Topics it does not mention stay as they are."""
@@ -87,9 +89,22 @@ class Cluster:
         self.controller_id = response.controller_id
         # Endpoints that a broker named in passing are replaced as well: this list is complete.
         self.brokers = {b.node_id: Broker(b.node_id, b.host, b.port, b.rack) for b in response.brokers}
+        is_news = False
         for topic in response.topics:
             if topic.name is not None:
+                before = self._leaders_of(topic.name)
                 self._update_topic(topic)
+                is_news = is_news or self._leaders_of(topic.name) != before
+        if is_news:
+            self._tell()
+
+    def _leaders_of(self, name: str) -> dict[int, tuple[int, int]]:
+        topic = self.topics.get(name)
+        return {} if topic is None else {i: (p.leader, p.leader_epoch) for i, p in topic.partitions.items()}
+
+    def _tell(self) -> None:
+        for callback in list(self.on_new_leader):
+            callback()
 
     def _update_topic(self, answer: Any) -> None:
         name, code = answer.name, error_code(answer.error_code)
@@ -132,6 +147,7 @@ class Cluster:
         if leader not in self.brokers:
             return False
         topic.partitions[partition] = known._replace(leader=leader, leader_epoch=leader_epoch)
+        self._tell()
         return True
 
     def learn_endpoints(self, endpoints: Iterable[Any]) -> None:

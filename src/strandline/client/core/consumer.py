@@ -170,7 +170,10 @@ class ConsumerCore:
                 if name is None or (name, answer.partition_index) not in call.wanted:
                     continue
                 state = self.partitions.get((name, answer.partition_index))
-                if state is not None and state.incarnation == call.incarnations[state.key]:
+                if state is None or state.incarnation != call.incarnations[state.key]:
+                    continue
+                # The leader that followed this one may have answered before it.
+                if state.fetch_offset == call.wanted[state.key].fetch_offset:
                     self._take_over(state, call.wanted[state.key], answer, now)
 
     def lost(self, call: FetchCall, now: float) -> None:

@@ -3,8 +3,9 @@
     consumer.assign([("topic", 0)])
     for record in await consumer.poll(timeout_s=1.0): ...
 
-Always true: a poll that finds records returns at once; at most one Fetch per node is in flight, on a lane of its own, so that a
-Fetch that waits for records does not delay questions about offsets.
+Always true: a poll that finds records returns at once; whatever changes what there is to do, be it an answer, another task's
+seek or a new leader that somebody learned of, wakes a poll that waits; at most one Fetch per node is in flight, on a lane of its
+own, so that a Fetch that waits for records does not delay questions about offsets.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ class Consumer:
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Consume exactly these, from where they are or as auto_offset_reset says."""
         self._core.assign(partitions)
+        self._changed.set()
 
     def assignment(self) -> list[TopicPartition]:
         return sorted(self._core.partitions)
@@ -56,6 +58,7 @@ class Consumer:
         if offset < 0:
             raise ValueError(f"an offset is at least 0, not {offset}")
         self._core.state(topic, partition).seek(offset, leader_epoch)
+        self._changed.set()
 
     def seek_to_beginning(self, partitions: Iterable[TopicPartition] | None = None) -> None:
         self._reset(partitions, offsets.EARLIEST)
@@ -66,14 +69,17 @@ class Consumer:
     def _reset(self, partitions: Iterable[TopicPartition] | None, timestamp: int) -> None:
         for topic, partition in list(self._core.partitions) if partitions is None else partitions:
             self._core.state(topic, partition).reset(timestamp)
+        self._changed.set()
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         for topic, partition in partitions:
             self._core.state(topic, partition).is_paused = True
+        self._changed.set()
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
         for topic, partition in partitions:
             self._core.state(topic, partition).is_paused = False
+        self._changed.set()
 
     def paused(self) -> list[TopicPartition]:
         return sorted(key for key, state in self._core.partitions.items() if state.is_paused)
@@ -137,7 +143,15 @@ class Consumer:
             left_s = deadline - self._io.now()
             if left_s <= 0:
                 return []
-            await self._changed.wait(left_s if self._core.is_all_asked else min(left_s, IDLE_S))
+            await self._wait(left_s if self._core.is_all_asked else min(left_s, IDLE_S))
+
+    async def _wait(self, timeout_s: float) -> None:
+        on_new_leader = self._client.cluster.on_new_leader
+        on_new_leader.append(self._changed.set)
+        try:
+            await self._changed.wait(timeout_s)
+        finally:
+            on_new_leader.remove(self._changed.set)
 
     async def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
         """Every record, for ever, until the consumer is closed."""

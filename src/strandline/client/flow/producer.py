@@ -209,18 +209,23 @@ class Producer:
         core = self._core
         topics = set(core.wants_topics)
         core.wants_topics.clear()
+        unexpected: Exception | None = None
         try:
-            await self._client.refresh(topics, allow_auto_topic_creation=self._allow_auto_topic_creation)
-            core.metadata_changed(self._io.now())
-        except KafkaError:
-            core.wants_topics |= topics
-        try:
+            try:
+                await self._client.refresh(topics, allow_auto_topic_creation=self._allow_auto_topic_creation)
+                core.metadata_changed(self._io.now())
+            except Exception as error:
+                # Whatever it was, who waits for these topics does not ask for them again.
+                core.wants_topics |= topics
+                unexpected = None if isinstance(error, KafkaError) else error
             if core.wants_topics or core.lacks_leader:  # to ask at once would only bring the same answer
                 self._refreshes_in_vain += 1
                 backoff = self._client.config.retry_backoff
                 await sleep(self._io, delay_s(backoff, self._refreshes_in_vain, self._client.randomness))
             else:
                 self._refreshes_in_vain = 0
+            if unexpected is not None:
+                raise unexpected
         finally:
             self._is_refreshing = False
             self._wake_sender_again()

@@ -114,6 +114,8 @@ def _log_config(config: NodeConfig) -> TopicConfig:
         segment_bytes=config.internal_metadata_log_segment_bytes or config.metadata_log_segment_bytes,
         segment_ms=config.metadata_log_segment_ms,
         segment_jitter_ms=0,
+        # What was voted for or counted is on the device: recovery must not take the page cache's word for it.
+        flush_messages=1,
     )
 
 

@@ -64,3 +64,18 @@ def test_a_refused_answer_changes_nothing():
     with pytest.raises(KafkaError, match="REBOOTSTRAP_REQUIRED"):
         cluster.update(refused)
     assert cluster.leader("t", 0) == Leader(1, 5)
+
+
+def test_only_another_leader_is_news():
+    known = Cluster()
+    known.update(metadata({0: (1, 4), 1: (2, 4)}))
+    told: list[str] = []
+    known.on_new_leader.append(lambda: told.append("news"))
+    known.update(metadata({0: (1, 4), 1: (2, 4)}))
+    known.update(metadata({0: (2, 3), 1: (2, 4)}))
+    assert not known.learn_leader("t", 0, 2, 4)
+    assert told == [], "the same, or older"
+    known.update(metadata({0: (2, 5), 1: (1, 5)}))
+    assert told == ["news"]
+    assert known.learn_leader("t", 0, 1, 6)
+    assert told == ["news"] * 2

@@ -194,3 +194,15 @@ def test_a_batch_that_does_not_fit_is_named():
     story.answer(story.fetch(), batch(0, 10)[:70])
     with pytest.raises(KafkaError, match="raise max_partition_fetch_bytes"):
         story.take()
+
+
+def test_an_old_leader_that_answers_after_the_new_one_shows_nothing_twice():
+    story = Story()
+    story.state.seek(0)
+    old = story.fetch()
+    story.cluster.update(metadata({0: (2, 5), 1: (2, 4)}))
+    new = story.fetch()
+    assert (old.node_id, new.node_id) == (1, 2)
+    story.answer(new, batch(0, 3))
+    story.answer(old, batch(0, 3))
+    assert story.take() == [0, 1, 2]

@@ -105,7 +105,9 @@ class Server(asyncio.Protocol):
         body = response_header(key, version, header.correlation_id) + messages.encode_response(key, version, reply)
         slot[2] = struct.pack(">i", len(body)) + body
         while self._slots and self._slots[0][2] is not None:
-            self._transport.write(self._slots.pop(0)[2])
+            reply = self._slots.pop(0)[2]
+            if not self._transport.is_closing():  # else nobody is there to read it
+                self._transport.write(reply)
 
 
 class Member:

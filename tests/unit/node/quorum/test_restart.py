@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from strandline.errors import KafkaError
 from strandline.metadata import framing, snapshot
 from strandline.metadata.records import (
     AbortTransactionRecord,
@@ -22,9 +23,10 @@ from strandline.raft.messages import Address, ReplicaKey
 from strandline.raft.voters import VoterNode, VoterSet
 from strandline.records.batch import BatchBuilder
 from strandline.records.header import assign
+from strandline.sim.faults import Fault
 from strandline.wire.messages import decode_data
 
-from .stage import DIRECTORY, Member, directory_id, play, topic
+from .stage import DIRECTORY, Member, adding, directory_id, play, topic
 
 OFTEN = {
     "metadata.log.max.record.bytes.between.snapshots": "1000",
@@ -415,3 +417,24 @@ def test_a_node_that_stops_in_order_spares_its_next_start_a_long_replay(monkeypa
         await stage.agreed(names(60), stage.members)
 
     play(story)
+
+
+# The device
+
+
+def test_what_was_decided_after_a_failed_sync_and_a_restart_survives_a_power_loss():
+    async def story(stage):
+        [member] = stage.members
+        await stage.decide("a")
+        member.disk.faults.set(DIRECTORY, Fault.SYNC_ERROR)
+        with pytest.raises((OSError, KafkaError)):
+            await stage.on(member, member.quorum.decide(adding("b")))
+        member.failures.clear()
+        member.disk.faults.clear()
+        await again(member)
+        await stage.decide("c")
+        await again(member, power_loss=True)
+        await stage.agreed(["a", "b", "c"])
+
+    for seed in range(10):
+        play(story, count=1, seed=seed)

@@ -1,0 +1,68 @@
+"""docs/mutants.md: what the mutants are, made from their table.
+
+Always true: what the page says of a mutant, the table says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tests.mutants.mutant import ROOT, Mutant
+
+PAGE = ROOT / "docs" / "mutants.md"
+
+GROUPS = {
+    "A": "Replication",
+    "B": "ISR, elections, the controller",
+    "C": "Idempotence",
+    "D": "The metadata quorum",
+}
+
+INTRODUCTION = """\
+# Mutants: the judges can fail
+
+A judge that never says no proves nothing. So the code is broken on purpose, one rule of the protocol at a time, and each such
+mutant has to be caught: by a history of the simulator, or, where the rule does not show itself in histories, by a unit test.
+
+```
+make mutants                              # every mutant meets the seed or the test that is written down for it
+make mutants FRESH=1                      # search the seeds again, from the first on, up to 300 for each, and write them down
+python -m tests.mutants --unseen --update # search for those that only a test has noticed so far
+python -m tests.mutants --only unclean-by-default --fresh --first 100 --budget 50
+python -m tests.mutants.playing unclean-by-default 0 300   # what its histories say, one line of JSON for each
+```
+
+A mutant is an entry in `tests/mutants/mutants.toml`: a piece of the source that keeps a rule, and what is put in its place. The
+file on the disk stays as it is: an import hook replaces the text when the module is loaded, in a process of its own. The text
+must occur exactly once; if it does not, because the code has changed, the mutant is an error until it is brought up to date.
+
+A seed counts only if the same history finds nothing with the code as it is. `make test` replays each mutant with its seed, or
+its test, and says so if that no longer notices: then `make mutants` looks for another seed, and `--update` writes it down. A mutant
+that no seed of the budget notices, and no test, is a finding: a rule that nobody judges, or something that never happens in a
+history.
+"""
+
+
+def page(mutants: Iterable[Mutant]) -> str:
+    lines = [INTRODUCTION]
+    by_group: dict[str, list[Mutant]] = {group: [] for group in GROUPS}
+    for mutant in mutants:
+        by_group[mutant.rule[0]].append(mutant)
+    everybody = [mutant for group in by_group.values() for mutant in group]
+    by_seed = sum(mutant.seed is not None for mutant in everybody)
+    lines.append(f"{len(everybody)} mutants, {by_seed} of them caught by a seed.\n")
+    for group, members in by_group.items():
+        lines += [f"## {group}. {GROUPS[group]}\n", "| Rule | Mutant | Without it | Caught by |", "|---|---|---|---|"]
+        members.sort(key=lambda mutant: int(mutant.rule[1:]))
+        lines += [f"| {m.rule} | `{m.name}` | {m.lesson} | {_killer(m)} |" for m in members]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _killer(mutant: Mutant) -> str:
+    if mutant.seed is not None:
+        return f"seed {mutant.seed}: {mutant.breaks}"
+    if mutant.test is None:
+        return "nobody"
+    path, _, name = mutant.test.partition("::")
+    return f"[`{name}`](../{path})"

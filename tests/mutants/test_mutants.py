@@ -1,0 +1,68 @@
+"""Every mutant is caught by the seed or the test that is written down for it, and every rule has one."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.mutants import listing, mutant, searching
+from tests.mutants.mutant import BadMutant, Mutant
+
+RULES = [f"A{n}" for n in range(1, 19)] + [f"B{n}" for n in range(1, 16)] + [f"D{n}" for n in range(1, 16)]
+MUTANTS = mutant.all_mutants()
+BY_SEED_MIN = 20
+
+
+@pytest.mark.parametrize("name", [name for name, each in MUTANTS.items() if each.seed is not None])
+def test_its_seed_catches_a_mutant(name: str) -> None:
+    seed = MUTANTS[name].seed
+    assert seed is not None
+    [played] = searching.played_by(name, seed, seed + 1)
+    assert played.breaks is not None, f"seed {seed} does not notice {name} any more: `make mutants` looks for another"
+
+
+@pytest.mark.parametrize("name", [name for name, each in MUTANTS.items() if each.seed is None])
+def test_its_test_catches_a_mutant(name: str) -> None:
+    each = MUTANTS[name]
+    assert each.test is not None, f"nobody notices {name}: `make mutants` looks for a seed"
+    assert searching.is_noticed_by_test(each), f"{each.test} does not notice {name}"
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_rule_has_a_mutant_that_is_caught(rule: str) -> None:
+    assert any(each.rule == rule and (each.seed, each.test) != (None, None) for each in MUTANTS.values())
+
+
+def test_enough_of_them_are_caught_by_histories() -> None:
+    assert sum(each.seed is not None for each in MUTANTS.values()) >= BY_SEED_MIN
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_what_a_mutant_replaces_is_there_once(name: str) -> None:
+    each = MUTANTS[name]
+    source = (mutant.SOURCE / each.file).read_text()
+    compile(each.applied_to(source), each.file, "exec")
+
+
+def test_the_page_says_what_the_table_says() -> None:
+    assert listing.PAGE.read_text() == listing.page(MUTANTS.values()), "python -m tests.mutants --update writes it"
+
+
+# The tool itself
+
+EXAMPLE = Mutant("example", "A1", "ids.py", "old", "new", "A lesson.")
+
+
+@pytest.mark.parametrize("source", ["nothing", "old and old"])
+def test_a_mutant_that_fits_no_more_is_an_error_that_names_it(source: str) -> None:
+    with pytest.raises(BadMutant, match=r"mutant example: .* in ids\.py"):
+        EXAMPLE.applied_to(source)
+
+
+def test_a_seed_is_written_where_it_belongs() -> None:
+    text = '[one]\nold = "x"\nlesson = "L"\ntest = "t"\n\n# More\n\n[two]\nlesson = "M"\nseed = 3\nbreaks = "Old"\n'
+    text = mutant.with_seed(text, "one", 7, "New")
+    text = mutant.with_seed(text, "two", 8, "Newer")
+    assert text == (
+        '[one]\nold = "x"\nlesson = "L"\nseed = 7\nbreaks = "New"\ntest = "t"\n\n# More\n\n'
+        '[two]\nlesson = "M"\nseed = 8\nbreaks = "Newer"\n'
+    )
