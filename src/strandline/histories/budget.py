@@ -1,7 +1,8 @@
 """How much may be damaged at once without breaking a promise, and what already is.
 
 Who is only down, silent or slow costs nothing: it has what it had. What counts is what is lost: a page cache at a power loss, a
-disk, a batch that rotted. Nothing of it is forgiven before the cluster is whole again.
+disk, a batch that rotted. The controller can't tell a killed process from a dark host (KIP-966): both come back uncleanly, and
+count together once one of them has lost anything. Nothing of it is forgiven before the cluster is whole again.
 
 Always true: as long as every damage was allowed here, nothing that was committed is gone from every replica that may lead; unless
 the setting says that it goes past that on purpose, and then only for what it says.
@@ -25,25 +26,41 @@ class Budget:
         self._without_cache: set[int] = set()
         self._without_disk: set[int] = set()
         self._rotten: set[int] = set()
+        self._unclean: set[int] = set()
+        """Killed, with all that they had."""
 
     # Each says whether it may happen, and if so counts it
 
+    def take_process(self, node_id: int) -> bool:
+        """Any number, but fewer than min ISR once one of them has lost what it had in memory."""
+        if node_id not in self._brokers:
+            return True
+        lost = self._without_cache | (self._without_disk & self._brokers)
+        if lost and not self._is_covered(lost | self._unclean | {node_id}):
+            return False
+        self._unclean.add(node_id)
+        return True
+
     def take_power(self, node_id: int) -> bool:
         """At page-cache durability fewer than min ISR at once; what is synced survives."""
-        if node_id not in self._brokers or self._min_isr_cached is None or self._goes_past:
+        if node_id not in self._brokers:
             return True
-        lost = (self._without_cache | self._without_disk) | {node_id}
-        if len(lost) >= self._min_isr_cached:
+        if not self._is_covered(self._without_cache | self._without_disk | self._unclean | {node_id}):
             return False
         self._without_cache.add(node_id)
         return True
+
+    def _is_covered(self, unclean: set[int]) -> bool:
+        if self._without_disk & self._brokers:
+            return len(unclean) < self._min_isr
+        return self._min_isr_cached is None or self._goes_past or len(unclean) < self._min_isr_cached
 
     def take_disk(self, node_id: int) -> bool:
         """Fewer than min ISR replicas, since the others may be behind; a minority of the voters."""
         disks = self._without_disk | {node_id}
         if len(disks & self._voters) > self._voters_lost_max:
             return False
-        lost = disks | self._without_cache | self._rotten
+        lost = disks | self._without_cache | self._rotten | self._unclean
         if node_id in self._brokers and len(lost & self._brokers) >= self._min_isr:
             return False
         self._without_disk.add(node_id)
@@ -65,3 +82,4 @@ class Budget:
         self._without_cache.clear()
         self._without_disk.clear()
         self._rotten.clear()
+        self._unclean.clear()

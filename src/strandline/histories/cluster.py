@@ -228,8 +228,10 @@ class Cluster:
         self.format(member)
 
     def pause(self, node_id: int) -> None:
-        self._fault("pause", self.members[node_id])
-        self.members[node_id].machine.pause()
+        member = self.members[node_id]
+        self._fault("pause", member)
+        member.pauses += 1
+        member.machine.pause()
 
     def resume(self, node_id: int) -> None:
         self.transcript.note(host(node_id), "goes on")

@@ -121,7 +121,13 @@ class Faults:
 
     def _kill(self, node_id: int) -> bool:
         up = self._cluster.members[node_id].is_up
-        return self.inject("kill", host(node_id), lambda: self._cluster.kill(node_id), possible=up)
+        return self.inject(
+            "kill",
+            host(node_id),
+            lambda: self._cluster.kill(node_id),
+            possible=up,
+            allowed=lambda: self._budget.take_process(node_id),
+        )
 
     async def stop(self, node_id: int) -> bool:
         up = self._cluster.members[node_id].is_up

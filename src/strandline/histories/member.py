@@ -33,6 +33,8 @@ class Member:
         self.id = node_id
         self.machine = machine
         self.config = config
+        self.pauses = 0
+        """How often it was paused."""
         self.is_up = False
         self.node: Node | None = None
         """Of this life, once its process has come so far."""

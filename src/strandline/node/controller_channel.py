@@ -120,6 +120,7 @@ class ControllerChannel:
         if not retry:
             return await peer.ask(api_key, message, timeout_s, version_max=version_max)
         asking = self._loop.create_task(peer.ask(api_key, message, timeout_s, version_max=version_max))
+        asking.add_done_callback(_look_at)
         try:
             while not asking.done():
                 await self._news_or(asking)
@@ -128,8 +129,7 @@ class ControllerChannel:
                     return None
             return asking.result()
         finally:
-            if not asking.cancel() and not asking.cancelled():
-                asking.exception()  # we may have been cancelled just when it failed: nobody else looks at it
+            asking.cancel()
 
     async def _pause(self, timeout_s: float) -> None:
         """Until the time is over, or the leader is another."""
@@ -167,3 +167,9 @@ class ControllerChannel:
         if response.response_data is None:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the active controller answered nothing")
         return bytes(response.response_data)
+
+
+def _look_at(asking: asyncio.Task[Any]) -> None:
+    """It may fail just when nobody wants the reply any more: then nobody else looks at its error."""
+    if not asking.cancelled():
+        asking.exception()

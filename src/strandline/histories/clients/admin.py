@@ -55,6 +55,7 @@ class AdminClient:
         self._brokers = len(load.cluster.shape.brokers)
         self._mine: list[Topic] = []
         self._number = 0
+        self._is_answered_by_the_deposed = False
         self._client: AsyncClient
 
     async def run(self) -> None:
@@ -119,6 +120,8 @@ class AdminClient:
         for _ in range(ATTEMPTS_MAX):
             answer = await self._attempt(DELETE_TOPICS, message)
             code = ErrorCode.NETWORK_EXCEPTION if answer is None else answer.responses[0].error_code
+            if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and self._is_answered_by_the_deposed:
+                code = ErrorCode.NOT_CONTROLLER
             if code in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
                 topic.present = False  # if it is unknown: the broker asked more than once
                 topic.maybe_values.clear()
@@ -149,9 +152,9 @@ class AdminClient:
                 self._acknowledged(f"sets {value} of", topic)
                 return
             if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                if topic.is_surely_present:
+                if topic.is_surely_present and not self._is_answered_by_the_deposed:
                     self._problem(f"lost: {topic} is said to be unknown")
-                topic.present = False
+                    topic.present = False
                 return
             if self._is_unknown(code):
                 if answer is not None or self._sent:
@@ -168,6 +171,7 @@ class AdminClient:
         """The answer, or None if there was none; then `_sent` says whether the request may have arrived."""
         self._sent = False
         self._load.operations += 1
+        self._is_answered_by_the_deposed = self._claimants() > 1
         try:
             await self._client.ensure_known()
             broker_ids = list(self._client.cluster.brokers)
@@ -175,12 +179,20 @@ class AdminClient:
             if channel is None:
                 return None
             self._sent = True
-            return await channel.send(api_key, message, REQUEST_TIMEOUT_MS / 1000)
+            answer = await channel.send(api_key, message, REQUEST_TIMEOUT_MS / 1000)
+            self._is_answered_by_the_deposed |= self._claimants() > 1
+            return answer
         except KafkaError as error:
             self._load.note_error(error)
             if error.code not in UNKNOWN | REFUSED:
                 self._problem(f"API {api_key}: {error!r}")
             return None
+
+    def _claimants(self) -> int:
+        """Who takes itself for the active controller. One that stood still does not know yet that there is another, and answers
+        what changes nothing from what it knows, as Kafka's does: that there is no such topic, for one."""
+        looks = [member.look() for member in self._load.cluster.members.values()]
+        return sum(seen.leads for seen in looks if seen is not None)
 
     async def _again(self) -> bool:
         """Wait before the next attempt. Who is stopping tries no further; the cluster may not be well."""

@@ -17,13 +17,23 @@ class MajorityReachedHighWatermark(Judge):
         high_watermark = after.high_watermark
         if not after.leads or not high_watermark or (before is not None and before.high_watermark == high_watermark):
             return
-        ends = {
-            voter_id: max(sight.durable_offset.get(voter_id, 0), self._promised.get(voter_id, 0))
-            for voter_id in after.voters.ids
-        }
-        reached = sum(end >= high_watermark for end in ends.values())
-        if reached < after.voters.majority:
+        ends = self._ends(sight, after)
+        # Between two looks the watermark may rise first, by the voters that there were, and then the voters change.
+        is_reached = self._is_reached(ends, after, high_watermark) or (
+            before is not None and self._is_reached(self._ends(sight, before), before, high_watermark)
+        )
+        if not is_reached:
             raise Violation(f"high watermark {high_watermark}, and the voters' devices hold only {ends}")
+
+    def _ends(self, sight: Sight, seen: Seen) -> dict[int, int]:
+        return {
+            voter_id: max(sight.durable_offset.get(voter_id, 0), self._promised.get(voter_id, 0))
+            for voter_id in seen.voters.ids
+        }
+
+    @staticmethod
+    def _is_reached(ends: dict[int, int], seen: Seen, high_watermark: int) -> bool:
+        return sum(end >= high_watermark for end in ends.values()) >= seen.voters.majority
 
     def wiped(self, sight: Sight, node_id: int) -> None:
         self._promised[node_id] = max(sight.durable_offset.get(node_id, 0), self._promised.get(node_id, 0))
