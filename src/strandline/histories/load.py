@@ -44,7 +44,7 @@ class Load:
         self.topics: dict[str, Topic] = {}
         """What the administering client has made."""
         self.problems: list[Problem] = []
-        self.operations = self.administered = 0
+        self.operations = 0
         self.pace = 1.0
         """Pauses between bursts take so many times as long."""
         self.is_stopping = self._is_brisk = False

@@ -191,14 +191,6 @@ class RecordHistory:
         """With acks=all, and not excused: where the leader said that the value stands."""
         return {send.value: send.place for send in self.promised()}  # type: ignore[misc]
 
-    @property
-    def acknowledged_by_one(self) -> dict[bytes, Place]:
-        return {send.value: send.place for send in self.sends.values() if send.place is not None and not send.by_all}
-
-    def is_excused(self, value: bytes) -> bool:
-        send = self.sends.get(value)
-        return send is not None and send.is_excused
-
     def promised(self) -> Iterator[Send]:
         """The sends that must be there."""
         for send in self.sends.values():

@@ -203,9 +203,6 @@ class Sight:
         leaders = [(seen.epoch, node_id) for node_id, seen in self.nodes.items() if seen.leads]
         return max(leaders)[1] if leaders else None
 
-    def is_newest_leader(self, node_id: int) -> bool:
-        return self.leader == node_id
-
     @property
     def high_watermark(self) -> int:
         """The greatest that any node knows of."""

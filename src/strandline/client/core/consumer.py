@@ -297,11 +297,3 @@ class ConsumerCore:
             if state.state is State.UNSET and not state.is_paused and not taken:
                 raise OffsetOutOfRange(state.topic, state.partition, None)
         return taken
-
-    @property
-    def has_records(self) -> bool:
-        return bool(self._errors) or any(s.fetched and not s.is_paused for s in self.partitions.values())
-
-    def wakeup(self) -> float | None:
-        """When a partition that had to wait may go on."""
-        return min((s.retry_at for s in self.partitions.values() if s.retry_at), default=None)

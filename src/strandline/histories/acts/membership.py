@@ -9,8 +9,6 @@ from strandline.histories.acts.scene import Scene
 from strandline.histories.setting import Setting
 from strandline.histories.voter_changes import VoterChanges
 
-ANSWERED_WITHIN_S = 60.0
-
 
 def dynamic(setting: Setting) -> bool:
     return setting.shape.is_dynamic

@@ -207,7 +207,6 @@ class AdminClient:
         return code in UNKNOWN
 
     def _acknowledged(self, did: str, topic: Topic) -> None:
-        self._load.administered += 1
         self._load.cluster.transcript.note(self._machine.name, f"{did} {topic.name}")
 
     def _problem(self, what: str) -> None:

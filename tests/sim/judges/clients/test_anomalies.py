@@ -50,7 +50,7 @@ def test_what_an_allowed_loss_took_is_excused_and_the_rest_is_not() -> None:
     story.history.note_acknowledged(b"late", at(2))  # it was on its way
     story.send("c", 1).poll(a=0, c=1).stored("a", "c")
     assert not story.found()
-    assert story.history.is_excused(b"b")
+    assert story.history.sends[b"b"].is_excused
     story.history.stored.pop(at(0))
     assert story.found() >= {"lost-write", "unrepeatable-read"}
 
