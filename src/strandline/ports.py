@@ -13,7 +13,14 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 T = TypeVar("T")
+A = TypeVar("A")
 Buffer = bytes | bytearray | memoryview
+Pace = Callable[[int], None]
+"""Called by work that is to go slowly, with the bytes that it has just read or written: returns when it may go on."""
+
+
+class WorkLost(OSError):
+    """The process that did the work ended before the work did. What it wrote until then is there, as after a crash."""
 
 
 class File(Protocol):
@@ -96,6 +103,15 @@ class Disk(Protocol):
 
     async def offload(self, work: Callable[[], T]) -> T:
         """Run blocking work beside the event loop. A sync inside covers only what was written before the call."""
+
+    async def offload_niced(self, work: Callable[[Disk, Pace, A], T], argument: A, bytes_per_second: float) -> T:
+        """Run long blocking work where it takes neither the processor nor the disk from anybody: in a process of its own.
+
+        `work` is a function of a module, `argument` and what it returns or raises are plain values, for they cross over. It gets
+        a disk of its own, so it opens its files by their paths, and calls its pace for every few bytes. WorkLost if its process
+        ends before it does. When whoever awaits it is cancelled, or this process dies, the work is over too, in the middle of
+        whatever it did: nothing is written any more.
+        """
 
 
 class Clock(Protocol):

@@ -18,7 +18,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from strandline.ports import A, Disk, Pace
 from strandline.runtime.files import FileTable, RealFile
+from strandline.runtime.niced import Niced
 
 T = TypeVar("T")
 WORKERS_MAX = 8
@@ -44,6 +46,7 @@ class FileDisk:
             max_open_files = max(limit // 2, limit - HANDLES_FOR_OTHERS)
         self._workers = ThreadPoolExecutor(workers_max, thread_name_prefix="strandline-disk")
         self._table = FileTable(max_open_files, self.offload)
+        self._niced: Niced | None = None
         self._locks: list[int] = []
 
     def open(self, path: str, *, create: bool = False) -> RealFile:
@@ -136,8 +139,15 @@ class FileDisk:
         running.add_done_callback(lambda _: self._table.end_work(ticket))
         return await asyncio.shield(running)
 
+    async def offload_niced(self, work: Callable[[Disk, Pace, A], T], argument: A, bytes_per_second: float) -> T:
+        if self._niced is None:
+            self._niced = Niced()
+        return await self._niced.run(work, argument, bytes_per_second)
+
     def close(self) -> None:
-        """Wait for work under way, and give back every handle and lock."""
+        """Wait for work under way, end what is in processes of its own, and give back every handle and lock."""
+        if self._niced is not None:
+            self._niced.close()
         self._workers.shutdown(wait=True)
         self._table.close()
         for fd in self._locks:

@@ -53,32 +53,29 @@ class Process:
         self.stopped: list[Callable[[None], None]] = []
         """Threads of a paused process: where each goes on."""
         self.tasks: list[asyncio.Task[Any]] = []
-        self.failures: list[BaseException] = []
         self._tasks_sweep_at = 64
 
     def keep(self, task: asyncio.Task[Any]) -> None:
         """Hold a task until it is done. Collected while pending, its `finally` would run, at an instant no seed decides."""
         self.tasks.append(task)
         if len(self.tasks) >= self._tasks_sweep_at:
-            self.failures += self._failed()
-            self.tasks = [task for task in self.tasks if not task.done()]
+            self.tasks = [task for task in self.tasks if not task.done() or _is_unseen(task)]
             self._tasks_sweep_at = 64 + 2 * len(self.tasks)
 
-    def take_failures(self) -> list[BaseException]:
-        """Of tasks that ended with an error that nobody has looked at; each is told once."""
-        found, self.failures = self.failures + self._failed(), []
-        return found
-
-    def _failed(self) -> list[BaseException]:
+    def unseen(self) -> list[asyncio.Task[Any]]:
+        """Tasks that ended with an error that nobody has looked at. Whoever is about to may only be waiting for its turn."""
         # asyncio tells of these when the task is collected, and the time of that is nobody's choice.
-        unseen = [task for task in self.tasks if task.done() and not task.cancelled() and task._log_traceback]
-        return [error for task in unseen if (error := task.exception()) is not None]
+        return [task for task in self.tasks if _is_unseen(task)]
 
     def pending(self) -> list[asyncio.Task[Any]]:
         return [task for task in self.tasks if not task.done()]
 
     def __repr__(self) -> str:
         return f"<{self.name}#{self.number} {self.state.value}>"
+
+
+def _is_unseen(task: asyncio.Task[Any]) -> bool:
+    return task.done() and not task.cancelled() and bool(task._log_traceback)
 
 
 NODE: contextvars.ContextVar[Process] = contextvars.ContextVar("strandline.sim.node")

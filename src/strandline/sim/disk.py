@@ -5,8 +5,8 @@ memory, until `read_blocking` has fetched them.
 
 Always true: a sync covers what was written before its call, and nothing later; a sync inside offloaded work covers what was
 written before the offload, and what the work itself wrote; offloaded work may be overtaken, and cut short by a kill or a power
-loss, at each of its changes and syncs, though most of it runs at one moment; after a failed sync the bytes it should have covered
-never become durable, unless they are written again.
+loss, at each of its changes and syncs, though most of it runs at one moment; niced work always may be, and goes on while its node
+is paused; after a failed sync the bytes it should have covered never become durable, unless they are written again.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ import asyncio
 import contextvars
 import errno
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
-from strandline.ports import Buffer, Clock
+from strandline.ports import A, Buffer, Clock, Disk, Pace, WorkLost
 from strandline.sim.context import NODE, State
 from strandline.sim.faults import Fault
 from strandline.sim.file import SimFile
@@ -38,9 +40,10 @@ class _Work:
 
     __slots__ = ("changes", "marks", "own_changes", "worker", "wrote")
 
-    def __init__(self, marks: dict[Inode, Mark], changes: int, worker: Worker[Any] | None) -> None:
+    def __init__(self, marks: dict[Inode, Mark] | None, changes: int, worker: Worker[Any] | None) -> None:
         self.worker = worker
         self.marks = marks
+        """None for a process of its own: its syncs cover whatever was written before them, as the system's do."""
         self.changes = changes
         self.wrote: dict[Inode, None] = {}
         self.own_changes = False
@@ -70,6 +73,8 @@ class SimDisk(Storage):
         """How often offloaded work is one that others may overtake, and a kill cut short."""
         self.overtake_probability = overtake_probability
         """How often others run between two steps of such work."""
+        self.niced_lost_probability = 0.0
+        """How often a step of niced work is its process's last."""
         self._work: _Work | None = None
         self._workers: dict[Worker[Any], None] = {}
         loop.at_close.append(self._abandon_workers)
@@ -172,7 +177,8 @@ class SimDisk(Storage):
         directory = self._names.directory(path)
         self.faults.check(clean(path), Fault.SYNC_ERROR)
         work = self._work
-        self._names.sync(directory, self._names.changes if work is None or work.own_changes else work.changes)
+        before_work = work is not None and work.marks is not None and not work.own_changes
+        self._names.sync(directory, work.changes if work is not None and before_work else self._names.changes)
         self._record(b"sdir", path)
 
     def usage(self, path: str) -> tuple[int, int]:
@@ -194,12 +200,10 @@ class SimDisk(Storage):
 
     async def offload(self, work: Callable[[], T]) -> T:
         marks = {inode: inode.begin_sync() for inode in self._dirty}
-        process, context = NODE.get(self._loop.outside), contextvars.copy_context()
-        worker: Worker[T] | None = None
-        if self._randomness.random() < self.thread_probability:
-            worker = Worker(lambda: context.run(work))
-            self._workers[worker] = None
+        run = partial(contextvars.copy_context().run, work)
+        worker = self._new_worker(run) if self._randomness.random() < self.thread_probability else None
         horizon = _Work(marks, self._names.changes, worker)
+        process = NODE.get(self._loop.outside)
         done: asyncio.Future[T] = self._loop.create_future()
 
         def go_on(_: None) -> None:
@@ -207,24 +211,67 @@ class SimDisk(Storage):
                 process.stopped.append(go_on)
                 return
             if process.state is State.RUNNING:
-                self._work = horizon
-                try:
-                    if worker is None:
-                        _hand_over(lambda: context.run(work), done)
-                    elif (wait_s := worker.step()) is not None:
-                        self._loop.schedule(self._loop.time() + wait_s, go_on)
-                        return
-                    else:
-                        del self._workers[worker]
-                        _hand_over(worker.result, done)
-                finally:
-                    self._work = None
+                if worker is None:
+                    with self._at_work(horizon):
+                        _hand_over(run, done)
+                elif (wait_s := self._step(worker, horizon)) is not None:
+                    self._loop.schedule(self._loop.time() + wait_s, go_on)
+                    return
+                else:
+                    _hand_over(worker.result, done)
             for inode, mark in marks.items():
                 inode.marks.pop(mark, None)
 
-        delay = self._randomness.uniform(*self.offload_s) * self.faults.worst_slowness()
-        self._loop.schedule(self._loop.time() + delay, go_on)
+        self._loop.schedule(self._loop.time() + self._pause_s(), go_on)
         return await done
+
+    async def offload_niced(self, work: Callable[[Disk, Pace, A], T], argument: A, bytes_per_second: float) -> T:
+        def pace(size_bytes: int) -> None:
+            worker.wait(self._pause_s() + size_bytes / bytes_per_second)
+
+        worker = self._new_worker(partial(contextvars.copy_context().run, work, self, pace, argument))
+        horizon = _Work(None, 0, worker)
+        process = NODE.get(self._loop.outside)
+        done: asyncio.Future[T] = self._loop.create_future()
+
+        def go_on(_: None) -> None:
+            # Stopping the parent does not stop its child; its death does, and so does whoever no longer wants the work.
+            if process.state is State.DEAD or done.done():
+                return
+            if self.niced_lost_probability and self._randomness.random() < self.niced_lost_probability:
+                done.set_exception(WorkLost(f"the process that ran {work.__name__} was killed"))
+            elif (wait_s := self._step(worker, horizon)) is not None:
+                self._loop.schedule(self._loop.time() + wait_s, go_on)
+            else:
+                _hand_over(worker.result, done)
+
+        self._loop.schedule(self._loop.time() + self._pause_s(), go_on)
+        return await done
+
+    def _new_worker(self, work: Callable[[], T]) -> Worker[T]:
+        worker = Worker(work)
+        self._workers[worker] = None
+        return worker
+
+    def _step(self, worker: Worker[Any], horizon: _Work) -> float | None:
+        """Let the work go on until it waits: for how long; None once it is done."""
+        with self._at_work(horizon):
+            wait_s = worker.step()
+        if wait_s is None:
+            del self._workers[worker]
+        return wait_s
+
+    @contextmanager
+    def _at_work(self, horizon: _Work) -> Iterator[None]:
+        self._work = horizon
+        try:
+            yield
+        finally:
+            self._work = None
+
+    def _pause_s(self) -> float:
+        """How long offloaded work waits for its turn."""
+        return self._randomness.uniform(*self.offload_s) * self.faults.worst_slowness()
 
     # What files call
 
@@ -286,7 +333,7 @@ class SimDisk(Storage):
 
     def sync_blocking(self, path: str, inode: Inode) -> None:
         work = self._work
-        if work is None or inode in work.wrote:
+        if work is None or work.marks is None or inode in work.wrote:
             mark = inode.begin_sync()
             self._let_others_run()
         else:
@@ -323,7 +370,7 @@ class SimDisk(Storage):
         """Called before each change: here offloaded work may be overtaken, or go no further."""
         worker = None if self._work is None else self._work.worker
         if worker is not None and self._randomness.random() < self.overtake_probability:
-            worker.wait(self._randomness.uniform(*self.offload_s) * self.faults.worst_slowness())
+            worker.wait(self._pause_s())
 
     def _abandon_workers(self) -> None:
         for worker in self._workers:

@@ -25,6 +25,8 @@ from strandline.sim.network import Network
 T = TypeVar("T")
 UNTIL_S = 3600.0
 STEPS_MAX = 50_000_000
+LOOK_S = 0.1
+"""How long whoever waits for a task that failed has to look at it, when the world ends."""
 
 
 class SimNode:
@@ -128,12 +130,14 @@ class World:
         gc.disable()
         try:
             result = self.loop.run_until_complete(coroutine)
+            unseen = [task for process in self.loop.processes for task in process.unseen()]
+            if unseen:
+                self.loop.run_until_complete(asyncio.sleep(LOOK_S))
         finally:
             if collecting:
                 gc.enable()
         unhandled, self.loop.unhandled = self.loop.unhandled, []
-        for process in self.loop.processes:
-            unhandled += process.take_failures()
+        unhandled += [error for task in unseen if task._log_traceback and (error := task.exception()) is not None]
         if unhandled:
             raise BaseExceptionGroup(f"nobody handled these (seed {self.seed})", unhandled)
         return result

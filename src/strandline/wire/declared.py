@@ -36,9 +36,12 @@ def since(version: int, default: Any) -> Any:
     return dataclasses.field(default=default, metadata={"since": version})
 
 
-def tagged(tag: int, default: Any, since: int = 0) -> Any:
-    """A tagged field that exists from this version on."""
-    return dataclasses.field(default=default, metadata={"tag": tag, "since": since})
+def tagged(tag: int, default: Any, since: int = 0, *, null_is_sent: bool = False) -> Any:
+    """A tagged field that exists from this version on.
+
+    `null_is_sent`: a struct for whose absence Kafka takes one with all defaults, so that None has to be said.
+    """
+    return dataclasses.field(default=default, metadata={"tag": tag, "since": since, "null_is_sent": null_is_sent})
 
 
 def struct_of(cls: type, version: int, flexible: bool) -> Struct:
@@ -62,9 +65,15 @@ def _field(field: dataclasses.Field[Any], hint: Any, version: int, flexible: boo
     return Field(
         name=field.name,
         type="struct" if struct is not None else get_args(hint)[1],
-        default=None if field.default is dataclasses.MISSING else field.default,
+        default=_default(field),
         array=array,
         nullable=nullable,
         tag=field.metadata.get("tag"),
         struct=struct,
     )
+
+
+def _default(field: dataclasses.Field[Any]) -> object:
+    if field.metadata.get("null_is_sent"):
+        return ()
+    return None if field.default is dataclasses.MISSING else field.default

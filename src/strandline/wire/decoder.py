@@ -133,7 +133,8 @@ class _Decoder:
             return
         self.take("b", "x", field.name)
         self.flush()
-        with self.source.block("if x < 0:"):
+        # Before a struct that may be null stands -1 or 1; in a tagged field, where the marker is a varint, 0 or 1.
+        with self.source.block("if x < 0:" if field.tag is None else "if x <= 0:"):
             self.source.line(f"{variable} = None")
         with self.source.block("else:"), self.source.field(field.name):
             self.source.line(f"{variable} = {self.struct(struct)}")
@@ -147,7 +148,8 @@ class _Decoder:
                 line(f"{variable} = None" if field.nullable else "null()")
             with block("else:"):
                 line("e = p + x")
-                with block("if e > n:"):
+                # A compact string could say that it is longer than any other way of writing it allows.
+                with block(f"if e > n or x > {primitives.STRING_BYTES_MAX}:" if text else "if e > n:"):
                     line("too_long(x, n - p)")
                 line(f"{variable} = d[p:e]{'.decode()' if text else ''}")
                 line("p = e")

@@ -107,7 +107,8 @@ class _Encoder:
         with self.source.field(field.name):
             line(f"{message} = {value}")
             with block(f"if {message} is None:"):
-                line(f"{self.write}(b'\\xff')")
+                # In a tagged field the marker is a varint, and 0 stands for null.
+                line(f"{self.write}(b'\\xff')" if field.tag is None else f"{self.write}(b'\\0')")
             with block("else:"):
                 line(f"{self.write}(b'\\x01')")
                 self.struct(struct, message)

@@ -19,6 +19,9 @@ REQUEST_OBJECTS_MAX = 1_000_000
 RESPONSE_OBJECTS_MAX = 16_000_000
 """The same for a reply, from a server that we chose: the metadata of 800,000 partitions fits."""
 
+STRING_BYTES_MAX = 32_767
+"""What Kafka takes for a string, however its size is written."""
+
 TAGS_MAX = 128
 """Tagged fields in one struct. Kafka's largest message has four."""
 
@@ -99,6 +102,8 @@ def tagged(tag: int, value: bytes) -> bytes:
 
 
 def too_long(size: int, bytes_left: int) -> NoReturn:
+    if size <= bytes_left:
+        raise MalformedRequest(f"a string of {size} bytes, more than {STRING_BYTES_MAX}")
     raise MalformedRequest(f"a size of {size} where {max(0, bytes_left)} bytes are left")
 
 

@@ -13,6 +13,7 @@ from strandline.wire import messages, primitives, schemas
 from strandline.wire.codec import Codec
 from strandline.wire.errors import MalformedRequest
 from strandline.wire.message import Message
+from strandline.wire.primitives import encode_unsigned_varint
 from strandline.wire.structs import Field, Struct
 
 from .samples import sample
@@ -50,6 +51,8 @@ def test_bytes_that_end_before_the_tagged_fields():
 def test_a_size_beyond_the_bytes_left():
     assert refused(codec(TEXT), b"\x05abc") == "Thing version 1, text: a size of 4 where 3 bytes are left"
     assert refused(codec(BLOB), b"\x05abc") == "Thing version 1, blob: a size of 4 where 3 bytes are left"
+    long = encode_unsigned_varint(32_769) + bytes(32_768)
+    assert refused(codec(TEXT), long) == "Thing version 1, text: a string of 32768 bytes, more than 32767"
     assert (
         refused(codec(TEXT, flexible=False), b"\x7f\xffabc")
         == "Thing version 1, text: a size of 32767 where 3 bytes are left"

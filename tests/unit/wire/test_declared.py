@@ -21,6 +21,17 @@ class Outer:
     rare: tuple[String, ...] | None = tagged(0, since=2, default=None)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defaults:
+    number: Int32 = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tagged:
+    unsaid: Defaults | None = tagged(0, default=None)  # noqa: RUF009 - makes a dataclass field
+    said: Defaults | None = tagged(1, default=None, null_is_sent=True)  # noqa: RUF009
+
+
 FULL = Outer(name="n", inners=(Inner(number=1), Inner(number=2)), later=5, rare=("x",))
 
 
@@ -46,3 +57,18 @@ def test_an_absent_tag_and_an_empty_one_differ():
     for rare in (None, ()):
         message = Outer(name=None, inners=(), rare=rare)
         assert codec.decode(codec.encode(message))[0].rare == rare
+
+
+def test_a_tagged_struct_that_is_null():
+    """0 stands for null there; where the default is a struct, null is said and the default is not."""
+    codec = Codec(struct_of(Tagged, 0, flexible=True), 0)
+    five = Defaults(number=5)
+    for message, data in [
+        (Tagged(), b"\x01\x01\x01\x00"),
+        (Tagged(said=Defaults()), b"\x00"),
+        (Tagged(unsaid=five), b"\x02\x00\x06\x01\0\0\0\x05\x00\x01\x01\x00"),
+        (Tagged(said=five), b"\x01\x01\x06\x01\0\0\0\x05\x00"),
+    ]:
+        assert codec.encode(message) == data
+        assert codec.decode(data) == (message, len(data))
+    assert codec.decode(b"\x01\x00\x01\x00")[0].unsaid is None
