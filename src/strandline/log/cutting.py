@@ -30,6 +30,7 @@ def truncate_to(log: Log, offset: int) -> None:
         truncate_fully_and_start_at(log, offset)
         return
     log.truncations += 1
+    turn_away(log)
     kept = bisect_right(log.bases, offset)
     gone, log.segments, log.bases = log.segments[kept:], log.segments[:kept], log.bases[:kept]
     remove(log, gone)
@@ -52,6 +53,7 @@ def truncate_to(log: Log, offset: int) -> None:
 
 def truncate_fully_and_start_at(log: Log, offset: int) -> None:
     log.truncations += 1
+    turn_away(log)
     drop_snapshots(log, lambda at: True)
     remove(log, log.segments)
     log.unsynced.segments = []
@@ -78,6 +80,14 @@ def drop_segments(log: Log, count: int, now_ms: int) -> list[str]:
     log.retired.add(gone)
     drop_snapshots(log, lambda at: at < start_offset)
     return doomed
+
+
+def turn_away(log: Log) -> None:
+    """Remove the cleaned segments that are about to take their place: after a cut, a restart must not let them do so."""
+    arriving, log.arriving = log.arriving, []
+    if arriving:
+        remove(log, arriving)
+        log.disk.sync_dir(log.directory)
 
 
 def remove(log: Log, segments: list[Segment]) -> None:

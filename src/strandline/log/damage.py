@@ -4,7 +4,8 @@ The length in a rotten header leads nowhere, and neither base offset nor leader 
 is looked for: first where the length says it should be, then byte by byte.
 
 Always true: what is taken for the next sound batch carries its checksum, lies within the offsets that the segment can hold there,
-and is followed without a gap by the next one or the segment's end: a wrong base offset alone would pass the first two.
+and is followed without a gap by the next one or the segment's end: a wrong base offset alone would pass the first two. Where
+compaction may have left gaps, the next one must be sound too and come later: that is all that can be known there.
 """
 
 from __future__ import annotations
@@ -58,8 +59,11 @@ def header_problem(header: BatchHeader, bytes_left: int, expected_offset: int, l
 class Search:
     """Looking through one segment of `size` bytes that ends before `limit_offset`, or at it if `end_is_known`."""
 
-    def __init__(self, read: Read, size: int, limit_offset: int, *, end_is_known: bool) -> None:
+    def __init__(
+        self, read: Read, size: int, limit_offset: int, *, end_is_known: bool, may_have_gaps: bool = False
+    ) -> None:
         self._read = read
+        self._may_have_gaps = may_have_gaps
         self._size = size
         self._limit_offset = limit_offset
         self._end_is_known = end_is_known
@@ -79,7 +83,8 @@ class Search:
                     break  # its length may be what is wrong
                 return self._end() if found is None else Place(following, found.base_offset)
             # It has a wrong offset or epoch, or the next one has: that can be told where offsets go on without a gap.
-            if found is not None and (is_second or found.base_offset - expected_offset == count):
+            is_linked = is_second or self._may_have_gaps
+            if found is not None and (is_linked or found.base_offset - expected_offset == count):
                 return Place(following, found.base_offset)
             if following == self._size:
                 return self._end()
@@ -120,6 +125,9 @@ class Search:
         if header is None:
             return None
         following = position + header.size_bytes
+        if self._may_have_gaps:
+            is_followed = following == self._size or self.sound_at(following, header.next_offset) is not None
+            return header if is_followed else None
         if following == self._size:
             return header if header.next_offset == self._limit_offset or not self._end_is_known else None
         after = self._header_at(following)

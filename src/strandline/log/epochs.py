@@ -62,7 +62,7 @@ class LeaderEpochs:
         """Forget the epochs that began at or after `end_offset`."""
         kept = [entry for entry in self.entries if entry[1] < end_offset]
         if len(kept) != len(self.entries):
-            self._replace(kept)
+            self.replace(kept)
 
     def truncate_from_start(self, start_offset: int) -> None:
         """Forget the epochs that ended before `start_offset`; the one that holds it now begins there."""
@@ -70,12 +70,12 @@ class LeaderEpochs:
         if following:
             kept = [(self.entries[following - 1][0], start_offset), *self.entries[following:]]
             if kept != self.entries:
-                self._replace(kept)
+                self.replace(kept)
 
     def clear(self) -> None:
-        self._replace([])
+        self.replace([])
 
-    def _replace(self, entries: list[tuple[int, int]]) -> None:
+    def replace(self, entries: list[tuple[int, int]]) -> None:
         self.entries = entries
         self.latest = entries[-1][0] if entries else UNDEFINED_EPOCH
         self.dirty = True

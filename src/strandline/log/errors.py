@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ports import File
 
@@ -58,6 +60,18 @@ class CorruptBatch(KafkaError):
         self.end_offset = end_offset
         """The base offset of the next sound batch, or where the segment ends."""
         self.reason = reason
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """So that it can come from another process as it is."""
+        return CorruptBatch, (
+            self.directory,
+            self.segment_base_offset,
+            self.position,
+            self.end_position,
+            self.first_offset,
+            self.end_offset,
+            self.reason,
+        )
 
     @property
     def stretch(self) -> tuple[int, int, int, int]:

@@ -69,6 +69,8 @@ class Log:
         """How often its end was cut: what somebody copied or read before may be gone, or be something else."""
         self.unsynced = Unsynced()
         self.retired = Retired()
+        self.arriving: list[Segment] = []
+        """Cleaned segments that are about to take the place of some of these, and will do so if the node stops now."""
         self._jitter_ms = self._draw_jitter()
         self._clean_end = -1
         """The log end at which every file was last left in order; -1 if that is not known."""
@@ -166,7 +168,7 @@ class Log:
             self._roll_if_due(size, header.last_offset, header.max_timestamp, now_ms)
             segment = self.active
             first = segment.first_timestamp if segment.file.size else header.max_timestamp
-            timestamp_max = first + config.segment_ms - self._jitter_ms if first >= 0 else -1
+            timestamp_max = first + self._segment_ms_max(config) if first >= 0 else -1
             offset_max = segment.base_offset + RELATIVE_OFFSET_MAX
             size_max = config.segment_bytes - segment.file.size
             end_max = min(len(headers), start + segment.index_entries_left)
@@ -207,13 +209,18 @@ class Log:
             config = self.config
             if (
                 written + size > config.segment_bytes
-                or waited_ms > config.segment_ms - self._jitter_ms
+                or waited_ms > self._segment_ms_max(config)
                 or segment.indexes_full
                 or not segment.holds(last_offset)
             ):
                 self.roll(now_ms, last_offset)
         elif not segment.holds(last_offset):
             self.roll(now_ms, last_offset)
+
+    def _segment_ms_max(self, config: TopicConfig) -> int:
+        """What is to be compacted in time must leave the active segment by then."""
+        segment_ms = min(config.segment_ms, config.max_compaction_lag_ms) if config.compact else config.segment_ms
+        return segment_ms - self._jitter_ms
 
     def roll(self, now_ms: int, last_offset: int = 0) -> Segment:
         """Close the active segment and begin one at the log end, or so far above it that it can hold `last_offset`."""

@@ -39,9 +39,19 @@ def of_max_timestamp(log: Log) -> Found | None:
         return None
     found = newest.locate(newest.offset_of_max_timestamp)
     for position, header in newest.batches(found[0] if found is not None else 0, blocking=False):
-        if header.max_timestamp == newest.max_timestamp:
+        if header.max_timestamp == newest.max_timestamp and header.records_count:
             return _greatest_in(log, newest, position, header)
-    return None
+    return _greatest_of_all(log)
+
+
+def _greatest_of_all(log: Log) -> Found | None:
+    """The same where the greatest timestamp is that of a batch which compaction emptied: its header keeps it, for its producer."""
+    greatest = None
+    for segment in log.segments:
+        for position, header in segment.batches(blocking=False):
+            if header.records_count and (greatest is None or header.max_timestamp > greatest[2].max_timestamp):
+                greatest = segment, position, header
+    return None if greatest is None or greatest[2].max_timestamp < 0 else _greatest_in(log, *greatest)
 
 
 def _greatest_in(log: Log, segment: Segment, position: int, header: BatchHeader) -> Found | None:

@@ -10,7 +10,9 @@ from strandline.log.segment import Segment
 from strandline.ports import Disk
 
 
-def open_segment(disk: Disk, directory: str, base_offset: int, config: TopicConfig, now_ms: int) -> Segment:
+def open_segment(
+    disk: Disk, directory: str, base_offset: int, config: TopicConfig, now_ms: int, suffix: str = ""
+) -> Segment:
     """A segment whose indexes are not loaded yet."""
     return Segment(
         disk,
@@ -19,6 +21,8 @@ def open_segment(disk: Disk, directory: str, base_offset: int, config: TopicConf
         index_interval_bytes=config.index_interval_bytes,
         index_bytes_max=config.segment_index_bytes,
         created_ms=now_ms,
+        suffix=suffix,
+        may_have_gaps=config.compact,
     )
 
 

@@ -9,14 +9,13 @@ device it is written once more before it is synced. All of this blocks: it runs 
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from strandline.config.topic_config import TopicConfig
-from strandline.log import checkpoints, names, producer_snapshot
+from strandline.log import checkpoints, epoch_recovery, names, producer_snapshot
 from strandline.log.epochs import LeaderEpochs
 from strandline.log.errors import CorruptBatch, CorruptLog
+from strandline.log.leftovers import settle
 from strandline.log.log import Log
 from strandline.log.opening import new_segment, open_segment
 from strandline.log.producer_replay import rebuild_producers
@@ -25,9 +24,7 @@ from strandline.log.rewriting import promises_device, rewrite_tail
 from strandline.log.scan import Scan
 from strandline.log.segment import Segment
 from strandline.ports import Disk
-from strandline.records.header import MAGIC, MAGIC_AT, BatchHeader, crc_valid, read_header
-
-_LEFTOVER_SUFFIXES = (names.SWAP_SUFFIX, names.DELETED_SUFFIX, names.CLEANED_SUFFIX, ".tmp", names.REPAIR_SUFFIX)
+from strandline.records.header import crc_valid
 
 
 class Recovered(NamedTuple):
@@ -63,12 +60,12 @@ def load(
 ) -> Recovered:
     """The log in `directory`, which may be empty or not exist yet."""
     disk.mkdir(directory)
-    present = _remove_leftovers(disk, directory)
-    epochs, epochs_are_rotten = _load_epochs(disk, directory)
+    present = settle(disk, directory, config)
+    epochs, epochs_are_rotten = epoch_recovery.read(disk, directory)
     bases = names.offsets_in(present, names.LOG_SUFFIX)
     checkpointed = LeaderEpochs(list(epochs.entries))
     found_segments = _load_segments(disk, directory, bases, config, clean, recovery_point, epochs, checkpointed, now_ms)
-    if not _epochs_fit(found_segments.segments, epochs, log_start_offset, config):
+    if not epoch_recovery.fit(found_segments.segments, epochs, log_start_offset, config):
         # The batches carry their epochs too.
         for segment in found_segments.segments:
             segment.close()
@@ -83,6 +80,8 @@ def load(
         if epochs.epoch_at(known_from) == first_epoch:
             # The batches before it were deleted, though some may still be in their file.
             epochs.truncate_from_start(known_from)
+        if scanned and config.compact:
+            epoch_recovery.restore(segments, epochs, checkpointed)
     if segments and segments[-1].next_offset < log_start_offset:
         # All that a crash left was deleted before it. Offsets below the log start are never given out again.
         for segment in segments:
@@ -119,82 +118,6 @@ def load(
         checkpoints.write_epochs(disk, f"{directory}/{checkpoints.LEADER_EPOCH_CHECKPOINT}", epochs.entries)
         epochs.dirty = False
     return Recovered(log, truncated, scanned, rebuilt, tuple(damaged), epochs_are_rotten)
-
-
-def _remove_leftovers(disk: Disk, directory: str) -> Sequence[str]:
-    """Files that a deletion, a cleaning or a replaced checkpoint left behind; a finished swap is completed. What stays."""
-    before = disk.listdir(directory)
-    for name in before:
-        if name.endswith(names.SWAP_SUFFIX):
-            disk.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix(names.SWAP_SUFFIX)}")
-        elif name.endswith(_LEFTOVER_SUFFIXES):
-            disk.remove(f"{directory}/{name}")
-    is_settled = not any(name.endswith(_LEFTOVER_SUFFIXES) for name in before)
-    present = before if is_settled else disk.listdir(directory)
-    logs = {name.partition(".")[0] for name in present if name.endswith(names.LOG_SUFFIX)}
-    orphans = [name for name in present if name.endswith(names.SEGMENT_SUFFIXES) and name.partition(".")[0] not in logs]
-    for name in orphans:
-        disk.remove(f"{directory}/{name}")
-    return [name for name in present if name not in orphans] if orphans else present
-
-
-def _load_epochs(disk: Disk, directory: str) -> tuple[LeaderEpochs, bool]:
-    """The epochs, and whether their file is rotten."""
-    path = f"{directory}/{checkpoints.LEADER_EPOCH_CHECKPOINT}"
-    try:
-        return LeaderEpochs(checkpoints.read_epochs(disk, path)), False
-    except CorruptLog:
-        # The batches carry their epochs too: the scan below finds them again.
-        disk.remove(path)
-        return LeaderEpochs(), True
-
-
-def _epochs_fit(segments: list[Segment], epochs: LeaderEpochs, log_start_offset: int, config: TopicConfig) -> bool:
-    """Whether the entries say what the batches at their bounds say: the file is plain text and has no checksum."""
-    if not epochs.entries or not segments:
-        return True
-    start_offset, end_offset = max(log_start_offset, segments[0].base_offset), segments[-1].next_offset
-    entries = [entry for entry in epochs.entries if entry[1] < end_offset]
-    for i, (epoch, begins) in enumerate(entries):
-        if i + 1 < len(entries) and entries[i + 1][1] <= start_offset:
-            continue
-        at = _epoch_at(segments, max(begins, start_offset))
-        before = _epoch_at(segments, begins - 1) if begins > start_offset else None
-        # Before the first entry there may be what was deleted, and compaction may have taken all that was written in an epoch.
-        is_last_before = before is None or (before <= epoch if i == 0 else before < epoch)
-        if not is_last_before or (at is not None and at < epoch):
-            return False
-        if not config.compact and (at not in (None, epoch) or (i and before not in (None, entries[i - 1][0]))):
-            return False
-    last = _epoch_at(segments, end_offset - 1)
-    if last is None or last < 0 or not entries or last == entries[-1][0]:
-        return True
-    # If only the very last batch disagrees, it is the one that rotted.
-    before_last = _epoch_at(segments, max(_base_of(segments, end_offset - 1) - 1, entries[-1][1]))
-    return before_last == entries[-1][0]
-
-
-def _epoch_at(segments: list[Segment], offset: int) -> int | None:
-    """The leader epoch of the first batch that ends at or after `offset`; None if it can't be had."""
-    header = _header_at(segments, offset)
-    return None if header is None else header.partition_leader_epoch
-
-
-def _base_of(segments: list[Segment], offset: int) -> int:
-    header = _header_at(segments, offset)
-    return offset if header is None else header.base_offset
-
-
-def _header_at(segments: list[Segment], offset: int) -> BatchHeader | None:
-    for segment in segments[max(bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1, 0) :]:
-        try:
-            found = segment.locate(offset, blocking=True)
-        except CorruptBatch:
-            return None
-        if found is not None:
-            batch = segment.file.read_blocking(*found)
-            return read_header(batch) if crc_valid(batch) and batch[MAGIC_AT] == MAGIC else None
-    return None
 
 
 def _load_segments(

@@ -3,8 +3,10 @@
 The segment is written anew beside the old one, `<base offset>.log.repair` and its indexes, and takes its place when all of it is on
 the device. A crash leaves the old files or the new ones, and a restart removes what was not finished.
 
-Always true: what comes in carries its checksum, fills the stretch to the byte and has its offsets and leader epochs; not a byte
-outside of the stretch changes, so positions in indexes and in reads under way stay right.
+Always true: what comes in carries its checksum, has the stretch's offsets and leader epochs, and fills it to the byte; not a byte
+outside of the stretch changes. On a compacted topic the replicas are cleaned each in its own time, so there it may be more or less
+than what was here, if it surely is all that the other has of these offsets, and too young for a tombstone to have been forgotten by
+one and not by the other: a deleted value must not come back. What is older is refused, and never served.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 from strandline.log import names
 from strandline.log.epochs import UNDEFINED_EPOCH
 from strandline.log.errors import CorruptBatch
-from strandline.log.fetched import whole_valid_batches
+from strandline.log.fetched import WholeBatches, whole_valid_batches
 from strandline.log.log import Log
 from strandline.log.segment import Segment
 from strandline.log.verification import walk
@@ -34,17 +36,22 @@ async def repair(log: Log, damaged: CorruptBatch, data: Buffer, now_ms: int) -> 
     segment = segment_of(log, damaged)
     if segment is None:
         return False
-    good = filling(log, damaged, data)
+    good = filling(log, damaged, data, now_ms)
     if segment is log.active:
         # Only what is no longer written can be copied.
         log.roll(now_ms)
     truncations = log.truncations
     with log.held():
+        if segment.may_have_gaps and not await log.disk.offload(lambda: _stands(segment, damaged)):
+            return False
         repaired = await log.disk.offload(lambda: _write(log.disk, segment, damaged, good))
     if segment_of(log, damaged) is not segment or log.truncations != truncations:
         repaired.close()
         repaired.remove()
         return False
+    if repaired.size != segment.size:
+        # Whoever reads the segment step by step, or cleans it, must begin anew.
+        log.truncations += 1
     log.replace_segment(segment, repaired)
     await log.disk.offload(lambda: log.disk.sync_dir(log.directory))
     return True
@@ -76,14 +83,28 @@ async def is_damaged(log: Log, damaged: CorruptBatch) -> bool:
     def look() -> bool:
         data = segment.file.read_blocking(damaged.position, damaged.end_position - damaged.position)
         found = walk(segment, damaged.position, data, log.epochs, damaged.first_offset)
-        return found.end < len(data) or found.next_offset > damaged.end_offset
+        is_sound = found.end == len(data) and found.next_offset <= damaged.end_offset
+        return not is_sound and (not segment.may_have_gaps or _stands(segment, damaged))
 
     with log.held():
         return await log.disk.offload(look)
 
 
-def filling(log: Log, damaged: CorruptBatch, data: Buffer) -> bytes:
-    """Of `data` the batches that fill the stretch exactly, or DoesNotFit."""
+def _stands(segment: Segment, damaged: CorruptBatch) -> bool:
+    """Whether the stretch is where it was found: a cleaning, or a repair of another size, moves all that comes after. Blocks."""
+    if damaged.end_position > segment.size:
+        return False
+    start = segment.floor(damaged.first_offset - 1, blocking=True)
+    for position, header in segment.batches(start, skip_damage=True):
+        if position >= damaged.end_position:
+            return position == damaged.end_position and header.base_offset == damaged.end_offset
+        if position < damaged.position < position + header.size_bytes:
+            return False
+    return damaged.end_position == segment.size
+
+
+def filling(log: Log, damaged: CorruptBatch, data: Buffer, now_ms: int) -> bytes:
+    """Of `data` the batches that fill the stretch, or DoesNotFit."""
     found = whole_valid_batches(data, damaged.first_offset, _ANY_EPOCH)
     size, next_offset = 0, damaged.first_offset
     for header in found.headers:
@@ -96,12 +117,29 @@ def filling(log: Log, damaged: CorruptBatch, data: Buffer) -> bytes:
             )
         size, next_offset = size + header.size_bytes, header.next_offset
     hole = damaged.end_position - damaged.position
-    if size != hole or next_offset > damaged.end_offset:
+    fits = size == hole or (log.config.compact and _may_be_other(log, damaged, found, now_ms))
+    if not fits or next_offset > damaged.end_offset:
         problem = f" ({found.problem})" if found.problem else ""
         raise DoesNotFit(
             f"{size} bytes up to offset {next_offset} came for {hole} bytes up to offset {damaged.end_offset}{problem}"
         )
     return bytes(memoryview(data)[:size])
+
+
+def _may_be_other(log: Log, damaged: CorruptBatch, found: WholeBatches, now_ms: int) -> bool:
+    """Whether what came may take the place of what was here though a cleaning left more or less of it; DoesNotFit if it is too old.
+
+    Else this log may have forgotten a tombstone of which the other has the value, or the other one whose value is here.
+    """
+    if not found.headers or found.end_offset < damaged.end_offset:
+        return False
+    written_ms, now_from_ms = found.headers[0].max_timestamp, now_ms - log.config.delete_retention_ms
+    if written_ms <= now_from_ms:
+        raise DoesNotFit(
+            f"it was cleaned differently there, and is older than delete.retention.ms ({log.config.delete_retention_ms}): "
+            "this replica should be made anew"
+        )
+    return True
 
 
 def _write(disk: Disk, segment: Segment, damaged: CorruptBatch, good: bytes) -> Segment:

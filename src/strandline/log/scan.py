@@ -101,7 +101,8 @@ class Scan:
         if self.epochs_are_known:
             is_wrong = known not in (UNDEFINED_EPOCH, epoch)
         elif after is None:
-            is_wrong = known == latest != epoch
+            # Of what was deleted from the start the entries may say nothing.
+            is_wrong = UNDEFINED_EPOCH != known == latest != epoch
         elif expected_offset <= after.base_offset < header.next_offset:
             return f"a batch ends at offset {header.last_offset}, and the next one starts at {after.base_offset}"
         else:

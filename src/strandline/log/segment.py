@@ -37,8 +37,10 @@ class Segment:
         index_bytes_max: int,
         created_ms: int,
         suffix: str = "",
+        may_have_gaps: bool = False,
+        create: bool = True,
     ) -> None:
-        """`suffix` is for files that are to take the place of others."""
+        """`suffix` is for files that are to take the place of others. Without `create`, FileNotFoundError if it is not there."""
         self._disk = disk
         self._suffix = suffix
         self.directory = directory
@@ -47,10 +49,12 @@ class Segment:
         self.index_interval_bytes = index_interval_bytes
         self.index_bytes_max = index_bytes_max
         self.created_ms = created_ms
+        self.may_have_gaps = may_have_gaps
+        """Whether compaction may have taken batches out of it."""
         self.first_timestamp = -1
         """The greatest timestamp of the first batch: a segment's age is counted from it. -1 while there is none."""
         self.indexes_full = False
-        self.file = disk.open(self._path(names.LOG_SUFFIX), create=True)
+        self.file = disk.open(self._path(names.LOG_SUFFIX), create=create)
         self.checked = Checked(self.file.size)
         self.offset_index = OffsetIndex(disk, self._path(names.INDEX_SUFFIX), base_offset, index_bytes_max)
         self.time_index = TimeIndex(disk, self._path(names.TIME_INDEX_SUFFIX), base_offset, index_bytes_max)
@@ -205,9 +209,9 @@ class Segment:
             i -= 1
         return 0, b""
 
-    def floor(self, offset: int) -> int:
+    def floor(self, offset: int, *, blocking: bool = False) -> int:
         """The position of a batch at or before the one that holds `offset`."""
-        return self._floor(offset, False)[0]
+        return self._floor(offset, blocking)[0]
 
     def locate_time(self, timestamp: int) -> int:
         """The position of a batch before which none has a timestamp of `timestamp` or more, by the last entry that is right."""
@@ -232,7 +236,13 @@ class Segment:
         def read(at: int, size: int) -> bytes:
             return self._read(at, size, blocking)
 
-        search = damage.Search(read, self.size, limit_offset, end_is_known=limit_offset != self.offset_limit)
+        search = damage.Search(
+            read,
+            self.size,
+            limit_offset,
+            end_is_known=limit_offset != self.offset_limit,
+            may_have_gaps=self.may_have_gaps,
+        )
         position, first_offset = self._first_unsound(search, position)
         end = search.next_sound(position, first_offset)
         return CorruptBatch(self.directory, self.base_offset, position, end.position, first_offset, end.offset, reason)
@@ -347,6 +357,17 @@ class Segment:
         self.max_timestamp, self.offset_of_max_timestamp = repaired.max_timestamp, repaired.offset_of_max_timestamp
         self.checked.forget(self.size)
         return replaced
+
+    def change_suffix(self, suffix: str) -> None:
+        """Rename the files, one after the other."""
+        before = self.paths
+        self._suffix = suffix
+        for old, new in zip(before, self.paths, strict=True):
+            if self._disk.exists(old):
+                self._disk.rename(old, new)
+        self.offset_index.path = self._path(names.INDEX_SUFFIX)
+        self.time_index.path = self._path(names.TIME_INDEX_SUFFIX)
+        self.txn_index.path = self._path(names.TXN_INDEX_SUFFIX)
 
     @property
     def paths(self) -> list[str]:

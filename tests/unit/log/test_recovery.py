@@ -325,6 +325,16 @@ def test_an_open_transaction_survives_a_restart(directory: LogDir) -> None:
         assert log.producers.first_unstable_offset(log.log_end_offset) == 0
 
 
+def test_what_was_deleted_from_the_start_has_no_epoch_to_contradict(directory: LogDir) -> None:
+    log = directory.open()
+    log.append_as_leader(batch("a"), 3, NOW)
+    log.advance_start(1)
+    directory.flush(log)
+    log.close()
+    recovered = directory.recover(recovery_point=1, start=1)
+    assert (recovered.truncated_bytes, recovered.log.log_end_offset) == (0, 1)
+
+
 def test_leftovers_are_cleared_away(directory: LogDir) -> None:
     log = filled(directory)
     before = contents(log)

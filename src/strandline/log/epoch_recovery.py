@@ -1,0 +1,114 @@
+"""Leader epochs as a restart finds them: in their checkpoint, and in the batches that were written in them.
+
+Always true: an entry that a sound batch contradicts is not believed. What only the checkpoint knows, because compaction took the
+batches, is kept.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+
+from strandline.config.topic_config import TopicConfig
+from strandline.log import checkpoints
+from strandline.log.epochs import LeaderEpochs
+from strandline.log.errors import CorruptBatch, CorruptLog
+from strandline.log.segment import Segment
+from strandline.ports import Disk
+from strandline.records.header import MAGIC, MAGIC_AT, BatchHeader, crc_valid, read_header
+
+
+def read(disk: Disk, directory: str) -> tuple[LeaderEpochs, bool]:
+    """The epochs, and whether their file is rotten."""
+    path = f"{directory}/{checkpoints.LEADER_EPOCH_CHECKPOINT}"
+    try:
+        return LeaderEpochs(checkpoints.read_epochs(disk, path)), False
+    except CorruptLog:
+        # The batches carry their epochs too: the scan below finds them again.
+        disk.remove(path)
+        return LeaderEpochs(), True
+
+
+def fit(segments: list[Segment], epochs: LeaderEpochs, log_start_offset: int, config: TopicConfig) -> bool:
+    """Whether the entries say what the batches at their bounds say: the file is plain text and has no checksum."""
+    if not epochs.entries or not segments:
+        return True
+    start_offset, end_offset = max(log_start_offset, segments[0].base_offset), segments[-1].next_offset
+    entries = [entry for entry in epochs.entries if entry[1] < end_offset]
+    for i, (epoch, begins) in enumerate(entries):
+        if i + 1 < len(entries) and entries[i + 1][1] <= start_offset:
+            continue
+        at = _epoch_at(segments, max(begins, start_offset))
+        before = _epoch_before(segments, begins) if begins > start_offset else None
+        # Before the first entry there may be what was deleted, and compaction may have taken all that was written in an epoch.
+        is_last_before = before is None or (before <= epoch if i == 0 else before < epoch)
+        if not is_last_before or (at is not None and at < epoch):
+            return False
+        if not config.compact and (at not in (None, epoch) or (i and before not in (None, entries[i - 1][0]))):
+            return False
+    last = _epoch_at(segments, end_offset - 1)
+    if last is None or last < 0 or not entries or last == entries[-1][0]:
+        return True
+    # If only the very last batch disagrees, it is the one that rotted.
+    before_last = _epoch_at(segments, max(_base_of(segments, end_offset - 1) - 1, entries[-1][1]))
+    return before_last == entries[-1][0]
+
+
+def restore(segments: list[Segment], epochs: LeaderEpochs, checkpointed: LeaderEpochs) -> None:
+    """Take back what the checkpoint said of batches that compaction took: a scan can't find in which epochs they were written.
+
+    An entry counts if the batches before it are of earlier epochs and those after it of no earlier one: after a cut that the
+    checkpoint does not know of, they would not be.
+    """
+    found = dict(epochs.entries)
+    for epoch, begins in checkpointed.entries:
+        at, before = _header_at(segments, begins), _epoch_before(segments, begins)
+        is_held = at is not None and at.base_offset <= begins
+        is_known = at is None or (at.partition_leader_epoch == epoch if is_held else at.partition_leader_epoch >= epoch)
+        if is_known and (before is None or before < epoch):
+            found[epoch] = begins
+    entries: list[tuple[int, int]] = []
+    for epoch, begins in sorted(found.items()):
+        if not entries or entries[-1][1] < begins:
+            entries.append((epoch, begins))
+    epochs.replace(entries)
+
+
+def _epoch_at(segments: list[Segment], offset: int) -> int | None:
+    """The leader epoch of the first batch that ends at or after `offset`; None if it can't be had."""
+    header = _header_at(segments, offset)
+    return None if header is None else header.partition_leader_epoch
+
+
+def _base_of(segments: list[Segment], offset: int) -> int:
+    header = _header_at(segments, offset)
+    return offset if header is None else header.base_offset
+
+
+def _header_at(segments: list[Segment], offset: int) -> BatchHeader | None:
+    for segment in segments[max(bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1, 0) :]:
+        try:
+            found = segment.locate(offset, blocking=True)
+        except CorruptBatch:
+            return None
+        if found is not None:
+            batch = segment.file.read_blocking(*found)
+            return read_header(batch) if crc_valid(batch) and batch[MAGIC_AT] == MAGIC else None
+    return None
+
+
+def _epoch_before(segments: list[Segment], offset: int) -> int | None:
+    """The leader epoch of the last batch that starts below `offset`; None if it can't be had."""
+    for segment in reversed(segments[: bisect_left(segments, offset, key=lambda segment: segment.base_offset)]):
+        found = None
+        try:
+            for position, header in segment.batches(segment.floor(offset - 1, blocking=True)):
+                if header.base_offset >= offset:
+                    break
+                found = position, header
+        except CorruptBatch:
+            return None
+        if found is not None:
+            position, header = found
+            is_sound = crc_valid(segment.file.read_blocking(position, header.size_bytes))
+            return header.partition_leader_epoch if is_sound else None
+    return None
