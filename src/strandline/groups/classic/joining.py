@@ -1,0 +1,212 @@
+"""JoinGroup to a classic group: a member comes, comes back, or says that something has changed.
+
+A dynamic member is given an id first and has to join again with it (since version 4), so that one that gave up waiting does
+not leave members behind that nobody is. A static member that comes without an id takes the place of the one it was
+(`static_members.py`).
+
+Always true: a group that did not exist is written as an empty one, before any generation of it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from strandline.errors import ErrorCode, KafkaError
+from strandline.groups.classic import answers, rebalancing, static_members
+from strandline.groups.classic.answers import UNKNOWN_MEMBER_ID
+from strandline.groups.classic.group import (
+    COMPLETING_REBALANCE,
+    EMPTY,
+    PREPARING_REBALANCE,
+    STABLE,
+    ClassicGroup,
+)
+from strandline.groups.classic.member import ClassicMember, protocols_of, rebalance_timeout_of
+from strandline.groups.classic.recording import new_group_record
+from strandline.groups.outcome import Answer, Caller, Moment, Outcome
+
+if TYPE_CHECKING:
+    from strandline.groups.shard import Shard
+
+MEMBER_ID_REQUIRED_SINCE = 4
+NULL_PROTOCOL_SINCE = 7
+NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
+"""A member that doesn't know its id yet can't send heartbeats; should it be gone, it is waited for no longer than this."""
+
+
+def join(shard: Shard, request: Any, caller: Caller, at: Moment, answer: Answer) -> Outcome | None:
+    answer = for_version(answer, caller.version)
+    member_id = request.member_id
+    refused = refusal(shard, request)
+    if refused is not None:
+        answer(answers.join_error(refused, member_id))
+        return None
+    group = shard.classic_group(request.group_id)
+    if group is not None:
+        return _join(shard, group, request, caller, at, answer)
+    if member_id != UNKNOWN_MEMBER_ID:
+        answer(answers.join_error(ErrorCode.UNKNOWN_MEMBER_ID, member_id))
+        return None
+    group = ClassicGroup(request.group_id, at.wall_ms)
+    if not group.supports(request.protocol_type, protocols_of(request.protocols)):
+        answer(answers.join_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+        return None
+    record = new_group_record(group)
+    shard.groups[group.group_id] = group
+    outcome = _join(shard, group, request, caller, at, answer)
+    assert outcome is None, "the first generation waits"
+    return Outcome([record], done=partial(_created, shard, group), replayed=False)
+
+
+def _created(shard: Shard, group: ClassicGroup, code: ErrorCode, at: Moment) -> None:
+    if code is not ErrorCode.NONE and rebalancing.is_current(shard, group):
+        rebalancing.abandon(shard, group, answers.after_failed_write(code))
+        del shard.groups[group.group_id]
+
+
+def refusal(shard: Shard, request: Any) -> ErrorCode | None:
+    """Why nobody may join like this, whatever the group is."""
+    config = shard.surroundings.config
+    if not request.group_id:
+        return ErrorCode.INVALID_GROUP_ID
+    if not config.group_min_session_timeout_ms <= request.session_timeout_ms <= config.group_max_session_timeout_ms:
+        return ErrorCode.INVALID_SESSION_TIMEOUT
+    return None
+
+
+def for_version(answer: Answer, version: int) -> Answer:
+    """No protocol is null since version 7, and an empty name before."""
+    return partial(_answer_with_null, answer) if version >= NULL_PROTOCOL_SINCE else answer
+
+
+def _answer_with_null(answer: Answer, response: Any) -> None:
+    response.protocol_name = response.protocol_name or None
+    answer(response)
+
+
+def new_member_id(shard: Shard, prefix: str) -> str:
+    """`prefix` is the group instance id, or else the client id."""
+    return f"{prefix}-{uuid.UUID(int=shard.surroundings.randomness.getrandbits(128), version=4)}"
+
+
+def _join(
+    shard: Shard, group: ClassicGroup, request: Any, caller: Caller, at: Moment, answer: Answer
+) -> Outcome | None:
+    member_id = request.member_id
+    if not _has_room(shard, group, request):
+        answer(answers.join_error(ErrorCode.GROUP_MAX_SIZE_REACHED))
+        return _shut_out(shard, group, member_id, at)
+    if not group.supports(request.protocol_type, protocols_of(request.protocols)):
+        answer(answers.join_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id))
+        return None
+    if member_id == UNKNOWN_MEMBER_ID:
+        return _join_without_id(shard, group, request, caller, at, answer)
+    if member_id in group.pending_join and request.group_instance_id is None:
+        return _add(shard, group, member_id, request, caller, at, answer)
+    try:
+        member = group.validate_member(member_id, request.group_instance_id)
+    except KafkaError as error:
+        answer(answers.join_error(error.code, member_id))
+        return None
+    return _rejoin(shard, group, member, request, at, answer)
+
+
+def _has_room(shard: Shard, group: ClassicGroup, request: Any) -> bool:
+    size_max = shard.surroundings.config.group_max_size
+    # A static member that comes back takes no more room than it had.
+    member = group.members.get(request.member_id or group.static_members.get(request.group_instance_id, ""))
+    if group.state is EMPTY:
+        return True
+    if group.state is PREPARING_REBALANCE:
+        # Should the limit be lower than it was, those who join last are the ones for whom there is no room.
+        return (member is not None and member.join_answer is not None) or group.awaiting_join_count < size_max
+    return member is not None or len(group.members) < size_max
+
+
+def _shut_out(shard: Shard, group: ClassicGroup, member_id: str, at: Moment) -> Outcome | None:
+    member = group.members.get(member_id)
+    if member is not None:
+        rebalancing.drop_member(shard, group, member)
+    else:
+        group.pending_join.discard(member_id)
+        shard.timers.cancel(rebalancing.session_key(group.group_id, member_id))
+    return rebalancing.maybe_complete_join(shard, group, at)
+
+
+# Those who are new
+
+
+def _join_without_id(
+    shard: Shard, group: ClassicGroup, request: Any, caller: Caller, at: Moment, answer: Answer
+) -> Outcome | None:
+    instance_id = request.group_instance_id
+    if instance_id is not None:
+        member_id = new_member_id(shard, instance_id)
+        existing_id = group.static_members.get(instance_id)
+        if existing_id is None:
+            return _add(shard, group, member_id, request, caller, at, answer)
+        member = group.members[existing_id]
+        return static_members.replace(shard, group, member, member_id, request, caller, at, answer)
+    member_id = new_member_id(shard, caller.client_id)
+    if caller.version < MEMBER_ID_REQUIRED_SINCE:
+        return _add(shard, group, member_id, request, caller, at, answer)
+    group.pending_join.add(member_id)
+    shard.timers.schedule(
+        rebalancing.session_key(group.group_id, member_id),
+        at.now + request.session_timeout_ms / 1000,
+        partial(_pending_due, shard, group, member_id),
+    )
+    answer(answers.join_error(ErrorCode.MEMBER_ID_REQUIRED, member_id))
+    return None
+
+
+def _pending_due(shard: Shard, group: ClassicGroup, member_id: str, at: Moment) -> Outcome | None:
+    """It was given an id, and never joined with it."""
+    if not rebalancing.is_current(shard, group) or member_id not in group.pending_join:
+        return None
+    group.remove(member_id)
+    return rebalancing.after_pending_removal(shard, group, at)
+
+
+def _add(
+    shard: Shard, group: ClassicGroup, member_id: str, request: Any, caller: Caller, at: Moment, answer: Answer
+) -> Outcome | None:
+    member = ClassicMember(
+        member_id=member_id,
+        group_instance_id=request.group_instance_id,
+        client_id=caller.client_id,
+        client_host=caller.client_host,
+        rebalance_timeout_ms=rebalance_timeout_of(request),
+        session_timeout_ms=request.session_timeout_ms,
+        protocol_type=request.protocol_type,
+        supported_protocols=protocols_of(request.protocols),
+        is_new=True,
+    )
+    if group.state is PREPARING_REBALANCE and group.previous_state is EMPTY:
+        group.new_member_added = True
+    group.add(member, answer)
+    rebalancing.watch_session(shard, group, member, at, NEW_MEMBER_JOIN_TIMEOUT_MS)
+    return rebalancing.rebalance_or_complete(shard, group, at)
+
+
+# Those who are known
+
+
+def _rejoin(
+    shard: Shard, group: ClassicGroup, member: ClassicMember, request: Any, at: Moment, answer: Answer
+) -> Outcome | None:
+    protocols = protocols_of(request.protocols)
+    is_leader = member.member_id == group.leader_id
+    if group.state is COMPLETING_REBALANCE and member.matches(protocols):
+        # The answer to its join was lost.
+        answer(answers.joined(group, member, tells_members=is_leader))
+        return None
+    if group.state is STABLE and member.matches(protocols) and not is_leader:
+        # Nothing changes for the others. A leader that joins has seen something that asks for a new assignment.
+        answer(answers.joined(group, member, tells_members=False))
+        return None
+    group.update(member, protocols, rebalance_timeout_of(request), request.session_timeout_ms)
+    group.await_join(member, answer)
+    return rebalancing.rebalance_or_complete(shard, group, at)

@@ -1,0 +1,25 @@
+"""How many members (or patterns) want a thing.
+
+Always true: what nobody wants is not in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class Counts(dict[str, int]):
+    def add(self, names: Iterable[str]) -> None:
+        for name in names:
+            self[name] = self.get(name, 0) + 1
+
+    def remove(self, names: Iterable[str]) -> None:
+        for name in names:
+            left = self[name] - 1
+            if left:
+                self[name] = left
+            else:
+                del self[name]
+
+    def copy(self) -> Counts:
+        return Counts(self)

@@ -1,0 +1,270 @@
+"""A group of the consumer protocol (KIP-848): its epochs, its members, and who is responsible for which partition.
+
+The group epoch grows with every change that calls for a new assignment; the assignment epoch is that of the newest target
+assignment; each member's epoch follows as it reconciles. What is written here survives: `apply` takes it from records, and
+nothing else changes it. The rest (sessions, refreshes that are due) is known to this coordinator alone.
+
+Always true: a partition has at most one owner, who is responsible for it; a static member's instance id leads to one member.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, NamedTuple
+
+from strandline.errors import ErrorCode, KafkaError
+from strandline.groups.consumer import commits
+from strandline.groups.consumer.counts import Counts
+from strandline.groups.consumer.member import Member, Owned, Partitions
+from strandline.groups.consumer.tombstones import group_tombstones
+from strandline.groups.group import CommitPartitionValidator, OffsetExpiration
+from strandline.groups.outcome import Moment
+from strandline.groups.records import CoordinatorRecord
+from strandline.ids import Uuid
+from strandline.metadata.image import MetadataImage
+
+if TYPE_CHECKING:
+    from strandline.groups.shard import Shard
+
+INITIAL_EPOCH = 1
+"""Of a group and of its target, before there is any record of them."""
+NO_EPOCH = -1
+
+
+class GroupState(enum.Enum):
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    """Its target assignment is behind."""
+    RECONCILING = "Reconciling"
+    """A member is behind the target assignment."""
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+class ResolvedRegularExpression(NamedTuple):
+    topics: frozenset[str]
+    version: int
+    """The end offset of the metadata image it was resolved against."""
+    timestamp_ms: int
+
+
+class ConsumerGroup:
+    group_type = "consumer"
+    protocol_type = "consumer"
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        # What survives.
+        self.group_epoch = INITIAL_EPOCH
+        self.metadata_hash = 0
+        self.assignment_epoch = INITIAL_EPOCH
+        self.assignment_timestamp_ms = 0
+        self.members: dict[str, Member] = {}
+        self.target_assignment: dict[str, Owned] = {}
+        self.resolved_regular_expressions: dict[str, ResolvedRegularExpression] = {}
+        self.has_subscription_metadata_record = False
+        """Written before 4.1; it is removed with the next change."""
+        # What follows from the above.
+        self.static_members: dict[str, str] = {}
+        """Instance id -> member id."""
+        self.owners: dict[Uuid, dict[int, str]] = {}
+        self.subscribed_topic_names = Counts()
+        self.subscribed_regular_expressions = Counts()
+        self.server_assignors = Counts()
+        self.classic_protocols = Counts()
+        """The protocols that its members who speak the classic protocol support."""
+        self.classic_members_count = 0
+        # What only this coordinator knows.
+        self.metadata_refresh_requested = True
+        self.regex_refresh_requested = True
+        self.regex_refreshed_s = float("-inf")
+        self.session_deadlines: dict[str, float] = {}
+        """Of members that were heard from since their timer was set; monotonic seconds."""
+
+    def copy(self) -> ConsumerGroup:
+        """One on which a change can be tried: what survives, and what follows from it."""
+        copied = ConsumerGroup(self.group_id)
+        copied.group_epoch, copied.metadata_hash = self.group_epoch, self.metadata_hash
+        copied.assignment_epoch, copied.assignment_timestamp_ms = self.assignment_epoch, self.assignment_timestamp_ms
+        copied.members = self.members.copy()
+        copied.target_assignment = self.target_assignment.copy()
+        copied.resolved_regular_expressions = self.resolved_regular_expressions.copy()
+        copied.has_subscription_metadata_record = self.has_subscription_metadata_record
+        copied.static_members = self.static_members.copy()
+        copied.owners = {topic_id: owners.copy() for topic_id, owners in self.owners.items()}
+        copied.subscribed_topic_names = self.subscribed_topic_names.copy()
+        copied.subscribed_regular_expressions = self.subscribed_regular_expressions.copy()
+        copied.server_assignors = self.server_assignors.copy()
+        copied.classic_protocols = self.classic_protocols.copy()
+        copied.classic_members_count = self.classic_members_count
+        return copied
+
+    # Members
+
+    def member(self, member_id: str) -> Member:
+        """KafkaError (UNKNOWN_MEMBER_ID) if there is none."""
+        member = self.members.get(member_id)
+        if member is None:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.group_id}."
+            )
+        return member
+
+    def static_member(self, instance_id: str | None) -> Member | None:
+        member_id = self.static_members.get(instance_id) if instance_id is not None else None
+        return None if member_id is None else self.members[member_id]
+
+    def owner(self, topic_id: Uuid, partition: int) -> str | None:
+        """The id of the member who is responsible for this partition."""
+        owners = self.owners.get(topic_id)
+        return None if owners is None else owners.get(partition)
+
+    def current_partition_epoch(self, topic_id: Uuid, partition: int) -> int:
+        """The epoch of the member who is responsible for this partition; -1 if nobody is."""
+        owner = self.owner(topic_id, partition)
+        return NO_EPOCH if owner is None else self.members[owner].member_epoch
+
+    def subscribed_topics(self, member: Member) -> AbstractSet[str]:
+        """The topics that a member wants by name or by a pattern; one that isn't resolved yet stands for none."""
+        resolved = self.resolved_regular_expressions.get(member.subscribed_topic_regex)
+        return member.subscribed_topic_names if resolved is None else member.subscribed_topic_names | resolved.topics
+
+    def subscribed_topic_ids(self, member: Member, image: MetadataImage) -> frozenset[Uuid]:
+        """Of those that exist."""
+        names, topics = self.subscribed_topics(member), image.topics
+        return frozenset([topics[name].topic_id for name in names if name in topics])
+
+    def preferred_server_assignor(self, default: str) -> str:
+        """The one that most members ask for."""
+        return max(self.server_assignors, key=lambda name: (self.server_assignors[name], name), default=default)
+
+    @property
+    def state(self) -> GroupState:
+        if not self.members:
+            return GroupState.EMPTY
+        if self.group_epoch > self.assignment_epoch:
+            return GroupState.ASSIGNING
+        if all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()):
+            return GroupState.STABLE
+        return GroupState.RECONCILING
+
+    # As all groups are seen
+
+    def state_name(self) -> str:
+        return self.state.value
+
+    def is_empty(self) -> bool:
+        return not self.members
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        return topic in self.subscribed_topic_names
+
+    def offset_expiration(self) -> OffsetExpiration | None:
+        return OffsetExpiration(since_ms=None)
+
+    def validate_offset_commit(
+        self,
+        member_id: str,
+        group_instance_id: str | None,
+        generation_or_epoch: int,
+        *,
+        is_transactional: bool,
+        version: int,
+    ) -> CommitPartitionValidator | None:
+        return commits.validate_commit(
+            self, member_id, group_instance_id, generation_or_epoch, is_transactional=is_transactional, version=version
+        )
+
+    def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        commits.validate_fetch(self, member_id, member_epoch)
+
+    def validate_offset_delete(self) -> None:
+        """Whatever its state: offsets of topics that it is subscribed to are kept one by one."""
+
+    def validate_delete(self) -> None:
+        if self.members:
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP, "The group is not empty.")
+
+    def extend_session(self, shard: Shard, member_id: str, at: Moment) -> None:
+        """A commit is no heartbeat here."""
+
+    def tombstones(self) -> list[CoordinatorRecord]:
+        return group_tombstones(self.group_id, self.members, self.resolved_regular_expressions)
+
+    # What records change
+
+    def put_member(self, member: Member) -> None:
+        old = self.members.get(member.member_id)
+        if old is not None:
+            self._forget(old, staying=member)
+        self.members[member.member_id] = member
+        self._claim(member.member_id, member.assigned_partitions)
+        self._claim(member.member_id, member.partitions_pending_revocation)
+        if old is None or old.subscribed_topic_names is not member.subscribed_topic_names:
+            self.subscribed_topic_names.add(member.subscribed_topic_names)
+        self.subscribed_regular_expressions.add(_regexes(member))
+        self.server_assignors.add(_assignors(member))
+        self.classic_protocols.add(_classic_protocols(member))
+        self.classic_members_count += member.uses_classic_protocol
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member.member_id
+
+    def remove_member(self, member_id: str) -> None:
+        member = self.members.pop(member_id, None)
+        if member is not None:
+            self._forget(member)
+        self.session_deadlines.pop(member_id, None)
+
+    def put_resolved_regular_expression(self, regex: str, resolved: ResolvedRegularExpression) -> None:
+        self.remove_resolved_regular_expression(regex)
+        self.resolved_regular_expressions[regex] = resolved
+        self.subscribed_topic_names.add(resolved.topics)
+
+    def remove_resolved_regular_expression(self, regex: str) -> None:
+        resolved = self.resolved_regular_expressions.pop(regex, None)
+        if resolved is not None:
+            self.subscribed_topic_names.remove(resolved.topics)
+
+    def _forget(self, member: Member, staying: Member | None = None) -> None:
+        """Take out what follows from a member as it was; most changes leave its (perhaps many) topics as they are."""
+        self._release(member.member_id, member.assigned_partitions)
+        self._release(member.member_id, member.partitions_pending_revocation)
+        if staying is None or staying.subscribed_topic_names is not member.subscribed_topic_names:
+            self.subscribed_topic_names.remove(member.subscribed_topic_names)
+        self.subscribed_regular_expressions.remove(_regexes(member))
+        self.server_assignors.remove(_assignors(member))
+        self.classic_protocols.remove(_classic_protocols(member))
+        self.classic_members_count -= member.uses_classic_protocol
+        if member.instance_id is not None and self.static_members.get(member.instance_id) == member.member_id:
+            del self.static_members[member.instance_id]
+
+    def _claim(self, member_id: str, partitions: Partitions) -> None:
+        """The newest record has the last word: a compacted log may not tell any more that the owner before had let go."""
+        for topic_id, epochs in partitions.items():
+            self.owners.setdefault(topic_id, {}).update(dict.fromkeys(epochs, member_id))
+
+    def _release(self, member_id: str, partitions: Partitions) -> None:
+        for topic_id, epochs in partitions.items():
+            owners = self.owners.get(topic_id)
+            if owners is None:
+                continue
+            for partition in epochs:
+                if owners.get(partition) == member_id:
+                    del owners[partition]
+            if not owners:
+                del self.owners[topic_id]
+
+
+def _regexes(member: Member) -> Iterable[str]:
+    return (member.subscribed_topic_regex,) if member.subscribed_topic_regex else ()
+
+
+def _assignors(member: Member) -> Iterable[str]:
+    return () if member.server_assignor_name is None else (member.server_assignor_name,)
+
+
+def _classic_protocols(member: Member) -> Iterable[str]:
+    metadata = member.classic_member_metadata
+    return () if metadata is None else [protocol.name for protocol in metadata.supported_protocols]

@@ -1,0 +1,54 @@
+"""ConsumerGroupHeartbeat requests that make no sense, whatever the group.
+
+Always true: a request that joins is a full one, with nothing owned; one that passes names an assignor that is served.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from strandline.errors import ErrorCode, KafkaError
+from strandline.groups.consumer.member import (
+    JOIN_GROUP_MEMBER_EPOCH,
+    LEAVE_GROUP_MEMBER_EPOCH,
+    LEAVE_GROUP_STATIC_MEMBER_EPOCH,
+)
+
+CONSUMER_GENERATED_MEMBER_ID_VERSION = 1
+"""Since this version consumers make up their ids themselves (KIP-1082)."""
+
+
+def validate(request: Any, version: int, assignors: Sequence[str]) -> None:
+    epoch = request.member_epoch
+    if version >= CONSUMER_GENERATED_MEMBER_ID_VERSION or epoch > 0 or epoch == LEAVE_GROUP_MEMBER_EPOCH:
+        _not_blank(request.member_id, "MemberId")
+    _not_blank(request.group_id, "GroupId")
+    _not_blank(request.instance_id, "InstanceId")
+    _not_blank(request.rack_id, "RackId")
+    if epoch == JOIN_GROUP_MEMBER_EPOCH:
+        if request.rebalance_timeout_ms == -1:
+            raise _invalid("RebalanceTimeoutMs must be provided in first request.")
+        if request.topic_partitions is None or request.topic_partitions:
+            raise _invalid("TopicPartitions must be empty when (re-)joining.")
+        if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
+            raise _invalid("Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.")
+    elif epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
+        if request.instance_id is None:
+            raise _invalid("InstanceId can't be null.")
+    elif epoch < LEAVE_GROUP_STATIC_MEMBER_EPOCH:
+        raise _invalid("MemberEpoch is invalid.")
+    if request.server_assignor is not None and request.server_assignor not in assignors:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_ASSIGNOR,
+            f"ServerAssignor {request.server_assignor} is not supported. Supported assignors: {', '.join(assignors)}.",
+        )
+
+
+def _not_blank(text: str | None, name: str) -> None:
+    if text is not None and not text.strip():
+        raise _invalid(f"{name} can't be empty.")
+
+
+def _invalid(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, message)

@@ -1,0 +1,217 @@
+"""Members of a group of the consumer protocol that speak the classic one: JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
+
+The coordinator assigns; nobody leads. A member joins to say what it wants and what it has let go, hears its member epoch as its
+generation, and syncs to hear what it has. A heartbeat tells it to join again when there is a step for it to take: its target is
+newer, it has to let go of something, or what it waits for is free.
+
+Always true: nobody waits here for the others; a member is told of a partition only after the one who had it joined without it.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from strandline.errors import ErrorCode, KafkaError
+from strandline.groups.classic import answers, joining, leaving, syncing
+from strandline.groups.classic.answers import SYNC_GROUP, UNKNOWN_MEMBER_ID
+from strandline.groups.consumer import fencing, membership, updating
+from strandline.groups.consumer.drafting import Draft
+from strandline.groups.consumer.group import ConsumerGroup
+from strandline.groups.consumer.member import Member, MemberState
+from strandline.groups.migration import classic_joining, embedded, timeouts
+from strandline.groups.outcome import Answer, Caller, Moment, Outcome, told
+from strandline.wire import messages
+
+if TYPE_CHECKING:
+    from strandline.groups.shard import Shard
+
+
+def join(shard: Shard, request: Any, caller: Caller, at: Moment, answer: Answer) -> Outcome | None:
+    """A group without members becomes a classic one."""
+    group = _group(shard, request)
+    reply = joining.for_version(answer, caller.version)
+    refused = joining.refusal(shard, request)
+    if refused is not None:
+        reply(answers.join_error(refused, request.member_id))
+        return None
+    if group.is_empty():
+        return Outcome(group.tombstones(), partial(classic_joining.join_classic, shard, request, caller, answer))
+    try:
+        return classic_joining.join(shard, group, request, caller, at, answer)
+    except KafkaError as error:
+        reply(answers.join_error(error.code, request.member_id))
+        return None
+
+
+def sync(shard: Shard, request: Any, caller: Caller, at: Moment, answer: Answer) -> Outcome | None:
+    group = _group(shard, request)
+    try:
+        syncing.check(request, caller)
+        member = _validated(group, request)
+        _check_protocol(member, request)
+        _check_no_rebalance(shard, group, member, at)
+    except KafkaError as error:
+        answer(answers.sync_error(error.code))
+        return None
+    metadata = member.classic_member_metadata
+    assert metadata is not None
+    version = embedded.version(metadata.supported_protocols[0].metadata)
+    response = messages.response(SYNC_GROUP)(
+        protocol_type=request.protocol_type,
+        protocol_name=request.protocol_name,
+        assignment=embedded.encode_assignment(member.assigned_partitions, shard.surroundings.image, version),
+    )
+    # What it is told has to be committed, which is so for what was written before.
+    return Outcome([], partial(_synced, shard, group.group_id, member, answer, response))
+
+
+def heartbeat(shard: Shard, request: Any, caller: Caller, at: Moment, answer: Answer) -> Outcome | None:
+    group = _group(shard, request)
+    try:
+        member = _validated(group, request)
+    except KafkaError as error:
+        answer(answers.heartbeat(error.code))
+        return None
+    fencing.extend_session(shard, group, member, at)
+    # Apache Kafka leaves this to the heartbeats of the consumer protocol; but there may be nobody left who sends them.
+    draft = Draft(group)
+    updating.subscribe(shard, draft, member, member, at)
+    updating.assign(shard, draft, at)
+    has_to_join = _has_to_join(draft.group, member)
+    if has_to_join:
+        timeouts.expect_join(shard, group.group_id, member, at)
+    code = ErrorCode.REBALANCE_IN_PROGRESS if has_to_join else ErrorCode.NONE
+    if draft.records:
+        return Outcome(draft.records, partial(_told, draft, answer, code))
+    answer(answers.heartbeat(code))
+    return None
+
+
+def leave(shard: Shard, request: Any, caller: Caller, at: Moment, answer: Answer) -> Outcome | None:
+    """Members of either protocol, if an administrator removes them. However many leave at once, the group gets one epoch."""
+    group = _group(shard, request)
+    gone: dict[str, Member] = {}
+    results: list[tuple[Any, ErrorCode]] = []
+    for identity in leaving.identities_of(request, caller):
+        try:
+            member = _leaving(group, identity)
+        except KafkaError as error:
+            results.append((identity, error.code))
+        else:
+            gone[member.member_id] = member
+            results.append((identity, ErrorCode.NONE))
+    response = leaving.left(results, caller)
+    if not gone:
+        answer(response)
+        return None
+    outcome = fencing.fence(shard, group, list(gone.values()), at)
+    outcome.done = partial(_left, outcome.done, answer, response)
+    return outcome
+
+
+# Who it is
+
+
+def _group(shard: Shard, request: Any) -> ConsumerGroup:
+    group = shard.groups[request.group_id]
+    assert isinstance(group, ConsumerGroup)
+    return group
+
+
+def _validated(group: ConsumerGroup, request: Any) -> Member:
+    """The member, if it is who it says, speaks the classic protocol, and is in the epoch that it takes for its generation."""
+    member = _identified(group, request.member_id, request.group_instance_id)
+    if not member.uses_classic_protocol:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member.member_id} does not use the classic protocol.")
+    if request.generation_id != member.member_epoch:
+        raise KafkaError(
+            ErrorCode.ILLEGAL_GENERATION,
+            f"The request generation id {request.generation_id} is not equal to the member epoch {member.member_epoch}"
+            f" of member {member.member_id}.",
+        )
+    return member
+
+
+def _identified(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Member:
+    if instance_id is None:
+        return group.member(member_id)
+    member = _static_member(group, instance_id)
+    membership.check_instance(member, member_id, instance_id)
+    return member
+
+
+def _leaving(group: ConsumerGroup, identity: Any) -> Member:
+    """An administrator knows a static member by its instance id alone."""
+    if identity.group_instance_id is not None and identity.member_id == UNKNOWN_MEMBER_ID:
+        return _static_member(group, identity.group_instance_id)
+    return _identified(group, identity.member_id, identity.group_instance_id)
+
+
+def _static_member(group: ConsumerGroup, instance_id: str) -> Member:
+    member = group.static_member(instance_id)
+    if member is None:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+    return member
+
+
+# What it may hear
+
+
+def _check_protocol(member: Member, request: Any) -> None:
+    metadata = member.classic_member_metadata
+    assert metadata is not None
+    is_type = request.protocol_type in (None, embedded.PROTOCOL_TYPE)
+    if not is_type or request.protocol_name not in (None, metadata.supported_protocols[0].name):
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+
+
+def _check_no_rebalance(shard: Shard, group: ConsumerGroup, member: Member, at: Moment) -> None:
+    """One that has to let go of partitions did join; it hears now what it keeps, and joins again by itself."""
+    if group.assignment_epoch > member.member_epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
+        timeouts.expect_join(shard, group.group_id, member, at)
+        raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
+
+
+def _has_to_join(group: ConsumerGroup, member: Member) -> bool:
+    return (
+        member.member_epoch < group.assignment_epoch
+        or member.state is MemberState.UNREVOKED_PARTITIONS
+        or (member.state is MemberState.UNRELEASED_PARTITIONS and not _waits_for_others(group, member))
+    )
+
+
+def _waits_for_others(group: ConsumerGroup, member: Member) -> bool:
+    """A partition of its target is still with another member."""
+    return any(
+        group.owner(topic_id, partition) not in (None, member.member_id)
+        for topic_id, partitions in group.target_assignment.get(member.member_id, {}).items()
+        for partition in partitions
+    )
+
+
+# When it is written
+
+
+def _synced(
+    shard: Shard, group_id: str, member: Member, answer: Answer, response: Any, code: ErrorCode, at: Moment
+) -> None:
+    if code is not ErrorCode.NONE:
+        answer(answers.sync_error(told(code)))
+        return
+    timeouts.synced(shard, group_id, member.member_id)
+    fencing.begin_session(shard, group_id, member, at)
+    answer(response)
+
+
+def _told(draft: Draft, answer: Answer, heard: ErrorCode, code: ErrorCode, at: Moment) -> None:
+    if code is not ErrorCode.NONE:
+        draft.refused()
+        heard = told(code)
+    answer(answers.heartbeat(heard))
+
+
+def _left(done: Any, answer: Answer, response: Any, code: ErrorCode, at: Moment) -> Outcome | None:
+    answer(response if code is ErrorCode.NONE else leaving.refused(told(code)))
+    outcome: Outcome | None = done(code, at)
+    return outcome

@@ -1,0 +1,1 @@
+"""Offsets that groups have committed."""

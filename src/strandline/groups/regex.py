@@ -1,0 +1,53 @@
+"""Subscriptions by pattern: which topics a regular expression stands for.
+
+Always true: patterns are RE2's, whose time grows with the text and not with the pattern's tricks, and match a topic's whole
+name; internal topics are never among the matches (a consumer that wants one names it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import re2
+
+from strandline.errors import ErrorCode, KafkaError
+from strandline.metadata.image import MetadataImage
+
+RE2_MEMORY_BYTES_MAX = 8 << 20
+"""A pattern that compiles to more than this is refused."""
+
+
+def check(pattern: str) -> None:
+    """INVALID_REGULAR_EXPRESSION if RE2 does not understand the pattern, or finds it too large."""
+    _compile(pattern)
+
+
+def resolve(patterns: Iterable[str], image: MetadataImage) -> dict[str, frozenset[str]]:
+    """The names of the topics that each pattern matches. A pattern that can't be compiled matches none."""
+    names = [name for name, topic in image.topics.items() if not topic.is_internal]
+    resolved: dict[str, frozenset[str]] = {}
+    for pattern in patterns:
+        try:
+            matches = _compile(pattern).fullmatch
+        except KafkaError:
+            # Members' patterns were checked; what another version wrote into the log may not have been, and must not stop us.
+            resolved[pattern] = frozenset()
+        else:
+            resolved[pattern] = frozenset(name for name in names if matches(name))
+    return resolved
+
+
+def _compile(pattern: str) -> Any:
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = RE2_MEMORY_BYTES_MAX
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        reason = error.args[0]
+        text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+        raise KafkaError(
+            ErrorCode.INVALID_REGULAR_EXPRESSION,
+            f"SubscribedTopicRegex `{pattern}` is not a valid regular expression: {text}.",
+        ) from error
