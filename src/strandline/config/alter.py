@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from strandline.config.broker import BROKER, unknown
 from strandline.config.errors import ConfigError
+from strandline.config.group import GROUP, check_bounds
 from strandline.config.key import Dynamic, Key
 from strandline.config.layers import DEFAULTS, EMPTY, Layers
 from strandline.config.topic import TOPIC
@@ -51,6 +52,17 @@ def alter_broker(current: Mapping[str, str], alterations: Iterable[Alteration], 
     """The dynamic configuration of one broker, or of the cluster's default, after the alterations; or ConfigError."""
     altered = _apply(BROKER, "broker", current, alterations)
     check_broker(altered, one_broker=one_broker, accepted=current)
+    return altered
+
+
+def alter_group(
+    current: Mapping[str, str], alterations: Iterable[Alteration], layers: Layers = DEFAULTS
+) -> dict[str, str]:
+    """The overrides of a group after the alterations, or ConfigError."""
+    altered = _apply(GROUP, "group", current, alterations)
+    for name, text in altered.items():
+        _accept(GROUP, "group", name, text, current)
+    check_bounds(layers, {name: text for name, text in altered.items() if name in GROUP})
     return altered
 
 

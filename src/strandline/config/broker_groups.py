@@ -31,7 +31,7 @@ KEYS = (
         "The group protocols that are served."),
     Key("group.initial.rebalance.delay.ms", INT, 3 * SECOND_MS, None, MEDIUM, READ_ONLY,
         "How long an empty group waits for more members before its first rebalance."),
-    Key("group.min.session.timeout.ms", INT, 6 * SECOND_MS, None, MEDIUM, READ_ONLY,
+    Key("group.min.session.timeout.ms", INT, 6 * SECOND_MS, AT_LEAST_1, MEDIUM, READ_ONLY,
         "The shortest session timeout a member of a classic group may ask for."),
     Key("group.max.session.timeout.ms", INT, 30 * MINUTE_MS, None, MEDIUM, READ_ONLY,
         "The longest session timeout a member of a classic group may ask for."),

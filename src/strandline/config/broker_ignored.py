@@ -28,7 +28,6 @@ THREADS = ignored("It sizes a thread pool of the JVM; here one event loop does t
     ("background.threads", INT, 10, AT_LEAST_1, HIGH),
     ("group.coordinator.background.threads", INT, 2, AT_LEAST_1, HIGH),
     ("group.coordinator.threads", INT, 4, AT_LEAST_1, HIGH),
-    ("log.cleaner.threads", INT, 1, AT_LEAST_0, MEDIUM),
     ("num.io.threads", INT, 8, AT_LEAST_1, HIGH),
     ("num.network.threads", INT, 3, AT_LEAST_1, HIGH),
     ("num.recovery.threads.per.data.dir", INT, 2, AT_LEAST_1, HIGH),
@@ -41,7 +40,6 @@ THREADS = ignored("It sizes a thread pool of the JVM; here one event loop does t
 BUFFERS = ignored("It sizes a buffer of the JVM; here the system and the work at hand decide.", (
     ("group.coordinator.append.linger.ms", INT, -1, Range(-1), MEDIUM),
     ("group.coordinator.cached.buffer.max.bytes", INT, 1_048_588, Range(512 * KIB), MEDIUM),
-    ("log.cleaner.dedupe.buffer.size", LONG, 128 * MIB, None, MEDIUM),
     ("log.cleaner.io.buffer.load.factor", DOUBLE, 0.9, None, MEDIUM),
     ("log.cleaner.io.buffer.size", INT, 512 * KIB, AT_LEAST_0, MEDIUM),
     ("offsets.load.buffer.size", INT, 5 * MIB, AT_LEAST_1, HIGH),

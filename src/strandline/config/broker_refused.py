@@ -237,11 +237,6 @@ PREALLOCATION = refused("Segments grow as they are written, so there is nothing 
     ("log.preallocate", BOOLEAN, False, None, MEDIUM),
 ))
 
-CLEANER = refused("The cleaner is still to come; it will always be on, and set its own pace.", (
-    ("log.cleaner.enable", BOOLEAN, True, None, MEDIUM),
-    ("log.cleaner.io.max.bytes.per.second", DOUBLE, 1.7976931348623157e308, None, MEDIUM),
-))
-
 NOT_BUILT = refused("The part of Kafka that it turns on is not built.", (
     ("controller.quorum.auto.join.enable", BOOLEAN, False, None, LOW),
     ("cordoned.log.dirs", LIST, (), None, MEDIUM),
@@ -264,6 +259,5 @@ KEYS = (
     *SHARE_GROUPS,
     *STREAMS_GROUPS,
     *PREALLOCATION,
-    *CLEANER,
     *NOT_BUILT,
 )

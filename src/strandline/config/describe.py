@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from strandline.config.broker import BROKER, SYNONYMS
+from strandline.config.group import GROUP, group_values
 from strandline.config.key import Dynamic, Key, Treatment, Where
 from strandline.config.layers import Layers, Source
 from strandline.config.topic import TOPIC
@@ -52,6 +53,20 @@ def describe_topic(
             value = key.parse(overrides[key.name])
             synonyms = (SynonymRow(key.name, show(value), Source.TOPIC_CONFIG), *synonyms)
         rows.append(_row(key, value, synonyms, key.treatment is Treatment.REFUSED))
+    return rows
+
+
+def describe_group(
+    layers: Layers, overrides: Mapping[str, str], names: Collection[str] | None = None
+) -> list[ConfigRow]:
+    """All settings of one group, or the named ones."""
+    values, rows = group_values(layers, overrides), []
+    for key in _wanted(GROUP.values(), names):
+        names_behind = [name for name, _ in key.synonyms]
+        synonyms = _broker_synonyms(layers, names_behind, names_behind[0])
+        if key.name in overrides:
+            synonyms = (SynonymRow(key.name, show(values[key.name]), Source.GROUP_CONFIG), *synonyms)
+        rows.append(_row(key, values[key.name], synonyms, read_only=False))
     return rows
 
 

@@ -38,6 +38,7 @@ class Dynamic(enum.Enum):
 class Where(enum.Enum):
     BROKER = "broker"
     TOPIC = "topic"
+    GROUP = "group"
 
 
 HIGH, MEDIUM, LOW = Importance

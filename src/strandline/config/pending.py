@@ -7,7 +7,6 @@ starts. A key leaves this list in the change that brings its part.
 from __future__ import annotations
 
 _PARTS = {
-    "consumer groups": ("group.", "offset.metadata.", "offsets."),
     "transactions": (
         "transactional.id.",
         "transaction.abort.",
@@ -16,7 +15,6 @@ _PARTS = {
         "transaction.state.",
         "add.partitions.to.txn.",
     ),
-    "compaction": ("log.cleaner.backoff.",),
 }
 
 

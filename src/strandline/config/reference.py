@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from strandline.config.broker import BROKER
+from strandline.config.group import GROUP
 from strandline.config.key import REQUIRED, Dynamic, Key, Treatment
 from strandline.config.pending import pending_part
 from strandline.config.topic import TOPIC
@@ -21,9 +22,10 @@ images (`KAFKA_NUM_PARTITIONS=3`), and `--override key=value`; the last wins. Th
 
 Every key of Kafka 4 is known. A key is *honoured*, *ignored* with a warning (it only tunes a JVM's threads, buffers or
 libraries), or *refused* with a reason; a refused key may be spelled out with its default. A name that is no key is refused.
-Keys for parts that are still to come (groups, transactions) are kept, and warn too: they have a section below.
-`cleanup.policy=compact` already asks for keys and keeps records however old they are; the cleaner that removes superseded
-records is still to come, so such a topic only grows.
+Keys for parts that are still to come (transactions) are kept, and warn too: they have a section below.
+
+`cleanup.policy=compact` asks for keys, and the cleaner keeps the last value of each: it works in a niced child process, on one log
+at a time (`log.cleaner.threads`), and starts none while there is nothing to compact.
 
 Defaults are Kafka's, but for these:
 
@@ -47,6 +49,13 @@ DIFFERENT_DEFAULTS = {
 """Kafka's default and our reason, for every key whose default is not Kafka's."""
 
 
+GROUP_KEYS = """For single groups of the consumer protocol (KIP-848): `strandline configs set --group NAME KEY=VALUE`. The
+default comes from the broker key named with it; the broker's `group.consumer.min.…` and `group.consumer.max.…` bound what a
+group may have.
+
+"""
+
+
 def reference() -> str:
     """The whole page."""
     return "".join(_lines())
@@ -61,6 +70,9 @@ def _lines() -> Iterator[str]:
     yield from _table(_treated(TOPIC, Treatment.HONOURED))
     yield "\nRefused:\n\n"
     yield from _reasons(_treated(TOPIC, Treatment.REFUSED))
+    yield "\n## Group keys\n\n"
+    yield GROUP_KEYS
+    yield from _table(_treated(GROUP, Treatment.HONOURED))
     honoured = _treated(BROKER, Treatment.HONOURED)
     yield "\n## Broker keys\n\n"
     yield from _table(key for key in honoured if pending_part(key.name) is None)

@@ -31,8 +31,7 @@ from strandline.config.types import (
 # fmt: off
 HONOURED = (
     Key("cleanup.policy", LIST, ("delete",), ListOf(("compact", "delete")), MEDIUM, CLUSTER_WIDE,
-        "What happens to old segments: delete them, compact them to the last value of each key (the cleaner is still to come), "
-        "both, or (empty) nothing.",
+        "What happens to old segments: delete them, compact them to the last value of each key, both, or (empty) nothing.",
         where=Where.TOPIC, synonyms=(("log.cleanup.policy", 1),)),
     Key("compression.type", STRING,
         "producer", OneOf(("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")), MEDIUM, CLUSTER_WIDE,

@@ -1,4 +1,4 @@
-"""Decisions about configuration: of topics, of single brokers, of all brokers.
+"""Decisions about configuration: of topics, of single brokers, of all brokers, of groups.
 
 Always true: only the difference is written; a change that would leave an invalid whole is refused as a whole.
 """
@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from strandline.config.alter import Alteration, Op, alter_broker, alter_topic
+from strandline.config.alter import Alteration, Op, alter_broker, alter_group, alter_topic
 from strandline.config.errors import ConfigError
 from strandline.config.layers import Layers
 from strandline.controller.topics import min_isr_changed
 from strandline.errors import ErrorCode, KafkaError
 from strandline.metadata import records as r
-from strandline.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
+from strandline.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, MetadataImage
 
 
 def alter(
@@ -25,6 +25,8 @@ def alter(
     try:
         if resource_type == TOPIC_RESOURCE:
             wanted = alter_topic(current, alterations, layers)
+        elif resource_type == GROUP_RESOURCE:
+            wanted = alter_group(current, alterations, layers)
         else:
             wanted = alter_broker(current, alterations, one_broker=bool(name))
     except ConfigError as error:
@@ -52,6 +54,9 @@ def _check_resource(image: MetadataImage, resource_type: int, name: str) -> None
     elif resource_type == BROKER_RESOURCE:
         if name and name not in map(str, image.brokers):
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"There is no broker '{name}'.")
+    elif resource_type == GROUP_RESOURCE:
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
     else:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Configuration of resource type {resource_type} can't be altered.")
 

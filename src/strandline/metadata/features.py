@@ -13,11 +13,13 @@ from strandline.metadata.records import METADATA_VERSION_4_3, METADATA_VERSION_M
 
 METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
+GROUP_VERSION = "group.version"
 ELIGIBLE_LEADER_REPLICAS_VERSION = "eligible.leader.replicas.version"
 
 SUPPORTED: dict[str, range] = {
     METADATA_VERSION: range(METADATA_VERSION_MIN, METADATA_VERSION_4_3 + 1),
     KRAFT_VERSION: range(2),
+    GROUP_VERSION: range(2),
     ELIGIBLE_LEADER_REPLICAS_VERSION: range(2),
 }
 """The levels of each feature that this node supports. Level 0 is a feature turned off."""
@@ -47,6 +49,7 @@ _LEVELS: dict[str, int] = {name: level for level, name in METADATA_VERSIONS.item
 
 _SINCE: dict[str, dict[int, int]] = {
     KRAFT_VERSION: {1: 21},
+    GROUP_VERSION: {1: 22},
     ELIGIBLE_LEADER_REPLICAS_VERSION: {1: 26},
 }
 """The metadata.version from which a level is the default of new clusters."""

@@ -17,7 +17,7 @@ from strandline.metadata.records import NO_LEADER
 
 _EMPTY: Mapping[Any, Any] = MappingProxyType({})
 
-BROKER_RESOURCE, TOPIC_RESOURCE = 4, 2
+BROKER_RESOURCE, TOPIC_RESOURCE, GROUP_RESOURCE = 4, 2, 32
 """Kafka's ConfigResource types."""
 CLUSTER_DEFAULT = ""
 """The name of the broker resource that stands for all brokers."""

@@ -80,6 +80,20 @@ def test_the_rates_of_throttles_are_dynamic_for_one_broker_and_for_all() -> None
             alter_broker({}, [Alteration(name, Op.SET, "-1")], one_broker=True)
 
 
+def test_the_cleaners_pace_is_dynamic_and_whether_there_is_one_is_not() -> None:
+    for name, value in (
+        ("log.cleaner.threads", "0"),
+        ("log.cleaner.io.max.bytes.per.second", "1048576.5"),
+        ("log.cleaner.dedupe.buffer.size", "1048576"),
+        ("log.cleaner.backoff.ms", "1"),
+    ):
+        assert alter_broker({}, [Alteration(name, Op.SET, value)], one_broker=False) == {name: value}
+    with pytest.raises(ConfigError, match=r"at least 1"):
+        alter_broker({}, [Alteration("log.cleaner.io.max.bytes.per.second", Op.SET, "0")], one_broker=False)
+    with pytest.raises(ConfigError, match=r"Cannot update these configs dynamically: \[log.cleaner.enable\]"):
+        alter_broker({}, [Alteration("log.cleaner.enable", Op.SET, "false")], one_broker=False)
+
+
 def test_the_whole_result_must_be_valid() -> None:
     with pytest.raises(
         ConfigError, match=r"min.compaction.lag.ms \(10\) must not be greater than max.compaction.lag.ms \(5\)"

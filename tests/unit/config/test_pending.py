@@ -37,6 +37,8 @@ def test_every_honoured_broker_key_is_read_somewhere_or_waits_for_its_part() -> 
 
 
 def test_setting_a_pending_key_warns_and_its_default_does_not() -> None:
-    warnings = properties.of({"group.max.size": "7", "offsets.topic.num.partitions": "50"}).warnings
+    warnings = properties.of(
+        {"transactional.id.expiration.ms": "7", "transaction.state.log.num.partitions": "50"}
+    ).warnings
     assert len(warnings) == 1
-    assert "group.max.size has no effect yet: it is for consumer groups" in warnings[0]
+    assert "transactional.id.expiration.ms has no effect yet: it is for transactions" in warnings[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from strandline.config.broker import BROKER
+from strandline.config.group import GROUP
 from strandline.config.reference import reference
 from strandline.config.topic import TOPIC
 
@@ -17,4 +18,4 @@ def test_the_page_is_what_the_table_prints() -> None:
 
 def test_every_key_is_on_it() -> None:
     page = reference()
-    assert [name for name in (*BROKER, *TOPIC) if f"`{name}`" not in page] == []
+    assert [name for name in (*BROKER, *TOPIC, *GROUP) if f"`{name}`" not in page] == []

@@ -24,7 +24,11 @@ def test_a_new_cluster_begins_with_its_bootstrap_records() -> None:
     records = activated(MetadataImage(), BOOTSTRAP)
     assert records[: len(BOOTSTRAP)] == BOOTSTRAP
     image = after(MetadataImage(), records)
-    assert image.features == {"metadata.version": 30, "eligible.leader.replicas.version": 1}
+    assert image.features == {
+        "metadata.version": 30,
+        "eligible.leader.replicas.version": 1,
+        "group.version": 1,
+    }
     assert image.config(BROKER_RESOURCE, CLUSTER_DEFAULT) == {"min.insync.replicas": "2"}, "as ELR needs it"
 
 

@@ -34,26 +34,33 @@ def test_what_a_new_cluster_begins_with() -> None:
     assert list(features.bootstrap_features().items()) == [
         ("metadata.version", 30),
         ("eligible.leader.replicas.version", 1),
+        ("group.version", 1),
     ]
-    assert features.bootstrap_features(25) == {"metadata.version": 25}
-    wanted = {"eligible.leader.replicas.version": 1, "kraft.version": 1}
+    assert features.bootstrap_features(25) == {"metadata.version": 25, "group.version": 1}
+    assert features.bootstrap_features(21) == {"metadata.version": 21}
+    wanted = {"eligible.leader.replicas.version": 1, "kraft.version": 1, "group.version": 0}
     assert features.bootstrap_features(25, wanted) == {"metadata.version": 25, "eligible.leader.replicas.version": 1}
-    assert features.bootstrap_features(30, {"eligible.leader.replicas.version": 0}) == {"metadata.version": 30}
+    assert features.bootstrap_features(30, {"eligible.leader.replicas.version": 0}) == {
+        "metadata.version": 30,
+        "group.version": 1,
+    }
     assert [record.name for record in features.bootstrap_records(features.bootstrap_features())] == [
         "metadata.version",
         "eligible.leader.replicas.version",
+        "group.version",
     ]
 
 
 def test_default_levels_follow_the_release() -> None:
     assert [features.default_level("kraft.version", level) for level in (20, 21, 30)] == [0, 1, 1]
     assert [features.default_level("eligible.leader.replicas.version", level) for level in (25, 26, 30)] == [0, 1, 1]
+    assert [features.default_level("group.version", level) for level in (21, 22, 30)] == [0, 1, 1]
 
 
 @pytest.mark.parametrize(
     ("levels", "reason"),
     [
-        ({"group.version": 1}, "Unsupported feature: group.version. Supported features are: eligible.leader.replicas.version"),
+        ({"share.version": 1}, "Unsupported feature: share.version. Supported features are: eligible.leader.replicas.version"),
         ({"eligible.leader.replicas.version": 2}, "No feature eligible.leader.replicas.version with level 2. Its levels"),
         ({"metadata.version": 31}, "No feature metadata.version with level 31. Its levels are 7 to 30"),
         ({"kraft.version": -1}, "No feature kraft.version with level -1"),
