@@ -42,6 +42,9 @@ CONFIG_NAMES = (
     "no.such.key",
     "",
 )
+GROUPS = ("g", "h", "plain", "")
+MEMBERS = ("", "", "m", "n")
+PROTOCOLS = ("consumer", "consumer", "range", "uniform")
 CONFIG_VALUES = ("1000", "-1", "delete", "compact", "gzip", "1048588", "x", "", "9" * 30)
 NUMBERS = {"int8": 7, "int16": 15, "uint16": 16, "int32": 31, "uint32": 32, "int64": 63}
 SMALL = (0, 0, 1, 1, 2, 3, -1, -1, -2)
@@ -61,6 +64,10 @@ LIKELY: Mapping[str, Sequence[int]] = {
     "key_type": (0, 1, 2),
     "isolation_level": (0, 1, 2),
     "replica_id": (-1, -1, -2, 1),
+    "session_timeout_ms": (100, 100, 1000, 0, -1),
+    "rebalance_timeout_ms": (10, 100, 0, -1),
+    "generation_id": (1, 1, 2, 0, -1),
+    "member_epoch": (0, 0, 1, 2, -1, -2, -3),
 }
 
 
@@ -119,6 +126,14 @@ class Samples:
             return chance.choice(CONFIG_NAMES)
         if name == "value":
             return chance.choice(CONFIG_VALUES)
+        if name in ("group_id", "groups", "group_ids", "groups_names"):
+            return chance.choice(GROUPS)
+        if name in ("member_id", "instance_id", "group_instance_id"):
+            return chance.choice(MEMBERS)
+        if name in ("protocol_type", "protocol_name", "server_assignor"):
+            return chance.choice(PROTOCOLS)
+        if name == "subscribed_topic_regex":
+            return chance.choice(("p.*", "t|plain", "(", "", "a{1000}{1000}"))
         if name == "transactional_id" and chance.random() < 0.7:
             return ""
         return chance.choice(tuple(self.topics)) if chance.random() < 0.8 else chance.choice(ODD_NAMES)

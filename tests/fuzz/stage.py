@@ -48,8 +48,10 @@ PARTITIONS_PER_REQUEST_MAX = 20
 """Creating thousands of partitions is allowed, but takes seconds each time a flipped bit asks for it."""
 MEMORY_GROWTH_BYTES_MAX = 64 * 1024 * 1024
 PRODUCE, FETCH, CREATE_TOPICS, DELETE_TOPICS = 0, 1, 19, 20
+JOIN_GROUP, SYNC_GROUP = 11, 14
 TOPICS = {
     "plain": {},
+    "__consumer_offsets": {"cleanup.policy": "compact", "segment.bytes": "1048576"},
     "compacted": {"cleanup.policy": "compact"},
     "flushed": {"flush.messages": "1"},
     "stamped": {"message.timestamp.type": "LogAppendTime"},
@@ -161,6 +163,10 @@ class Stage:
             "controller.quorum.voters": "1@127.0.0.1:0",
             "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
             "log.dirs": str(self.root),
+            "offsets.topic.replication.factor": "1",
+            "offsets.topic.num.partitions": "1",
+            "group.initial.rebalance.delay.ms": "0",
+            "group.min.session.timeout.ms": "100",
         }
 
     def format(self, randomness: random.Random) -> None:
@@ -233,7 +239,8 @@ class Stage:
         while not pipe.closed and not pipe.protocol.is_idle:
             now = time.monotonic()
             deadline = deadline or now + REPLY_TIMEOUT_S
-            # Work handed to another thread takes its time; a Produce or Fetch may have asked for a long wait.
+            # Work handed to another thread takes its time; a Produce or Fetch may have asked for a long wait, and a member
+            # waits for the others.
             await asyncio.sleep(0.0005)
             if self._may_wait(data) and now > deadline - REPLY_TIMEOUT_S + 0.002:
                 return "waits"
@@ -249,7 +256,8 @@ class Stage:
         return "reply"
 
     def _may_wait(self, data: bytes) -> bool:
-        return int.from_bytes(data[4:6], "big") in (PRODUCE, FETCH) or len(data) > 4 + int.from_bytes(data[:4], "big")
+        waiting = (PRODUCE, FETCH, JOIN_GROUP, SYNC_GROUP)
+        return int.from_bytes(data[4:6], "big") in waiting or len(data) > 4 + int.from_bytes(data[:4], "big")
 
     def _check(self, reply: bytes, data: bytes) -> None:
         """A reply must be one that a client can read."""

@@ -1,7 +1,7 @@
-"""AlterConfigs (33), versions 0-2: these are the only overrides of a topic or a broker from now on.
+"""AlterConfigs (33), versions 0-2: these are the only overrides of a topic, a broker or a group from now on.
 
 v2 is flexible. What the request does not name is set back to its default: IncrementalAlterConfigs is the way to change one key.
-Left out: alter.config.policy.class.name, log levels (8), client metrics (16) and groups (32).
+Left out: alter.config.policy.class.name, log levels (8), client metrics (16), the keys of share and streams groups.
 """
 
 from __future__ import annotations

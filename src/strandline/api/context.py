@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from strandline.api.metadata_news import Told
     from strandline.api.shared_reads import SharedReads
     from strandline.controller.liveness import Liveness
+    from strandline.groups.outcome import Moment
+    from strandline.groups.outcome import Outcome as GroupOutcome
+    from strandline.groups.shard import Shard
     from strandline.raft.replicas import QuorumDescription
 
 T = TypeVar("T")
@@ -68,6 +71,38 @@ class Quorum(Protocol):
     def describe(self) -> QuorumDescription: ...
 
 
+class Groups(Protocol):
+    """The group coordinator of this node."""
+
+    def create_topic(self) -> None:
+        """Have `__consumer_offsets` created, unless that is under way; its coordinators are there some time later."""
+
+    def write(
+        self,
+        group_id: str,
+        operation: Callable[[Shard, Moment], GroupOutcome | None],
+        refuse: Callable[[KafkaError], None],
+    ) -> None:
+        """Have something done that may change the group. What it raises goes to `refuse`, and that it can't be done here."""
+
+    def read(
+        self,
+        group_id: str,
+        operation: Callable[[Shard, Moment], T],
+        answer: Callable[[T], None],
+        refuse: Callable[[KafkaError], None],
+    ) -> None:
+        """Look something up: `answer` gets it once it is committed."""
+
+    def read_all(
+        self,
+        operation: Callable[[Shard, Moment], list[T]],
+        answer: Callable[[list[T]], None],
+        refuse: Callable[[KafkaError], None],
+    ) -> None:
+        """The same of all groups that this node coordinates."""
+
+
 @dataclass(slots=True)
 class Broker:
     """The parts of a node that its APIs use. One that is a controller only hosts no partitions."""
@@ -94,6 +129,7 @@ class Broker:
     """A log dir failed under this partition."""
     allocate_producer_id: Callable[[], Awaitable[int]]
     """A producer id that nobody ever had."""
+    groups: Groups
     quorum: Quorum
     liveness: Liveness
     """Which brokers are alive, as the active controller sees them."""

@@ -1,9 +1,10 @@
-"""DescribeConfigs (32), versions 1-4: what topics and this broker are set to, and where each value comes from.
+"""DescribeConfigs (32), versions 1-4: what topics, groups and this broker are set to, and where each value comes from.
 
 v1 tells sources and synonyms; v3 types and documentation; v4 is flexible. Resources are topics (2), this broker by its id (4),
-the defaults of all brokers (4, with an empty name), and this broker's loggers (8), of which there are none to set.
+the defaults of all brokers (4, with an empty name), groups (32), whether they exist or not, and this broker's loggers (8), of
+which there are none to set.
 Keys whose meaning we refuse are not listed; the value of a sensitive key is never told.
-Left out: client metrics (16) and groups (32), which have no configuration here: their list is empty.
+Left out: client metrics (16), which have no configuration here: their list is empty; the keys of share and streams groups.
 """
 
 from __future__ import annotations
@@ -12,7 +13,13 @@ from typing import Any
 
 from strandline.api import resources
 from strandline.api.context import RequestContext
-from strandline.config.describe import ConfigRow, describe_broker, describe_broker_default, describe_topic
+from strandline.config.describe import (
+    ConfigRow,
+    describe_broker,
+    describe_broker_default,
+    describe_group,
+    describe_topic,
+)
 from strandline.errors import ErrorCode, KafkaError
 from strandline.log.names import topic_name_problem
 from strandline.wire import messages
@@ -59,6 +66,8 @@ def _rows(resource_type: int, name: str, keys: list[str] | None, ctx: RequestCon
             raise KafkaError(ErrorCode.INVALID_REQUEST, "The name of the resource must not be empty")
         if resource_type == resources.BROKER_LOGGER:
             resources.check_own_id(broker, name)
+        if resource_type == resources.GROUP:
+            return describe_group(layers, image.config(resources.GROUP, name), names)
         return []
     raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {resource_type}")
 

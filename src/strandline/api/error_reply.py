@@ -8,7 +8,6 @@ Always true: the reply is of the version that was asked in, and names every item
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from strandline.errors import ErrorCode
@@ -67,17 +66,23 @@ def tells(message: Any, code: ErrorCode) -> bool:
     return code in told_errors(message)
 
 
-def told_errors(message: Any) -> Iterator[int]:
-    """Every error code that stands anywhere in a message and is not NONE."""
-    if isinstance(message, list):
-        # A list has things of one type: if the first one is no message, none is.
-        if message and isinstance(message[0], Message):
-            for item in message:
-                yield from told_errors(item)
-    elif isinstance(message, Message):
-        for name, value in vars(message).items():
-            if name == "error_code":
-                if value:
-                    yield value
-            elif isinstance(value, (list, Message)):
-                yield from told_errors(value)
+def told_errors(message: Any) -> list[int]:
+    """Every error code that stands anywhere in a message and is not NONE. Every reply is looked through: it must cost little."""
+    found: list[int] = []
+    if isinstance(message, Message):
+        _collect(message, found)
+    return found
+
+
+def _collect(message: Message, found: list[int]) -> None:
+    for name, value in message.__dict__.items():
+        if value.__class__ is list:
+            # A list has things of one type: if the first one is no message, none is.
+            if value and isinstance(value[0], Message):
+                for item in value:
+                    _collect(item, found)
+        elif name == "error_code":
+            if value:
+                found.append(value)
+        elif isinstance(value, Message):
+            _collect(value, found)

@@ -2,7 +2,9 @@
 
 v1 asks for transactional ids too; v3 is flexible; v4 asks for several keys at once; v5 knows TRANSACTION_ABORTABLE; v6 asks for
 share coordinators.
-Left out: coordinators: until there are some, every key gets COORDINATOR_NOT_AVAILABLE.
+A group is looked after by the leader of its partition of `__consumer_offsets`, a topic that is created when it is first asked for:
+until it is there, and while the partition has no leader that can be reached, the answer is COORDINATOR_NOT_AVAILABLE.
+Left out: coordinators of transactions and shares, which get COORDINATOR_NOT_AVAILABLE.
 """
 
 from __future__ import annotations
@@ -10,12 +12,16 @@ from __future__ import annotations
 from typing import Any
 
 from strandline.api.context import RequestContext
+from strandline.api.group_placement import partition_of
 from strandline.errors import ErrorCode
+from strandline.metadata.image import Endpoint
 from strandline.wire import messages
 
 KEY, VERSIONS = 10, range(7)
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
+SHARE_SINCE, SEVERAL_KEYS_SINCE = 6, 4
+CONSUMER_OFFSETS = "__consumer_offsets"
 NO_NODE: dict[str, Any] = {"node_id": -1, "host": "", "port": -1}
 
 _SENTENCES = {
@@ -26,13 +32,36 @@ _SENTENCES = {
 
 def handle(request: Any, ctx: RequestContext) -> Any:
     response = messages.response(KEY)
-    known = request.key_type in (GROUP, TRANSACTION) or (request.key_type == SHARE and ctx.version >= 6)
-    error = ErrorCode.COORDINATOR_NOT_AVAILABLE if known else ErrorCode.INVALID_REQUEST
-    if ctx.version < 4:
-        return response(error_code=error, error_message=_SENTENCES[error], **NO_NODE)
+    if ctx.version < SEVERAL_KEYS_SINCE:
+        return response(**_found(request.key_type, request.key, ctx))
     return response(
         coordinators=[
-            response.Coordinator(key=key, error_code=error, error_message=_SENTENCES[error], **NO_NODE)
-            for key in request.coordinator_keys
+            response.Coordinator(key=key, **_found(request.key_type, key, ctx)) for key in request.coordinator_keys
         ]
     )
+
+
+def _found(key_type: int, key: str, ctx: RequestContext) -> dict[str, Any]:
+    """The broker, or why there is none, as the response's fields."""
+    if key_type == GROUP:
+        found = _group_coordinator(key, ctx)
+        if found is not None:
+            node_id, endpoint = found
+            return {"node_id": node_id, "host": endpoint.host, "port": endpoint.port, "error_message": None}
+    known = key_type in (GROUP, TRANSACTION) or (key_type == SHARE and ctx.version >= SHARE_SINCE)
+    error = ErrorCode.COORDINATOR_NOT_AVAILABLE if known else ErrorCode.INVALID_REQUEST
+    return {"error_code": error, "error_message": _SENTENCES[error], **NO_NODE}
+
+
+def _group_coordinator(group_id: str, ctx: RequestContext) -> tuple[int, Endpoint] | None:
+    broker, image = ctx.broker, ctx.broker.image()
+    topic = image.topics.get(CONSUMER_OFFSETS)
+    if topic is None:
+        broker.groups.create_topic()
+        return None
+    leader_id = topic.partitions[partition_of(group_id, len(topic.partitions))].leader
+    leader = image.brokers.get(leader_id)
+    if leader is None or leader.fenced or leader_id in broker.suspects():
+        return None
+    endpoint = leader.endpoint(ctx.listener)
+    return None if endpoint is None else (leader_id, endpoint)

@@ -1,7 +1,7 @@
 """IncrementalAlterConfigs (44), versions 0-1: set, delete, append to or subtract from single keys.
 
 v1 is flexible. Append and subtract are for keys that are lists. A value counts for all but delete.
-Left out: alter.config.policy.class.name, log levels (8), client metrics (16) and groups (32).
+Left out: alter.config.policy.class.name, log levels (8), client metrics (16), the keys of share and streams groups.
 """
 
 from __future__ import annotations

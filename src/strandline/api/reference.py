@@ -21,8 +21,8 @@ does and we do not.
 
 A version outside of its range ends the connection, as in Kafka; only ApiVersions is answered in any version.
 A request that changes the cluster may be sent to any broker, which passes it on to the active controller.
-Requests on one connection are pipelined: a Produce that waits for its acknowledgement does not hold up the next request;
-replies keep the order of their requests.
+Requests on one connection are pipelined: a Produce or an OffsetCommit that waits to be replicated does not hold up the next
+request; replies keep the order of their requests.
 Records inside a batch are not looked at on Produce, unless a rule opens the batch (a compacted topic, another compression type):
 header, sizes, counts, timestamps and checksum are checked always.
 

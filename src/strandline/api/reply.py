@@ -16,7 +16,8 @@ class Later:
 
     def __init__(self, *, may_be_overtaken: bool, on_cancel: Callable[[], None] | None = None) -> None:
         self.may_be_overtaken = may_be_overtaken
-        """Whether the next request on the connection may be handled meanwhile, as with a Produce or a follower's Fetch."""
+        """Whether the next request on the connection may be handled meanwhile, as with a Produce, an OffsetCommit or a
+        follower's Fetch."""
         self.on_cancel = on_cancel
         self.done = False
         self._reply: Any = None

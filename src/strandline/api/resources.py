@@ -12,10 +12,16 @@ from strandline.api.context import Broker
 from strandline.config.layers import Layers
 from strandline.controller.topics import Defaults
 from strandline.errors import ErrorCode, KafkaError
-from strandline.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, TOPIC_RESOURCE, MetadataImage
+from strandline.metadata.image import (
+    BROKER_RESOURCE,
+    CLUSTER_DEFAULT,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+    MetadataImage,
+)
 
-TOPIC, BROKER = TOPIC_RESOURCE, BROKER_RESOURCE
-BROKER_LOGGER, CLIENT_METRICS, GROUP = 8, 16, 32
+TOPIC, BROKER, GROUP = TOPIC_RESOURCE, BROKER_RESOURCE, GROUP_RESOURCE
+BROKER_LOGGER, CLIENT_METRICS = 8, 16
 
 
 def layers(broker: Broker, image: MetadataImage) -> Layers:

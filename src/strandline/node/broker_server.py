@@ -14,6 +14,7 @@ from typing import Any
 from strandline.config.node import NodeConfig
 from strandline.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, MetadataImage
 from strandline.node.broker_lifecycle import BrokerLifecycle
+from strandline.node.cleaner import Cleaner
 from strandline.node.image_watch import ImageWatch
 from strandline.node.log_dirs import LogDir
 from strandline.node.logger import Logger
@@ -39,6 +40,7 @@ class BrokerServer:
     ) -> None:
         self.config = config
         self.replicas = Replicas(config, disk, clock, randomness, logger, log_dirs, on_failed, on_task_ended)
+        self.cleaner = Cleaner(self.replicas, disk, clock, logger, on_task_ended)
         self.lifecycle: BrokerLifecycle
         self.replication: Replication | None = None
         self._disk = disk
@@ -85,7 +87,9 @@ class BrokerServer:
             if self.replication is not None:
                 self.replication.throttles.use_config(self.config)
         await self.replicas.apply(image, publish)
+        self.cleaner.applied(image)
 
     def jobs(self) -> list[Coroutine[Any, Any, None]]:
         replication = [] if self.replication is None else self.replication.jobs()
-        return [*Maintenance(self.replicas, self._clock, self._logger).jobs(), *replication]
+        maintenance = Maintenance(self.replicas, self._clock, self._logger, self.cleaner.is_cleaning)
+        return [*maintenance.jobs(), self.cleaner.run(), *replication]

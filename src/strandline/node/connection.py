@@ -1,9 +1,9 @@
 """One client connection: frames in, replies out, in order.
 
 Always true: a frame is a memoryview into this connection's own buffer, valid only during the call that handles it. Replies
-leave in the order of their requests. Only a Produce or a follower's Fetch that waits may be overtaken: any other is a barrier,
-behind which nothing is handled. What a peer can make us hold is bounded: one frame, what was read ahead, the requests in
-flight and the bytes it has not read yet.
+leave in the order of their requests. Only a Produce, an OffsetCommit or a follower's Fetch that waits may be overtaken: any other
+is a barrier, behind which nothing is handled. What a peer can make us hold is bounded: one frame, what was read ahead, the requests
+in flight and the bytes it has not read yet.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Connection(asyncio.BufferedProtocol):
         self._ready_bytes = self._held_bytes = 0
         self._kind: _Kind | None = None
         self._barrier: _Slot | None = None
-        self._handling = False
+        self._handling = self._is_sending_soon = False
         self._reading_paused = self._writing_paused = False
         self._transport: asyncio.Transport | None = None
         self._linger: asyncio.TimerHandle | None = None
@@ -184,6 +184,7 @@ class Connection(asyncio.BufferedProtocol):
     def close(self) -> None:
         """End the connection; what was written may still leave, for a while."""
         if self._transport is not None and self._linger is None:
+            self._send_ready()
             self._linger = self._loop.call_later(LINGER_S, self._transport.abort)
             self._transport.close()
 
@@ -408,7 +409,10 @@ class Connection(asyncio.BufferedProtocol):
         if released:
             self._barrier = None
         if not self._handling:
-            self._send_ready()
+            if len(self._slots) > 1:
+                self._send_soon()
+            else:
+                self._send_ready()
             if released:
                 self._go_on_soon()
 
@@ -416,6 +420,17 @@ class Connection(asyncio.BufferedProtocol):
         """Not at once: it may be another connection's append that is just waking us, and its turn comes first."""
         if self._incoming.held_bytes >= 4 or self._reading_paused:
             self._loop.call_soon(self._go_on)
+
+    def _send_soon(self) -> None:
+        """Others wait here too, and one watermark often completes several of them: they leave with one write."""
+        if not self._is_sending_soon:
+            self._is_sending_soon = True
+            self._loop.call_soon(self._send_gathered)
+
+    def _send_gathered(self) -> None:
+        self._is_sending_soon = False
+        if self._linger is None:
+            self._send_ready()
 
     def _send_ready(self) -> None:
         slots, buffers = self._slots, self._ready

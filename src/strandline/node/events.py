@@ -40,6 +40,7 @@ KINDS = frozenset(
         "dir failed",
         "corrupt batch",
         "batch repaired",
+        "compacted",
         "reassignment started",
         "reassignment finished",
         "topic created",

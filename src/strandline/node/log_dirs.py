@@ -52,6 +52,8 @@ class LogDir:
     recovery_points: Mapping[TopicPartition, int] = field(default_factory=dict)
     start_offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
     high_watermarks: Mapping[TopicPartition, int] = field(default_factory=dict)
+    clean_offsets: dict[TopicPartition, int] = field(default_factory=dict)
+    """Up to where logs were cleaned, also as it goes on from here."""
     online: bool = True
     problem: str = ""
     """Why it was offline when the node started; its directory id may not be known then."""
@@ -233,10 +235,11 @@ def _open(disk: Disk, path: str, directory_id: Uuid) -> LogDir:
         _offsets(disk, f"{path}/{checkpoints.RECOVERY_POINT_CHECKPOINT}"),
         _offsets(disk, f"{path}/{checkpoints.LOG_START_OFFSET_CHECKPOINT}"),
         _offsets(disk, f"{path}/{checkpoints.REPLICATION_OFFSET_CHECKPOINT}"),
+        _offsets(disk, f"{path}/{checkpoints.CLEANER_OFFSET_CHECKPOINT}"),
     )
 
 
-def _offsets(disk: Disk, path: str) -> Mapping[TopicPartition, int]:
+def _offsets(disk: Disk, path: str) -> dict[TopicPartition, int]:
     """A checkpoint that can't be read counts as empty: logs are then read from their start, which is slow and safe."""
     try:
         return checkpoints.read_offsets(disk, path)

@@ -173,4 +173,8 @@ class LogLoading:
             return error
         except CorruptLog as error:
             return OSError(str(error))
+        if not place.known:
+            log_dir.clean_offsets.pop(key, None)
+        elif log_dir.clean_offsets.get(key, 0) > recovered.log.log_end_offset:
+            log_dir.clean_offsets[key] = recovered.log.log_end_offset
         return recovered

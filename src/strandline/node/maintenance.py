@@ -15,6 +15,7 @@ from strandline.node.logger import Logger
 from strandline.node.replicas import Replicas
 from strandline.node.tasks import to_the_end
 from strandline.ports import Clock
+from strandline.replica.partition import Partition
 
 TICK_MS = 1000
 """How often to look where no setting says it."""
@@ -22,8 +23,15 @@ FOREVER_MS = 2**63 - 1
 
 
 class Maintenance:
-    def __init__(self, replicas: Replicas, clock: Clock, logger: Logger) -> None:
+    def __init__(
+        self,
+        replicas: Replicas,
+        clock: Clock,
+        logger: Logger,
+        is_cleaning: Callable[[Partition], bool] = lambda partition: False,
+    ) -> None:
         self._replicas = replicas
+        self._is_cleaning = is_cleaning
         self._clock = clock
         self._logger = logger
         self._checkpointed: dict[str, tuple[object, ...]] = {}
@@ -62,10 +70,12 @@ class Maintenance:
             await asyncio.sleep(interval_ms / 1000)
 
     async def delete_old_segments(self) -> None:
-        """Retention by time, by size, and below the log start."""
+        """Retention by time, by size, and below the log start. A log that is being cleaned waits: its segments are read."""
         now_ms = self._clock.wall_ms()
         for partition, _ in self._replicas.online():
             log = partition.log
+            if self._is_cleaning(partition):
+                continue
             try:
                 count = retention.due(log, partition.high_watermark, now_ms)
                 if count:

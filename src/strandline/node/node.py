@@ -35,6 +35,11 @@ from strandline.node.broker_state import UNKNOWN_EPOCH, BrokerState
 from strandline.node.controller_channel import ControllerChannel
 from strandline.node.controller_registration import keep_registered
 from strandline.node.controller_server import ControllerServer
+from strandline.node.coordinator.coordinator import GroupCoordinator
+from strandline.node.coordinator.offsets_topic import OffsetsTopic
+from strandline.node.coordinator.runner import Parts
+from strandline.node.coordinator.stats import CoordinatorStats
+from strandline.node.coordinator.surroundings import NodeGroupSurroundings
 from strandline.node.events import Events
 from strandline.node.listener import Listener
 from strandline.node.log_dirs import LogDir, mark_clean, open_dirs, read_bootstrap
@@ -50,6 +55,7 @@ from strandline.node.running import NodeFailed as NodeFailed
 from strandline.node.running import Running
 from strandline.node.sight.sight import Sight
 from strandline.node.sight.view import View
+from strandline.node.surroundings import NodeSurroundings
 from strandline.node.tasks import to_the_end
 from strandline.ports import Clock, Disk
 from strandline.raft.messages import Address
@@ -87,6 +93,10 @@ class Node:
         self.controller_server: ControllerServer | None = None
         self._lifecycle: BrokerLifecycle | None = None
         self._producer_ids: ProducerIds | None = None
+        self._group_surroundings = NodeGroupSurroundings(
+            lambda: self.config, NodeSurroundings(config.node_id, 0.0), randomness
+        )
+        self.groups = self._make_groups()
 
     @property
     def replicas(self) -> Replicas:
@@ -122,6 +132,7 @@ class Node:
                 self._logger.error("log dir is offline until a restart", path=log_dir.path, error=log_dir.problem)
         if self.config.broker:
             self.broker_server = self._make_broker_server()
+            self._group_surroundings.applied = self.replicas.surroundings
         self.broker = self._context(cluster_id)
         budget = ReadBudget(self.config.queued_max_request_bytes)
         self.listeners = [
@@ -154,6 +165,8 @@ class Node:
             self.events,
             self._request_stats,
             BrokerTopicStats() if self.broker_server is None else self.replicas.topic_stats,
+            self.groups,
+            None if self.broker_server is None else self.broker_server.cleaner,
             failed_isr_updates=self._failed_isr_updates,
         )
         self._sight = Sight(view, self._logger)
@@ -175,6 +188,21 @@ class Node:
             self._running.fail,
             self._running.ended,
         )
+
+    def _make_groups(self) -> GroupCoordinator:
+        """The coordinator of the groups whose partition of `__consumer_offsets` this node leads."""
+        parts = Parts(
+            self._group_surroundings,
+            self._disk,
+            self._clock,
+            self._logger,
+            CoordinatorStats(),
+            on_storage_error=lambda partition, error: self.replicas.storage_error(partition, error),
+            on_corrupt=lambda partition, error: self.broker.on_corrupt(partition, error),
+            on_task_ended=self._running.ended,
+        )
+        topic = OffsetsTopic(lambda: self.config, self._ask_controller, self._running.spawn_short, self._logger)
+        return GroupCoordinator(parts, topic)
 
     async def _join_quorum(self, cluster_id: str) -> None:
         """Follow the metadata log from here on, and take part in its quorum if this is a controller."""
@@ -254,6 +282,7 @@ class Node:
         self.broker.is_leader_throttled = replication.is_leader_throttled
         self.broker.on_replicated = replication.replicated
         self.broker.on_corrupt = replication.repair.damaged
+        replication.on_role = self.groups.role
         try:
             await server.start(lifecycle, replication, lambda: self.quorum.committed)
         except LifecycleFailed as error:
@@ -299,6 +328,7 @@ class Node:
             log_dirs=lambda: {} if server is None else {d.path: d.online for d in server.replicas.log_dirs},
             on_storage_error=lambda partition, error: self.replicas.storage_error(partition, error),
             allocate_producer_id=self._allocate_producer_id,
+            groups=self.groups,
             quorum=None,  # type: ignore[arg-type]  # it is opened next, before anybody is let in
             liveness=self._liveness,
             ask_controller=self._ask_controller,
@@ -332,6 +362,7 @@ class Node:
                 await to_the_end(self.broker_server.apply(image, partial(self._published.show, image)))
                 self.config = self.broker.config = self._peers.config = self.broker_server.config
             self._published.show(image)
+            self.groups.image_applied(image)
             self.events.applied(image, self.config.node_id, live=self._is_serving)
             if self._lifecycle is not None:
                 self._lifecycle.metadata_applied(image.end_offset - 1)
@@ -399,6 +430,8 @@ class Node:
         """Hand over what this node leads, let nobody in, put everything on the device, leave word that it is."""
         if self._lifecycle is not None:
             await (self._lifecycle.close() if self._running.failure.done() else self._lifecycle.shut_down())
+        # Members who still wait hear at once that they have to look for another coordinator.
+        self.groups.close()
         await self._stop_listeners(controller=False)
         if self.broker_server is not None and self.broker_server.replication is not None:
             await self.broker_server.replication.close()

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from strandline.client.aio import AsyncioIo
 from strandline.client.core.addresses import show
@@ -116,7 +116,7 @@ class Peer:
         deadline = self._loop.time() + timeout_s
         channel = self._channel or await self._open_channel(timeout_s)
         left_s = deadline - self._loop.time()
-        reply = channel.send(api_key, message, left_s, version_max=version_max)
+        reply = cast("asyncio.Future[Any]", channel.send(api_key, message, left_s, version_max=version_max))
         # The channel looks at its deadlines in the order of its requests; this one may be due before an earlier one.
         overdue = self._loop.call_later(left_s, self._give_up, channel)
         try:
@@ -124,6 +124,8 @@ class Peer:
         finally:
             overdue.cancel()
             self._used_at = self._loop.time()
+            if reply.done() and not reply.cancelled():
+                reply.exception()  # whoever is cancelled in the moment in which it failed does not look at it any more
 
     def _give_up(self, channel: Channel) -> None:
         channel.close(ConnectionLost(f"node {self.node_id} at {show(self.address)} did not answer in time"))

@@ -28,6 +28,8 @@ from strandline.wire import messages
 
 FETCH = 1
 PURPOSE = "repair"
+MORE_BYTES = 64 * 1024
+"""To ask for at least, where a replica may have more for the same offsets."""
 TIMEOUT_S = 30.0
 RETRY_MIN_S, RETRY_MAX_S = 1.0, 300.0
 AT_ONCE_MAX = 2
@@ -190,8 +192,11 @@ class Repair:
         peer = self._peers.connection(broker, address, PURPOSE, listener=self._listener)
         size = error.end_position - error.position
         fetched, offset = b"", error.first_offset
-        while len(fetched) < size:
-            reply = await peer.ask(FETCH, _question(partition, offset, size - len(fetched)), TIMEOUT_S)
+        # A replica that was cleaned less has more bytes for the same offsets.
+        is_compacted = partition.log.config.compact
+        while len(fetched) < size or (is_compacted and offset < error.end_offset):
+            left = max(size - len(fetched), MORE_BYTES if is_compacted else 0)
+            reply = await peer.ask(FETCH, _question(partition, offset, left), TIMEOUT_S)
             records = _records(reply, partition)
             headers = [header for _, header in iterate(records)]
             if not headers:

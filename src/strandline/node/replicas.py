@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -72,6 +72,8 @@ class Replicas:
         self.on_dir_failed: Callable[[LogDir], None] = lambda log_dir: None
         self.on_hosted: Callable[[Partition, LogDir], None] = lambda partition, log_dir: None
         """A partition is open here now."""
+        self.on_dropping: Callable[[list[Partition]], Awaitable[None]] = _nobody_minds
+        """Partitions are no longer here: whoever writes into their directories is done when this returns."""
         self.on_damaged: Callable[[Partition, CorruptBatch], None] = lambda partition, error: None
         """A stretch of a log was found damaged when it was opened."""
         self.on_role: Callable[[Partition], None] = lambda partition: None
@@ -214,8 +216,6 @@ class Replicas:
         self.partitions[key] = partition
         self.partitions_by_id[topic.topic_id, index] = partition
         self._hosted[key] = _Hosted(partition, log_dir)
-        if log.config.compact and not index:
-            self._logger.warning("nothing is compacted yet: the cleaner is still to come", topic=topic.name)
         if recovered.truncated_bytes:
             self._logger.warning(
                 "log cut at its first bad batch",
@@ -251,6 +251,7 @@ class Replicas:
         # A flush that is under way knows its directory by name: it ends before another log can have that name.
         if flushing := [self._flushing[h.partition] for h in dropped if h.partition in self._flushing]:
             await asyncio.wait(flushing)
+        await self.on_dropping([hosted.partition for hosted in dropped])
         for hosted in dropped:
             if hosted.log_dir.online:
                 self._doom(hosted.partition, hosted.log_dir)
@@ -378,3 +379,7 @@ class Replicas:
 
 def directory_ids(log_dirs: Iterable[LogDir]) -> tuple[Uuid, ...]:
     return tuple(sorted(log_dir.directory_id for log_dir in log_dirs if log_dir.online))
+
+
+async def _nobody_minds(partitions: list[Partition]) -> None:
+    pass

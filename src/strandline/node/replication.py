@@ -74,6 +74,8 @@ class Replication:
             logger,
         )
         self._scrubber = Scrubber(replicas.partitions.values, clock, self.repair.damaged, replicas.storage_error)
+        self.on_role: Callable[[Partition], None] = lambda partition: None
+        """A partition has another leader, or another leader epoch, or is no longer here."""
         self._replicas = replicas
         self._sessions = sessions
         replicas.surroundings.broker_epoch_of = broker_epoch
@@ -91,6 +93,7 @@ class Replication:
             self.fetchers.unfollow(partition)
         else:
             self.fetchers.follow(partition, partition.state.leader)
+        self.on_role(partition)
 
     def _hosted(self, partition: Partition, log_dir: LogDir) -> None:
         self._sessions.opened(partition.topic, partition.topic_id, partition.index)

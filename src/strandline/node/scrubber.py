@@ -58,12 +58,17 @@ class Scrubber:
 
     async def _scrub_segment(self, partition: Partition, segment: Segment) -> None:
         position, offset, truncations = 0, segment.base_offset, partition.log.truncations
-        while position < segment.size:
-            step = await to_the_end(self._step(partition, segment, position, offset))
-            if partition.gone or partition.offline:
+
+        def is_there() -> bool:
+            """Not deleted, not replaced by a cleaned one; nor cut, because what was found may then be half of a batch."""
+            log = partition.log
+            is_open = not partition.gone and not partition.offline
+            return is_open and segment in log.segments and log.truncations == truncations
+
+        while is_there() and position < segment.size:
+            step = await to_the_end(self._step(partition, segment, position, offset, is_there))
+            if step is None or not is_there():
                 return
-            if segment not in partition.log.segments or partition.log.truncations != truncations:
-                return  # it was cut while it was read: what was found may be half of a batch
             if step.damaged is not None:
                 self._on_damaged(partition, step.damaged)
             step_bytes = step.position - position
@@ -72,7 +77,12 @@ class Scrubber:
             await asyncio.sleep(step_bytes / RATE_BYTES_PER_S)
         self._scrubbed_at[segment] = self._clock.monotonic()
 
-    async def _step(self, partition: Partition, segment: Segment, position: int, offset: int) -> Step:
+    async def _step(
+        self, partition: Partition, segment: Segment, position: int, offset: int, is_there: Callable[[], bool]
+    ) -> Step | None:
+        """None if the segment left the log before its files could be held."""
         log = partition.log
         with log.held():
+            if not is_there():
+                return None
             return await log.disk.offload(lambda: scrub(segment, position, offset, log.epochs))

@@ -28,6 +28,7 @@ class NodeSurroundings:
         self.on_flush_due: Callable[[Partition], None] = lambda partition: None
         self.on_isr_wish: Callable[[Partition, IsrWish], None] = lambda partition, wish: None
         self.on_event: Note = lambda kind, reason, **facts: None
+        self.on_truncated: Callable[[Partition], None] = lambda partition: None
 
     @property
     def broker_epoch(self) -> int:
@@ -48,4 +49,6 @@ class NodeSurroundings:
         self.on_isr_wish(partition, wish)
 
     def note(self, kind: str, partition: Partition, reason: str, **facts: Any) -> None:
+        if kind == "truncated":
+            self.on_truncated(partition)
         self.on_event(kind, reason, topic=partition.topic, partition=partition.index, **facts)

@@ -16,6 +16,7 @@ from strandline.api.context import Broker, RequestContext
 from strandline.api.fetch_sessions import FetchSessions
 from strandline.api.follower_sessions import FollowerSessions
 from strandline.api.metadata_news import Told
+from strandline.api.reply import Later
 from strandline.api.shared_reads import SharedReads
 from strandline.api.topic_bytes import TopicBytes
 from strandline.config.node import NodeConfig
@@ -28,8 +29,13 @@ from strandline.log.recovery import load
 from strandline.metadata import records as r
 from strandline.metadata.image import TOPIC_RESOURCE, MetadataImage, TopicImage
 from strandline.metadata.replay import replay
+from strandline.node.coordinator.coordinator import GroupCoordinator
+from strandline.node.coordinator.offsets_topic import OffsetsTopic
+from strandline.node.coordinator.runner import Parts
+from strandline.node.coordinator.stats import CoordinatorStats
+from strandline.node.coordinator.surroundings import NodeGroupSurroundings
 from strandline.node.image_watch import ImageWatch
-from strandline.ports import Disk
+from strandline.ports import Clock, Disk
 from strandline.raft import events
 from strandline.raft.effects import Answer
 from strandline.raft.messages import FetchResponse, Request, Response
@@ -37,6 +43,7 @@ from strandline.records.batch import BatchBuilder
 from strandline.replica.partition import Partition
 from strandline.runtime.clock import SystemClock
 from strandline.runtime.disk import FileDisk
+from strandline.runtime.logging import JsonLogger
 from strandline.wire import messages
 from strandline.wire.fetch import FetchPartition
 from tests.unit.raft.bench import Bench
@@ -107,11 +114,11 @@ class TestBroker:
 
     __test__ = False
 
-    def __init__(self, disk: Disk, root: str, settings: Mapping[str, str] = {}) -> None:
+    def __init__(self, disk: Disk, root: str, settings: Mapping[str, str] = {}, clock: Clock | None = None) -> None:
         self.root = root
         self.disk = disk
         self.randomness = random.Random(1)
-        self.clock = SystemClock()
+        self.clock = clock or SystemClock()
         texts = {
             "node.id": "1",
             "process.roles": "broker,controller",
@@ -136,6 +143,8 @@ class TestBroker:
         self.watch = ImageWatch(lambda: self.image)
         self.quorum: Any = LoneVoter()
         self.liveness = Liveness(3.0)
+        self.lines: list[str] = []
+        self.groups = self._make_groups()
         self.parts = Broker(
             config=NodeConfig.build(of(texts)),
             cluster_id=CLUSTER_ID,
@@ -152,6 +161,7 @@ class TestBroker:
             log_dirs=lambda: self.online,
             on_storage_error=lambda partition, error: self.storage_errors.append(partition),
             allocate_producer_id=self._allocate_producer_id,
+            groups=self.groups,
             quorum=self.quorum,
             liveness=self.liveness,
             ask_controller=self._ask_controller,
@@ -165,6 +175,22 @@ class TestBroker:
             departed=lambda: self.departed,
         )
         self.commit([r.FeatureLevelRecord(name="metadata.version", feature_level=30), registration(1)])
+
+    def _make_groups(self) -> GroupCoordinator:
+        logger = JsonLogger(self.lines.append, 20)
+        parts = Parts(
+            NodeGroupSurroundings(lambda: self.parts.config, self, self.randomness),
+            self.disk,
+            self.clock,
+            logger,
+            CoordinatorStats(),
+            on_storage_error=lambda partition, error: self.parts.on_storage_error(partition, error),
+            on_corrupt=lambda partition, error: None,
+            on_task_ended=lambda task: None,
+        )
+        return GroupCoordinator(
+            parts, OffsetsTopic(lambda: self.parts.config, self._ask_controller, self._spawn, logger)
+        )
 
     async def _decide(self, decision: Callable[[MetadataImage], tuple[list[Any], Any]]) -> Any:
         await asyncio.sleep(0)
@@ -204,16 +230,19 @@ class TestBroker:
                 del self.parts.partitions[key], self.parts.partitions_by_id[partition.topic_id, partition.index]
                 partition.gone = True
                 partition.stop(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                self.groups.role(partition)
                 partition.log.close()
         for topic in self.image.topics.values():
             for index, state in enumerate(topic.partitions):
                 if (topic.name, index) in self.parts.partitions:
-                    self.parts.partitions[topic.name, index].apply(state)
+                    if self.parts.partitions[topic.name, index].apply(state):
+                        self.groups.role(self.parts.partitions[topic.name, index])
                 elif 1 in state.replicas and (topic.name, index) not in self.unopened:
                     self._host(topic, index)
         if before.brokers is not self.image.brokers:
             for partition in self.parts.partitions.values():
                 partition.expand_isr()
+        self.groups.image_applied(self.image)
         self.watch.changed()
 
     def _host(self, topic: TopicImage, index: int) -> None:
@@ -224,6 +253,7 @@ class TestBroker:
         )
         self.parts.partitions[topic.name, index] = self.parts.partitions_by_id[topic.topic_id, index] = partition
         self.parts.follower_sessions.opened(topic.name, topic.topic_id, index)
+        self.groups.role(partition)
 
     def create(
         self,
@@ -291,11 +321,19 @@ class TestBroker:
         request = messages.request(api.KEY)(**fields)
         sent = messages.decode_request(api.KEY, version, messages.encode_request(api.KEY, version, request))
         reply = api.handle(sent, self.context(api.KEY, version, listener))
+        if isinstance(reply, Later):
+            reply = await _delivered(reply)
         if inspect.isawaitable(reply):
             reply = await reply
         if not isinstance(reply, bytes):
             reply = messages.encode_response(api.KEY, version, reply)
         return messages.decode_response(api.KEY, version, reply)
+
+
+async def _delivered(later: Later) -> Any:
+    future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    later.deliver_to(future.set_result)
+    return await future
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ async def test_features_come_from_the_metadata_and_the_lowest_level_of_zero_only
     assert [feature.name for feature in three.supported_features] == ["metadata.version"]
     assert [(f.name, f.min_version, f.max_version) for f in four.supported_features] == [
         ("eligible.leader.replicas.version", 0, 1),
+        ("group.version", 0, 1),
         ("kraft.version", 0, 1),
         ("metadata.version", 7, 30),
     ]

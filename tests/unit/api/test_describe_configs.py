@@ -108,7 +108,6 @@ async def test_a_password_is_never_told(make_broker):
         (LOGGER, "1", ErrorCode.NONE),
         (METRICS, "m", ErrorCode.NONE),
         (METRICS, "", ErrorCode.INVALID_REQUEST),
-        (GROUP, "g", ErrorCode.NONE),
         (GROUP, "", ErrorCode.INVALID_REQUEST),
         (0, "x", ErrorCode.INVALID_REQUEST),
         (99, "x", ErrorCode.INVALID_REQUEST),
@@ -119,3 +118,23 @@ async def test_other_resources(broker, resource_type, name, error):
     result = await describe(broker, 4, resource_type, name)
     assert (result.error_code, result.configs) == (error, [])
     assert bool(result.error_message) == bool(error)
+
+
+async def test_a_group_has_what_its_broker_says_or_what_it_was_given(broker):
+    set_config(broker, GROUP, "g", consumer_session_timeout_ms="50000")
+    result = await describe(broker, 4, GROUP, "g", include_synonyms=True)
+    by_name = {config.name: config for config in result.configs}
+    assert {name: config.value for name, config in by_name.items()} == {
+        "consumer.assignment.interval.ms": "1000",
+        "consumer.heartbeat.interval.ms": "5000",
+        "consumer.session.timeout.ms": "50000",
+    }
+    session = by_name["consumer.session.timeout.ms"]
+    assert (session.config_source, session.read_only) == (Source.GROUP_CONFIG, False)
+    assert [(s.name, s.value, s.source) for s in session.synonyms] == [
+        ("consumer.session.timeout.ms", "50000", Source.GROUP_CONFIG),
+        ("group.consumer.session.timeout.ms", "45000", Source.DEFAULT_CONFIG),
+    ]
+    assert by_name["consumer.heartbeat.interval.ms"].config_source == Source.DEFAULT_CONFIG
+    [only] = (await describe(broker, 4, GROUP, "other", ["consumer.session.timeout.ms"])).configs
+    assert only.value == "45000"

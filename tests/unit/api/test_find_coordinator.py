@@ -1,4 +1,4 @@
-"""FindCoordinator, before there are coordinators."""
+"""FindCoordinator: groups, and what has no coordinator here."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import pytest
 from strandline.api import find_coordinator
 from strandline.errors import ErrorCode
 
+from .conftest import registration
+
 GROUP, TRANSACTION, SHARE = range(3)
+OFFSETS = "__consumer_offsets"
 
 
 @pytest.mark.parametrize("version", range(4))
@@ -29,6 +32,42 @@ async def test_several_keys(broker, version):
         (key, ErrorCode.COORDINATOR_NOT_AVAILABLE, -1, -1) for key in ("a", "b", "")
     ]
     assert (await broker.call(find_coordinator, version, key_type=GROUP, coordinator_keys=[])).coordinators == []
+
+
+@pytest.mark.parametrize("version", find_coordinator.VERSIONS)
+async def test_the_leader_on_the_listener_that_asks(broker, version):
+    broker.commit([registration(2)])
+    broker.create(OFFSETS, (2,))
+    for listener, host, port in (("PLAINTEXT", "host2", 9092), ("OTHER", "other2", 9192)):
+        if version < 4:
+            found = await broker.call(find_coordinator, version, listener, key="g")
+        else:
+            reply = await broker.call(find_coordinator, version, listener, coordinator_keys=["g"])
+            [found] = reply.coordinators
+        assert (found.error_code, found.node_id, found.host, found.port) == (0, 2, host, port)
+
+
+async def test_each_group_has_its_partition(broker):
+    broker.commit([registration(2)])
+    broker.create(OFFSETS, (1,), (2,))
+    reply = await broker.call(find_coordinator, 4, coordinator_keys=["a", "b", "c"])
+    assert [c.node_id for c in reply.coordinators] == [2, 1, 2]
+
+
+async def test_a_leader_that_is_fenced_or_suspected_or_none_is_no_coordinator(broker):
+    broker.commit([registration(2), registration(3, fenced=True)])
+    broker.create(OFFSETS, (2, 3))
+
+    async def error():
+        return (await broker.call(find_coordinator, 3, key="g")).error_code
+
+    assert await error() == 0
+    broker.suspects = frozenset({2})
+    assert await error() == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    broker.suspects = frozenset()
+    for leader in (3, -1):
+        broker.change(OFFSETS, leader=leader)
+        assert await error() == ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
 @pytest.mark.parametrize(("version", "key_type"), [(1, 2), (3, 9), (4, -1), (5, SHARE), (6, 3)])

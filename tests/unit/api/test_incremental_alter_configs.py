@@ -110,7 +110,7 @@ async def test_resources_that_cannot_be_altered(broker):
         resource(TOPIC, "", change),
         resource(LOGGER, "1", (SET, "root", "DEBUG")),
         resource(METRICS, "m", change),
-        resource(GROUP, "g", change),
+        resource(GROUP, "", change),
         resource(77, "x", change),
         twice,
         twice,
@@ -132,3 +132,21 @@ async def test_validating_changes_nothing(broker):
     broker.create("t")
     assert await alter(broker, 1, resource(TOPIC, "t", (SET, "retention.ms", "5")), validate_only=True) == [0]
     assert not broker.image.configs
+
+
+async def test_groups(broker):
+    session, heartbeat = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+    assert await alter(broker, 1, resource(GROUP, "g", (SET, session, "60000"), (SET, heartbeat, "15000"))) == [0]
+    assert broker.image.config(GROUP, "g") == {session: "60000", heartbeat: "15000"}
+    for change in (
+        (SET, session, "60001"),
+        (SET, session, "44999"),
+        (SET, session, "long"),
+        (SET, heartbeat, "4999"),
+        (SET, "retention.ms", "5"),
+        (SET, "share.session.timeout.ms", "50000"),
+        (APPEND, session, "50000"),
+    ):
+        assert await alter(broker, 1, resource(GROUP, "g", change)) == [ErrorCode.INVALID_CONFIG], change
+    assert await alter(broker, 1, resource(GROUP, "g", (DELETE, session, None))) == [0]
+    assert broker.image.config(GROUP, "g") == {heartbeat: "15000"}

@@ -23,13 +23,15 @@ async def test_the_types_that_are_asked_for(broker):
         [
             registration(2, fenced=True),
             r.ConfigRecord(resource_type=METRICS, resource_name="m", name="interval.ms", value="100"),
+            r.ConfigRecord(resource_type=GROUP, resource_name="g", name="consumer.session.timeout.ms", value="50000"),
         ]
     )
     broker.create("t")
     assert await listed(broker, 0) == [(METRICS, "m")]
     assert await listed(broker, 1, TOPIC) == [(TOPIC, "t")]
-    assert await listed(broker, 1, BROKER, GROUP) == [(BROKER, "1"), (BROKER, "2")]
+    assert await listed(broker, 1, BROKER, GROUP) == [(GROUP, "g"), (BROKER, "1"), (BROKER, "2")]
     assert await listed(broker, 1) == [
+        (GROUP, "g"),
         (METRICS, "m"),
         (LOGGER, "1"),
         (LOGGER, "2"),

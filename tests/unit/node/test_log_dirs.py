@@ -194,7 +194,11 @@ def features(records):
 
 def test_a_new_cluster_begins_with_what_was_formatted(disk):
     format_all(disk, "/a")
-    assert features(read_bootstrap(disk, "/a")) == {"metadata.version": 30, "eligible.leader.replicas.version": 1}
+    assert features(read_bootstrap(disk, "/a")) == {
+        "metadata.version": 30,
+        "eligible.leader.replicas.version": 1,
+        "group.version": 1,
+    }
     format_all(disk, "/b", features={"metadata.version": 21})
     assert features(read_bootstrap(disk, "/b")) == {"metadata.version": 21}
 
@@ -214,7 +218,7 @@ def write_bootstrap(disk, *records):
 
 def test_features_that_we_do_not_serve_are_left_out(disk):
     format_all(disk, "/a")
-    levels = {"metadata.version": 30, "group.version": 1}
+    levels = {"metadata.version": 30, "share.version": 1}
     write_bootstrap(disk, *(FeatureLevelRecord(name=name, feature_level=levels[name]) for name in levels), NoOpRecord())
     assert read_bootstrap(disk, "/a") == [FeatureLevelRecord(name="metadata.version", feature_level=30), NoOpRecord()]
 

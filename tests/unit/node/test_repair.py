@@ -435,6 +435,27 @@ def test_it_reads_no_faster_than_it_may() -> None:
     play(story)
 
 
+def test_a_segment_that_left_the_log_before_its_turn_is_passed_over() -> None:
+    async def story(stage: Stage) -> None:
+        stage.host((OWN,), (OWN,), OWN)
+        log = stage.hosted.log
+        for _ in range(2):
+            builder = BatchBuilder()
+            builder.append(b"k", bytes(RATE_BYTES_PER_S), timestamp=NOW)
+            log.append_own(builder.build(), 0, NOW)
+            log.roll(NOW)
+        scrubbing = Scrubber(lambda: [stage.hosted], stage.node.clock, lambda *_: None, lambda *_: None)
+        running = asyncio.ensure_future(scrubbing.run())
+        await stage.until(lambda: scrubbing.scrubbed_bytes >= RATE_BYTES_PER_S)
+        log.drop_segments(len(log.segments) - 1, NOW)
+        await asyncio.sleep(2 * PAUSE_S)
+        assert not running.done()
+        assert scrubbing.scrubbed_bytes < 2 * RATE_BYTES_PER_S
+        running.cancel()
+
+    play(story)
+
+
 def test_what_is_cut_while_it_is_read_is_no_damage() -> None:
     async def story(stage: Stage) -> None:
         stage.host((OWN, OTHER), (OWN, OTHER), OWN)

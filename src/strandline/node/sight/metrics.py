@@ -21,6 +21,8 @@ from strandline.api.request_stats import BOUNDS_S, ApiStats
 from strandline.api.table import BROKER_APIS, CONTROLLER_APIS
 from strandline.errors import error_code
 from strandline.metadata.image import MetadataImage
+from strandline.node.sight.cleaner_metrics import of_cleaner
+from strandline.node.sight.group_metrics import of_groups
 from strandline.node.sight.positions import follower_lag, lag_of
 from strandline.node.sight.view import View
 from strandline.replica.partition import Partition
@@ -59,6 +61,10 @@ class NodeMetrics(Collector):
             partitions = list(self._view.broker.partitions.values())
             yield from self._replica_manager(partitions)
             yield from self._topics()
+            yield from of_groups(self._view.groups)
+            if self._view.cleaner is not None:
+                broker = self._view.broker
+                yield from of_cleaner(self._view.cleaner, list(broker.log_dirs()), broker.clock.wall_ms())
             yield from of_logs(partitions)
             yield from of_leaders([partition for partition in partitions if partition.leads])
             yield from of_followers([partition for partition in partitions if not partition.leads])

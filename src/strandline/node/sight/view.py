@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from strandline.api.context import Broker
 from strandline.api.request_stats import RequestStats
 from strandline.node.broker_state import BrokerState
+from strandline.node.cleaner import Cleaner
+from strandline.node.coordinator.coordinator import GroupCoordinator
 from strandline.node.events import Events
 from strandline.node.quorum.quorum import Quorum
 from strandline.replica.topic_stats import BrokerTopicStats
@@ -26,5 +28,8 @@ class View:
     events: Events
     requests: RequestStats
     topics: BrokerTopicStats
+    groups: GroupCoordinator
+    cleaner: Cleaner | None = None
+    """None for a node that is no broker."""
     failed_isr_updates: Callable[[], int] = lambda: 0
     """ISR changes of ours that the controller refused or did not answer."""

@@ -57,7 +57,9 @@ class Looked:
         self.requests = RequestStats()
         self.topics = BrokerTopicStats()
         self.state = BrokerState.RUNNING
-        self.view = View(node.broker, lambda: node.quorum, lambda: self.state, node.events, self.requests, self.topics)
+        self.view = View(
+            node.broker, lambda: node.quorum, lambda: self.state, node.events, self.requests, self.topics, node.groups
+        )
         self.sight = Sight(self.view, node._logger)
         self.events = node.events
 

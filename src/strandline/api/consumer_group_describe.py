@@ -1,0 +1,51 @@
+"""ConsumerGroupDescribe (69), versions 0-1: KIP-848 groups, their members, what each owns and is to own.
+
+v1 tells which members still use the classic protocol.
+Where the protocol is turned off, every group gets UNSUPPORTED_VERSION.
+Left out: nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from strandline.api.authorized_operations import GROUP_OPERATIONS
+from strandline.api.context import RequestContext
+from strandline.api.coordination import caller, read_each, serves_consumer_protocol
+from strandline.errors import ErrorCode, KafkaError
+from strandline.groups.outcome import Moment, told
+from strandline.groups.shard import Shard
+from strandline.wire import messages
+
+KEY, VERSIONS = 69, range(2)
+
+
+def handle(request: Any, ctx: RequestContext) -> Any:
+    group_ids, asking = request.group_ids, caller(ctx)
+    if not serves_consumer_protocol(ctx):
+        return messages.response(KEY)(
+            groups=[_refused(group_id, ErrorCode.UNSUPPORTED_VERSION, None) for group_id in group_ids]
+        )
+
+    def describe(place: int, shard: Shard, at: Moment) -> Any:
+        if not group_ids[place]:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+        return shard.describe_consumer_group(group_ids[place], asking)
+
+    def refusal(place: int, error: KafkaError) -> Any:
+        if not group_ids[place]:
+            return _refused("", ErrorCode.INVALID_GROUP_ID, None)
+        return _refused(group_ids[place], told(error.code), error.message)
+
+    def reply(groups: list[Any]) -> Any:
+        if request.include_authorized_operations:
+            for group in groups:
+                if not group.error_code:
+                    group.authorized_operations = GROUP_OPERATIONS
+        return messages.response(KEY)(groups=groups)
+
+    return read_each(ctx, group_ids, describe, refusal, reply)
+
+
+def _refused(group_id: str, code: ErrorCode, message: str | None) -> Any:
+    return messages.response(KEY).DescribedGroup(group_id=group_id, error_code=code, error_message=message)

@@ -1,0 +1,40 @@
+"""DescribeGroups (15), versions 0-6: classic groups, their members and what each was assigned.
+
+v1 has the throttle time; v3 tells what the client may do with the group; v4 static members; v5 is flexible; v6 tells of a group
+that does not exist (GROUP_ID_NOT_FOUND), which is Dead in the others.
+Left out: nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from strandline.api.authorized_operations import GROUP_OPERATIONS
+from strandline.api.context import RequestContext
+from strandline.api.coordination import caller, read_each
+from strandline.errors import KafkaError
+from strandline.groups.outcome import Moment, told
+from strandline.groups.shard import Shard
+from strandline.wire import messages
+
+KEY, VERSIONS = 15, range(7)
+OPERATIONS_SINCE = 3
+
+
+def handle(request: Any, ctx: RequestContext) -> Any:
+    group_ids, asking = request.groups, caller(ctx)
+
+    def describe(place: int, shard: Shard, at: Moment) -> Any:
+        return shard.describe_group(group_ids[place], asking)
+
+    def refusal(place: int, error: KafkaError) -> Any:
+        return messages.response(KEY).DescribedGroup(group_id=group_ids[place], error_code=told(error.code))
+
+    def reply(groups: list[Any]) -> Any:
+        if ctx.version >= OPERATIONS_SINCE and request.include_authorized_operations:
+            for group in groups:
+                if not group.error_code:
+                    group.authorized_operations = GROUP_OPERATIONS
+        return messages.response(KEY)(groups=groups)
+
+    return read_each(ctx, group_ids, describe, refusal, reply)

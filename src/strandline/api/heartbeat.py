@@ -1,0 +1,28 @@
+"""Heartbeat (12), versions 0-4: a member of a classic group is alive.
+
+v1 has the throttle time; v3 knows static members; v4 is flexible.
+While the coordinator is still reading the group back, any member is taken to be alive.
+Left out: nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from strandline.api.context import RequestContext
+from strandline.api.coordination import coordinate
+from strandline.errors import ErrorCode
+from strandline.groups.shard import Shard
+from strandline.wire import messages
+
+KEY, VERSIONS = 12, range(5)
+
+
+def handle(request: Any, ctx: RequestContext) -> Any:
+    if not request.group_id:
+        return _refusal(ErrorCode.INVALID_GROUP_ID)
+    return coordinate(ctx, request, Shard.heartbeat, _refusal)
+
+
+def _refusal(code: ErrorCode, message: str | None = None) -> Any:
+    return messages.response(KEY)(error_code=ErrorCode.NONE if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else code)

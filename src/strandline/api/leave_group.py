@@ -1,0 +1,28 @@
+"""LeaveGroup (13), versions 0-5: members leave a classic group, or are removed from it.
+
+v1 has the throttle time; v3 takes several members, and static ones by their group instance id, with an answer for each; v4 is
+flexible; v5 takes the reason.
+Left out: nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from strandline.api.context import RequestContext
+from strandline.api.coordination import coordinate
+from strandline.errors import ErrorCode
+from strandline.groups.shard import Shard
+from strandline.wire import messages
+
+KEY, VERSIONS = 13, range(6)
+
+
+def handle(request: Any, ctx: RequestContext) -> Any:
+    if not request.group_id:
+        return _refusal(ErrorCode.INVALID_GROUP_ID)
+    return coordinate(ctx, request, Shard.leave_group, _refusal)
+
+
+def _refusal(code: ErrorCode, message: str | None = None) -> Any:
+    return messages.response(KEY)(error_code=code)

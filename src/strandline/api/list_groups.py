@@ -1,0 +1,36 @@
+"""ListGroups (16), versions 0-5: the groups that this broker coordinates.
+
+v1 has the throttle time; v3 is flexible; v4 tells their states and lists those that are asked for; v5 does so with their types,
+classic and consumer.
+While a partition of `__consumer_offsets` is still being read back, the answer is COORDINATOR_LOAD_IN_PROGRESS.
+Left out: nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from strandline.api.context import RequestContext
+from strandline.api.coordination import caller
+from strandline.api.reply import Later
+from strandline.errors import KafkaError
+from strandline.groups.outcome import told
+from strandline.wire import messages
+
+KEY, VERSIONS = 16, range(6)
+
+
+def handle(request: Any, ctx: RequestContext) -> Any:
+    later, asking = Later(may_be_overtaken=False), caller(ctx)
+    states, types = frozenset(request.states_filter), frozenset(request.types_filter)
+
+    def answer(groups: list[Any]) -> None:
+        if not later.done:
+            later.complete(messages.response(KEY)(groups=groups))
+
+    def refuse(error: KafkaError) -> None:
+        if not later.done:
+            later.complete(messages.response(KEY)(error_code=told(error.code)))
+
+    ctx.broker.groups.read_all(lambda shard, at: shard.list_groups(states, types, asking), answer, refuse)
+    return later

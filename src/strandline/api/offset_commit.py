@@ -1,0 +1,29 @@
+"""OffsetCommit (8), versions 2-10: how far a group has come.
+
+v5 has no retention time any more; v6 takes leader epochs; v7 knows static members; v8 is flexible; v9 is for members of the
+consumer protocol too (STALE_MEMBER_EPOCH); v10 names topics by id, so that one made anew under an old name is not mistaken for it.
+The answer comes once the offsets are committed to `__consumer_offsets` as with acks=all. One that waits does not hold up the next
+request of its connection. An empty group id is allowed, as it always was.
+Left out: nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from strandline.api.context import RequestContext
+from strandline.api.coordination import coordinate
+from strandline.groups.offsets.committing import refused
+from strandline.groups.shard import Shard
+
+KEY, VERSIONS = 8, range(2, 11)
+RETENTION_MS_MAX = 1 << 62
+"""More is as good as for ever, and its end could not be written down."""
+
+
+def handle(request: Any, ctx: RequestContext) -> Any:
+    if request.retention_time_ms > RETENTION_MS_MAX:
+        request.retention_time_ms = RETENTION_MS_MAX
+    return coordinate(
+        ctx, request, Shard.commit_offsets, lambda code, message: refused(request, code), may_be_overtaken=True
+    )

@@ -1,0 +1,32 @@
+"""SyncGroup (14), versions 0-5: the leader of a classic group says who gets what, the others ask.
+
+v1 has the throttle time; v3 knows static members; v4 is flexible; v5 names the protocol, so that one who missed a change is told
+(INCONSISTENT_GROUP_PROTOCOL).
+The answer comes once the leader's word is committed.
+Left out: nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from strandline.api.context import RequestContext
+from strandline.api.coordination import coordinate
+from strandline.errors import ErrorCode
+from strandline.groups.shard import Shard
+from strandline.wire import messages
+
+KEY, VERSIONS = 14, range(6)
+PROTOCOL_REQUIRED_SINCE = 5
+
+
+def handle(request: Any, ctx: RequestContext) -> Any:
+    if ctx.version >= PROTOCOL_REQUIRED_SINCE and (request.protocol_type is None or request.protocol_name is None):
+        return _refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    if not request.group_id:
+        return _refusal(ErrorCode.INVALID_GROUP_ID)
+    return coordinate(ctx, request, Shard.sync_group, _refusal)
+
+
+def _refusal(code: ErrorCode, message: str | None = None) -> Any:
+    return messages.response(KEY)(error_code=code)

@@ -1,0 +1,44 @@
+"""The records that one turn of the event loop brings, on their way into one batch of the log.
+
+Always true: whoever waits for a batch is in it once, in the order in which the operations came, and hears of it once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from strandline.errors import ErrorCode
+from strandline.groups.outcome import Moment, Outcome
+from strandline.records.batch import BatchBuilder
+from strandline.records.compression import CompressionType
+from strandline.records.record import record_bytes_max
+
+Done = Callable[[ErrorCode, Moment], Outcome | None]
+Encoded = Sequence[tuple[bytes, bytes | None]]
+
+
+class Batch:
+    __slots__ = ("_builder", "dones", "timer")
+
+    def __init__(self) -> None:
+        self.dones: list[Done] = []
+        self.timer: asyncio.TimerHandle | None = None
+        """When it has taken too long to be committed."""
+        self._builder = BatchBuilder()
+
+    @property
+    def records_count(self) -> int:
+        return self._builder.records_count
+
+    def has_room(self, encoded: Encoded, limit_bytes: int) -> bool:
+        more = sum(record_bytes_max(key, value) for key, value in encoded)
+        return self._builder.size_bytes + more <= limit_bytes
+
+    def add(self, encoded: Encoded, wall_ms: int, done: Done) -> None:
+        for key, value in encoded:
+            self._builder.append(key, value, timestamp=wall_ms)
+        self.dones.append(done)
+
+    def build(self, codec: CompressionType) -> bytearray:
+        return self._builder.build(codec=codec)

@@ -1,0 +1,148 @@
+"""The group coordinator of a node: whom a request about a group is for.
+
+Always true: there is a runner for exactly those partitions of `__consumer_offsets` that this node leads and can write, one for each
+leader epoch; a group that belongs to any other partition gets NOT_COORDINATOR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from strandline.api.group_placement import partition_of
+from strandline.errors import ErrorCode, KafkaError
+from strandline.groups.outcome import Moment
+from strandline.groups.shard import Shard
+from strandline.metadata.image import MetadataImage
+from strandline.node.coordinator.offsets_topic import CONSUMER_OFFSETS, OffsetsTopic
+from strandline.node.coordinator.runner import Operation, Parts, Refuse, Runner
+from strandline.node.coordinator.stats import CoordinatorStats
+from strandline.replica.partition import Partition
+
+T = TypeVar("T")
+
+
+class GroupCoordinator:
+    def __init__(self, parts: Parts, topic: OffsetsTopic) -> None:
+        self._parts = parts
+        self._topic = topic
+        self._image = MetadataImage()
+        self._runners: dict[int, Runner] = {}
+        self._is_closed = False
+
+    # What the node tells
+
+    def role(self, partition: Partition) -> None:
+        """A partition has another leader, or another leader epoch, or is no longer here."""
+        if partition.topic == CONSUMER_OFFSETS:
+            self._role(partition)
+
+    def _role(self, partition: Partition) -> None:
+        runner = self._runners.get(partition.index)
+        is_led = partition.leads and not partition.offline and not partition.gone and not self._is_closed
+        if runner is not None:
+            same = runner.partition is partition
+            if is_led and same and runner.leader_epoch == partition.leader_epoch:
+                return
+            if not is_led and not same:
+                return  # one that was deleted and made anew
+            del self._runners[partition.index]
+            runner.stop()
+        if is_led:
+            self._runners[partition.index] = Runner(partition, self._parts, self._ahead_of_log)
+
+    def _ahead_of_log(self, runner: Runner) -> None:
+        """What a runner has replayed could not be written: the log has the last word."""
+        runner.stop()
+        if self._runners.get(runner.partition.index) is runner:
+            del self._runners[runner.partition.index]
+            self._role(runner.partition)
+
+    def image_applied(self, image: MetadataImage) -> None:
+        """The node has acted on a newer image."""
+        before, self._image = self._image, image
+        if before.topics is image.topics and before.brokers is image.brokers:
+            return
+        gone = before.topics_by_id.keys() - image.topics_by_id.keys()
+        deleted = frozenset((before.topics_by_id[topic_id].name, topic_id) for topic_id in gone)
+        for runner in tuple(self._runners.values()):
+            runner.metadata_changed(image, deleted)
+
+    def close(self) -> None:
+        """Nobody is served any more; whoever waits is told so."""
+        self._is_closed = True
+        runners, self._runners = self._runners, {}
+        for runner in runners.values():
+            runner.stop()
+
+    # What the APIs ask
+
+    def create_topic(self) -> None:
+        """Have `__consumer_offsets` created, unless that is under way."""
+        self._topic.create()
+
+    def _runner_of(self, group_id: str) -> Runner | None:
+        topic = self._parts.surroundings.image.topics.get(CONSUMER_OFFSETS)
+        return None if topic is None else self._runners.get(partition_of(group_id, len(topic.partitions)))
+
+    def write(self, group_id: str, operation: Operation, refuse: Refuse) -> None:
+        runner = self._runner_of(group_id)
+        if runner is None:
+            refuse(KafkaError(ErrorCode.NOT_COORDINATOR))
+        else:
+            runner.write(operation, refuse)
+
+    def read(
+        self, group_id: str, operation: Callable[[Shard, Moment], T], answer: Callable[[T], None], refuse: Refuse
+    ) -> None:
+        runner = self._runner_of(group_id)
+        if runner is None:
+            refuse(KafkaError(ErrorCode.NOT_COORDINATOR))
+        else:
+            runner.read(operation, answer, refuse)
+
+    def read_all(
+        self,
+        operation: Callable[[Shard, Moment], list[T]],
+        answer: Callable[[list[T]], None],
+        refuse: Refuse,
+    ) -> None:
+        """From every shard; `refuse` if one of them is not loaded or can't be read. A shard that is lost meanwhile has nothing."""
+        found: list[T] = []
+        left = dict.fromkeys(self._runners.values())
+        if not left:
+            answer(found)
+
+        def settle(runner: Runner, more: list[T] | KafkaError) -> None:
+            if runner not in left:
+                return
+            del left[runner]
+            if isinstance(more, list):
+                found.extend(more)
+            elif more.code is not ErrorCode.NOT_COORDINATOR:
+                left.clear()
+                refuse(more)
+                return
+            if not left:
+                answer(found)
+
+        for runner in tuple(left):
+            runner.read(
+                operation,
+                lambda more, runner=runner: settle(runner, more),  # type: ignore[misc]
+                lambda error, runner=runner: settle(runner, error),  # type: ignore[misc]
+            )
+
+    # What can be seen
+
+    @property
+    def stats(self) -> CoordinatorStats:
+        return self._parts.stats
+
+    @property
+    def loading(self) -> int:
+        """Partitions that are led here and not read back yet."""
+        return sum(runner.shard is None for runner in self._runners.values())
+
+    def shards(self) -> Iterator[Shard]:
+        return (runner.shard for runner in self._runners.values() if runner.shard is not None)

@@ -1,0 +1,394 @@
+"""One partition of `__consumer_offsets` that this node leads: its shard, what is on its way into the log, and who waits for that.
+
+    loading --> active --> over
+
+What an operation changes is replayed at once and appended at the end of the loop's turn, all that came in the turn as one batch.
+Always true: an operation hears of its records once: that they are committed, or why they can't be. Nothing is replayed unless it
+may be written (rule A3); should the append fail nevertheless, the shard is ahead of its log, and is thrown away. A read is answered
+only when everything that it could have seen is committed. Once it is over, nobody waits here any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from strandline.errors import ErrorCode, KafkaError
+from strandline.groups import framing
+from strandline.groups.outcome import Callback, Moment, Outcome
+from strandline.groups.records import ConsumerGroupMetadataKey, CoordinatorRecord, GroupMetadataKey, OffsetCommitKey
+from strandline.groups.shard import Shard
+from strandline.groups.surroundings import Surroundings
+from strandline.log.errors import CorruptBatch
+from strandline.metadata.image import MetadataImage
+from strandline.node.coordinator.batch import Batch, Done, Encoded
+from strandline.node.coordinator.loading import load
+from strandline.node.coordinator.stats import CoordinatorStats
+from strandline.node.logger import Logger
+from strandline.ports import Clock, Disk
+from strandline.records.compression import CompressionType
+from strandline.replica.partition import Partition
+from strandline.wire.errors import MalformedRequest
+
+T = TypeVar("T")
+Operation = Callable[[Shard, Moment], Outcome | None]
+Refuse = Callable[[KafkaError], None]
+DeletedTopics = frozenset[tuple[str, bytes]]
+
+RELOAD_MIN_S, RELOAD_MAX_S = 1.0, 60.0
+"""How long after a load that failed the next one begins: a damaged stretch may be repaired meanwhile."""
+TIMERS_PER_TURN_MAX = 1000
+"""Before others get their turn."""
+EXPIRY = ("offsets.retention.check",)
+
+
+@dataclass(slots=True)
+class Parts:
+    """What the runners of a node share."""
+
+    surroundings: Surroundings
+    disk: Disk
+    clock: Clock
+    logger: Logger
+    stats: CoordinatorStats
+    on_storage_error: Callable[[Partition, OSError], None]
+    on_corrupt: Callable[[Partition, CorruptBatch], None]
+    on_task_ended: Callable[[asyncio.Task[None]], None]
+
+
+class Runner:
+    def __init__(self, partition: Partition, parts: Parts, on_ahead_of_log: Callable[[Runner], None]) -> None:
+        self.partition = partition
+        self.leader_epoch = partition.leader_epoch
+        self.shard: Shard | None = None
+        """Set while it is active."""
+        self._parts = parts
+        self._on_ahead_of_log = on_ahead_of_log
+        self._loop = asyncio.get_running_loop()
+        self._is_over = False
+        self._end = 0
+        """Of everything that was appended, and of what is just being."""
+        self._gathered: list[Batch] = []
+        """To be appended at the end of this turn."""
+        self._waiting: dict[Batch, None] = {}
+        """Appended, and not yet committed."""
+        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_s = 0.0
+        self._loading = self._loop.create_task(self._load())
+        self._loading.add_done_callback(parts.on_task_ended)
+
+    # Loading
+
+    async def _load(self) -> None:
+        parts, delay_s = self._parts, RELOAD_MIN_S
+        while True:
+            started = self._loop.time()
+            shard = Shard(self.partition.index, parts.surroundings)
+            try:
+                count = await load(self.partition, shard, parts.disk)
+            except OSError as error:
+                parts.on_storage_error(self.partition, error)
+                self.stop()
+                return
+            except (KafkaError, MalformedRequest) as error:
+                if isinstance(error, CorruptBatch):
+                    parts.on_corrupt(self.partition, error)
+                parts.stats.failed_loads += 1
+                parts.logger.error("could not load groups", partition=str(self.partition), error=str(error))
+                await asyncio.sleep(delay_s)
+                delay_s = min(2 * delay_s, RELOAD_MAX_S)
+            else:
+                parts.stats.loaded(count, self._loop.time() - started)
+                self._begin(shard, count, self._loop.time() - started)
+                return
+
+    def _begin(self, shard: Shard, records: int, took_s: float) -> None:
+        self.shard = shard
+        self._end = self.partition.log.log_end_offset
+        if records:
+            self._parts.logger.info(
+                "coordinates groups",
+                partition=str(self.partition),
+                leader_epoch=self.leader_epoch,
+                groups=len(shard.groups),
+                records=records,
+                took_ms=round(took_s * 1000),
+            )
+        at = self._moment()
+        self._carry_out(shard.loaded(at), at)
+        self._expire_later(at)
+        self._arm()
+
+    # Serving
+
+    def write(self, operation: Operation, refuse: Refuse) -> None:
+        """Have an operation done; what it raises, and that it can't be done yet, goes to `refuse`."""
+        shard = self.shard
+        if shard is None:
+            refuse(self._not_ready())
+            return
+        at = self._moment()
+        try:
+            outcome = operation(shard, at)
+        except KafkaError as error:
+            refuse(error)
+        else:
+            self._carry_out(outcome, at)
+        self._arm()
+
+    def read(self, operation: Callable[[Shard, Moment], T], answer: Callable[[T], None], refuse: Refuse) -> None:
+        """Answer from the newest state, once it is committed."""
+        shard = self.shard
+        if shard is None:
+            refuse(self._not_ready())
+            return
+        at = self._moment()
+        try:
+            found = operation(shard, at)
+        except KafkaError as error:
+            refuse(error)
+            return
+
+        def done(code: ErrorCode, at: Moment) -> None:
+            if code:
+                refuse(KafkaError(code))
+            else:
+                answer(found)
+
+        self._carry_out(Outcome([], done), at)
+
+    def metadata_changed(self, image: MetadataImage, deleted: DeletedTopics) -> None:
+        """There is a newer image, in which these topics are no more. A shard that is loaded looks at the newest one itself."""
+        shard = self.shard
+        if shard is None:
+            return
+        at = self._moment()
+        self._carry_out(shard.metadata_changed(image, deleted, at), at)
+        self._arm()
+
+    def _not_ready(self) -> KafkaError:
+        return KafkaError(ErrorCode.NOT_COORDINATOR if self._is_over else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+
+    def _moment(self) -> Moment:
+        return Moment(self._loop.time(), self._parts.clock.wall_ms())
+
+    # Writing
+
+    def _carry_out(self, outcome: Outcome | None, at: Moment) -> None:
+        """Write what an operation came to; if that can't be, what follows from it."""
+        while outcome is not None:
+            if not outcome.records:
+                if self._gathered:
+                    self._gathered[-1].dones.append(outcome.done)
+                    return
+                if self.partition.high_watermark < self._end:
+                    batch = Batch()
+                    batch.dones.append(outcome.done)
+                    self._waiting[batch] = None
+                    self._wait(batch, self._end)
+                    return
+                code = ErrorCode.NONE
+            else:
+                code = self._gather(outcome, at)
+                if not code:
+                    return
+            outcome = outcome.done(code, at)
+
+    def _gather(self, outcome: Outcome, at: Moment) -> ErrorCode:
+        """Replay the records and keep them for the end of this turn; or why they may not be written."""
+        code = self._why_not()
+        if code:
+            return code
+        try:
+            encoded = [framing.encode(record) for record in outcome.records]
+        except struct.error:
+            return ErrorCode.RECORD_LIST_TOO_LARGE  # a name that is too long to be written down
+        limit_bytes = self.partition.log.config.max_message_bytes
+        gathered = self._gathered
+        if not gathered or not gathered[-1].has_room(encoded, limit_bytes):
+            batch = Batch()
+            if not batch.has_room(encoded, limit_bytes) and self._size_of(encoded, at) > limit_bytes:
+                return ErrorCode.RECORD_LIST_TOO_LARGE
+            if not gathered:
+                self._loop.call_soon(self._append)
+            gathered.append(batch)
+        gathered[-1].add(encoded, at.wall_ms, outcome.done)
+        shard = self.shard
+        assert shard is not None, "only an active shard has outcomes"
+        if outcome.replayed:
+            for record in outcome.records:
+                shard.replay(record, at.wall_ms)
+        self._count(outcome.records)
+        return ErrorCode.NONE
+
+    def _why_not(self) -> ErrorCode:
+        """Why nothing may be written now."""
+        partition = self.partition
+        leadership = partition.leadership
+        if leadership is None or partition.offline or partition.gone:
+            return ErrorCode.NOT_COORDINATOR
+        return ErrorCode.NOT_ENOUGH_REPLICAS if len(leadership.isr.isr) < partition.min_isr else ErrorCode.NONE
+
+    def _size_of(self, encoded: Encoded, at: Moment) -> int:
+        alone = Batch()
+        alone.add(encoded, at.wall_ms, lambda code, at: None)
+        return len(alone.build(self._codec))
+
+    @property
+    def _codec(self) -> CompressionType:
+        return CompressionType(self._parts.surroundings.config.offsets_topic_compression_codec)
+
+    def _append(self) -> None:
+        """The turn is over: write what it brought."""
+        batches, self._gathered = self._gathered, []
+        self._waiting.update(dict.fromkeys(batches))
+        log = self.partition.log
+        self._end = log.log_end_offset + sum(batch.records_count for batch in batches)
+        for batch in batches:
+            if self._is_over:
+                return
+            try:
+                if code := self._why_not():
+                    raise KafkaError(code)
+                self.partition.append_own(batch.build(self._codec), self._parts.clock.wall_ms())
+            except OSError as error:
+                self._parts.on_storage_error(self.partition, error)
+                self.stop()
+            except KafkaError as error:
+                self._parts.logger.warning(
+                    "groups are loaded again: a batch could not be written",
+                    partition=str(self.partition),
+                    error=str(error),
+                )
+                self._on_ahead_of_log(self)
+            else:
+                self._parts.stats.batches += 1
+                self._wait(batch, log.log_end_offset)
+
+    def _wait(self, batch: Batch, end_offset: int) -> None:
+        """Until the high watermark is there, or for as long as anybody waits."""
+        self.partition.when_committed(end_offset, partial(self._committed, batch), lambda: batch not in self._waiting)
+        if batch in self._waiting:
+            timeout_s = self._parts.surroundings.config.offsets_commit_timeout_ms / 1000
+            batch.timer = self._loop.call_later(timeout_s, self._timed_out, batch)
+
+    def _committed(self, batch: Batch, code: ErrorCode) -> None:
+        if batch not in self._waiting:
+            return
+        # With too few replicas in sync it is committed nevertheless: the high watermark has it.
+        if code in (ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND):
+            self._settle(batch, ErrorCode.NONE)
+        else:
+            self.stop()
+
+    def _timed_out(self, batch: Batch) -> None:
+        self._parts.stats.timeouts += 1
+        self._settle(batch, ErrorCode.REQUEST_TIMED_OUT)
+
+    def _settle(self, batch: Batch, code: ErrorCode) -> None:
+        del self._waiting[batch]
+        if batch.timer is not None:
+            batch.timer.cancel()
+        at = self._moment()
+        for done in batch.dones:
+            self._contain(partial(self._done, done, code, at))
+        self._arm()
+
+    def _done(self, done: Done, code: ErrorCode, at: Moment) -> None:
+        self._carry_out(done(code, at), at)
+
+    def _contain(self, step: Callable[[], None]) -> None:
+        """Whatever goes wrong for one of many who were waiting, the others go on."""
+        try:
+            step()
+        except Exception as error:
+            self._parts.logger.error("a group's operation failed", partition=str(self.partition), error=repr(error))
+
+    def _count(self, records: list[CoordinatorRecord]) -> None:
+        stats = self._parts.stats
+        stats.records += len(records)
+        for key, value in records:
+            if isinstance(key, OffsetCommitKey):
+                if value is None:
+                    stats.offset_deletions += 1
+                else:
+                    stats.offset_commits += 1
+            elif isinstance(key, (GroupMetadataKey, ConsumerGroupMetadataKey)) and value is not None:
+                stats.rebalances += 1
+
+    # Timers
+
+    def _arm(self) -> None:
+        """Be woken for the next timer. One that was put off is found out when its old time comes."""
+        shard = self.shard
+        next_s = None if shard is None else shard.timers.next_s
+        if next_s is None or (self._alarm is not None and self._alarm_s <= next_s):
+            return
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm_s = next_s
+        self._alarm = self._loop.call_at(next_s, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        shard = self.shard
+        assert shard is not None, "a shard that is unloaded has no alarm"
+        at = self._moment()
+        for _ in range(TIMERS_PER_TURN_MAX):
+            callback = shard.timers.take(at.now)
+            if callback is None or self._is_over:
+                break
+            self._contain(partial(self._due, callback, at))
+        self._arm()
+
+    def _due(self, callback: Callback, at: Moment) -> None:
+        self._carry_out(callback(at), at)
+
+    def _expire_later(self, at: Moment) -> None:
+        shard = self.shard
+        assert shard is not None
+        interval_s = self._parts.surroundings.config.offsets_retention_check_interval_ms / 1000
+        shard.timers.schedule(EXPIRY, at.now + interval_s, self._expire)
+
+    def _expire(self, at: Moment) -> Outcome | None:
+        shard = self.shard
+        assert shard is not None
+        self._expire_later(at)
+        outcome = shard.expire_offsets(at)
+        if outcome is not None:
+            expired = sum(isinstance(key, OffsetCommitKey) for key, _ in outcome.records)
+            self._parts.stats.offset_expirations += expired
+        return outcome
+
+    # Leaving
+
+    def stop(self) -> None:
+        """This node coordinates these groups no more: whoever waits is told so."""
+        if self._is_over:
+            return
+        self._is_over = True
+        if self._alarm is not None:
+            self._alarm.cancel()
+        at = self._moment()
+        batches = [*self._waiting, *self._gathered]
+        self._waiting.clear()
+        self._gathered = []
+        for batch in batches:
+            if batch.timer is not None:
+                batch.timer.cancel()
+            for done in batch.dones:
+                self._contain(partial(_drop, done, at))
+        shard, self.shard = self.shard, None
+        if shard is not None:
+            shard.unload()
+        self._loading.cancel()
+
+
+def _drop(done: Done, at: Moment) -> None:
+    outcome = done(ErrorCode.NOT_COORDINATOR, at)
+    while outcome is not None:
+        outcome = outcome.done(ErrorCode.NOT_COORDINATOR, at)

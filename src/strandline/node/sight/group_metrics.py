@@ -1,0 +1,64 @@
+"""Metrics of the group coordinator, by Kafka's names.
+
+Always true: groups are counted when somebody asks, on the node that coordinates them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from strandline.groups.classic.group import ClassicGroupState as ClassicState
+from strandline.groups.consumer.group import GroupState as ConsumerState
+from strandline.node.coordinator.coordinator import GroupCoordinator
+
+MANAGER = "kafka_coordinator_group_groupmetadatamanager"
+COORDINATOR = "kafka_server_group_coordinator_metrics"
+
+
+def of_groups(groups: GroupCoordinator) -> Iterator[Metric]:
+    states = Counter(
+        (group.group_type, group.state_name()) for shard in groups.shards() for group in shard.groups.values()
+    )
+    active = sum(1 for _ in groups.shards())
+    yield _gauge(f"{MANAGER}_numgroups", "Groups that this broker coordinates.", sum(states.values()))
+    yield _gauge(f"{MANAGER}_numoffsets", "Their committed offsets.", sum(s.offsets.count for s in groups.shards()))
+    for state in ClassicState:
+        name = f"{MANAGER}_numgroups{state.value.lower()}"
+        yield _gauge(name, f"Classic groups that are {state.value}.", states["classic", state.value])
+    by_protocol = GaugeMetricFamily(f"{COORDINATOR}_group_count", "Groups by protocol.", labels=("protocol",))
+    for protocol in ("classic", "consumer"):
+        by_protocol.add_metric((protocol,), sum(count for key, count in states.items() if key[0] == protocol))
+    by_state = GaugeMetricFamily(f"{COORDINATOR}_consumer_group_count", "KIP-848 groups by state.", labels=("state",))
+    for consumer_state in ConsumerState:
+        by_state.add_metric((consumer_state.value.lower(),), states["consumer", consumer_state.value])
+    partitions = GaugeMetricFamily(
+        f"{COORDINATOR}_num_partitions", "Partitions of __consumer_offsets that are led here.", labels=("state",)
+    )
+    partitions.add_metric(("active",), active)
+    partitions.add_metric(("loading",), groups.loading)
+    yield from (by_protocol, by_state, partitions)
+    yield from _counts(groups)
+
+
+def _counts(groups: GroupCoordinator) -> Iterator[Metric]:
+    stats = groups.stats
+    yield _gauge(f"{COORDINATOR}_partition_load_time_max", "Milliseconds of the longest load.", stats.load_s_max * 1000)
+    for name, help_, value in (
+        ("partition_load", "Partitions that were read back.", stats.loads),
+        ("partition_load_failed", "Times that this failed.", stats.failed_loads),
+        ("partition_load_time", "Milliseconds that it took.", stats.load_s * 1000),
+        ("offset_commit", "Offsets that were committed.", stats.offset_commits),
+        ("offset_deletion", "Offsets that were removed, for whatever reason.", stats.offset_deletions),
+        ("offset_expiration", "Offsets that nobody came back for.", stats.offset_expirations),
+        ("rebalance", "Generations and group epochs that were written down.", stats.rebalances),
+        ("batch", "Batches that were appended to __consumer_offsets.", stats.batches),
+        ("write_timeout", "Batches that were not committed in time.", stats.timeouts),
+    ):
+        yield CounterMetricFamily(f"{COORDINATOR}_{name}", help_, value=value)
+
+
+def _gauge(name: str, help_: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, help_, value=value)

@@ -1,0 +1,100 @@
+"""A log read back is the shard that its records make, one after the other."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from strandline.errors import KafkaError
+from strandline.groups import framing
+from strandline.groups.records import (
+    CoordinatorRecord,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from strandline.groups.shard import Shard
+from strandline.node.coordinator.loading import load
+from strandline.records.batch import BatchBuilder
+from strandline.records.compression import CompressionType
+from strandline.records.control import ControlRecordType, control_key, end_txn_marker
+
+from .stage import Coordination, in_simulation
+
+
+def drawn(chance: random.Random, number: int) -> CoordinatorRecord:
+    group = chance.choice("gh")
+    if chance.random() < 0.3:
+        value = GroupMetadataValue(protocol_type="consumer", generation=number, protocol=None, leader=None, members=())
+        return CoordinatorRecord(GroupMetadataKey(group=group), chance.choice((None, value)))
+    key = OffsetCommitKey(group=group, topic="t", partition=chance.randrange(2))
+    offset = OffsetCommitValue(offset=number, metadata="", commit_timestamp=number)
+    return CoordinatorRecord(key, chance.choice((None, offset, offset)))
+
+
+def append_some(stage: Coordination, shard: Shard, chance: random.Random) -> None:
+    """Batches of any kind into the log, and each record by itself into the shard."""
+    for number in range(60):
+        builder = BatchBuilder()
+        kind = chance.choice(("plain", "plain", "plain", "transactional", "marker"))
+        producer_id = chance.randrange(2)
+        fields: dict[str, Any] = {}
+        if kind == "marker":
+            commit = chance.random() < 0.7
+            builder.append(
+                control_key(ControlRecordType.COMMIT if commit else ControlRecordType.ABORT),
+                end_txn_marker(0),
+                timestamp=number,
+            )
+            shard.replay_marker(producer_id, commit=commit)
+            fields = {"producer_id": producer_id, "producer_epoch": 0, "transactional": True, "control": True}
+        elif kind == "transactional":
+            key = OffsetCommitKey(group=chance.choice("gh"), topic="t", partition=0)
+            value = OffsetCommitValue(offset=1000 + number, metadata="", commit_timestamp=number)
+            builder.append(*framing.encode(CoordinatorRecord(key, value)), timestamp=number)
+            shard.replay(CoordinatorRecord(key, value), number, producer_id)
+            fields = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": number, "transactional": True}
+        else:
+            for _ in range(chance.randrange(1, 5)):
+                record = drawn(chance, number)
+                builder.append(*framing.encode(record), timestamp=number)
+                shard.replay(record, number)
+            fields = {"codec": chance.choice((CompressionType.NONE, CompressionType.NONE, CompressionType.LZ4))}
+        stage.partition.log.append_own(builder.build(**fields), 0, number)
+
+
+def told(shard: Shard) -> Any:
+    groups = {
+        group_id: (group.group_type, getattr(group, "generation_id", None)) for group_id, group in shard.groups.items()
+    }
+    offsets = {group_id: {t: dict(p) for t, p in shard.offsets.of_group(group_id).items()} for group_id in "gh"}
+    return groups, offsets, [shard.offsets.is_open(group_id, "t", 0) for group_id in "gh"]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_of_several_records_with_one_key_the_last_one_counts(seed: int) -> None:
+    async def story(broker: Any, disk: Any) -> None:
+        stage = await Coordination(broker, disk).loaded()
+        surroundings = broker.groups._parts.surroundings
+        one_by_one, loaded = Shard(0, surroundings), Shard(0, surroundings)
+        append_some(stage, one_by_one, random.Random(seed))
+        await load(stage.partition, loaded, disk)
+        assert told(loaded) == told(one_by_one)
+
+    in_simulation(story)
+
+
+def test_a_batch_that_rotted_is_not_believed() -> None:
+    async def story(broker: Any, disk: Any) -> None:
+        stage = await Coordination(broker, disk).loaded()
+        await stage.commit(5)
+        batch = bytearray(stage.partition.log.read(0, 1 << 20, 1, min_one=True))
+        batch[-1] ^= 1
+        stage.partition.log.read = lambda *_, **__: bytes(batch)  # type: ignore[method-assign]
+        with pytest.raises(KafkaError, match="CRC"):
+            await load(stage.partition, Shard(0, broker.groups._parts.surroundings), disk)
+
+    in_simulation(story)
