@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from bench.kafka_cluster import kafka_cluster
@@ -13,6 +14,7 @@ from confluent_kafka import TopicPartition
 
 from strandline.client import aio, blocking
 from strandline.client.flow.described import ConfigResource, CreatedTopic, NewTopic, ResourceType, TopicDescription
+from strandline.client.flow.group_described import GroupDescription, OffsetAndMetadata
 from strandline.config.alter import Alteration, Op
 from strandline.errors import ErrorCode, KafkaError
 from strandline.records.compression import CompressionType
@@ -124,3 +126,152 @@ def test_the_blocking_client_administers_and_moves_records(bootstrap: str):
         (log_dir,) = admin.describe_log_dirs([node.node_id])[node.node_id]
         assert log_dir.replicas["blocking", 0].size_bytes > 0
         assert admin.delete_topics(["blocking"]) == {"blocking": None}
+
+
+# Groups
+
+GROUP_PARTITIONS = 6
+PROTOCOLS = {
+    "eager": {"group_protocol": "classic"},
+    "cooperative": {"group_protocol": "classic", "partition_assignment_strategy": ("cooperative-sticky",)},
+    "consumer": {"group_protocol": "consumer"},
+}
+
+
+class Members:
+    """Consumers of one group that poll beside each other, and what each of them has consumed."""
+
+    def __init__(self, client: aio.AsyncClient, topic: str, **config: Any) -> None:
+        self._client = client
+        self._topic = topic
+        self._config = {"group_id": topic, "auto_offset_reset": "earliest", "heartbeat_interval_ms": 500} | config
+        self.members: dict[str, aio.Consumer] = {}
+        self.consumed: list[tuple[int, int]] = []
+        self.lost: list[str] = []
+
+    def join(self, name: str, **config: Any) -> aio.Consumer:
+        member = aio.Consumer(self._client, aio.ConsumerConfig(**self._config, **config))
+        member.subscribe([self._topic], on_lost=lambda _: self.lost.append(name))
+        self.members[name] = member
+        return member
+
+    async def poll_until(self, holds: Callable[[], bool], timeout_s: float = 60.0) -> None:
+        async def poll(member: aio.Consumer) -> None:
+            for record in await member.poll(0.2):
+                self.consumed.append((record.partition, record.offset))
+
+        async with asyncio.timeout(timeout_s):
+            while not holds():
+                await asyncio.gather(*(poll(member) for member in self.members.values()))
+
+    def is_shared_evenly(self) -> bool:
+        owned = [partition for member in self.members.values() for partition in member.assignment()]
+        sizes = [len(member.assignment()) for member in self.members.values()]
+        return len(set(owned)) == len(owned) == GROUP_PARTITIONS and max(sizes) - min(sizes) <= 1
+
+    def shares(self) -> dict[str, set[tuple[str, int]]]:
+        return {name: set(member.assignment()) for name, member in self.members.items()}
+
+
+async def _fill(client: aio.AsyncClient, topic: str, first: int, count: int) -> None:
+    async with aio.Producer(client) as producer:
+        for number in range(first, first + count):
+            producer.send(topic, b"%d" % number, partition=number % GROUP_PARTITIONS)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_members_join_leave_and_go_on_where_the_group_was(bootstrap: str, protocol: str):
+    topic = f"group-{protocol}"
+    async with aio.AsyncClient(bootstrap, clock=SystemClock(), randomness=random.Random()) as client:
+        admin = aio.Admin(client)
+        await admin.create_topics([NewTopic(topic, GROUP_PARTITIONS, 1)])
+        await _fill(client, topic, 0, 300)
+        group = Members(client, topic, **PROTOCOLS[protocol])
+        group.join("a")
+        await group.poll_until(lambda: group.is_shared_evenly() and len(group.consumed) == 300)
+        alone = group.shares()["a"]
+        group.join("b")
+        group.join("c")
+        await group.poll_until(group.is_shared_evenly)
+        if protocol != "eager":
+            assert group.shares()["a"] < alone, "it keeps what need not move"
+
+        described = (await admin.describe_groups([topic]))[topic]
+        assert isinstance(described, GroupDescription)
+        assert (described.state, described.type) == ("Stable", "Consumer" if protocol == "consumer" else "Classic")
+        assert {frozenset(m.assignment) for m in described.members} == set(map(frozenset, group.shares().values()))
+        assert (topic, described.type) in [(g.group_id, g.type) for g in await admin.list_groups(states=["Stable"])]
+
+        await group.members.pop("a").close()
+        await group.poll_until(group.is_shared_evenly)
+        await _fill(client, topic, 300, 300)
+        await group.poll_until(lambda: len(group.consumed) >= 600)
+        assert sorted(group.consumed) == [(p, o) for p in range(GROUP_PARTITIONS) for o in range(100)]
+        assert group.lost == []
+        for member in group.members.values():
+            await member.close()
+        offsets = (await admin.list_group_offsets({topic: None}))[topic]
+        assert offsets == {(topic, p): OffsetAndMetadata(100, 0) for p in range(GROUP_PARTITIONS)}
+
+        assert await admin.alter_group_offsets(topic, {(topic, 0): OffsetAndMetadata(90, 0, "moved")}) == {
+            (topic, 0): None
+        }
+        assert await admin.delete_group_offsets(topic, [(topic, 1)]) == {(topic, 1): None}
+        again = Members(client, topic, **PROTOCOLS[protocol])
+        member = again.join("again")
+        await again.poll_until(lambda: len(again.consumed) == 110)
+        assert sorted(again.consumed) == [(0, o) for o in range(90, 100)] + [(1, o) for o in range(100)]
+        assert await member.committed([(topic, 5)]) == {(topic, 5): OffsetAndMetadata(100, 0)}
+        refused = (await admin.delete_groups([topic]))[topic]
+        assert isinstance(refused, KafkaError)
+        assert refused.code is ErrorCode.NON_EMPTY_GROUP
+        await member.close()
+        assert await admin.delete_groups([topic]) == {topic: None}
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_a_static_member_comes_back_to_what_it_had(bootstrap: str, protocol: str):
+    topic = f"static-{protocol}"
+    async with aio.AsyncClient(bootstrap, clock=SystemClock(), randomness=random.Random()) as client:
+        await aio.Admin(client).create_topics([NewTopic(topic, GROUP_PARTITIONS, 1)])
+        group = Members(client, topic, **PROTOCOLS[protocol])
+        group.join("a", group_instance_id="i-a")
+        group.join("b", group_instance_id="i-b")
+        await group.poll_until(group.is_shared_evenly)
+        before = group.shares()
+        generation = group.members["b"].group_metadata().generation_id
+        await group.members.pop("a").close()
+        group.join("a", group_instance_id="i-a")
+        await group.poll_until(group.is_shared_evenly)
+        assert group.shares() == before
+        assert group.members["b"].group_metadata().generation_id == generation
+        for member in group.members.values():
+            await member.close()
+
+
+def test_the_blocking_client_consumes_as_a_member_of_the_same_group_as_confluent(bootstrap: str):
+    with blocking.Client(bootstrap) as client:
+        blocking.Admin(client).create_topics([NewTopic("mixed", GROUP_PARTITIONS, 1)])
+        theirs = ConfluentConsumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": "mixed",
+                "partition.assignment.strategy": "cooperative-sticky",
+                "heartbeat.interval.ms": 500,
+            }
+        )
+        theirs.subscribe(["mixed"])
+        config = blocking.ConsumerConfig(
+            group_id="mixed", partition_assignment_strategy=("cooperative-sticky",), heartbeat_interval_ms=500
+        )
+        ours = blocking.Consumer(client, config)
+        ours.subscribe(["mixed"])
+        while not (len(ours.assignment()) == len(theirs.assignment()) == GROUP_PARTITIONS // 2):
+            ours.poll(0.2)
+            theirs.poll(0.2)
+        owned = {partition for _, partition in ours.assignment()} | {tp.partition for tp in theirs.assignment()}
+        assert owned == set(range(GROUP_PARTITIONS))
+        theirs.close()
+        while len(ours.assignment()) < GROUP_PARTITIONS:
+            ours.poll(0.2)
+        ours.close()

@@ -6,7 +6,9 @@
 
 The same operations as `aio`, run by a small scheduler (`selecting.py`) while the caller waits. Between calls nothing happens:
 records that linger go out with the next `send` that fills a batch, with `flush`, or with `result`; fetches that were under
-way go on with the next `poll`. A client and what is made from it belong to one thread.
+way go on with the next `poll`, and a member of a group sends its heartbeats only while its caller is inside `poll`, `commit` or
+another call: who works longer than session_timeout_ms between two polls loses its place. (`aio` sends them in the background.)
+A client and what is made from it belong to one thread.
 
 Always true: a method that failed for want of time leaves the client usable.
 """
@@ -24,6 +26,8 @@ from strandline.client.core.batches import Buffer, Delivery, RecordMetadata
 from strandline.client.core.cluster import NO_EPOCH
 from strandline.client.core.consumer import TopicPartition
 from strandline.client.core.fetched import ConsumerRecord
+from strandline.client.core.group.member import GroupMetadata
+from strandline.client.core.group.offsets import OffsetAndMetadata
 from strandline.client.errors import BufferExhausted
 from strandline.client.flow import admin, consumer, producer
 from strandline.client.flow.client import Client as FlowClient
@@ -45,6 +49,9 @@ from strandline.client.flow.described import (
     TopicListing,
     UpgradeType,
 )
+from strandline.client.flow.group import Callback
+from strandline.client.flow.group_admin import GroupOffsets
+from strandline.client.flow.group_described import GroupDescription, GroupListing
 from strandline.client.flow.offsets import OffsetAndTimestamp
 from strandline.client.flow.retry import Answers
 from strandline.client.selecting import Scheduler
@@ -190,16 +197,52 @@ class Consumer:
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         return self._scheduler.run(self._flow.offsets_for_times(timestamps))
 
+    def paused(self) -> list[TopicPartition]:
+        return self._flow.paused()
+
+    def subscribe(
+        self,
+        topics: Iterable[str] = (),
+        *,
+        pattern: str | None = None,
+        on_assigned: Callback | None = None,
+        on_revoked: Callback | None = None,
+        on_lost: Callback | None = None,
+    ) -> None:
+        """As a member of the group. The callbacks are plain functions; they may use the consumer."""
+        self._flow.subscribe(topics, pattern=pattern, on_assigned=on_assigned, on_revoked=on_revoked, on_lost=on_lost)
+
+    def unsubscribe(self, timeout_s: float = consumer.CLOSE_TIMEOUT_S) -> None:
+        self._scheduler.run(self._flow.unsubscribe(timeout_s))
+
+    def subscription(self) -> list[str]:
+        return self._flow.subscription()
+
+    def group_metadata(self) -> GroupMetadata:
+        return self._flow.group_metadata()
+
+    def commit(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None, timeout_ms: int | None = None
+    ) -> None:
+        self._scheduler.run(self._flow.commit(offsets, timeout_ms))
+
+    def committed(
+        self, partitions: Iterable[TopicPartition], timeout_ms: int | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        return self._scheduler.run(self._flow.committed(partitions, timeout_ms))
+
     def poll(self, timeout_s: float = 0.0, records_max: int | None = None) -> list[ConsumerRecord]:
         return self._scheduler.run(self._flow.poll(timeout_s, records_max))
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
         """Every record, for ever."""
         while True:
-            yield from self.poll(consumer.ITERATE_S)
+            records = self._scheduler.run(self._flow.take_to_give())
+            while records:
+                yield records.popleft()
 
-    def close(self) -> None:
-        self._scheduler.run(self._flow.close())
+    def close(self, timeout_s: float = consumer.CLOSE_TIMEOUT_S) -> None:
+        self._scheduler.run(self._flow.close(timeout_s))
 
 
 class Admin:
@@ -303,3 +346,27 @@ class Admin:
         self, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, Reassignment]:
         return self._run(self._flow.list_partition_reassignments(partitions))
+
+    def list_groups(self, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[GroupListing]:
+        return self._run(self._flow.list_groups(states, types))
+
+    def describe_groups(self, group_ids: Iterable[str]) -> dict[str, GroupDescription | KafkaError]:
+        return self._run(self._flow.describe_groups(group_ids))
+
+    def list_group_offsets(
+        self, groups: Mapping[str, Iterable[TopicPartition] | None], *, require_stable: bool = False
+    ) -> dict[str, GroupOffsets | KafkaError]:
+        return self._run(self._flow.list_group_offsets(groups, require_stable=require_stable))
+
+    def alter_group_offsets(
+        self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    ) -> dict[TopicPartition, KafkaError | None]:
+        return self._run(self._flow.alter_group_offsets(group_id, offsets))
+
+    def delete_group_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, KafkaError | None]:
+        return self._run(self._flow.delete_group_offsets(group_id, partitions))
+
+    def delete_groups(self, group_ids: Iterable[str]) -> dict[str, KafkaError | None]:
+        return self._run(self._flow.delete_groups(group_ids))

@@ -58,8 +58,30 @@ class ProducerConfig:
         return self.acks == ACKS_ALL if self.enable_idempotence is None else self.enable_idempotence
 
 
+ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
+"""What partition_assignment_strategy may name."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerConfig:
+    group_id: str | None = None
+    """None: no group, so nothing is committed."""
+    group_instance_id: str | None = None
+    """A static member: who comes back under this name gets its partitions back without a rebalance."""
+    group_protocol: Literal["classic", "consumer"] = "classic"
+    group_remote_assignor: str | None = None
+    """The coordinator's assignor, if group_protocol is `consumer`; None leaves the choice to it."""
+    partition_assignment_strategy: tuple[str, ...] = ("range", "cooperative-sticky")
+    """If group_protocol is `classic`, in order of preference. Rebalances are cooperative if all of these can."""
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 3_000
+    """These two hold for group_protocol `classic`; with `consumer` the coordinator says."""
+    max_poll_interval_ms: int = 300_000
+    """Who does not poll for that long leaves the group."""
+    enable_auto_commit: bool = True
+    auto_commit_interval_ms: int = 5_000
+    allow_auto_create_topics: bool = True
+    """Of topics that are subscribed to by name."""
     auto_offset_reset: Literal["earliest", "latest", "none"] = "latest"
     isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
     fetch_min_bytes: int = 1
@@ -75,6 +97,17 @@ class ConsumerConfig:
             raise ValueError(f"auto_offset_reset is 'earliest', 'latest' or 'none', not {self.auto_offset_reset!r}")
         if self.isolation_level not in ("read_uncommitted", "read_committed"):
             raise ValueError(f"isolation_level is 'read_uncommitted' or 'read_committed', not {self.isolation_level!r}")
+        if self.group_id == "":
+            raise ValueError("group_id is not empty; None is no group")
+        if self.group_protocol not in ("classic", "consumer"):
+            raise ValueError(f"group_protocol is 'classic' or 'consumer', not {self.group_protocol!r}")
+        if self.group_remote_assignor is not None and self.group_protocol != "consumer":
+            raise ValueError("group_remote_assignor needs group_protocol='consumer'")
+        strategies = self.partition_assignment_strategy
+        if not strategies or not set(strategies) <= set(ASSIGNORS):
+            raise ValueError(f"partition_assignment_strategy is some of {', '.join(ASSIGNORS)}, not {strategies!r}")
+        if self.heartbeat_interval_ms >= self.session_timeout_ms:
+            raise ValueError("heartbeat_interval_ms is less than session_timeout_ms")
 
     @property
     def is_read_committed(self) -> bool:

@@ -230,8 +230,10 @@ class Scheduler:
             callback = heapq.heappop(self._timers)[2].callback
             if callback is not None:
                 callback()
+        # A callback of the application may call `run`, and that takes from the same queue.
         for _ in range(len(self.ready)):
-            self.ready.popleft()()
+            if self.ready:
+                self.ready.popleft()()
 
     def _step(self, number: int) -> None:
         coroutine = self._running.get(number)

@@ -26,6 +26,7 @@ class Broker:
         self.log = PartitionLog()
         self.host, self.port = host, port
         self.connections = 0
+        self.open_connections: dict[asyncio.Protocol, asyncio.Transport] = {}
         self.produced: list[bytes] = []
         self._lose_replies = lose_replies
 
@@ -105,6 +106,10 @@ class Served(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._broker.open_connections[self] = self._transport
+
+    def connection_lost(self, error: Exception | None) -> None:
+        del self._broker.open_connections[self]
 
     def data_received(self, data: bytes) -> None:
         self._data += data
@@ -130,13 +135,25 @@ async def serve(broker: Broker, tls: ssl.SSLContext | None = None) -> asyncio.Se
 def serving_beside(broker: Broker, tls: ssl.SSLContext | None = None) -> Iterator[None]:
     """Serve from a thread, for a client that blocks."""
     loop = asyncio.new_event_loop()
-    server = loop.run_until_complete(serve(broker, tls))
+    with running_beside(broker, loop, [loop.run_until_complete(serve(broker, tls))]):
+        yield
+
+
+@contextmanager
+def running_beside(broker: Broker, loop: asyncio.AbstractEventLoop, servers: list[asyncio.Server]) -> Iterator[None]:
+    """Run the loop in a thread; nothing of it is left open at the end."""
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     try:
         yield
     finally:
-        loop.call_soon_threadsafe(server.close)
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
+        for server in servers:
+            server.close()
+            loop.run_until_complete(server.wait_closed())
+        while broker.open_connections:
+            for transport in broker.open_connections.values():
+                transport.abort()
+            loop.run_until_complete(asyncio.sleep(0))
         loop.close()

@@ -81,8 +81,8 @@ class Cluster:
         self.on_new_leader: list[Callable[[], None]] = []
         """Called when it is learned that a partition has another leader, or the same one in another epoch."""
 
-    def update(self, response: Any) -> None:
-        """Take over a Metadata answer. Topics it does not mention stay as they are."""
+    def update(self, response: Any, *, is_complete: bool = False) -> None:
+        """Take over a Metadata answer. Topics it does not mention stay as they are, unless it names all that there are."""
         if response.error_code:
             raise KafkaError(error_code(response.error_code), "the broker refused Metadata")
         self.cluster_id = response.cluster_id or self.cluster_id
@@ -90,6 +90,9 @@ class Cluster:
         # Endpoints that a broker named in passing are replaced as well: this list is complete.
         self.brokers = {b.node_id: Broker(b.node_id, b.host, b.port, b.rack) for b in response.brokers}
         is_news = False
+        if is_complete:
+            for name in self.topics.keys() - {topic.name for topic in response.topics}:
+                self._forget(name)
         for topic in response.topics:
             if topic.name is not None:
                 before = self._leaders_of(topic.name)
@@ -153,6 +156,12 @@ class Cluster:
     def learn_endpoints(self, endpoints: Iterable[Any]) -> None:
         for e in endpoints:
             self.brokers[e.node_id] = Broker(e.node_id, e.host, e.port, e.rack)
+
+    def learn_broker(self, broker: Broker) -> None:
+        """Where a node is that an answer named, if that is news; its rack stays as it was."""
+        known = self.brokers.get(broker.node_id)
+        if known is None or known.address != broker.address:
+            self.brokers[broker.node_id] = broker._replace(rack=None if known is None else known.rack)
 
     def leader(self, name: str, partition: int) -> Leader | None:
         """Who leads, if that is known and has an address."""

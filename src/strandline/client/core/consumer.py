@@ -1,7 +1,8 @@
 """A consumer of assigned partitions without I/O: Fetch requests out, answers in, records out.
 
 The shell sends what `plan` returns, one request per node at a time, and calls `answered` or `lost` once for each. Partitions
-in `resetting` and `validating` need an answer of ListOffsets or OffsetForLeaderEpoch first; `wants_topics` need metadata.
+in `finding`, `resetting` and `validating` need an answer of OffsetFetch, ListOffsets or OffsetForLeaderEpoch first; `wants_topics`
+need metadata.
 
 Truncation is noticed in two ways (KIP-320): every Fetch names the epoch of the last record that was fetched, and the leader
 answers with where the logs part; and when the leader's epoch has changed, OffsetForLeaderEpoch is asked before going on.
@@ -72,23 +73,35 @@ class ConsumerCore:
     # Assignment
 
     def assign(self, assigned: Iterable[TopicPartition]) -> None:
-        """Consume exactly these; those that were assigned before keep their positions."""
+        """Consume exactly these; those that were assigned before keep their positions, a group's others begin where it was."""
         before = self.partitions
         self.partitions = {}
         for topic, partition in assigned:
             state = before.get((topic, partition))
             if state is None:
                 state = PartitionState(topic, partition)
-                if self.config.auto_offset_reset in RESET_TIMESTAMPS:
-                    state.reset(RESET_TIMESTAMPS[self.config.auto_offset_reset])
+                if self.config.group_id is not None:
+                    state.find()
+                else:
+                    self.reset(state)
             self.partitions[topic, partition] = state
         self._errors.clear()
+
+    def reset(self, state: PartitionState) -> None:
+        """As auto_offset_reset says."""
+        if self.config.auto_offset_reset in RESET_TIMESTAMPS:
+            state.reset(RESET_TIMESTAMPS[self.config.auto_offset_reset])
+        else:
+            state.unset()
 
     def state(self, topic: str, partition: int) -> PartitionState:
         state = self.partitions.get((topic, partition))
         if state is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{partition} is not assigned")
         return state
+
+    def finding(self, now: float) -> list[PartitionState]:
+        return [s for s in self.partitions.values() if s.state is State.FINDING and s.retry_at <= now]
 
     def resetting(self, now: float) -> list[PartitionState]:
         return [s for s in self.partitions.values() if s.state is State.RESETTING and s.retry_at <= now]
@@ -166,8 +179,14 @@ class ConsumerCore:
         self._cluster.learn_endpoints(response.node_endpoints)
         for topic in response.responses:
             name = self._cluster.name_of(topic, "topic")
+            if name is None:
+                # That topic is gone, and another may have its name by now: the session still asks for the old one.
+                self._sessions[call.node_id].lost()
+                self.wants_topics.update(wanted for wanted, _ in call.wanted)
+                self._back_off(call, now)
+                continue
             for answer in topic.partitions:
-                if name is None or (name, answer.partition_index) not in call.wanted:
+                if (name, answer.partition_index) not in call.wanted:
                     continue
                 state = self.partitions.get((name, answer.partition_index))
                 if state is None or state.incarnation != call.incarnations[state.key]:

@@ -19,6 +19,7 @@ LATEST = -1
 
 class State(enum.Enum):
     UNSET = "nobody said where to begin: auto_offset_reset is none, and there was no seek yet"
+    FINDING = "the group's committed offset is to be asked for"
     RESETTING = "the offset of a timestamp is to be asked for"
     VALIDATING = "the new leader is to be asked whether it has this position"
     FETCHING = "in order"
@@ -26,6 +27,7 @@ class State(enum.Enum):
 
 class PartitionState:
     __slots__ = (
+        "consumed_epoch",
         "fetch_offset",
         "fetched",
         "high_watermark",
@@ -52,6 +54,8 @@ class PartitionState:
         self.fetch_offset = -1
         self.last_epoch = NO_EPOCH
         """Leader epoch of the last batch before fetch_offset, if it is known."""
+        self.consumed_epoch = NO_EPOCH
+        """Leader epoch of the last record before the position, if it is known."""
         self.leader_epoch = NO_EPOCH
         """The leader's epoch for which the position was found valid."""
         self.incarnation = 0
@@ -65,6 +69,10 @@ class PartitionState:
         return self.topic, self.partition
 
     @property
+    def has_position(self) -> bool:
+        return self.state in (State.VALIDATING, State.FETCHING)
+
+    @property
     def fetched_bytes(self) -> int:
         return sum(fetched.size_bytes for fetched in self.fetched)
 
@@ -72,8 +80,13 @@ class PartitionState:
         """Go on from this offset. With the epoch of the record before it, truncation can be noticed."""
         self._begin(State.VALIDATING if leader_epoch != NO_EPOCH else State.FETCHING)
         self.position = self.fetch_offset = offset
-        self.last_epoch = leader_epoch
+        self.last_epoch = self.consumed_epoch = leader_epoch
         self.leader_epoch = NO_EPOCH
+
+    def find(self) -> None:
+        """Go on from the committed offset, once the coordinator told it."""
+        self._begin(State.FINDING)
+        self.position = self.fetch_offset = -1
 
     def reset(self, timestamp: int) -> None:
         """Go on from the offset that the leader gives for this timestamp, once it did."""
@@ -81,12 +94,16 @@ class PartitionState:
         self.reset_timestamp = timestamp
         self.position = self.fetch_offset = -1
 
+    def unset(self) -> None:
+        """Wait until the application seeks."""
+        self._begin(State.UNSET)
+
     def found(self, offset: int, leader_epoch: int) -> None:
         """The leader answered: the reset is over."""
         self._begin(State.FETCHING)
         self.position = self.fetch_offset = offset
         # ListOffsets tells the epoch of the record AT the offset, not before it, so it proves nothing about the position.
-        self.last_epoch = NO_EPOCH
+        self.last_epoch = self.consumed_epoch = NO_EPOCH
         self.leader_epoch = leader_epoch
 
     def _begin(self, state: State) -> None:
@@ -97,7 +114,7 @@ class PartitionState:
 
     def leader_changed(self, leader_epoch: int) -> None:
         """What is known of the leader now; a newer epoch means that the log may have been cut."""
-        if leader_epoch == self.leader_epoch or self.state in (State.UNSET, State.RESETTING):
+        if leader_epoch == self.leader_epoch or not self.has_position:
             return
         was_known = self.leader_epoch != NO_EPOCH
         self.leader_epoch = leader_epoch
@@ -139,4 +156,6 @@ class PartitionState:
                 break
             if first.is_empty:
                 self.fetched.popleft()
+        if taken:
+            self.consumed_epoch = taken[-1].leader_epoch
         return taken

@@ -1,4 +1,4 @@
-"""Administration: topics, partitions, configs, records and (in `cluster_admin.py`) the cluster, through Kafka's admin APIs.
+"""Administration: topics, partitions, configs, records; in `cluster_admin.py` the cluster, in `group_admin.py` groups.
 
 An operation on several things answers for each: a value, or the KafkaError that it met. What may succeed the next time (a
 controller that moved, a broker that went away) is tried again until the time is over; a request whose reply was lost may
@@ -28,6 +28,7 @@ from strandline.client.flow.described import (
     TopicDescription,
     TopicListing,
 )
+from strandline.client.flow.group_admin import GroupAdmin
 from strandline.client.flow.io import gather
 from strandline.client.flow.offsets import OffsetAndTimestamp
 from strandline.client.flow.retry import Answers, TopicPartition, by_leader, check, retrying
@@ -40,7 +41,7 @@ DESCRIBE_CONFIGS, DESCRIBE_LOG_DIRS, CREATE_PARTITIONS, INCREMENTAL_ALTER_CONFIG
 DESCRIBE_PRODUCERS, DESCRIBE_TOPIC_PARTITIONS = 61, 75
 
 
-class Admin(ClusterAdmin):
+class Admin(ClusterAdmin, GroupAdmin):
     async def _to_controller(self, api_key: int, message: Any, codes: str) -> Any:
         """Again if any item was answered NOT_CONTROLLER."""
 

@@ -27,6 +27,7 @@ class Channel:
         self._on_closed = on_closed
         self._link: Link | None = None
         self._timer: Timer | None = None
+        self._timer_at = 0.0
         self._ready: Future | None = None
         self._why: KafkaError | None = None
 
@@ -71,18 +72,25 @@ class Channel:
     def _write(self, data: bytes) -> None:
         assert self._link is not None
         self._link.write(data)
+        self._watch_deadline()
+
+    def _watch_deadline(self) -> None:
+        """One that waits for a patient request, a JoinGroup perhaps, is too late for an impatient one that follows."""
         deadline = self._connection.deadline()
-        if self._timer is None and deadline is not None:
-            self._timer = self._io.call_later(max(0.0, deadline - self._io.now()), self._check_deadline)
+        if deadline is None or (self._timer is not None and self._timer_at <= deadline):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = deadline
+        self._timer = self._io.call_later(max(0.0, deadline - self._io.now()), self._check_deadline)
 
     def _check_deadline(self) -> None:
         self._timer = None
         deadline = self._connection.deadline()
         if self.is_closed or deadline is None:
             return
-        left_s = deadline - self._io.now()
-        if left_s > 0:
-            self._timer = self._io.call_later(left_s, self._check_deadline)
+        if deadline > self._io.now():
+            self._watch_deadline()
         else:
             self.close(ConnectionLost(f"{show(self.address)} did not answer in time"))
 

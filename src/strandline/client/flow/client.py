@@ -10,7 +10,7 @@ connection per node and lane is open or being opened; at most one Metadata reque
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from strandline.client.config import ClientConfig
@@ -25,7 +25,7 @@ from strandline.errors import KafkaError
 from strandline.wire import messages
 
 MAIN, FETCHING = 0, 1
-"""Lanes."""
+"""Lanes that all share. `new_lane` makes others, for requests that wait so long that nobody else's may stand behind them."""
 
 
 class _Key(NamedTuple):
@@ -44,6 +44,9 @@ class Client:
         self.cluster = Cluster()
         self.is_closed = False
         self._bootstrap = list(bootstrap)
+        self.on_closed: list[Callable[[int], None]] = []
+        """Called with the node to which a connection has closed: it may be gone."""
+        self._lanes_count = 2
         self._channels: dict[_Key, Channel] = {}
         self._opening: dict[_Key, Signal] = {}
         self._failures: dict[Address, tuple[int, float]] = {}
@@ -79,6 +82,21 @@ class Client:
         if broker is None:
             raise ConnectionLost(f"node {node_id} is not a broker that the cluster has told us of")
         return await self._open(_Key(node_id, lane, broker.address))
+
+    def new_lane(self) -> int:
+        self._lanes_count += 1
+        return self._lanes_count - 1
+
+    def close_lane(self, lane: int) -> None:
+        """Whoever waits for an answer there is told that it does not come."""
+        for key, channel in list(self._channels.items()):
+            if key.lane == lane:
+                channel.close()
+
+    def is_failing(self, node_id: int) -> bool:
+        """It could not be reached a moment ago, and the time to try again has not come."""
+        broker = self.cluster.brokers.get(node_id)
+        return broker is not None and self._failures.get(broker.address, (0, 0.0))[1] > self.io.now()
 
     async def any_channel(self) -> Channel:
         """A connection to some broker: an open one, else one that is known, else a bootstrap address."""
@@ -145,6 +163,8 @@ class Client:
         for key, open_channel in list(self._channels.items()):
             if open_channel is channel:
                 del self._channels[key]
+                for callback in list(self.on_closed):
+                    callback(key.node_id)
 
     # Metadata
 
@@ -156,7 +176,7 @@ class Client:
         self._refreshing = Signal(self.io)
         try:
             response = await self._ask_metadata(wanted, allow_auto_topic_creation)
-            self.cluster.update(response)
+            self.cluster.update(response, is_complete=topics is None)
             self._refreshed_at = self.io.now()
         finally:
             refreshing, self._refreshing = self._refreshing, None

@@ -8,6 +8,7 @@ wait for is a Signal. `received` and `lost` of a Receiver are called from the lo
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any, Protocol, TypeVar
 
@@ -93,6 +94,44 @@ class Signal:
                 timer.cancel()
             if future in self._waiters:
                 self._waiters.remove(future)
+
+
+class Turns:
+    """One at a time, in the order in which they asked: `async with turns`."""
+
+    __slots__ = ("_io", "_is_taken", "_waiters")
+
+    def __init__(self, io: Io) -> None:
+        self._io = io
+        self._is_taken = False
+        self._waiters: deque[Future] = deque()
+
+    async def __aenter__(self) -> None:
+        if not self._is_taken:
+            self._is_taken = True
+            return
+        future = self._io.future()
+        self._waiters.append(future)
+        try:
+            await future
+        except BaseException:
+            # Who gave up waiting passes on the turn that was given to it a moment before.
+            if future in self._waiters:
+                self._waiters.remove(future)
+            else:
+                self._pass_on()
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        while self._waiters:
+            future = self._waiters.popleft()
+            if not future.done():
+                future.set_result(None)
+                return
+        self._is_taken = False
 
 
 async def sleep(io: Io, delay_s: float) -> None:

@@ -206,3 +206,18 @@ def test_an_old_leader_that_answers_after_the_new_one_shows_nothing_twice():
     story.answer(new, batch(0, 3))
     story.answer(old, batch(0, 3))
     assert story.take() == [0, 1, 2]
+
+
+def test_a_topic_that_was_made_anew_is_asked_for_by_its_new_id_and_not_at_once():
+    story = Story()
+    story.state.seek(0)
+    story.answer(story.fetch())
+    call = story.fetch()
+    story.cluster.update(metadata({0: (1, 0), 1: (2, 0)}, "t", topic_id=b"n" * 16))
+    story.answer(call, code=ErrorCode.UNKNOWN_TOPIC_ID)  # of the old id, which the session still has
+    assert story.core.wants_topics == {"t"}
+    assert story.core.plan(story.now) == []
+    story.now += 2
+    again = story.fetch()
+    assert again.message.session_epoch == 0
+    assert [topic.topic_id for topic in again.message.topics] == [b"n" * 16]

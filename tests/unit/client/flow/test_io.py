@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from strandline.client.flow.io import Signal, gather, sleep
+from strandline.client.aio import AsyncioIo
+from strandline.client.flow.io import Signal, Turns, gather, sleep
 from strandline.client.selecting import Scheduler
+from strandline.runtime.clock import SystemClock
 
 
 def test_a_signal_wakes_all_who_wait_and_nobody_later():
     scheduler = Scheduler()
     signal = Signal(scheduler)
 
+    async def set_it() -> bool:
+        await sleep(scheduler, 0.001)  # the others, which were begun before, wait by now
+        signal.set()
+        return True
+
     async def story() -> list[bool]:
-        scheduler.call_later(0.001, signal.set)
-        woken = await gather(scheduler, [signal.wait(5.0), signal.wait()])
-        return [*woken, await signal.wait(0.001)]
+        woken = await gather(scheduler, [signal.wait(5.0), signal.wait(), set_it()])
+        return [*woken[:2], await signal.wait(0.001)]
 
     assert scheduler.run(story()) == [True, True, False]
     scheduler.close()
@@ -39,3 +47,35 @@ def test_gather_keeps_the_order_and_raises_once_all_have_ended():
         scheduler.run(gather(scheduler, [work("bad", 0.001), work("slow", 0.004)]))
     assert ended == ["bad", "slow"]
     scheduler.close()
+
+
+async def test_turns_come_in_the_order_of_asking_and_pass_over_who_gave_up():
+    turns = Turns(AsyncioIo(asyncio.get_running_loop(), SystemClock(), None))
+    done: list[str] = []
+
+    async def act(name: str) -> None:
+        async with turns:
+            await asyncio.sleep(0)
+            done.append(name)
+
+    tasks = {name: asyncio.ensure_future(act(name)) for name in "abcd"}
+    await asyncio.sleep(0)
+    tasks["b"].cancel()
+    await asyncio.gather(*tasks.values(), return_exceptions=True)
+    assert done == ["a", "c", "d"]
+
+
+async def test_who_gives_up_just_when_its_turn_came_passes_it_on():
+    turns = Turns(AsyncioIo(asyncio.get_running_loop(), SystemClock(), None))
+    await turns.__aenter__()
+
+    async def act() -> None:
+        async with turns:
+            pass
+
+    first, second = asyncio.ensure_future(act()), asyncio.ensure_future(act())
+    await asyncio.sleep(0)
+    await turns.__aexit__()
+    first.cancel()
+    await asyncio.wait_for(second, 1.0)
+    assert first.cancelled()

@@ -1,0 +1,83 @@
+"""Which broker coordinates a group: FindCoordinator (10).
+
+Always true: a coordinator that did not answer, or said that it is none, is forgotten at once; one question follows another only
+after a wait that grows, but stays short, because members want to be back before anybody misses them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from strandline.client.core.backoff import Backoff, delay_s
+from strandline.client.core.cluster import Broker, Cluster
+from strandline.errors import ErrorCode, KafkaError, error_code
+from strandline.wire import messages
+
+FIND_COORDINATOR = 10
+GROUP = 0
+BACKOFF = Backoff(50, 200)
+GONE = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
+"""Answers after which the coordinator is to be found again."""
+
+
+class Coordinator:
+    """Of one group."""
+
+    def __init__(self, group_id: str, randomness: random.Random) -> None:
+        self.group_id = group_id
+        self.node_id: int | None = None
+        self.retry_at = float("-inf")
+        """Nobody is asked before that."""
+        self._failures = 0
+        self._randomness = randomness
+
+    def answered(self, response: Any, cluster: Cluster, now: float) -> None:
+        """A broker said who it is, or that there is none yet. KafkaError if asking again cannot help."""
+        found = brokers(response, [self.group_id])[self.group_id]
+        if isinstance(found, KafkaError):
+            self.failed(now)
+            if not found.retriable:
+                raise found
+        else:
+            cluster.learn_broker(found)
+            self.node_id = found.node_id
+
+    def failed(self, now: float) -> None:
+        """There was no answer, or whom it named does not answer."""
+        self.node_id = None
+        self._failures += 1
+        self.retry_at = now + delay_s(BACKOFF, self._failures, self._randomness)
+
+    def serves(self) -> None:
+        """It gave an answer that only a coordinator gives."""
+        self._failures = 0
+        self.retry_at = float("-inf")
+
+    def gone(self, node_id: int, now: float) -> None:
+        """This node is it no more. The first time the next question may be put at once."""
+        if node_id == self.node_id:
+            self.node_id = None
+            if self._failures:
+                self.failed(now)
+            else:
+                self._failures = 1
+
+
+def question(group_ids: Sequence[str]) -> Any:
+    """Brokers before version 4 are asked for the first only."""
+    return messages.request(FIND_COORDINATOR)(key_type=GROUP, coordinator_keys=list(group_ids), key=group_ids[0])
+
+
+def brokers(response: Any, group_ids: Sequence[str]) -> dict[str, Broker | KafkaError]:
+    """By group. Where a broker answered for the first only, the others are missing."""
+    entries = {entry.key: entry for entry in response.coordinators} or {group_ids[0]: response}
+    return {group_id: _broker(entry, group_id) for group_id, entry in entries.items()}
+
+
+def _broker(entry: Any, group_id: str) -> Broker | KafkaError:
+    code = error_code(entry.error_code)
+    if code is not ErrorCode.NONE:
+        return KafkaError(code, entry.error_message or f"no coordinator of group '{group_id}'")
+    return Broker(entry.node_id, entry.host, entry.port)
