@@ -57,6 +57,16 @@ CLASSES = {
     for part in ("key", "value")
 }
 """Java classes that do what happens here anyway: keys and values are bytes, and text is UTF-8."""
+ASSIGNORS = {
+    f"org.apache.kafka.clients.consumer.{java}Assignor": name
+    for java, name in (
+        ("Range", "range"),
+        ("RoundRobin", "roundrobin"),
+        ("Sticky", "sticky"),
+        ("CooperativeSticky", "cooperative-sticky"),
+    )
+}
+"""Kafka names assignors by their Java class."""
 JVM_KEYS = frozenset(
     {
         "auto.include.jmx.reporter",
@@ -238,6 +248,8 @@ def _parse(attribute: str, kind: str, text: str) -> Any:
         return ACKS[text]
     if attribute == "compression_type":
         return CompressionType[text.upper()]
+    if attribute == "partition_assignment_strategy":
+        return tuple(ASSIGNORS.get(name.strip(), name.strip()) for name in text.split(","))
     if kind.startswith("bool"):
         return {"true": True, "false": False}[text.lower()]
     if kind.startswith("int") or kind == "float":  # Kafka has no fractions; ours come from callers in Python

@@ -1,4 +1,4 @@
-"""What `doctor` looks at in a cluster: the quorum, the brokers, their disks, the partitions, and what each topic may lose.
+"""What `doctor` looks at in a cluster: the quorum, brokers and disks, partitions, what each topic may lose, and groups.
 
 Always true: a broker counts as well only if it is unfenced and answers; a check that can't be made says so, and the others go on.
 """
@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import groupby
 from typing import TYPE_CHECKING
 
-from strandline.cli import topic_admin
+from strandline.cli import group_checks, topic_admin
 from strandline.cli.checks import FAIL, OK, WARN, Finding
 from strandline.cli.durability import effective_min_isr
 from strandline.errors import KafkaError
@@ -43,10 +44,14 @@ def cluster(admin: Admin) -> Iterator[Finding]:
     described = admin.describe_cluster(include_fenced_brokers=True)
     silent = {broker.node_id for broker in described.brokers if not _answers(broker.host, broker.port)}
     yield from brokers(described, silent)
-    yield from disks(admin, [b for b in described.brokers if b.node_id not in described.fenced | silent])
+    live = [broker for broker in described.brokers if broker.node_id not in described.fenced | silent]
+    yield from disks(admin, live)
     names = topic_admin.find(admin, None)
     views = topic_admin.describe(admin, names, with_reassignments=not isinstance(quorum, KafkaError))
     yield from topics(views, silent)
+    if live:
+        yield from group_checks.groups(admin)
+        yield from group_checks.cleaners({b.node_id: group_checks.metrics_of(admin, b) for b in live})
 
 
 def _ask(question: Callable[[], QuorumDescription]) -> QuorumDescription | KafkaError:
@@ -181,8 +186,15 @@ def partitions(view: TopicView, silent: Collection[int] = ()) -> Iterator[Findin
         if (trouble := _trouble_of(view, partition, silent)) is not None:
             grouped.setdefault(trouble, []).append(partition.partition)
     for (level, found, advice), indexes in grouped.items():
-        which = ", ".join(f"{view.topic.name}-{index}" for index in indexes)
+        which = ", ".join(f"{view.topic.name}-{run}" for run in _runs(indexes))
         yield Finding(level, "partitions", f"{which}: {found}", advice)
+
+
+def _runs(indexes: Iterable[int]) -> Iterator[str]:
+    """Three or more that follow each other as one, `0..49`."""
+    for _, run in groupby(enumerate(sorted(indexes)), key=lambda placed: placed[1] - placed[0]):
+        members = [index for _, index in run]
+        yield from (f"{members[0]}..{members[-1]}",) if len(members) > 2 else map(str, members)
 
 
 def _trouble_of(

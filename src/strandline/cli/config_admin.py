@@ -1,4 +1,4 @@
-"""What `configs` and `kafka-configs` share: reading and changing the configuration of one topic or broker."""
+"""What `configs` and `kafka-configs` share: reading and changing the configuration of one topic, broker or group."""
 
 from __future__ import annotations
 
@@ -19,18 +19,21 @@ SOURCES = {
     7: "DYNAMIC_CLIENT_METRICS_CONFIG",
     8: "DYNAMIC_GROUP_CONFIG",
 }
-DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT_BROKER = 1, 2, 3
+DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT_BROKER, DYNAMIC_GROUP = 1, 2, 3, 8
+KINDS = {"topics": ResourceType.TOPIC, "brokers": ResourceType.BROKER, "groups": ResourceType.GROUP}
 
 
 def resource(kind: str, name: str) -> ConfigResource:
-    """`kind` is "topics" or "brokers"; a broker without a name is the default of all."""
-    return ConfigResource(ResourceType.TOPIC if kind == "topics" else ResourceType.BROKER, name)
+    """A broker without a name is the default of all."""
+    return ConfigResource(KINDS[kind], name)
 
 
 def own_source(one: ConfigResource) -> int:
     """The source of what was set for exactly this resource."""
     if one.type is ResourceType.TOPIC:
         return DYNAMIC_TOPIC
+    if one.type is ResourceType.GROUP:
+        return DYNAMIC_GROUP
     return DYNAMIC_BROKER if one.name else DYNAMIC_DEFAULT_BROKER
 
 

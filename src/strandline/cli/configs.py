@@ -1,7 +1,8 @@
-"""`configs`: show and change the configuration of topics and brokers."""
+"""`configs`: show and change the configuration of topics, brokers and groups."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,23 +19,34 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def target_options(command: F) -> F:
-    """Whose configuration: exactly one of these."""
+    """Whose configuration: exactly one of these, which reaches the command as one argument `one`."""
+
+    @functools.wraps(command)
+    def with_target(
+        *arguments: Any, topic: str | None, broker: int | None, group: str | None, default: bool, **others: Any
+    ) -> Any:
+        return command(*arguments, one=_target(topic, broker, group, default), **others)
+
+    target: Any = with_target
     for option in (
         click.option("--default", "default", is_flag=True, help="What holds for every broker."),
+        click.option("--group", metavar="NAME", help="A group of the consumer protocol."),
         click.option("--broker", type=int, metavar="ID", help="A broker."),
         click.option("--topic", metavar="NAME", help="A topic."),
     ):
-        command = option(command)
-    return command
+        target = option(target)
+    return target  # type: ignore[no-any-return]
 
 
-def _target(topic: str | None, broker: int | None, default: bool) -> ConfigResource:
+def _target(topic: str | None, broker: int | None, group: str | None, default: bool) -> ConfigResource:
     from strandline.cli.config_admin import resource
 
-    if (topic is not None) + (broker is not None) + default != 1:
-        raise click.UsageError("name one of --topic NAME, --broker ID and --default")
+    if sum(given is not None for given in (topic, broker, group)) + default != 1:
+        raise click.UsageError("name one of --topic NAME, --broker ID, --group NAME and --default")
     if topic is not None:
         return resource("topics", topic)
+    if group is not None:
+        return resource("groups", group)
     return resource("brokers", "" if default else str(broker))
 
 
@@ -44,7 +56,7 @@ def _target(topic: str | None, broker: int | None, default: bool) -> ConfigResou
     )
 )
 def configs() -> None:
-    """Show and change the configuration of topics and brokers."""
+    """Show and change the configuration of topics, brokers and groups."""
 
 
 @configs.command(epilog=example("strandline configs describe --topic hello --all"))
@@ -52,9 +64,8 @@ def configs() -> None:
 @access_options
 @click.option("--all", "all_", is_flag=True, help="Also what nobody set.")
 @json_option
-def describe(topic: str | None, broker: int | None, default: bool, access: Access, all_: bool, as_json: bool) -> None:
-    """Show the configuration of a topic or a broker, and where each value comes from."""
-    one = _target(topic, broker, default)
+def describe(one: ConfigResource, access: Access, all_: bool, as_json: bool) -> None:
+    """Show a configuration, and where each value comes from."""
     from strandline.cli.cluster import connect_admin
     from strandline.cli.config_admin import SOURCES, read
 
@@ -84,9 +95,9 @@ def describe(topic: str | None, broker: int | None, default: bool, access: Acces
 @click.argument("pairs", nargs=-1, required=True, metavar="KEY=VALUE…")
 @target_options
 @access_options
-def set_(pairs: tuple[str, ...], topic: str | None, broker: int | None, default: bool, access: Access) -> None:
-    """Set keys of a topic or a broker. Others stay as they are."""
-    _change(_target(topic, broker, default), access, key_values(pairs, "KEY=VALUE"), ())
+def set_(pairs: tuple[str, ...], one: ConfigResource, access: Access) -> None:
+    """Set keys of a topic, a broker or a group. Others stay as they are."""
+    _change(one, access, key_values(pairs, "KEY=VALUE"), ())
     click.echo(f"Set {', '.join(pairs)}.")
 
 
@@ -94,9 +105,9 @@ def set_(pairs: tuple[str, ...], topic: str | None, broker: int | None, default:
 @click.argument("keys", nargs=-1, required=True, metavar="KEY…")
 @target_options
 @access_options
-def unset(keys: tuple[str, ...], topic: str | None, broker: int | None, default: bool, access: Access) -> None:
-    """Give keys of a topic or a broker their default back."""
-    _change(_target(topic, broker, default), access, {}, keys)
+def unset(keys: tuple[str, ...], one: ConfigResource, access: Access) -> None:
+    """Give keys of a topic, a broker or a group their default back."""
+    _change(one, access, {}, keys)
     click.echo(f"Unset {', '.join(keys)}.")
 
 

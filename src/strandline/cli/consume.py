@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from strandline.cli.access import Access, access_options
-from strandline.cli.output import example, note
+from strandline.cli.output import example, is_terminal, note
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from strandline.client.core.fetched import ConsumerRecord
 
 
@@ -22,10 +24,17 @@ def _offset(context: click.Context, parameter: click.Parameter, value: str | Non
     raise click.BadParameter("an offset is a number, 'earliest' or 'latest'")
 
 
+def _group(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not value.strip():
+        raise click.BadParameter("a group has a name, and this one is empty")
+    return value
+
+
 @click.command(
     epilog=example(
         "strandline consume greetings --from-beginning --key",
         "strandline consume greetings --partition 0 --offset 42 --max-messages 1 --json",
+        "strandline consume greetings --group readers",
     )
 )
 @click.argument("topic")
@@ -40,6 +49,14 @@ def _offset(context: click.Context, parameter: click.Parameter, value: str | Non
 @click.option("--until-end", "-e", is_flag=True, help="Stop at what is the end now.")
 @click.option("--key", "-k", "keys", is_flag=True, help="Print keys too, with a tab in between.")
 @click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each record.")
+@click.option(
+    "--group", "-g", callback=_group, metavar="NAME", help="Read as a member of this group, from where it is."
+)
+@click.option(
+    "--group-protocol",
+    type=click.Choice(("classic", "consumer")),
+    help="How the group agrees on who reads what.  [default: classic]",
+)
 @click.option("--read-committed", is_flag=True, help="Leave out records of transactions that are not committed.")
 def consume(
     topic: str,
@@ -52,6 +69,8 @@ def consume(
     until_end: bool,
     keys: bool,
     as_json: bool,
+    group: str | None,
+    group_protocol: str | None,
     read_committed: bool,
 ) -> None:
     """Read records of a topic and print them as they come, until Ctrl-C."""
@@ -59,6 +78,10 @@ def consume(
         raise click.UsageError("give --offset or --from-beginning, not both")
     if isinstance(offset, int) and partition is None:
         raise click.UsageError("a numeric --offset needs --partition")
+    if group is not None and partition is not None:
+        raise click.UsageError("give --group or --partition: a group divides the partitions among its members")
+    if group_protocol is not None and group is None:
+        raise click.UsageError("--group-protocol needs --group")
     from strandline.cli.client_properties import for_consumer, from_file, from_flag
     from strandline.cli.consuming import Wanted, start_of
     from strandline.cli.consuming import consume as consume_records
@@ -67,13 +90,27 @@ def consume(
     settings = from_file(access.command_config)
     if read_committed:
         settings |= from_flag({"isolation.level": "read_committed"}, "--read-committed")
+    named = {"group.id": group, "group.protocol": group_protocol}
+    settings |= from_flag({name: text for name, text in named.items() if text is not None}, "--group")
     reach, config = for_consumer(access, settings)
     start = start_of(config, settings, from_beginning) if offset is None else offset
     wanted = Wanted(topic, partition, start, max_messages, timeout_s, until_end)
     show = json_line if as_json else LineFormatter({"print.key": str(keys)}).format
-    count = consume_records(reach, wanted, config, show, sys.stdout.buffer)
-    if sys.stderr.isatty():
+    is_watched = is_terminal(sys.stderr)
+    count = consume_records(reach, wanted, config, show, sys.stdout.buffer, _say_what_is_read if is_watched else None)
+    if is_watched:
         note(f"{count} records")
+
+
+def _say_what_is_read(group: str, partitions: Sequence[tuple[str, int]]) -> None:
+    from strandline.cli.group_tables import assignment
+
+    read = (
+        assignment(partitions).replace(":", " ").replace(";", "; ")
+        if partitions
+        else "nothing yet, others read all partitions"
+    )
+    note(f"{group}: {read}")
 
 
 def json_line(record: ConsumerRecord) -> bytes:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 OF_ONE_NODE = frozenset(
-    {"truncated", "became leader", "became follower", "dir failed", "corrupt batch", "batch repaired"}
+    {"truncated", "became leader", "became follower", "dir failed", "corrupt batch", "batch repaired", "compacted"}
 )
 """Kinds that a node notes of itself; the others are of the cluster."""
 _IDENTITY = ("leader_epoch", "partition_epoch", "broker", "broker_epoch", "topic_id", "controller", "epoch")

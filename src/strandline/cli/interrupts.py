@@ -1,6 +1,7 @@
-"""Ctrl-C as a request to come to an end, for commands that stream.
+"""Ctrl-C, and SIGTERM, as a request to come to an end, for commands that stream.
 
-Always true: the first Ctrl-C never interrupts work under way, so connections are closed and output is whole; the second one does.
+Always true: the first one never interrupts work under way, so connections are closed, groups are left and output is whole; the
+second one does.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ def ctrl_c() -> Iterator[Asked]:
     if threading.current_thread() is not threading.main_thread():
         yield asked
         return
-    before = signal.signal(signal.SIGINT, asked.on_signal)
+    before = {number: signal.signal(number, asked.on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield asked
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from strandline.client.blocking import Admin
     from strandline.client.flow.described import ConfigEntry
 
-TYPES = ("topics", "brokers")
+TYPES = ("topics", "brokers", "groups")
 
 
 @kafka_command(
@@ -35,13 +35,14 @@ TYPES = ("topics", "brokers")
 @click.option("--entity-default", is_flag=True, help="The default of all brokers.")
 @click.option("--topic", help="Short for --entity-type topics --entity-name.")
 @click.option("--broker", help="Short for --entity-type brokers --entity-name.")
+@click.option("--group", help="Short for --entity-type groups --entity-name.")
 @click.option("--broker-defaults", is_flag=True, help="Short for --entity-type brokers --entity-default.")
 @click.option("--add-config", metavar="k1=v1,k2=[v1,v2]", help="Keys to set.")
 @click.option("--add-config-file", type=click.Path(exists=True, dir_okay=False), help="A file of keys to set.")
 @click.option("--delete-config", metavar="k1,k2", help="Keys to give their default back.")
 @click.option("--all", "all_", is_flag=True, help="Also what nobody set.")
 def kafka_configs(access: Access, describe: bool, alter: bool, all_: bool, **options: Any) -> None:
-    """Show and change the configuration of topics and brokers, with Kafka's flags and output."""
+    """Show and change the configuration of topics, brokers and groups, with Kafka's flags and output."""
     if describe == alter:
         raise click.UsageError("Command must include exactly one action: --describe, --alter")
     kind, name = _entity(options)
@@ -73,6 +74,7 @@ def _entity(options: dict[str, Any]) -> tuple[str, str | None]:
         for kind, name, present in (
             ("topics", options["topic"], options["topic"] is not None),
             ("brokers", options["broker"], options["broker"] is not None),
+            ("groups", options["group"], options["group"] is not None),
             ("brokers", "", options["broker_defaults"]),
             (options["entity_type"], options["entity_name"], options["entity_type"] is not None),
         )
@@ -80,7 +82,7 @@ def _entity(options: dict[str, Any]) -> tuple[str, str | None]:
     ]
     if len(given) != 1:
         raise click.UsageError(
-            "Exactly one of --entity-type, --topic, --broker and --broker-defaults must be specified"
+            "Exactly one of --entity-type, --topic, --broker, --group and --broker-defaults must be specified"
         )
     kind, name = given[0]
     if kind not in TYPES:
@@ -109,7 +111,7 @@ def _describe(admin: Admin, kind: str, name: str | None, all_: bool) -> None:
 
     singular = kind[:-1]
     known = _names(admin, kind)
-    if name and not all_ and name not in known:
+    if name and not all_ and name not in known and kind != "groups":
         click.echo(f"The {singular} '{name}' doesn't exist and doesn't have dynamic config.")
         return
     for one in known if name is None else [name]:
@@ -124,6 +126,8 @@ def _describe(admin: Admin, kind: str, name: str | None, all_: bool) -> None:
 def _names(admin: Admin, kind: str) -> list[str]:
     if kind == "topics":
         return [listing.name for listing in admin.list_topics(include_internal=True)]
+    if kind == "groups":
+        return [listing.group_id for listing in admin.list_groups()]
     return [str(broker.node_id) for broker in admin.describe_cluster().brokers] + [""]
 
 

@@ -128,11 +128,11 @@ def console_producer(access: Access, topic: str, sync: bool, **options: Any) -> 
 @click.option("--key-deserializer", hidden=True)
 @click.option("--value-deserializer", hidden=True)
 @click.option("--formatter", hidden=True)
-@click.option("--group", hidden=True)
+@click.option("--group", help="Read as a member of this group.")
 @click.option("--include", hidden=True)
 def console_consumer(access: Access, topic: str, **options: Any) -> None:
     """Print the records of a topic, with Kafka's flags and output."""
-    _refuse(options, ("group", "include"), "groups are not there yet; the topic's partitions are read without one")
+    _refuse(options, ("include",), "one topic is read at a time; name it with --topic")
     _refuse(options, ("formatter",), "classes of Java cannot be loaded here")
     for name in ("key_deserializer", "value_deserializer"):
         if options[name] not in (None, *STRING_CLASSES):
@@ -151,6 +151,8 @@ def console_consumer(access: Access, topic: str, **options: Any) -> None:
     if options["isolation_level"] is not None:
         settings |= from_flag({"isolation.level": options["isolation_level"]}, "--isolation-level")
     offset = _offset(options)
+    if options["group"] is not None:
+        settings |= from_flag({"group.id": options["group"]}, "--group")
     reach, config = for_consumer(access, settings)
     start = start_of(config, settings, options["from_beginning"]) if offset is None else offset
     idle_s = None if options["timeout_ms"] is None else options["timeout_ms"] / 1000

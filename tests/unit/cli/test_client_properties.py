@@ -128,3 +128,23 @@ def test_a_trust_store_that_is_not_there_is_told_with_its_line(file):
     path = file("security.protocol=SSL", "ssl.truststore.location=/nowhere/ca.pem")
     with pytest.raises(Refused, match=r"client\.properties:2: ssl\.truststore\.location /nowhere/ca\.pem"):
         reach(Access("127.0.0.1:9092", path))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("cooperative-sticky", ("cooperative-sticky",)),
+        (
+            "org.apache.kafka.clients.consumer.RangeAssignor, org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
+            ("range", "cooperative-sticky"),
+        ),
+    ],
+)
+def test_assignors_by_their_names_and_by_their_java_classes(text, expected):
+    _, consumer = for_consumer(SERVER, from_flag({"partition.assignment.strategy": text}, "--property"))
+    assert consumer.partition_assignment_strategy == expected
+
+
+def test_an_assignor_that_is_not_there_is_refused():
+    with pytest.raises(click.UsageError, match=r"partition\.assignment\.strategy"):
+        for_consumer(SERVER, from_flag({"partition.assignment.strategy": "com.example.Mine"}, "--property"))

@@ -172,6 +172,13 @@ def test_partitions_with_the_same_trouble_are_one_finding():
     assert [finding.found.partition(": ")[0] for finding in found] == ["t-0, t-1", "t-2"]
 
 
+def test_many_partitions_with_the_same_trouble_are_one_phrase():
+    [all_of_them] = checks.partitions(view(*(part(index, isr=(1,)) for index in range(50))))
+    assert all_of_them.found.startswith("t-0..49: ")
+    [some] = checks.partitions(view(*(part(index, isr=(1,)) for index in (0, 1, 2, 5, 6, 9))))
+    assert some.found.startswith("t-0..2, t-5, t-6, t-9: ")
+
+
 def test_one_replica_is_enough_where_there_is_but_one():
     """min.insync.replicas counts as no more than there are replicas."""
     assert list(checks.partitions(view(part(isr=(1,), replicas=(1,))))) == []

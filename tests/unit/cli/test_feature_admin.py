@@ -22,7 +22,11 @@ def test_levels_are_named_once():
 
 
 def test_a_release_stands_for_the_levels_of_all_features():
-    assert feature_admin.levels_of("upgrade", (), "4.0") == {"metadata.version": 25, "kraft.version": 1}
+    assert feature_admin.levels_of("upgrade", (), "4.0") == {
+        "metadata.version": 25,
+        "kraft.version": 1,
+        "group.version": 1,
+    }
     assert feature_admin.levels_of("downgrade", (), "4.0")[ELR] == 0
     with pytest.raises(Refused, match=r"Unknown metadata\.version '9\.9'"):
         feature_admin.levels_of("upgrade", (), "9.9")

@@ -7,12 +7,13 @@ import pytest
 from strandline.cli.interrupts import ctrl_c
 
 
-def test_the_first_asks_and_the_second_interrupts():
-    before = signal.getsignal(signal.SIGINT)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_asks_and_the_second_interrupts(number):
+    before = signal.getsignal(number)
     with ctrl_c() as asked:
         assert not asked.to_end
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(number)
         assert asked.to_end
         with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is before
+            signal.raise_signal(number)
+    assert signal.getsignal(number) is before

@@ -1,0 +1,214 @@
+"""Where a group is to go on: the plan behind `groups reset-offsets` and `kafka-consumer-groups --reset-offsets`.
+
+Always true: a planned offset lies between a partition's first and last offset; what was asked beyond them is brought to the
+nearer end, and said. Making a plan changes nothing.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple, Protocol
+
+import click
+
+from strandline.cli.errors import Refused
+
+TopicPartition = tuple[str, int]
+Plan = dict[TopicPartition, int]
+
+EARLIEST, LATEST = -2, -1
+NO_OFFSET = -1
+LINE_SHOWN = 200
+"""Characters of a line that is not understood."""
+SCENARIOS = (
+    "to_offset",
+    "shift_by",
+    "to_datetime",
+    "by_duration",
+    "to_earliest",
+    "to_latest",
+    "to_current",
+    "from_file",
+)
+_DURATION = re.compile(
+    r"(?P<sign>[-+])?P(?:(?P<days>[-+]?\d+)D)?"
+    r"(?P<time>T(?:(?P<hours>[-+]?\d+)H)?(?:(?P<minutes>[-+]?\d+)M)?(?:(?P<seconds>[-+]?\d+(?:\.\d{1,9})?)S)?)?",
+    re.IGNORECASE,
+)
+
+
+class Ends(Protocol):
+    """Offsets of partitions at a timestamp, EARLIEST or LATEST."""
+
+    def __call__(self, partitions: Sequence[TopicPartition], timestamp: int) -> Mapping[TopicPartition, int]: ...
+
+
+class Words(NamedTuple):
+    """How it is said that a planned offset is not the one that was asked for."""
+
+    beyond_the_end: str
+    before_the_start: str
+    too_late: str
+
+
+KAFKA_WORDS = Words(
+    "New offset ({asked}) is higher than latest offset for topic partition {topic}-{partition}. "
+    "Value will be set to {planned}.",
+    "New offset ({asked}) is lower than earliest offset for topic partition {topic}-{partition}. "
+    "Value will be set to {planned}.",
+    "Partition {partition} from topic {topic} is empty. Falling back to latest known offset.",
+)
+OUR_WORDS = Words(
+    "{topic}-{partition} ends at {planned}, before {asked}; its end is taken",
+    "{topic}-{partition} begins at {planned}, after {asked}; its start is taken",
+    "{topic}-{partition} has no record that late; its end is taken",
+)
+
+
+class Scope(NamedTuple):
+    """Of whom and where: the group's committed offsets, the partitions, and what their logs say."""
+
+    group: str
+    partitions: Sequence[TopicPartition]
+    committed: Mapping[TopicPartition, int]
+    offsets_at: Ends
+    warn: Callable[[str], None]
+    words: Words = OUR_WORDS
+
+
+def plan(scope: Scope, scenario: str, value: str | int | None, now_ms: int) -> Plan:
+    """The new offset of each partition; `value` is what the scenario was given."""
+    match scenario:
+        case "to_earliest":
+            return dict(scope.offsets_at(scope.partitions, EARLIEST))
+        case "to_latest":
+            return dict(scope.offsets_at(scope.partitions, LATEST))
+        case "to_offset":
+            return _within_the_log(scope, dict.fromkeys(scope.partitions, int(value or 0)))
+        case "shift_by":
+            return _within_the_log(scope, {key: _current(scope, key) + int(value or 0) for key in scope.partitions})
+        case "to_current":
+            return _to_current(scope)
+        case "to_datetime":
+            return _at_time(scope, parse_datetime(str(value)))
+        case "by_duration":
+            return _at_time(scope, now_ms - parse_duration_ms(str(value)))
+    raise AssertionError(f"no scenario {scenario}")
+
+
+def from_plan(scope: Scope, asked: Mapping[TopicPartition, int]) -> Plan:
+    """What a file says, brought within the logs."""
+    return _within_the_log(scope, asked)
+
+
+def _current(scope: Scope, key: TopicPartition) -> int:
+    if key not in scope.committed:
+        raise Refused(f"Cannot shift offset for partition {named(key)} since there is no current committed offset")
+    return scope.committed[key]
+
+
+def _to_current(scope: Scope) -> Plan:
+    known = {key: scope.committed[key] for key in scope.partitions if key in scope.committed}
+    unknown = [key for key in scope.partitions if key not in scope.committed]
+    return {**known, **scope.offsets_at(unknown, LATEST)} if unknown else known
+
+
+def _at_time(scope: Scope, timestamp: int) -> Plan:
+    found = dict(scope.offsets_at(scope.partitions, timestamp))
+    none = [key for key in scope.partitions if found.get(key, NO_OFFSET) == NO_OFFSET]
+    for topic, partition in none:
+        scope.warn(scope.words.too_late.format(topic=topic, partition=partition))
+    return {**found, **scope.offsets_at(none, LATEST)} if none else found
+
+
+def _within_the_log(scope: Scope, asked: Mapping[TopicPartition, int]) -> Plan:
+    keys = list(asked)
+    starts, ends = scope.offsets_at(keys, EARLIEST), scope.offsets_at(keys, LATEST)
+    planned = {}
+    for key, offset in asked.items():
+        bound = min(max(offset, starts[key]), ends[key])
+        if bound != offset:
+            said = scope.words.beyond_the_end if offset > bound else scope.words.before_the_start
+            scope.warn(said.format(topic=key[0], partition=key[1], asked=offset, planned=bound))
+        planned[key] = bound
+    return planned
+
+
+# Reading what people write
+
+
+def named(key: TopicPartition) -> str:
+    return f"{key[0]}-{key[1]}"
+
+
+def parse_partitions(argument: str) -> tuple[str, list[int] | None]:
+    """`topic` or `topic:0,1,2`; None means all of them."""
+    topic, colon, indexes = argument.partition(":")
+    if not colon:
+        return topic, None
+    try:
+        return topic, [int(index) for index in indexes.split(",")]
+    except ValueError:
+        raise click.UsageError(f"{argument}: write it as topic or topic:0,1,2") from None
+
+
+def parse_datetime(text: str) -> int:
+    """Milliseconds since 1970 of `YYYY-MM-DDThh:mm:ss.sss`, in UTC unless it names a zone."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.UsageError(f"{text} is no time; write it as YYYY-MM-DDThh:mm:ss.sss") from None
+    if "T" not in text:
+        raise click.UsageError(f"{text} has no time of day; write it as YYYY-MM-DDThh:mm:ss.sss")
+    if moment.tzinfo is None:
+        moment = datetime.fromisoformat(f"{text}+00:00")
+    return round(moment.timestamp() * 1000)
+
+
+def parse_duration_ms(text: str) -> int:
+    """Milliseconds of an ISO 8601 duration of days and less, `P1DT2H30M`."""
+    found = _DURATION.fullmatch(text)
+    parts = {} if found is None else {name: found[name] for name in ("days", "hours", "minutes", "seconds")}
+    if found is None or not any(parts.values()) or found["time"] in ("T", "t"):
+        raise click.UsageError(f"{text} is no duration; write it as PnDTnHnMnS, for example PT1H30M")
+    seconds = (
+        int(parts["days"] or 0) * 86_400
+        + int(parts["hours"] or 0) * 3_600
+        + int(parts["minutes"] or 0) * 60
+        + float(parts["seconds"] or 0)
+    )
+    return round(seconds * 1000) * (-1 if found["sign"] == "-" else 1)
+
+
+def read_csv(text: str, groups: Sequence[str]) -> dict[str, Plan]:
+    """Plans by group: lines of `topic,partition,offset` for one group, or of `group,topic,partition,offset`."""
+    plans: dict[str, Plan] = {}
+    lines = text.split("\n")
+    rows = csv.reader(io.StringIO(text))
+    read = 0
+    while True:
+        try:
+            row = next(rows, None)
+            if row is None:
+                return plans
+            if row:
+                group, topic, partition, offset = [groups[0], *row] if len(row) == 3 and len(groups) == 1 else row
+                plans.setdefault(group, {})[topic, int(partition)] = int(offset)
+        except (ValueError, csv.Error):
+            what = "topic,partition,offset or group,topic,partition,offset"
+            raise Refused(f"line {read + 1} of the file is not {what}: {lines[read][:LINE_SHOWN]}") from None
+        read = rows.line_num
+
+
+def write_csv(plans: Mapping[str, Plan], *, with_group: bool) -> str:
+    """What `read_csv` reads back."""
+    output = io.StringIO()
+    writer = csv.writer(output, lineterminator="\n")
+    for group, planned in plans.items():
+        for (topic, partition), offset in planned.items():
+            writer.writerow([*([group] if with_group else []), topic, partition, offset])
+    return output.getvalue()
