@@ -18,6 +18,7 @@ from strandline.metadata.records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
+from strandline.ports import Buffer
 from strandline.records.batch import decode
 from strandline.records.control import read_control_type
 from strandline.records.errors import CorruptRecord
@@ -179,14 +180,25 @@ class Actor:
 def _records(data: bytes, is_metadata: bool) -> Iterator[Held]:
     for batch, header in _batches(data):
         for record in decode(batch):
-            value = record.value or b""
             if header.is_control:
                 name = "".join(word.capitalize() for word in read_control_type(record.key).name.split("_"))
             elif is_metadata:
-                name = _named(framing.decode(value)[0])
+                name = _named(framing.decode(record.value or b"")[0])
             else:
-                name = value.decode()
+                name = name_of(record.key, record.value)
             yield Held(record.offset, name, header.partition_leader_epoch)
+
+
+def name_of(key: Buffer | None, value: Buffer | None) -> str:
+    """What a message is called: its value is its name."""
+    if value is None:
+        return "" if key is None else tombstone(bytes(key).decode())
+    return bytes(value).decode()
+
+
+def tombstone(key: str) -> str:
+    """What a message without a value is called."""
+    return f"{key}=null"
 
 
 def _named(record: MetadataRecord) -> str:

@@ -16,6 +16,7 @@ from strandline.client.core.backoff import Backoff
 from strandline.client.core.batches import Delivery, RecordMetadata
 from strandline.errors import KafkaError
 from strandline.sim.world import SimNode
+from strandline.stories.actors import name_of, tombstone
 from strandline.stories.frames import ClientWord, Said
 
 TIMEOUT_MS = 30_000
@@ -92,7 +93,14 @@ class Clients:
         return self._clients[name]
 
     async def send(
-        self, name: str, client: str, acks: int, idempotent: bool, partition: int, settings: dict[str, Any]
+        self,
+        name: str,
+        client: str,
+        acks: int,
+        idempotent: bool,
+        partition: int,
+        settings: dict[str, Any],
+        key: str | None = None,
     ) -> Sending:
         config = ProducerConfig(
             acks=acks,
@@ -109,7 +117,9 @@ class Clients:
             producer = self._producers.get((client, config))
             if producer is None:
                 producer = self._producers[client, config] = Producer(flow, config, allow_auto_topic_creation=False)
-            await self._deliver(producer.send(self._topic, name.encode(), partition=partition), sending)
+            value = None if key is not None and name == tombstone(key) else name.encode()
+            encoded_key = None if key is None else key.encode()
+            await self._deliver(producer.send(self._topic, value, key=encoded_key, partition=partition), sending)
 
         machine.spawn(take())
         return sending
@@ -141,7 +151,7 @@ class Clients:
             found: list[str] = []
             try:
                 while records := await consumer.poll(wait_s):
-                    found += [(record.value or b"").decode() for record in records]
+                    found += [name_of(record.key, record.value) for record in records]
             finally:
                 await consumer.close()
             return found

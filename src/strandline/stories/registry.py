@@ -41,6 +41,7 @@ ORDER = (
     "metadata-snapshot",
     "pull-or-ack",
     "retention",
+    "compaction",
 )
 VIRTUAL_S_MAX = 600.0
 

@@ -208,10 +208,11 @@ class Stage:
         acks: int = ACKS_ALL,
         idempotent: bool = True,
         partition: int = 0,
+        key: str | None = None,
         **settings: Any,
     ) -> Sending:
         """Send a message and go on; `settings` are those of ProducerConfig. Its answer: `await sending.answered()`."""
-        return await self.clients.send(name, client, acks, idempotent, partition, settings)
+        return await self.clients.send(name, client, acks, idempotent, partition, settings, key)
 
     async def send(self, *names: str, within_s: float = WITHIN_S, **how: Any) -> list[Sending]:
         """Send messages one after the other, each when the one before was answered."""
