@@ -14,8 +14,10 @@ PAGE = ROOT / "docs" / "mutants.md"
 GROUPS = {
     "A": "Replication",
     "B": "ISR, elections, the controller",
-    "C": "Idempotence",
+    "C": "Idempotence, groups",
     "D": "The metadata quorum",
+    "E": "The group coordinator",
+    "F": "Compaction",
 }
 
 INTRODUCTION = """\

@@ -7,7 +7,10 @@ import pytest
 from tests.mutants import listing, mutant, searching
 from tests.mutants.mutant import BadMutant, Mutant
 
-RULES = [f"A{n}" for n in range(1, 19)] + [f"B{n}" for n in range(1, 16)] + [f"D{n}" for n in range(1, 16)]
+RULES = [
+    f"{group}{n}" for group, last in {"A": 18, "B": 15, "D": 15, "E": 4, "F": 5}.items() for n in range(1, last + 1)
+]
+RULES += ["C1", "C2", "C12", "C13"]
 MUTANTS = mutant.all_mutants()
 BY_SEED_MIN = 20
 

@@ -6,13 +6,16 @@ import pytest
 
 from strandline.histories import setting as settings
 from strandline.histories.acts import ACTS
+from strandline.histories.acts.act import deck
 from strandline.histories.budget import Budget
 from strandline.histories.faults import KINDS
+from strandline.histories.groups.plan import PLAIN_SEEDS
 from strandline.histories.history import FAULTS, OPERATIONS, VIRTUAL_S, first_act, play
 from strandline.histories.replica_sight import Loss
 from strandline.histories.setting import Setting, Timers, TopicPlan
 from strandline.histories.shape import Shape
 
+SEEDS = 400
 TIMERS = Timers(1_000, 6_000, 1_000, 4_000, 4_000, 2_000, is_brisk=False)
 CACHED = TopicPlan("cached", 1, 3, 2, is_synced=False, segment_bytes=4_096)
 SYNCED = TopicPlan("synced", 1, 3, 2, is_synced=True, segment_bytes=4_096)
@@ -90,10 +93,23 @@ def test_not_all_replicas_rot() -> None:
 
 def test_every_act_has_a_setting_and_every_seed_an_act() -> None:
     assert len(ACTS) >= 60
-    for number, act in enumerate(ACTS.values()):
-        assert first_act(number) is act
-        assert act.fits(settings.draw(number, act.fits))
+    first = {first_act(seed).name: seed for seed in reversed(range(10 * SEEDS))}
+    for act in ACTS.values():
+        assert act.fits(settings.draw(first[act.name], act.fits))
         assert act.meaning
+
+
+def test_the_first_seeds_walk_through_the_acts_that_every_setting_has() -> None:
+    assert [first_act(seed) for seed in range(PLAIN_SEEDS)] == deck()[:PLAIN_SEEDS]
+
+
+def test_some_settings_have_a_group_and_some_a_compacted_topic() -> None:
+    drawn = [settings.draw(seed, lambda _: True) for seed in range(SEEDS)]
+    assert 0.15 < sum(each.group is not None for each in drawn) / SEEDS < 0.3
+    assert 0.1 < sum(each.compaction is not None for each in drawn) / SEEDS < 0.2
+    assert {each.group.protocol for each in drawn if each.group} == {"classic", "consumer"}
+    assert all(each.may_lose is Loss.NOTHING for each in drawn if each.group or each.compaction)
+    assert not any(each.group or each.compaction for each in drawn[:PLAIN_SEEDS])
 
 
 def test_settings_are_of_one_to_seven_nodes() -> None:

@@ -7,10 +7,11 @@ import pytest
 from strandline.histories.history import FAULTS, OPERATIONS, VIRTUAL_S, play
 from strandline.histories.telling import command
 
-SEEDS = 12
+SEEDS = (*range(7), 55, 66, 67, 72, 79, 100)
+"""Some without a group or a compacted topic, some with."""
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_history_keeps_every_promise(seed: int) -> None:
     outcome = play(seed)
     assert not outcome.problems, "\n".join([*map(str, outcome.problems), f"again: {command(seed)}"])

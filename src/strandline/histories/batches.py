@@ -91,3 +91,10 @@ class LogReader:
             if batches[index].base_offset >= limit_offset:
                 return
             yield batches[index]
+
+
+def all_batches(log: Log) -> list[Batch]:
+    """Of a log as it is now."""
+    reader = LogReader(log)
+    reader.read()
+    return reader.batches

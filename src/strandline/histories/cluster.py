@@ -17,6 +17,7 @@ from typing import Any
 from strandline.config import properties
 from strandline.config.node import NodeConfig
 from strandline.histories.coverage import Coverage
+from strandline.histories.exchanges import GroupExchange
 from strandline.histories.member import LOG_DIR, Member
 from strandline.histories.shape import Shape, host
 from strandline.histories.sight import Judge, Seen, Sight, Violation
@@ -80,6 +81,10 @@ class Cluster:
         self.log_lines: list[str] = []
         self.also_look: Callable[[Member], None] = lambda member: None
         """Beside the judges of the quorum, after every turn of a node."""
+        self.hear_group: Callable[[GroupExchange], None] = lambda exchange: None
+        """What is asked about groups, and what is answered."""
+        self.on_death: Callable[[Member, str], None] = lambda member, how: None
+        """A process is about to be killed, or its host to go dark."""
         self._by_process: dict[Process, Member] = {}
         self._violation: Violation | None = None
         """Met while bytes were leaving; it ends the history after the turn."""
@@ -88,7 +93,7 @@ class Cluster:
             self.add(node_id)
         ids = {host(node_id): node_id for node_id in shape.ids}
         self._hosts = ids
-        world.network.tap = Wiretap(ids, CONTROLLER_PORT, self._sent)
+        world.network.tap = Wiretap(ids, CONTROLLER_PORT, self._sent, self._of_group)
         world.loop.after_turn = self._after_turn
 
     # Making nodes
@@ -206,6 +211,7 @@ class Cluster:
             member = self.members[node_id]
             if member.is_up:
                 self._fault("kill", member)
+                self.on_death(member, "kill")
                 self._down(member)
                 member.machine.kill()
 
@@ -213,6 +219,7 @@ class Cluster:
         for node_id in node_ids:
             member = self.members[node_id]
             self._fault("power loss", member)
+            self.on_death(member, "power loss")
             self._down(member)
             member.machine.power_loss()
 
@@ -344,6 +351,15 @@ class Cluster:
                 self._look(member)
             self.sight.see_sent(sent)
         except Violation as violation:  # the transport would take it for an error of its own
+            self._violation = self._violation or violation
+
+    def _of_group(self, exchange: GroupExchange) -> None:
+        member = self.members[exchange.broker_id]
+        try:
+            if exchange.answered_at is not None and member.is_up:
+                self._look(member)
+            self.hear_group(exchange)
+        except Violation as violation:
             self._violation = self._violation or violation
 
     def seen(self, node_id: int) -> Seen | None:

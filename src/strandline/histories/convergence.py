@@ -5,11 +5,14 @@ Always true: asking changes nothing; after all harm is undone, each of these com
 
 from __future__ import annotations
 
-from strandline.histories.batches import walk
+from strandline.histories.batches import all_batches, walk
 from strandline.histories.cluster import Cluster
+from strandline.histories.compaction.plan import COMPACTED
+from strandline.histories.compaction.sight import records
 from strandline.histories.replica_sight import Key, ReplicaSight
 from strandline.log.log import Log
 from strandline.metadata.image import PartitionImage
+from strandline.node.coordinator.offsets_topic import CONSUMER_OFFSETS
 
 
 class Convergence:
@@ -31,6 +34,14 @@ class Convergence:
         topic, partition = self.names[number]
         return self._replicas.image.topics[topic].partitions[partition]
 
+    @property
+    def _all(self) -> list[tuple[Key, PartitionImage]]:
+        """Those of the load, and those of the offsets topic once there is one."""
+        topics = self._replicas.image.topics
+        names = [*dict.fromkeys(topic for topic, _ in self.names), CONSUMER_OFFSETS, COMPACTED]
+        found = [topics[name] for name in names if name in topics]
+        return [((topic.topic_id, index), state) for topic in found for index, state in enumerate(topic.partitions)]
+
     # Levels of being whole
 
     def is_started(self) -> bool:
@@ -40,9 +51,8 @@ class Convergence:
         """As the controller has it, which must know every broker as it is now: one that restarted may have lost records."""
         if not all(self._replicas.is_current(broker_id) for broker_id in self._cluster.shape.brokers):
             return False
-        states = [self.state(number) for number in range(len(self.names))]
         return all(
-            s.has_leader and set(s.isr) == set(s.replicas) and not s.elr and not s.adding_replicas for s in states
+            s.has_leader and set(s.isr) == set(s.replicas) and not s.elr and not s.adding_replicas for _, s in self._all
         )
 
     def is_whole(self) -> bool:
@@ -51,9 +61,8 @@ class Convergence:
 
     def is_level(self) -> bool:
         """Every replica has everything, and knows that it is committed."""
-        for number in range(len(self.names)):
-            key = self.key(number)
-            replicas = [self._replicas.replicas.get((i, key)) for i in self.state(number).replicas]
+        for key, state in self._all:
+            replicas = [self._replicas.replicas.get((i, key)) for i in state.replicas]
             ends = {None if r is None else (r.log_end_offset, r.high_watermark) for r in replicas}
             if len(ends) != 1 or None in ends or len(set(next(iter(ends)) or ())) != 1:
                 return False
@@ -77,15 +86,32 @@ class Convergence:
     def differing_replicas(self) -> list[str]:
         """Once it has converged: replicas that are not the same, byte by byte, as far as all their logs go back."""
         found = []
-        for number, name in enumerate(self.names):
-            key = self.key(number)
-            logs = {i: self._replicas.log(i, key) for i in self.state(number).replicas}
+        for key, state in self._all:
+            logs = {i: self._replicas.log(i, key) for i in state.replicas}
+            if self._replicas.is_compacted(key):
+                found += self._differing_values(key, {i: log for i, log in logs.items() if log is not None})
+                continue
             start = max((log.log_start_offset for log in logs.values() if log is not None), default=0)
             contents = {i: None if log is None else self._bytes(i, log, start) for i, log in logs.items()}
             if None in contents.values() or len(set(contents.values())) != 1:
                 sizes = {i: None if content is None else len(content) for i, content in contents.items()}
-                found.append(f"the replicas of {name} differ in their bytes from {start} on: {sizes}")
+                name = self._replicas.image.topics_by_id[key[0]].name
+                found.append(f"the replicas of {name}-{key[1]} differ in their bytes from {start} on: {sizes}")
         return found
+
+    def _differing_values(self, key: Key, logs: dict[int, Log]) -> list[str]:
+        """Where cleaning has come further on one than on another, the newest value of each key is the same all the same."""
+        name = f"{self._replicas.image.topics_by_id[key[0]].name}-{key[1]}"
+        first: tuple[int, dict[bytes, tuple[int, bytes | None]]] | None = None
+        for node_id, log in logs.items():
+            newest = {r.key: (r.offset, r.value) for batch in all_batches(log) for r in records(batch)}
+            values = {each: found for each, found in newest.items() if found[1] is not None}
+            if first is None:
+                first = node_id, values
+            elif first[1] != values:
+                differing = sorted(k for k in {*first[1], *values} if first[1].get(k) != values.get(k))
+                return [f"the newest values of {name} differ between n{first[0]} and n{node_id}: {differing[:3]}"]
+        return []
 
     def _bytes(self, node_id: int, log: Log, start: int) -> bytes:
         """Of the batches that begin there or later."""
@@ -102,8 +128,8 @@ class Convergence:
 
     def describe(self) -> str:
         parts = []
-        for number, (topic, partition) in enumerate(self.names if self.is_known() else ()):
-            state, key = self.state(number), self.key(number)
+        for key, state in self._all:
+            topic, partition = self._replicas.image.topics_by_id[key[0]].name, key[1]
             ends = {
                 i: (r.log_end_offset, r.high_watermark)
                 for i in state.replicas

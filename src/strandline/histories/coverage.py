@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-FAULT, SPARED, ACT, QUORUM, REPLICA, SNAPSHOT, ERROR, CLIENT = (
+FAULT, SPARED, ACT, QUORUM, REPLICA, SNAPSHOT, ERROR, CLIENT, GROUP, COMPACTION = (
     "fault",
     "spared fault",
     "act",
@@ -17,6 +17,8 @@ FAULT, SPARED, ACT, QUORUM, REPLICA, SNAPSHOT, ERROR, CLIENT = (
     "snapshot",
     "error",
     "client",
+    "group",
+    "compaction",
 )
 """The categories: a name within one says what was counted, such as ("replica", "truncation")."""
 

@@ -1,4 +1,4 @@
-"""What is asked of brokers and what they answer, taken from the bytes: Produce, Fetch, ListOffsets, OffsetForLeaderEpoch.
+"""What is asked of brokers and what they answer, taken from the bytes: Produce, Fetch, ListOffsets, OffsetForLeaderEpoch, groups.
 
 Always true: an answer is shown when its last byte leaves the broker, whether or not it will arrive. Of a Fetch within a session all
 partitions of the session are known, as they stood when it was sent (KIP-227). What is produced is kept for a while and read only
@@ -16,6 +16,21 @@ from strandline.wire import fetch, messages
 from strandline.wire.headers import read_request_header, read_response_header
 
 PRODUCE, FETCH, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH = 0, 1, 2, 23
+OFFSET_COMMIT, OFFSET_FETCH, OFFSET_DELETE, DELETE_GROUPS = 8, 9, 47, 42
+JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP, CONSUMER_GROUP_HEARTBEAT = 11, 12, 13, 14, 68
+GROUP_APIS = frozenset(
+    {
+        OFFSET_COMMIT,
+        OFFSET_FETCH,
+        OFFSET_DELETE,
+        DELETE_GROUPS,
+        JOIN_GROUP,
+        HEARTBEAT,
+        LEAVE_GROUP,
+        SYNC_GROUP,
+        CONSUMER_GROUP_HEARTBEAT,
+    }
+)
 ANSWERED = frozenset({FETCH, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH})
 CONSUMER = -1
 _FULL_EPOCH = 0
@@ -106,6 +121,23 @@ def _of_fetch(answer: Any) -> Answer:
     return Answer(answer.error_code, bool(answer.records) or is_parted, is_parted)
 
 
+class GroupExchange:
+    """A request about a group: shown when it is asked, and once more with its answer."""
+
+    __slots__ = ("answered_at", "api_key", "asked_at", "broker_id", "request", "response", "version", "who")
+
+    def __init__(self, broker_id: int, who: str, api_key: int, version: int, asked_at: float) -> None:
+        self.broker_id = broker_id
+        self.who = who
+        """The host that asks."""
+        self.api_key = api_key
+        self.version = version
+        self.asked_at = asked_at
+        self.answered_at: float | None = None
+        self.request: Any = None
+        self.response: Any = None
+
+
 class Asking:
     """The requests of one connection to a broker."""
 
@@ -115,8 +147,13 @@ class Asking:
         sessions: Sessions,
         produced: deque[bytes],
         report: Callable[[int, Exchange], None],
+        hear_group: Callable[[GroupExchange], None] = lambda exchange: None,
+        who: str = "",
     ) -> None:
         self.broker_id = broker_id
+        self.hear_group = hear_group
+        self.who = who
+        self.unanswered_of_groups: dict[int, GroupExchange] = {}
         self.sessions = sessions
         self.produced = produced
         self.report = report
@@ -135,6 +172,12 @@ class Asking:
             else:
                 self._read_other(exchange, frame, header.body_position)
             self.unanswered[header.correlation_id] = exchange
+        elif api_key in GROUP_APIS:
+            header = read_request_header(frame)
+            asked = GroupExchange(self.broker_id, self.who, header.api_key, header.api_version, now)
+            asked.request = messages.decode_request(api_key, header.api_version, frame, header.body_position)
+            self.unanswered_of_groups[header.correlation_id] = asked
+            self.hear_group(asked)
 
     def _read_fetch(self, exchange: Exchange, frame: bytes, position: int) -> None:
         request = fetch.parse(exchange.version, memoryview(frame), position)
@@ -176,6 +219,7 @@ class Answering:
         asking = self._asking
         exchange = asking.unanswered.pop(_CORRELATION_ID.unpack_from(frame)[0], None)
         if exchange is None:
+            self._read_group(frame, now)
             return
         exchange.response = frame
         if exchange.api_key == FETCH and exchange.version >= fetch.FLEXIBLE_SINCE:
@@ -183,3 +227,12 @@ class Answering:
             if session_id:
                 asking.sessions.setdefault((asking.broker_id, session_id), dict(exchange.asked))
         asking.report(asking.broker_id, exchange)
+
+    def _read_group(self, frame: bytes, now: float) -> None:
+        asking = self._asking
+        exchange = asking.unanswered_of_groups.pop(_CORRELATION_ID.unpack_from(frame)[0], None)
+        if exchange is not None:
+            _, position = read_response_header(exchange.api_key, exchange.version, frame)
+            exchange.response = messages.decode_response(exchange.api_key, exchange.version, frame, position)
+            exchange.answered_at = now
+            asking.hear_group(exchange)

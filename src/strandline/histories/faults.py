@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from strandline.histories.budget import Budget
 from strandline.histories.cluster import Cluster
 from strandline.histories.coverage import FAULT, SPARED, Coverage
+from strandline.histories.groups.member import GroupMember
 from strandline.histories.outcome import Injected
 from strandline.histories.replica_sight import ReplicaSight
 from strandline.histories.shape import host
@@ -53,6 +54,8 @@ KINDS = (
     "reassignment",
     "election on request",
     "topic deleted",
+    "member kill",
+    "member pause",
 )
 """All there are."""
 
@@ -202,6 +205,14 @@ class Faults:
         clock = self._cluster.members[node_id].machine.clock
         what = f"{host(node_id)} {drift:+.3f} s/s"
         return self.inject("clock drift", what, lambda: clock.set_drift(drift), noise=noise)
+
+    # Members of the group
+
+    def kill_member(self, member: GroupMember) -> bool:
+        return self.inject("member kill", member.name, member.kill, possible=member.is_running)
+
+    def pause_member(self, member: GroupMember) -> bool:
+        return self.inject("member pause", member.name, member.machine.pause, possible=member.is_running)
 
     # The network
 

@@ -12,16 +12,22 @@ import random
 from collections.abc import Callable
 
 from strandline.histories import setting as settings
-from strandline.histories.acts.act import Act, deck
+from strandline.histories.acts.act import CLUSTER, GROUPS, Act, deck
+from strandline.histories.acts.act import COMPACTION as COMPACTION_ACTS
 from strandline.histories.acts.scene import Scene
 from strandline.histories.budget import Budget
 from strandline.histories.cluster import Cluster, Stuck
+from strandline.histories.compaction import plan as compaction_plans
 from strandline.histories.convergence import Convergence
-from strandline.histories.coverage import ACT, Coverage
+from strandline.histories.coverage import ACT, COMPACTION, Coverage
 from strandline.histories.faults import Faults
+from strandline.histories.groups import plan as group_plans
+from strandline.histories.groups.sight import GroupSight
 from strandline.histories.judges import quorum_judges, replica_judges
+from strandline.histories.judges.groups import group_judges
 from strandline.histories.judges.quorum.stable_leadership import StableLeadership
 from strandline.histories.load import Load
+from strandline.histories.member import Member
 from strandline.histories.noise import Noise
 from strandline.histories.outcome import Outcome, Problem
 from strandline.histories.replica_sight import ReplicaSight
@@ -32,6 +38,8 @@ from strandline.sim.world import World
 
 VIRTUAL_S, FAULTS, OPERATIONS = 60.0, 5, 500
 ACTS_USUAL, ACTS_MAX = (1, 2), 8
+OWN_SHARE = 0.5
+"""Of the acts of a history with a group or a compacted topic, so many are about that."""
 CALM_S = (1.0, 12.0)
 """Between two acts."""
 RECORDS_FIRST, RECORDS_WITHIN_S = 12, 8.0
@@ -47,9 +55,17 @@ Watch = Callable[[bytes, float, int, bytes], None]
 
 
 def first_act(seed: int) -> Act:
-    """Seeds walk through the acts, so that each has its share."""
-    acts = deck()
+    """Seeds walk through the acts, so that each has its share; with a group or a compacted topic some begin with an act on it."""
+    has_group, has_compaction = group_plans.has_group(seed), compaction_plans.draw(seed) is not None
+    acts = deck(_family(seed, 1, has_group, has_compaction))
     return acts[seed % len(acts)]
+
+
+def _family(seed: int, number: int, has_group: bool, has_compaction: bool) -> str:
+    """Which acts the one of this number is of: those of every setting, or those that not every setting could have."""
+    families = [GROUPS] * has_group + [COMPACTION_ACTS] * has_compaction
+    chance = random.Random(f"{seed}/act/{number}/family")
+    return chance.choice(families) if families and chance.random() < OWN_SHARE else CLUSTER
 
 
 def play(seed: int, *, without: frozenset[int] = frozenset(), watch: Watch | None = None) -> Outcome:
@@ -89,6 +105,8 @@ class History:
         self.replicas.may_lose = setting.may_lose
         self._stable_leadership = next(judge for judge in judges if isinstance(judge, StableLeadership))
         self.cluster.also_look = self.replicas.look
+        self.cluster.on_death = self._about_to_die
+        self.groups = self._make_groups()
         self.load = Load(self.cluster, self.replicas, setting, self.coverage)
         self.convergence = Convergence(self.cluster, self.replicas, setting.keys)
         self.budget = Budget(setting)
@@ -96,6 +114,23 @@ class History:
         self.noise = Noise(self.cluster, self.load, self.faults, seed)
         self._seed = seed
         self._first = first
+
+    def _about_to_die(self, member: Member, how: str) -> None:
+        if self.setting.compaction is not None and member.is_cleaning:
+            self.coverage.note(COMPACTION, "cleaning cut short")
+            self.transcript.note(member.name, f"a {how} in the middle of a cleaning")
+
+    def _make_groups(self) -> GroupSight | None:
+        if self.setting.group is None:
+            return None
+        groups = GroupSight(self.setting.group, self.cluster.sight, self.replicas, group_judges(), self.transcript)
+
+        def look(member: Member) -> None:
+            self.replicas.look(member)
+            groups.look(member)
+
+        self.cluster.also_look, self.cluster.hear_group = look, groups.hear
+        return groups
 
     def play(self) -> list[Problem]:
         """What was found wrong."""
@@ -113,6 +148,7 @@ class History:
             *self.load.judge(),
             *self.cluster.sight.finish(),
             *self.replicas.finish(),
+            *([] if self.groups is None else self.groups.finish()),
             *(Problem("replicas end alike", self.world.now, what) for what in differing),
         ]
 
@@ -140,7 +176,9 @@ class History:
     def _act(self, number: int) -> Act:
         if number == 1:
             return self._first
-        fitting = [act for act in deck() if act.fits(self.setting)]
+        family = _family(self._seed, number, self.setting.group is not None, self.setting.compaction is not None)
+        fitting = [act for act in deck(family) if act.fits(self.setting)]
+        fitting = fitting or [act for act in deck() if act.fits(self.setting)]
         return random.Random(f"{self._seed}/act/{number}/which").choice(fitting)
 
     async def _last(self) -> None:
@@ -184,6 +222,7 @@ class History:
             self.noise,
             self._stable_leadership,
             chance,
+            self.groups,
         )
         await act.play(scene)
         self._heal()
@@ -192,6 +231,8 @@ class History:
     def _heal(self) -> None:
         self.world.network.restore_links()
         self.cluster.heal()
+        if self.load.group is not None:
+            self.load.group.heal()
 
     async def _until_whole(self, when: str) -> None:
         await self._until(self.convergence.is_whole, f"the cluster is whole {when}")
@@ -209,8 +250,19 @@ class History:
             "every producer gets on",
         )
         await self.load.stop_writing()
+        await self._end_of_group()
         await self._until(lambda: self.convergence.is_level() and self.convergence.is_agreed(), "all agree at the end")
         await self.load.stop_reading()
+
+    async def _end_of_group(self) -> None:
+        group = self.load.group
+        if group is None:
+            return
+        try:
+            await self._until(group.is_level, "the group owns and has committed everything")
+        except Stuck as stuck:
+            raise Stuck(f"{stuck}; {group.describe()}") from None
+        await group.stop()
 
     async def _until(self, condition: Callable[[], bool], what: str) -> None:
         try:

@@ -13,13 +13,20 @@ from typing import TypeVar
 from strandline.client.aio import Admin, Consumer, ConsumerConfig
 from strandline.client.flow.described import NewTopic
 from strandline.errors import ErrorCode, KafkaError
+from strandline.histories.batches import all_batches
 from strandline.histories.clients.admin import AdminClient
 from strandline.histories.clients.connecting import connect
 from strandline.histories.clients.reader import Reader, assign_from_start
 from strandline.histories.clients.writer import WRITERS, Writer
 from strandline.histories.cluster import Cluster, Stuck
+from strandline.histories.compaction.load import KeyedLoad
+from strandline.histories.compaction.plan import COMPACTED
+from strandline.histories.compaction.sight import records
 from strandline.histories.coverage import CLIENT, Coverage
+from strandline.histories.groups.load import GroupLoad
 from strandline.histories.judges import clients
+from strandline.histories.judges.compaction import last_value_survives
+from strandline.histories.judges.groups import at_the_end
 from strandline.histories.outcome import Problem
 from strandline.histories.record_history import Place, RecordHistory
 from strandline.histories.replica_sight import Key, ReplicaSight
@@ -50,14 +57,16 @@ class Load:
         self.is_stopping = self._is_brisk = False
         self.operator = world.node("operator")
         self._setting = setting
-        self._sight = sight
-        self._coverage = coverage
+        self.sight = sight
+        self.coverage = coverage
         self.writers = [Writer(self, world.node(f"writer-{writing.name}"), writing) for writing in WRITERS]
         self._reader = Reader(self, world.node("reader"))
         self._admin = AdminClient(self, world.node("admin"))
         self._working: list[asyncio.Task[None]] = []
         self._resting: list[asyncio.Future[None]] = []
         self._reading: asyncio.Task[None] | None = None
+        self.keyed = None if setting.compaction is None else KeyedLoad(self, setting.compaction)
+        self.group = None if setting.group is None else GroupLoad(self, setting.group)
         sight.on_loss = self._lost
 
     @property
@@ -66,7 +75,8 @@ class Load:
 
     @property
     def hosts(self) -> list[str]:
-        return [*(f"writer-{writing.name}" for writing in WRITERS), "reader", "admin"]
+        hosts = [*(f"writer-{writing.name}" for writing in WRITERS), "reader", "admin"]
+        return [*hosts, *(host for also in (self.keyed, self.group) if also is not None for host in also.hosts)]
 
     # Beginning and ending
 
@@ -74,6 +84,9 @@ class Load:
         topics = [
             NewTopic(plan.name, plan.partitions, plan.replicas, configs=plan.configs) for plan in self._setting.topics
         ]
+        if (plan := self._setting.compacted) is not None and self._setting.compaction is not None:
+            configs = plan.configs | self._setting.compaction.topic_configs
+            topics.append(NewTopic(plan.name, plan.partitions, plan.replicas, configs=configs))
         await self.operate(lambda admin: self._create(admin, topics))
 
     async def _create(self, admin: Admin, topics: list[NewTopic]) -> None:
@@ -95,18 +108,25 @@ class Load:
         self._working = [nodes[f"writer-{writer.writing.name}"].spawn(writer.run()) for writer in self.writers]
         self._working.append(nodes["admin"].spawn(self._admin.run()))
         self._reading = nodes["reader"].spawn(self._reader.run())
+        for also in (self.keyed, self.group):
+            if also is not None:
+                also.start()
 
     async def stop_writing(self) -> None:
         """Let everybody who changes anything come to an end."""
         self.is_stopping = True
         self.hurry()
         await asyncio.gather(*self._working)
+        if self.keyed is not None:
+            await self.keyed.stop()
 
     async def stop_reading(self) -> None:
         """Now that all is committed: read everything once more, and let the consumer come to where that ends."""
         ends = await self.operator.spawn(self._read_everything())
         assert self._reading is not None
         await self._reader.read_to(ends, self._reading)
+        if self.keyed is not None:
+            await self.keyed.read()
 
     async def operate(self, work: Callable[[Admin], Awaitable[T]]) -> T:
         """Do something as the operator."""
@@ -194,7 +214,7 @@ class Load:
             _end(rested)
 
     def note_error(self, error: KafkaError) -> None:
-        self._coverage.note(CLIENT, error.code.name)
+        self.coverage.note(CLIENT, error.code.name)
 
     def problem(self, property_: str, what: str) -> None:
         problem = Problem(property_, self.cluster.world.now, what)
@@ -202,7 +222,7 @@ class Load:
         self.cluster.transcript.note(WORLD, f"VIOLATES {problem}")
 
     def _lost(self, key: Key, offset: int) -> None:
-        topic = self._sight.image.topics_by_id.get(key[0])
+        topic = self.sight.image.topics_by_id.get(key[0])
         if topic is not None and topic.name in {name for name, _ in self.keys}:
             self.history.note_loss(topic.name, key[1], offset)
 
@@ -210,11 +230,31 @@ class Load:
 
     def judge(self) -> list[Problem]:
         found = [*self.problems, *clients.judge(self.history)]
+        if self.group is not None:
+            found += at_the_end.judge(self.group.history, self.history, self.cluster.world.now)
+        if self.keyed is not None:
+            found += self._judge_keys(self.keyed)
         images = {id(seen.image): seen.image for m in self.cluster.members.values() if (seen := m.look()) is not None}
         for image in images.values():
             for topic in self.topics.values():
                 found += [Problem("administration", self.cluster.world.now, what) for what in topic.judge(image)]
         return found
+
+    def _judge_keys(self, keyed: KeyedLoad) -> list[Problem]:
+        """What a reader and every replica have of the compacted topic."""
+        now, sight, history = self.cluster.world.now, self.sight, keyed.history
+        topic = sight.image.topics[COMPACTED]
+        key = (topic.topic_id, 0)
+        found = {f"n{i}": sight.log(i, key) for i in topic.partitions[0].replicas}
+        logs = {
+            name: [kept for batch in all_batches(log) for kept in records(batch)] for name, log in found.items() if log
+        }
+        everybody = {"a reader": history.read, **logs}
+        return [
+            Problem(last_value_survives.NAME, now, what)
+            for who, kept in everybody.items()
+            for what in last_value_survives.judge(history, who, kept)
+        ]
 
 
 def _is_there(answer: object) -> bool:

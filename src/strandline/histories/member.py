@@ -70,6 +70,12 @@ class Member:
     def is_started(self) -> bool:
         return self.is_up and self.starting is not None and self.starting.done()
 
+    @property
+    def is_cleaning(self) -> bool:
+        """Some log is being compacted there."""
+        server: Any = getattr(self.node, "broker_server", None)
+        return server is not None and bool(server.cleaner._cleanings)
+
     def look(self) -> Seen | None:
         """As it is now; None while it is down or has not loaded its log. The same object as last time if nothing changed."""
         node = self.node

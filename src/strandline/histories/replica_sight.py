@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from strandline.histories.batches import Batch, LogReader
-from strandline.histories.coverage import REPLICA
+from strandline.histories.compaction.sight import is_compacted
+from strandline.histories.coverage import COMPACTION, REPLICA
 from strandline.histories.exchanges import Exchange, Place
 from strandline.histories.member import Member
 from strandline.histories.outcome import Problem
@@ -127,13 +128,16 @@ class _Glance:
 class _View:
     """One life of a broker: where its partitions are."""
 
-    __slots__ = ("fetched_from", "glances", "node", "partitions")
+    __slots__ = ("cleaned", "cleaner", "fetched_from", "glances", "node", "partitions")
 
     def __init__(self, node: object, server: Any) -> None:
         self.node = node
         self.partitions: dict[tuple[str, int], Partition] = server.replicas.partitions
         self.fetched_from: dict[Partition, int] = server.replication.fetchers._leaders
         self.glances: dict[Partition, _Glance] = {}
+        self.cleaner: Any = getattr(server, "cleaner", None)
+        self.cleaned = 0
+        """So many cleanings were seen."""
 
 
 class ReplicaSight:
@@ -181,6 +185,8 @@ class ReplicaSight:
             if server is None or server.replication is None:
                 return
             view = self._views[member.id] = _View(member.node, server)
+        if view.cleaner is not None and view.cleaner.stats.cleanings != view.cleaned:
+            self._see_cleaned(member, view)
         glances = view.glances
         for partition in view.partitions.values():
             glance = glances.get(partition)
@@ -199,6 +205,16 @@ class ReplicaSight:
             if glance is None:
                 glance = glances[partition] = _Glance()
             self._look_at(member, partition, glance, view.fetched_from.get(partition))
+
+    def _see_cleaned(self, member: Member, view: _View) -> None:
+        """Logs are not what they were: they are read anew."""
+        self.coverage.note(COMPACTION, "cleaning finished", view.cleaner.stats.cleanings - view.cleaned)
+        view.cleaned = view.cleaner.stats.cleanings
+        for partition, glance in list(view.glances.items()):
+            place = (member.id, (partition.topic_id, partition.index))
+            if partition.log.config.compact and self._partitions.get(place) is partition:
+                self._readers.pop(place, None)
+                self._look_at(member, partition, glance, view.fetched_from.get(partition))
 
     def _look_at(self, member: Member, partition: Partition, glance: _Glance, fetched_from: int | None) -> None:
         leadership, log, state = partition.leadership, partition.log, partition.state
@@ -381,6 +397,10 @@ class ReplicaSight:
             return False
         topic = self._sight.image.topics_by_id.get(key[0])
         return topic is not None and (node_id, f"{topic.name}-{key[1]}") in self._rotten
+
+    def is_compacted(self, key: Key) -> bool:
+        topic = self._sight.image.topics_by_id.get(key[0])
+        return topic is not None and is_compacted(self._sight.image, topic.name)
 
     def is_settled(self, node_id: int) -> bool:
         """It hosts all that belongs to it, and is not about to stop."""

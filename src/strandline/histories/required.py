@@ -5,7 +5,7 @@ Always true: a fault kind that the plan knows is required by being known; nobody
 
 from __future__ import annotations
 
-from strandline.histories.coverage import FAULT, QUORUM, REPLICA, SNAPSHOT, Coverage
+from strandline.histories.coverage import COMPACTION, FAULT, GROUP, QUORUM, REPLICA, SNAPSHOT, Coverage
 from strandline.histories.faults import KINDS
 from strandline.histories.history import FAULTS, OPERATIONS, VIRTUAL_S
 from strandline.histories.tally import Least
@@ -17,6 +17,10 @@ TRANSITIONS = (
     (REPLICA, "isr shrink"),
     (REPLICA, "isr expand"),
     (SNAPSHOT, "fetched"),
+    (GROUP, "rebalance"),
+    (GROUP, "coordinator change"),
+    (COMPACTION, "cleaning finished"),
+    (COMPACTION, "cleaning cut short"),
 )
 
 

@@ -11,6 +11,10 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from strandline.histories.compaction import plan as compaction_plans
+from strandline.histories.compaction.plan import COMPACTED, CompactionPlan
+from strandline.histories.groups import plan as group_plans
+from strandline.histories.groups.plan import GROUPED, GroupPlan
 from strandline.histories.member import LOG_DIR
 from strandline.histories.replica_sight import Loss
 from strandline.histories.shape import Shape
@@ -89,6 +93,8 @@ class Setting:
     two_dirs: bool = False
     rebalances: bool = False
     """Leadership returns to the preferred replicas by itself."""
+    group: GroupPlan | None = None
+    compaction: CompactionPlan | None = None
 
     @property
     def voters(self) -> int:
@@ -108,6 +114,11 @@ class Setting:
         return self.topics[0].replicas
 
     @property
+    def compacted(self) -> TopicPlan | None:
+        """The compacted topic; it keeps the same promise as the others."""
+        return None if self.compaction is None else replace(self.topics[0], name=COMPACTED, partitions=1)
+
+    @property
     def cached(self) -> list[TopicPlan]:
         return [topic for topic in self.topics if not topic.is_synced]
 
@@ -116,17 +127,39 @@ class Setting:
         parts += [f"{topic.name} x{topic.replicas}, min ISR {topic.min_isr}" for topic in self.topics]
         parts += ["racks"] * bool(self.shape.racks) + ["two log dirs"] * self.two_dirs
         parts += ["snapshots often"] * self.snapshots_often + ["preferred leaders"] * self.rebalances
+        parts += [str(plan) for plan in (self.group, self.compaction) if plan is not None]
         return "; ".join([*parts, f"may lose {self.may_lose.value}"])
 
 
 def draw(seed: int, fits: Callable[[Setting], bool]) -> Setting:
     """The seed's setting, of those that fit."""
     chance = random.Random(f"{seed}/setting")
+    compaction = compaction_plans.draw(seed)
+    plans = group_plans.plans(seed) if group_plans.has_group(seed) else None
     for _ in range(TRIES_MAX):
-        setting = _draw(chance)
+        setting = _with_group(_draw(chance), next(plans) if plans else None)
+        setting = _with_compaction(setting, compaction)
         if fits(setting):
             return setting
     raise AssertionError("no setting fits")
+
+
+def _with_group(setting: Setting, group: GroupPlan | None) -> Setting:
+    """Where nothing may be lost: of a group that has lost offsets, or records that it had read, little could be said."""
+    if group is None or setting.may_lose is not Loss.NOTHING:
+        return setting
+    first = setting.topics[0]
+    topic = replace(first, name=GROUPED, partitions=group.partitions)
+    config = group.config(first.replicas, is_synced=first.is_synced)
+    shape = replace(setting.shape, config={**(setting.shape.config or {}), **config})
+    return replace(setting, shape=shape, topics=(topic, *setting.topics[1:]), group=group)
+
+
+def _with_compaction(setting: Setting, compaction: CompactionPlan | None) -> Setting:
+    if compaction is None or setting.may_lose is not Loss.NOTHING:
+        return setting
+    shape = replace(setting.shape, config={**(setting.shape.config or {}), **compaction.config})
+    return replace(setting, shape=shape, compaction=compaction)
 
 
 SHAPES: tuple[tuple[int, Shape], ...] = (

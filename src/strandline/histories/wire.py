@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from strandline.histories.exchanges import PRODUCED_MAX, Answering, Asking, Exchange, Sessions
+from strandline.histories.exchanges import PRODUCED_MAX, Answering, Asking, Exchange, GroupExchange, Sessions
 from strandline.sim.pipe import Pipe
 from strandline.wire import messages
 from strandline.wire.headers import read_request_header, read_response_header
@@ -60,7 +60,14 @@ class Sent(NamedTuple):
 class Wiretap:
     """Set as the network's tap. `ids` are the nodes by host, `port` is where controllers listen on each."""
 
-    def __init__(self, ids: Mapping[str, int], port: int, report: Callable[[Sent], None]) -> None:
+    def __init__(
+        self,
+        ids: Mapping[str, int],
+        port: int,
+        report: Callable[[Sent], None],
+        hear_group: Callable[[GroupExchange], None] = lambda exchange: None,
+    ) -> None:
+        self._hear_group = hear_group
         self._ids = ids
         self._port = port
         self._report = report
@@ -95,7 +102,8 @@ class Wiretap:
             if broker_id is None:
                 return None
             produced = self._produced.setdefault(broker_id, deque(maxlen=PRODUCED_MAX))
-            return _Exchanges(pipe, Asking(broker_id, self._sessions, produced, self._exchanged))
+            asking = Asking(broker_id, self._sessions, produced, self._exchanged, self._hear_group, pipe.source)
+            return _Exchanges(pipe, asking)
         requests = self._streams.get(pipe.number - 1)
         if isinstance(requests, _Exchanges) and isinstance(requests.reader, Asking):
             return _Exchanges(pipe, Answering(requests.reader))

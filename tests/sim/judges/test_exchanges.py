@@ -7,12 +7,14 @@ from typing import Any, cast
 
 from strandline.histories.exchanges import (
     FETCH,
+    HEARTBEAT,
     LIST_OFFSETS,
     OFFSET_FOR_LEADER_EPOCH,
     PRODUCE,
     Answer,
     Asked,
     Exchange,
+    GroupExchange,
 )
 from strandline.histories.wire import Sent, Wiretap
 from strandline.ids import Uuid
@@ -32,7 +34,9 @@ class Line:
     def __init__(self) -> None:
         self.now = 1.0
         self.seen: list[Exchange] = []
-        self._tap = Wiretap({"n1": 1, "n2": 2}, CONTROLLER_PORT, self._report)
+        self.of_groups: list[tuple[GroupExchange, bool]] = []
+        """Each with whether it was answered."""
+        self._tap = Wiretap({"n1": 1, "n2": 2}, CONTROLLER_PORT, self._report, self._hear_group)
         server = SimpleNamespace(get_extra_info=lambda name: ("n1", BROKER_PORT))
         network = SimpleNamespace(loop=SimpleNamespace(time=lambda: self.now))
         there = {"number": 0, "source": "n2", "target": "n1", "reader": server, "writer": None}
@@ -45,6 +49,9 @@ class Line:
         assert sent.exchange is not None
         self.seen.append(sent.exchange)
 
+    def _hear_group(self, exchange: GroupExchange) -> None:
+        self.of_groups.append((exchange, exchange.answered_at is not None))
+
     def ask(self, api_key: int, version: int, body: bytes, cut: int = 0) -> None:
         frame = request_header(api_key, version, 5, "n2") + body
         data = len(frame).to_bytes(4, "big") + frame
@@ -53,9 +60,12 @@ class Line:
         self._tap(self._there, data[cut:])
 
     def answer(self, body: bytes, *, is_flexible: bool = True) -> Exchange:
+        self.answer_bytes(body, is_flexible=is_flexible)
+        return self.seen[-1]
+
+    def answer_bytes(self, body: bytes, *, is_flexible: bool = True) -> None:
         frame = (5).to_bytes(4, "big") + b"\0" * is_flexible + body
         self._tap(self._back, len(frame).to_bytes(4, "big") + frame)
-        return self.seen[-1]
 
     def fetch(self, session: tuple[int, int], forgotten: tuple[int, ...] = (), **offsets: int) -> None:
         """Partitions by names such as p0, each with the offset that is asked for."""
@@ -165,3 +175,17 @@ def test_what_is_produced_is_kept_for_whoever_asks() -> None:
     line.fetch((0, 0), p0=7)
     (request,) = line.fetched().produced
     assert request.endswith(b"whatever")
+
+
+def test_what_is_asked_about_a_group_is_shown_at_once_and_again_with_its_answer() -> None:
+    line = Line()
+    request = messages.request(HEARTBEAT)(group_id="g", generation_id=3, member_id="m")
+    line.ask(HEARTBEAT, 4, messages.request_family(HEARTBEAT).codec(4).encode(request), cut=9)
+    [(asked, is_answered)] = line.of_groups
+    assert not is_answered
+    assert (asked.who, asked.broker_id, asked.request.group_id, asked.request.generation_id) == ("n2", 1, "g", 3)
+    line.now = 2.5
+    line.answer_bytes(messages.encode_response(HEARTBEAT, 4, messages.response(HEARTBEAT)(error_code=27)))
+    assert line.of_groups[1:] == [(asked, True)]
+    assert (asked.asked_at, asked.answered_at, asked.response.error_code) == (1.0, 2.5, 27)
+    assert line.seen == []

@@ -6,8 +6,11 @@ Always true: a seed begins with the same act for as long as none is put before i
 from __future__ import annotations
 
 from strandline.histories.acts import (
+    compaction,
+    coordinators,
     elections,
     failover,
+    group_members,
     links,
     membership,
     moves,
@@ -21,8 +24,11 @@ from strandline.histories.acts.act import ACTS
 
 __all__ = [
     "ACTS",
+    "compaction",
+    "coordinators",
     "elections",
     "failover",
+    "group_members",
     "links",
     "membership",
     "moves",

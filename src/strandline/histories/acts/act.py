@@ -15,6 +15,9 @@ from strandline.histories.setting import Setting
 if TYPE_CHECKING:
     from strandline.histories.acts.scene import Scene
 
+CLUSTER, GROUPS, COMPACTION = "cluster", "groups", "compaction"
+"""What acts are about: every history can have those of the first family, the others need a group or a compacted topic."""
+
 Play = Callable[["Scene"], Awaitable[None]]
 
 
@@ -25,6 +28,7 @@ class Act:
     fits: Callable[[Setting], bool]
     meaning: str
     """Its first line of documentation."""
+    family: str = CLUSTER
     weight: int = 1
     """How often it comes, beside the others: faults that few acts have should be seen often enough too."""
 
@@ -34,22 +38,23 @@ ACTS: dict[str, Act] = {}
 
 
 def act(
-    name: str, fits: Callable[[Setting], bool] = lambda setting: True, *, weight: int = 1
+    name: str, fits: Callable[[Setting], bool] = lambda setting: True, *, weight: int = 1, family: str = CLUSTER
 ) -> Callable[[Play], Play]:
     """Register an act under a name."""
 
     def register(play: Play) -> Play:
         assert name not in ACTS, f"two acts are called {name!r}"
-        ACTS[name] = Act(name, play, fits, (play.__doc__ or "").strip().splitlines()[0], weight)
+        ACTS[name] = Act(name, play, fits, (play.__doc__ or "").strip().splitlines()[0], family, weight)
         return play
 
     return register
 
 
-def deck() -> list[Act]:
-    """Every act as often as it weighs: once all, then again those that weigh more."""
-    rounds = range(max((act.weight for act in ACTS.values()), default=0))
-    return [act for number in rounds for act in ACTS.values() if act.weight > number]
+def deck(family: str = CLUSTER) -> list[Act]:
+    """Every act of a family as often as it weighs: once all, then again those that weigh more."""
+    acts = [act for act in ACTS.values() if act.family == family]
+    rounds = range(max((act.weight for act in acts), default=0))
+    return [act for number in rounds for act in acts if act.weight > number]
 
 
 # Settings that many acts fit
@@ -76,3 +81,13 @@ def apart(setting: Setting) -> bool:
 def movable(setting: Setting) -> bool:
     """There are more brokers than replicas."""
     return setting.brokers >= 4
+
+
+def compacting(setting: Setting) -> bool:
+    """There is a compacted topic, and a broker may go."""
+    return setting.compaction is not None and replicated(setting)
+
+
+def grouped(setting: Setting) -> bool:
+    """There is a group, and its coordinator may go."""
+    return setting.group is not None and replicated(setting)

@@ -16,7 +16,7 @@ async def controller_cut_off(scene: Scene) -> None:
     controller = scene.controller()
     if scene.faults.isolate(controller):
         await scene.another_controller(controller)
-    await scene.commits(1, scene.others(scene.voters, controller), 10.0)
+    await scene.commits(1, scene.others(scene.voters, controller))
     scene.heal_network()
     await scene.caught_up(controller)
 

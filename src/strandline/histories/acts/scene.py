@@ -19,6 +19,8 @@ from strandline.histories.budget import Budget
 from strandline.histories.cluster import Cluster
 from strandline.histories.convergence import Convergence
 from strandline.histories.faults import Faults
+from strandline.histories.groups.load import GroupLoad
+from strandline.histories.groups.sight import GroupSight
 from strandline.histories.judges.quorum.stable_leadership import StableLeadership
 from strandline.histories.load import Load
 from strandline.histories.noise import Noise
@@ -44,7 +46,9 @@ class Scene:
         noise: Noise,
         stable_leadership: StableLeadership,
         chance: random.Random,
+        groups: GroupSight | None = None,
     ) -> None:
+        self._groups = groups
         self.setting = setting
         self.cluster = cluster
         self.replicas = replicas
@@ -169,6 +173,68 @@ class Scene:
         if whole:
             self.budget.made_whole()
         return whole
+
+    # The group
+
+    @property
+    def group(self) -> GroupLoad:
+        assert self.load.group is not None, "an act about groups fits a setting that has one"
+        return self.load.group
+
+    @property
+    def groups(self) -> GroupSight:
+        assert self._groups is not None
+        return self._groups
+
+    def coordinator_state(self) -> PartitionImage | None:
+        """Of the group's partition of the offsets topic, once there is one."""
+        key = self.groups.offsets_key
+        return None if key is None else self.replicas.state(key)
+
+    def coordinator(self) -> int:
+        """The group's; any broker if it has none."""
+        state = self.coordinator_state()
+        return self.chance.choice(self.brokers) if state is None or state.leader < 0 else state.leader
+
+    async def another_coordinator(self, than: int, within_s: float = WITHIN_S) -> bool:
+        """Somebody else leads the group's partition, and has read it."""
+
+        def is_loaded() -> bool:
+            state = self.coordinator_state()
+            return state is not None and state.leader not in (-1, than) and self.groups.is_loaded(state.leader)
+
+        return await self._must(is_loaded, f"a coordinator other than {than}", within_s)
+
+    async def settled(self, within_s: float = WITHIN_S) -> bool:
+        """Every partition of the group has an owner, every member is one, and the coordinator has nothing more in mind."""
+        within_s += 3 * self.group.plan.session_s
+        is_settled = await self.until(lambda: self.groups.is_stable() and self.group.is_settled(), within_s)
+        if not is_settled and not self.faults.are_left_out:
+            what = (
+                f"the group settles: not within {within_s:g} s; {self.group.describe()}; {self.convergence.describe()}"
+            )
+            self.problem("liveness under harm", what)
+        return is_settled
+
+    async def members_back(self, within_s: float) -> bool:
+        """Everybody was served by the coordinator that there is now."""
+
+        def are_back() -> bool:
+            state, newest = self.coordinator_state(), self.groups.coordinator
+            names = {member.name for member in self.group.wanted if member.is_running}
+            return (
+                state is not None
+                and newest is not None
+                and newest[0] >= state.leader_epoch
+                and names <= self.groups.served_at.keys()
+            )
+
+        return await self._must(are_back, "the members are back", within_s)
+
+    @contextmanager
+    def no_noise(self) -> Iterator[None]:
+        with self._noise.hushed():
+            yield
 
     @contextmanager
     def stable_leadership(self) -> Iterator[None]:

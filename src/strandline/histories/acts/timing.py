@@ -30,7 +30,7 @@ async def controller_paused(scene: Scene) -> None:
     controller = scene.controller()
     if scene.faults.pause(controller):
         await scene.another_controller(controller)
-        await scene.commits(1, scene.others(scene.voters, controller), 10.0)
+        await scene.commits(1, scene.others(scene.voters, controller))
     scene.cluster.resume(controller)
     await scene.wait(0.0, 0.5)
     await scene.caught_up(controller)

@@ -13,16 +13,22 @@ from strandline.sim.world import SimNode
 BROKER_PORT = 9092
 REQUEST_TIMEOUT_MS = 3_000
 PATIENCE_MS = 60_000
+METADATA_AGE_MS = 300_000
 
 
 def connect(
-    machine: SimNode, shape: Shape, request_timeout_ms: int = REQUEST_TIMEOUT_MS, patience_ms: int = PATIENCE_MS
+    machine: SimNode,
+    shape: Shape,
+    request_timeout_ms: int = REQUEST_TIMEOUT_MS,
+    patience_ms: int = PATIENCE_MS,
+    metadata_max_age_ms: int = METADATA_AGE_MS,
 ) -> AsyncClient:
     """Made inside of the machine's process. An operation that is tried again and again is given up after `patience_ms`."""
     config = ClientConfig(
         client_id=machine.name,
         request_timeout_ms=request_timeout_ms,
         default_api_timeout_ms=patience_ms,
+        metadata_max_age_ms=metadata_max_age_ms,
         connection_setup_timeout_ms=1_000,
         retry_backoff=Backoff(100, 1_000),
         reconnect_backoff=Backoff(100, 1_000),

@@ -4,6 +4,8 @@
     metadata/     the images: I5, I6, I9, I10, B6, B10, B12-B15        with every committed image
     replication/  partitions: I1-I4, I7, I8, I11, A and B rules        after every turn, with every image and every answer
     clients/      what clients sent, were told and read (Jepsen)       at the end
+    groups/       offsets, owners and coordinators: C10, C12, C13       with every request, answer and shard; at the end
+    compaction/   the last value of each key                           at the end
 
 Always true: a judge only looks; it raises Violation the first time that its property does not hold, and no setting loosens it.
 """
@@ -57,6 +59,7 @@ from strandline.histories.judges.replication.log_matching import LogMatching
 from strandline.histories.judges.replication.maximal_isr import MaximalIsr
 from strandline.histories.judges.replication.nothing_written_below_min_isr import NothingWrittenBelowMinIsr
 from strandline.histories.judges.replication.one_fetcher import OneFetcher
+from strandline.histories.judges.replication.only_superseded_is_removed import OnlySupersededIsRemoved
 from strandline.histories.judges.replication.only_written_is_kept import OnlyWrittenIsKept
 from strandline.histories.judges.replication.shrunk_only_late import ShrunkOnlyLate
 from strandline.histories.replica_sight import ReplicaJudge
@@ -101,6 +104,7 @@ METADATA: tuple[type[Judge], ...] = (
 )
 REPLICATION: tuple[type[ReplicaJudge], ...] = (
     OnlyWrittenIsKept,
+    OnlySupersededIsRemoved,
     ReplicaFlushedSurvives,
     LeaderCompleteness,
     LogMatching,

@@ -35,10 +35,13 @@ class LeaderCompleteness(ReplicaJudge):
         """Up to which offset its log is the committed one. What has rotted counts as there: it is never served."""
         committed = sight.committed[key]
         here = {batch.base_offset: batch for batch in sight.batches(node_id, key, 0, committed.end_offset)}
-        is_rotten = sight.is_rotten(node_id, key)
+        is_rotten, is_compacted = sight.is_rotten(node_id, key), sight.is_compacted(key)
         for base_offset, batch in sorted(committed.batches.items()):
-            if base_offset < after.log_start_offset or here.get(base_offset) == batch:
+            found = here.get(base_offset)
+            if base_offset < after.log_start_offset or found == batch:
                 continue
+            if is_compacted and base_offset < after.log_end_offset and (found is None or found.epoch == batch.epoch):
+                continue  # what is missing is judged by OnlySupersededIsRemoved
             if not is_rotten or base_offset >= after.log_end_offset:
                 return base_offset
         return committed.end_offset

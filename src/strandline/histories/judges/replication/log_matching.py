@@ -1,7 +1,11 @@
-"""I4, I8: below anybody's high watermark each offset has one batch, byte for byte, on every replica and for ever."""
+"""I4, I8: below anybody's high watermark each offset has one batch, byte for byte, on every replica and for ever.
+
+In a compacted topic cleaning may have taken records out of it, on one replica earlier than on another.
+"""
 
 from __future__ import annotations
 
+from strandline.histories.batches import Batch
 from strandline.histories.replica_sight import Key, Replica, ReplicaJudge, ReplicaSight
 from strandline.histories.sight import Violation
 
@@ -23,7 +27,12 @@ class LogMatching(ReplicaJudge):
                 known = committed.batches.get(batch.base_offset)
                 if known is None:
                     committed.batches[batch.base_offset] = batch
-                elif known is not batch and known != batch and not is_rotten:
+                elif (
+                    known is not batch
+                    and known != batch
+                    and not is_rotten
+                    and not _is_cleaned(sight, key, batch, known)
+                ):
                     raise Violation(f"has {batch} committed, and another replica {known}")
                 if batch.last_offset >= after.high_watermark and not committed.era:
                     raise Violation(f"the high watermark {after.high_watermark} lies within {batch}")
@@ -36,3 +45,8 @@ class LogMatching(ReplicaJudge):
         """After a loss, whoever has not cut its log yet goes on believing what was."""
         committed = sight.committed[key]
         return not committed.era or (after.leads and after.leader_epoch >= committed.lost_in_epoch)
+
+
+def _is_cleaned(sight: ReplicaSight, key: Key, one: Batch, other: Batch) -> bool:
+    """Both are what is left of one batch; that it is sound is judged by OnlyWrittenIsKept."""
+    return sight.is_compacted(key) and (one.last_offset, one.epoch) == (other.last_offset, other.epoch)

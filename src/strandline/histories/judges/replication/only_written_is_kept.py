@@ -1,10 +1,11 @@
-"""A11, A18: a replica holds only batches that a leader wrote: nothing corrupt is written, replicated, or kept after a crash."""
+"""A11, A18: a replica holds only batches that a leader wrote, or what compaction left of them: nothing corrupt is ever kept."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from strandline.histories.batches import Batch
+from strandline.histories.compaction.sight import is_part_of
 from strandline.histories.replica_sight import Key, ReplicaJudge, ReplicaSight
 from strandline.histories.sight import Violation
 
@@ -22,5 +23,5 @@ class OnlyWrittenIsKept(ReplicaJudge):
                 if not batch.is_sound:
                     raise Violation(f"holds {batch}, whose checksum is not that of its bytes")
                 written[batch.base_offset, batch.epoch] = batch
-            elif known is not batch and known != batch:
+            elif known is not batch and known != batch and not (sight.is_compacted(key) and is_part_of(batch, known)):
                 raise Violation(f"holds {batch}, and its leader wrote {known}")

@@ -1,0 +1,213 @@
+"""Members of the group that die, stand still, come and go, change their protocol, and whose topics change."""
+
+from __future__ import annotations
+
+from strandline.client.aio import Admin
+from strandline.client.flow.described import NewTopic
+from strandline.errors import KafkaError
+from strandline.histories.acts.act import GROUPS, act
+from strandline.histories.acts.scene import OPERATION_MS, Scene
+from strandline.histories.groups.plan import CLASSIC, CONSUMER, GROUPED
+from strandline.histories.setting import Setting
+
+SIDE = "beside"
+"""A topic that the group has for a while."""
+
+
+def has_group(setting: Setting) -> bool:
+    return setting.group is not None
+
+
+def has_several(setting: Setting) -> bool:
+    return setting.group is not None and setting.group.members >= 2
+
+
+def has_static(setting: Setting) -> bool:
+    return setting.group is not None and setting.group.is_static
+
+
+def has_dynamic(setting: Setting) -> bool:
+    return setting.group is not None and not setting.group.is_static
+
+
+@act("members killed", has_group, weight=2, family=GROUPS)
+async def members_killed(scene: Scene) -> None:
+    """Members die with what they had not committed, others stand still; they are back soon, or when their session is over."""
+    for _ in range(2):
+        member, other = scene.chance.choice(scene.group.members), scene.chance.choice(scene.group.members)
+        scene.faults.kill_member(member)
+        if scene.either():
+            scene.faults.pause_member(other)
+        await scene.wait(0.1, 1.5 * scene.group.plan.session_s)
+        other.machine.resume()
+        member.start()
+        await scene.wait(0.0, 3.0)
+    await scene.settled()
+
+
+@act("a member paused past its session", has_several, weight=3, family=GROUPS)
+async def member_paused(scene: Scene) -> None:
+    """Others take over what it had; it wakes up, commits what it thinks is its own, and is refused."""
+    await scene.settled()
+    group = scene.group
+    member = scene.chance.choice(group.members)
+    metadata, keys = member.metadata, member.owned
+    if scene.faults.pause_member(member):
+        others = [each for each in group.wanted if each is not member]
+        taken = await scene.until(
+            lambda: sorted(key for each in others for key in each.owned) == sorted(group.keys()),
+            4 * group.plan.session_s,
+        )
+        await scene.written()
+        if taken and keys and metadata is not None:
+            await group.commit_as(metadata, keys, 1)
+    member.machine.resume()
+    await scene.settled()
+
+
+@act("members paused for a moment", has_group, weight=3, family=GROUPS)
+async def paused_for_a_moment(scene: Scene) -> None:
+    """Members stand still for about as long as their session lasts, while the coordinator or another of them dies."""
+    for _ in range(2):
+        member, other = scene.chance.choice(scene.group.members), scene.chance.choice(scene.group.members)
+        scene.faults.pause_member(member)
+        coordinator = scene.coordinator()
+        if scene.either():
+            scene.faults.kill(coordinator)
+        if scene.either():
+            scene.faults.kill_member(other)
+        await scene.wait(0.5, 1.3 * scene.group.plan.session_s)
+        member.machine.resume()
+        other.start()
+        scene.start(coordinator)
+        await scene.wait(0.0, 2.0)
+    await scene.whole()
+    await scene.settled()
+
+
+@act("a static member restarts", has_static, weight=2, family=GROUPS)
+async def static_member(scene: Scene) -> None:
+    """Within its session a static member is back as it was: the generation is the same, and nobody else notices."""
+    for _ in range(2):
+        await scene.whole()
+        await scene.settled()
+        with scene.no_noise():
+            generation = scene.groups.newest_generation
+            member = scene.chance.choice(scene.group.members)
+            if member.protocol == CLASSIC:
+                scene.faults.kill_member(member)
+            else:
+                await member.leave()  # killed, it would have to wait until its session is over (UNRELEASED_INSTANCE_ID)
+            await scene.wait(0.1, 0.4 * scene.group.plan.session_s)
+            member.start()
+            await scene.settled()
+            if scene.groups.newest_generation != generation:
+                scene.problem("static-member", f"{member.name} came back, and the group rebalanced after {generation}")
+            else:
+                scene.group.count("static member back")
+
+
+@act("members come and go", has_group, weight=2, family=GROUPS)
+async def come_and_go(scene: Scene) -> None:
+    """Members leave in order and join again, several at once, one more than there were."""
+    group = scene.group
+    if len(group.members) < 5:
+        group.add().start()
+    for _ in range(2):
+        leaving = scene.chance.sample(group.members, scene.chance.randint(1, max(1, len(group.members) - 1)))
+        for member in leaving:
+            member.is_wanted = False
+        await scene.wait(0.0, 6.0)
+        for member in leaving:
+            await member.leave()
+            member.start()
+            await scene.wait(0.0, 0.5)
+        await scene.wait(0.0, 3.0)
+    await scene.settled()
+
+
+@act("the group's topic grows", has_group, family=GROUPS)
+async def topic_grows(scene: Scene) -> None:
+    """Its topic gets more partitions while a member dies: each of them gets an owner."""
+    topic = scene.replicas.image.topics[GROUPED]
+    count = len(topic.partitions) + scene.chance.randint(1, 2)
+    await scene.operate(lambda admin: admin.create_partitions({GROUPED: count}, timeout_ms=OPERATION_MS))
+    if scene.either():
+        member = scene.chance.choice(scene.group.members)
+        scene.faults.kill_member(member)
+        await scene.wait(0.1, 2.0)
+        member.start()
+    await scene.settled()
+
+
+@act("the group's topics come and go", has_group, family=GROUPS)
+async def topics_come_and_go(scene: Scene) -> None:
+    """A second topic is subscribed to, deleted and made anew, and given up again: offsets of the one are not those of the other."""
+    group, replicas = scene.group, scene.setting.replicas
+    before = group.topics
+
+    async def make(admin: Admin) -> None:
+        await admin.create_topics([NewTopic(SIDE, 2, replicas)], timeout_ms=OPERATION_MS)
+
+    await scene.operate(make)
+    group.topics = (*before, SIDE)
+    await scene.wait(1.0, 6.0)
+    for _ in range(2):
+        if scene.faults.inject("topic deleted", SIDE, lambda: None):
+            await scene.operate(lambda admin: admin.delete_topics([SIDE], timeout_ms=OPERATION_MS))
+            await scene.operate(make)
+        await scene.wait(0.5, 4.0)
+    group.topics = before
+    await scene.operate(lambda admin: admin.delete_topics([SIDE], timeout_ms=OPERATION_MS))
+    await scene.settled()
+
+
+@act("the group is deleted", has_group, family=GROUPS)
+async def group_deleted(scene: Scene) -> None:
+    """All members leave, and the group or its offsets are deleted: those who join then begin at the beginning."""
+    group = scene.group
+    for member in group.members:
+        await member.leave()
+    for member in group.members:
+        if group.plan.is_static:
+            member.kill()
+    keys = group.keys()
+    is_whole_group = scene.either()
+
+    async def delete(admin: Admin) -> None:
+        if is_whole_group:
+            answers: list[KafkaError | None] = list((await admin.delete_groups([group.plan.group_id])).values())
+        else:
+            answers = list((await admin.delete_group_offsets(group.plan.group_id, keys)).values())
+        refused = [answer for answer in answers if answer is not None]
+        group.count("deletion refused" if refused else "group deleted" if is_whole_group else "offsets deleted")
+
+    # What is asked for may be done although nobody is told.
+    group.history.committed.clear()
+    await scene.operate(delete)
+    await scene.wait(0.0, 1.0)
+    for member in group.members:
+        member.start()
+    await scene.settled()
+
+
+@act("members change their protocol", has_dynamic, weight=2, family=GROUPS)
+async def protocol_changes(scene: Scene) -> None:
+    """One member after the other comes back with the other protocol, and perhaps the coordinator dies meanwhile; and back."""
+    group = scene.group
+    await scene.settled()
+    for _ in range(scene.chance.choice((1, 2))):
+        target = CONSUMER if group.members[0].protocol == CLASSIC else CLASSIC
+        for member in group.members:
+            await member.leave()
+            member.protocol = target
+            member.start()
+            if scene.chance.random() < 0.3:
+                coordinator = scene.coordinator()
+                scene.faults.kill(coordinator)
+                await scene.wait(0.1, 1.0)
+                scene.start(coordinator)
+            await scene.wait(0.0, 4.0)
+        await scene.whole()
+        await scene.settled()
+        group.count(f"now {target}")

@@ -1,0 +1,38 @@
+"""What was written to the compacted topic: each value once, under a key that others have too, and what was told of it.
+
+Always true: a send is acknowledged with its offset, or nobody knows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Kept(NamedTuple):
+    """A record as it was found."""
+
+    offset: int
+    key: bytes
+    value: bytes | None
+
+
+@dataclass(slots=True)
+class KeyedSend:
+    key: bytes
+    value: bytes | None
+    """None: a tombstone."""
+    offset: int | None = None
+    """Once it is acknowledged."""
+
+
+class KeyedHistory:
+    def __init__(self) -> None:
+        self.sends: list[KeyedSend] = []
+        self.read: list[Kept] = []
+        """By a consumer, from the beginning to the end, when all was written."""
+
+    def note_sent(self, key: bytes, value: bytes | None) -> KeyedSend:
+        send = KeyedSend(key, value)
+        self.sends.append(send)
+        return send

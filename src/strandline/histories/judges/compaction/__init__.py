@@ -1,0 +1,1 @@
+"""Properties of compaction, judged when all harm is undone and all replicas are level."""

@@ -1,0 +1,25 @@
+"""Properties of groups: offsets that stay committed, partitions that have one owner, coordinators that follow each other.
+
+Those of exchanges and shards are judged as they happen, those of what members were given at the end.
+"""
+
+from __future__ import annotations
+
+from strandline.histories.groups.sight import GroupJudge
+from strandline.histories.judges.groups.acknowledged_is_logged import AcknowledgedIsLogged
+from strandline.histories.judges.groups.committed_goes_back import CommittedGoesBack
+from strandline.histories.judges.groups.one_coordinator import OneCoordinator
+from strandline.histories.judges.groups.stale_commit import StaleCommit
+from strandline.histories.judges.groups.two_owners import TwoOwners
+
+GROUPS: tuple[type[GroupJudge], ...] = (
+    OneCoordinator,
+    AcknowledgedIsLogged,
+    CommittedGoesBack,
+    TwoOwners,
+    StaleCommit,
+)
+
+
+def group_judges() -> list[GroupJudge]:
+    return [judge() for judge in GROUPS]

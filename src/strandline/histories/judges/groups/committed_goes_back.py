@@ -1,0 +1,128 @@
+"""C12, matrix 17: who asks for an offset after its commit was acknowledged never sees an older one, whoever coordinates by then.
+
+A commit counts from when it was asked for until it was answered; one that got no answer, or an error that leaves it open, may take
+effect at any later time. A coordinator that was deposed and does not know it yet may tell what it knew, as Kafka's does: it must
+have seen what was acknowledged in its own epoch or before.
+"""
+
+from __future__ import annotations
+
+from strandline.errors import ErrorCode
+from strandline.histories.exchanges import DELETE_GROUPS, OFFSET_COMMIT, OFFSET_DELETE, OFFSET_FETCH, GroupExchange
+from strandline.histories.groups.sight import GroupJudge, GroupSight, committed_of
+from strandline.histories.replica_sight import Key
+from strandline.histories.sight import Violation
+
+NEVER = float("inf")
+NOTHING = -1
+"""As OffsetFetch says that nothing was committed."""
+
+NOT_DONE = frozenset(
+    {
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        ErrorCode.STALE_MEMBER_EPOCH,
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        ErrorCode.NON_EMPTY_GROUP,
+        ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+    }
+)
+"""Nothing was written, and nothing will be."""
+
+
+class _Write:
+    """A commit of one partition, or the deletion of its offset."""
+
+    __slots__ = ("answered_at", "asked_at", "epoch", "offset")
+
+    def __init__(self, offset: int, asked_at: float) -> None:
+        self.offset = offset
+        self.asked_at = asked_at
+        self.answered_at = NEVER
+        """Until it is acknowledged."""
+        self.epoch = -1
+
+
+class CommittedGoesBack(GroupJudge):
+    def __init__(self) -> None:
+        self._writes: dict[Key, list[_Write]] = {}
+        self._open: dict[GroupExchange, dict[Key, _Write]] = {}
+
+    def asked(self, sight: GroupSight, exchange: GroupExchange) -> None:
+        if exchange.api_key == OFFSET_COMMIT:
+            offsets = {key: asked.committed_offset for key, asked in sight.keys_of(exchange.request.topics)}
+        elif exchange.api_key == OFFSET_DELETE:
+            offsets = dict.fromkeys([key for key, _ in sight.keys_of(exchange.request.topics)], NOTHING)
+        elif exchange.api_key == DELETE_GROUPS:
+            offsets = dict.fromkeys(self._writes, NOTHING)
+        else:
+            return
+        opened = self._open[exchange] = {key: _Write(offset, exchange.asked_at) for key, offset in offsets.items()}
+        for key, write in opened.items():
+            self._of(key).append(write)
+
+    def answered(self, sight: GroupSight, exchange: GroupExchange) -> None:
+        if exchange.api_key == OFFSET_FETCH:
+            self._check(sight, exchange)
+            return
+        opened = self._open.pop(exchange, None)
+        if opened is None:
+            return
+        for key, code in _codes(sight, exchange, opened).items():
+            write = opened.get(key)
+            if write is None:
+                continue
+            if code == ErrorCode.NONE:
+                write.answered_at, write.epoch = exchange.answered_at or 0.0, sight.epoch_of(exchange.broker_id)
+            elif code in NOT_DONE:
+                self._writes[key].remove(write)
+
+    def _of(self, key: Key) -> list[_Write]:
+        if key not in self._writes:
+            nothing = _Write(NOTHING, -1.0)
+            nothing.answered_at = -1.0
+            self._writes[key] = [nothing]
+        return self._writes[key]
+
+    def _check(self, sight: GroupSight, exchange: GroupExchange) -> None:
+        answer = committed_of(exchange, sight.group_id)
+        if answer is None or answer.error_code:
+            return
+        epoch = sight.epoch_of(exchange.broker_id)
+        for key, found in sight.keys_of(answer.topics):
+            if found.error_code:
+                continue
+            writes = self._of(key)
+            newer: _Write | None = None
+            for write in writes:
+                if write.offset != found.committed_offset:
+                    continue
+                newer = _overwritten_by(write, writes, exchange.asked_at, epoch)
+                if newer is None:
+                    break
+            else:
+                by = "nobody had committed that" if newer is None else f"{newer.offset} was acknowledged before"
+                raise Violation(f"tells {exchange.who} {found.committed_offset} of {sight.name(key)}, and {by}")
+
+
+def _overwritten_by(write: _Write, writes: list[_Write], asked_at: float, epoch: int) -> _Write | None:
+    """One that was asked for after this one was acknowledged, and acknowledged before the question."""
+    for other in writes:
+        if write.answered_at < other.asked_at and other.answered_at < asked_at and other.epoch <= epoch:
+            return other
+    return None
+
+
+def _codes(sight: GroupSight, exchange: GroupExchange, opened: dict[Key, _Write]) -> dict[Key, int]:
+    response = exchange.response
+    if exchange.api_key == DELETE_GROUPS:
+        found = [result.error_code for result in response.results if result.group_id == sight.group_id]
+        return dict.fromkeys(opened, found[0]) if found else {}
+    if getattr(response, "error_code", 0):
+        return dict.fromkeys(opened, response.error_code)
+    return {key: told.error_code for key, told in sight.keys_of(response.topics)}

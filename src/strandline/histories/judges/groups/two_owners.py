@@ -1,0 +1,40 @@
+"""C13: in one generation, or member epoch, a partition belongs to one member, as members are told and as coordinators have it."""
+
+from __future__ import annotations
+
+from strandline.groups.consumer.group import ConsumerGroup
+from strandline.groups.shard import Shard
+from strandline.histories.groups.sight import GroupJudge, GroupSight, Told
+from strandline.histories.replica_sight import Key
+from strandline.histories.sight import Violation
+
+
+class TwoOwners(GroupJudge):
+    def __init__(self) -> None:
+        self._owners: dict[tuple[int, Key], str] = {}
+        """By generation and partition."""
+
+    def told(self, sight: GroupSight, told: Told) -> None:
+        for key in told.keys:
+            first = self._owners.setdefault((told.generation, key), told.who)
+            if first != told.who:
+                raise Violation(
+                    f"tells {told.who} that it has {sight.name(key)} in generation {told.generation}, as {first} has"
+                )
+
+    def deleted(self, sight: GroupSight) -> None:
+        self._owners.clear()
+
+    def shard_changed(self, sight: GroupSight, node_id: int, shard: Shard) -> None:
+        for group in shard.groups.values():
+            if not isinstance(group, ConsumerGroup):
+                continue
+            owners: dict[Key, str] = {}
+            for member in group.members.values():
+                for partitions in (member.assigned_partitions, member.partitions_pending_revocation):
+                    for topic_id, indexes in partitions.items():
+                        for index in indexes:
+                            first = owners.setdefault((topic_id, index), member.member_id)
+                            if first != member.member_id:
+                                name = sight.name((topic_id, index))
+                                raise Violation(f"has given {name} to {member.member_id} and to {first}")

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from strandline.errors import ErrorCode
+from strandline.histories.judges.groups.stale_commit import StaleCommit
+
+from .stage import broken, stage
+
+
+def test_the_owner_commits() -> None:
+    story = stage(StaleCommit)
+    story.sync("a", 1, 0)
+    story.commit(5, who="a", generation=1)
+    story.sync("b", 2, 0)
+    story.commit(7, who="b", generation=2)
+
+
+def test_the_former_owner_is_refused() -> None:
+    story = stage(StaleCommit)
+    story.sync("a", 1, 0)
+    story.sync("b", 2, 0)
+    story.commit(5, who="a", generation=1, code=ErrorCode.ILLEGAL_GENERATION)
+    with broken(StaleCommit):
+        story.commit(5, who="a", generation=1)
+
+
+def test_what_it_sent_before_may_be_taken() -> None:
+    story = stage(StaleCommit)
+    story.sync("a", 1, 0)
+    sent = story.ask_commit(5, who="a", generation=1)
+    story.sync("b", 2, 0)
+    story.answer_commit(sent)
+
+
+def test_a_former_owner_by_the_consumer_protocol() -> None:
+    story = stage(StaleCommit)
+    story.heartbeat("a", 1, [0])
+    story.heartbeat("b", 2, [0])
+    with broken(StaleCommit):
+        story.commit(5, who="a", generation=1)
+
+
+def test_a_static_member_is_the_same_in_its_next_life() -> None:
+    story = stage(StaleCommit)
+    story.heartbeat("a-1", 2, [0], instance="a")
+    story.heartbeat("a-2", 3, [0], instance="a")
+    story.commit(5, who="a-1", generation=2)
