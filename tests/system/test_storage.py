@@ -138,13 +138,15 @@ def test_the_tables_of_features_are_kafkas(kafka: Kafka) -> None:
     releases = ["3.3-IV3", "3.4", "3.7-IV2", "3.7", "3.8", "3.9", "4.0-IV0", "4.0", "4.1-IV0", "4.1", "4.2", "4.3-IV0"]
     features = [f"metadata.version={level}" for level in range(7, 31)]
     features += [
-        f"{name}={level}" for name in ("kraft.version", "eligible.leader.replicas.version") for level in (0, 1)
+        f"{name}={level}"
+        for name in ("kraft.version", "group.version", "eligible.leader.replicas.version")
+        for level in (0, 1)
     ]
     needs = ("feature-dependencies", *(word for feature in features for word in ("-f", feature)))
     *mappings, dependencies = kafka.run_all(
         [*(Run(STORAGE, ("version-mapping", "-r", release)) for release in releases), Run(STORAGE, needs)]
     )
-    served = ("metadata.version", "kraft.version", "eligible.leader.replicas.version")
+    served = ("metadata.version", "kraft.version", "group.version", "eligible.leader.replicas.version")
     for release, mapping in zip(releases, mappings, strict=True):
         lines = [line for line in mapping.check().out.splitlines() if line.startswith(served)]
         assert strandline("kafka-storage", "version-mapping", "-r", release).splitlines() == lines
