@@ -76,8 +76,10 @@ def test_only_a_cleaner_that_can_not_clean_is_a_finding():
     assert (finding.level, finding.found) == (WARN, "node 2 can't compact 2 logs, which grow")
 
 
-@pytest.mark.parametrize("listener", ["", f"127.0.0.1:{free_port(1)}"])
-def test_metrics_that_can_not_be_had_are_none(listener: str):
+@pytest.mark.parametrize("is_given", [False, True])
+def test_metrics_that_can_not_be_had_are_none(is_given: bool):
+    listener = f"127.0.0.1:{free_port(1)}" if is_given else ""
+
     class Told:
         def describe_configs(self, resources):
             return {resources[0]: [ConfigEntry("metrics.listener", listener, 5, False, False, 0, None, ())]}
