@@ -1,6 +1,6 @@
 """`kafka-console-producer` and `kafka-console-consumer`, with Kafka's flags.
 
-Left out: groups (--group, --include) until there are groups; classes of Java (--formatter, --line-reader, deserializers).
+Left out: several topics by pattern (--include); classes of Java (--formatter, --line-reader, deserializers).
 """
 
 from __future__ import annotations

@@ -55,7 +55,6 @@ from strandline.node.running import NodeFailed as NodeFailed
 from strandline.node.running import Running
 from strandline.node.sight.sight import Sight
 from strandline.node.sight.view import View
-from strandline.node.surroundings import NodeSurroundings
 from strandline.node.tasks import to_the_end
 from strandline.ports import Clock, Disk
 from strandline.raft.messages import Address
@@ -93,9 +92,6 @@ class Node:
         self.controller_server: ControllerServer | None = None
         self._lifecycle: BrokerLifecycle | None = None
         self._producer_ids: ProducerIds | None = None
-        self._group_surroundings = NodeGroupSurroundings(
-            lambda: self.config, NodeSurroundings(config.node_id, 0.0), randomness
-        )
         self.groups = self._make_groups()
 
     @property
@@ -132,7 +128,6 @@ class Node:
                 self._logger.error("log dir is offline until a restart", path=log_dir.path, error=log_dir.problem)
         if self.config.broker:
             self.broker_server = self._make_broker_server()
-            self._group_surroundings.applied = self.replicas.surroundings
         self.broker = self._context(cluster_id)
         budget = ReadBudget(self.config.queued_max_request_bytes)
         self.listeners = [
@@ -192,7 +187,7 @@ class Node:
     def _make_groups(self) -> GroupCoordinator:
         """The coordinator of the groups whose partition of `__consumer_offsets` this node leads."""
         parts = Parts(
-            self._group_surroundings,
+            NodeGroupSurroundings(lambda: self.config, lambda: self.replicas.surroundings.image, self._randomness),
             self._disk,
             self._clock,
             self._logger,

@@ -179,7 +179,7 @@ class TestBroker:
     def _make_groups(self) -> GroupCoordinator:
         logger = JsonLogger(self.lines.append, 20)
         parts = Parts(
-            NodeGroupSurroundings(lambda: self.parts.config, self, self.randomness),
+            NodeGroupSurroundings(lambda: self.parts.config, lambda: self.image, self.randomness),
             self.disk,
             self.clock,
             logger,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from strandline.errors import ErrorCode
 from strandline.node import connection as subject
 from strandline.node.frame_buffer import BUFFER_BYTES
 from strandline.wire import messages
@@ -28,6 +29,35 @@ def test_waiting_produces_are_all_appended_and_answered_in_order(play):
         await asyncio.sleep(3)
         assert end.ids() == list(range(5))
         assert partition.high_watermark == 5
+
+    play(story)
+
+
+def test_what_one_watermark_completes_leaves_with_one_write(play, monkeypatch):
+    async def story(stage):
+        await stage.create(flush_messages="1")
+        stage.flushes_take(1.0)
+        end = stage.connect()
+        writes = []
+        written = end.write
+        monkeypatch.setattr(end, "write", lambda data: (writes.append(len(data)), written(data)))
+        end.feed(b"".join(produce(b"v%d" % number, number) for number in range(3)))
+        await asyncio.sleep(5)
+        assert end.ids() == [0, 1, 2]
+        assert len(writes) == 1
+
+    play(story)
+
+
+def test_a_reply_that_is_about_to_leave_does_so_before_the_connection_is_closed(play):
+    async def story(stage):
+        partition = await stage.create(flush_messages="1")
+        stage.flushes_take(60.0)
+        end = stage.connect()
+        end.feed(produce(b"a", 1) + produce(b"b", 2))
+        partition.stop(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        end.connection.close()
+        assert end.ids() == [1, 2]
 
     play(story)
 

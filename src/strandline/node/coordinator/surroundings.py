@@ -7,23 +7,19 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Protocol
 
 from strandline.config.node import NodeConfig
 from strandline.groups.surroundings import GroupConfig
 from strandline.metadata.image import GROUP_RESOURCE, MetadataImage
 
 
-class Applied(Protocol):
-    @property
-    def image(self) -> MetadataImage:
-        """The image that is being applied: a partition is led by what it says, before clients are shown it."""
-
-
 class NodeGroupSurroundings:
-    def __init__(self, config: Callable[[], NodeConfig], applied: Applied, randomness: random.Random) -> None:
+    def __init__(
+        self, config: Callable[[], NodeConfig], applied: Callable[[], MetadataImage], randomness: random.Random
+    ) -> None:
+        """`applied`: the image that is being applied. A partition is led by what it says, before clients are shown it."""
         self._config = config
-        self.applied = applied
+        self._applied = applied
         self.randomness = randomness
 
     @property
@@ -32,7 +28,7 @@ class NodeGroupSurroundings:
 
     @property
     def image(self) -> MetadataImage:
-        return self.applied.image
+        return self._applied()
 
     def group_config(self, group_id: str) -> GroupConfig:
         config, own = self._config(), self.image.config(GROUP_RESOURCE, group_id)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import enum
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
@@ -58,7 +59,7 @@ class GroupMetadata(NamedTuple):
     group_instance_id: str | None
 
 
-class Member:
+class Member(ABC):
     def __init__(self, config: ConsumerConfig, cluster: Cluster, backoff: Backoff, randomness: random.Random) -> None:
         assert config.group_id is not None
         self.config = config
@@ -149,29 +150,30 @@ class Member:
         """A commit that is refused now may be taken in a moment."""
         return False
 
+    @abstractmethod
     def fenced(self, code: ErrorCode) -> None:
         """The coordinator knows nothing of it, or has gone on without it."""
-        raise NotImplementedError
 
-    def epoch_changed(self) -> None:
+    def epoch_changed(self) -> None:  # noqa: B027  # one of the protocols has nothing to do
         """Somebody was told that its generation or epoch is another by now, or soon will be."""
 
     # What the shell does
 
+    @abstractmethod
     def plan(self, now: float) -> Call | None:
-        raise NotImplementedError
+        """What to send now."""
 
+    @abstractmethod
     def answered(self, call: Call, response: Any, now: float) -> ErrorCode:
         """What came of the last plan."""
-        raise NotImplementedError
 
+    @abstractmethod
     def lost(self, call: Call, now: float) -> None:
         """No answer came."""
-        raise NotImplementedError
 
+    @abstractmethod
     def leave(self) -> Call | None:
         """It is a member no more; what to send, if anything. Nobody needs the answer."""
-        raise NotImplementedError
 
     def coordinator_found(self, now: float) -> None:
         """Another may be it now, or the same after a while: show that we are here."""
@@ -196,7 +198,7 @@ class Member:
         """It has a pattern to compare with the names of all topics."""
         return self.pattern is not None
 
-    def refreshed(self, topics: frozenset[str] | None) -> None:
+    def refreshed(self, topics: frozenset[str] | None) -> None:  # noqa: B027  # one of the protocols has nothing to do
         """A broker was asked for these topics (None: all)."""
 
     def failed(self, error: KafkaError) -> None:
