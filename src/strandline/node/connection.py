@@ -13,15 +13,16 @@ import struct
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Awaitable, Coroutine
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, Protocol, cast
 
 from strandline.api.context import Broker, RequestContext
 from strandline.api.error_reply import told_errors
 from strandline.api.reply import Later
-from strandline.api.request_stats import BOUNDS_S, ApiStats, RequestStats
-from strandline.api.table import API_VERSIONS, BROKER_APIS, CONTROLLER_APIS, Api, unsupported_version
+from strandline.api.request_stats import BOUNDS_S, RequestStats
+from strandline.api.table import API_VERSIONS, BROKER_APIS, CONTROLLER_APIS, unsupported_version
 from strandline.node.frame_buffer import FrameBuffer
 from strandline.node.read_budget import ReadBudget
+from strandline.node.reply_slots import HEAD_BYTES_MAX, Kind, Slot, head
 from strandline.ports import Buffer
 from strandline.wire.errors import MalformedRequest
 from strandline.wire.headers import has_flexible_response_header, read_request_header
@@ -41,37 +42,6 @@ LINGER_S = 5.0
 """How long a connection that ends may take to deliver what was written."""
 
 _CORRELATION_ID = struct.Struct(">i")
-_HEAD = struct.Struct(">ii")
-_FLEXIBLE_HEAD = struct.Struct(">iiB")
-HEAD_BYTES_MAX = _FLEXIBLE_HEAD.size
-
-
-class _Kind(NamedTuple):
-    """What a request has in common with the next one of its connection, nearly always: all but its correlation id."""
-
-    key_and_version: bytes
-    client: bytes
-    """Everything in the header after the correlation id."""
-    body_position: int
-    api: Api
-    context: RequestContext
-    is_flexible: bool
-    """Its reply has a header with tagged fields."""
-    stats: ApiStats
-
-
-class _Slot:
-    """The place of one reply in the order; `buffers` is None until it is there."""
-
-    __slots__ = ("buffers", "correlation_id", "kind", "later", "size_bytes", "taken_at")
-
-    def __init__(self, kind: _Kind, correlation_id: int, taken_at: float) -> None:
-        self.kind = kind
-        self.correlation_id = correlation_id
-        self.taken_at = taken_at
-        self.buffers: list[Buffer] | None = None
-        self.size_bytes = 0
-        self.later: Later | asyncio.Task[None] | None = None
 
 
 class Owner(Protocol):
@@ -110,12 +80,12 @@ class Connection(asyncio.BufferedProtocol):
         self._id = next(broker.connection_ids)
         self._frame_bytes_max = broker.config.socket_request_max_bytes
         self._incoming = FrameBuffer()
-        self._slots: deque[_Slot] = deque()
+        self._slots: deque[Slot] = deque()
         self._ready: list[Buffer] = []
         """Replies that may leave with the next write: nothing that is not there yet comes before them."""
         self._ready_bytes = self._held_bytes = 0
-        self._kind: _Kind | None = None
-        self._barrier: _Slot | None = None
+        self._kind: Kind | None = None
+        self._barrier: Slot | None = None
         self._handling = self._is_sending_soon = False
         self._reading_paused = self._writing_paused = False
         self._transport: asyncio.Transport | None = None
@@ -297,7 +267,7 @@ class Connection(asyncio.BufferedProtocol):
             return False
         return True
 
-    def _new_kind(self, frame: memoryview) -> _Kind | None:
+    def _new_kind(self, frame: memoryview) -> Kind | None:
         """Look closely at a header; None if we do not serve such a request."""
         header = read_request_header(frame)
         api = self._apis.get(header.api_key)
@@ -312,7 +282,7 @@ class Connection(asyncio.BufferedProtocol):
             # Whatever a client speaks, it understands this answer in version 0, and learns what we speak.
             api = api._replace(handle=lambda frame, context, position: unsupported_version(), raw=True)
             header = header._replace(api_version=0)
-        self._kind = _Kind(
+        self._kind = Kind(
             bytes(frame[:4]),
             bytes(frame[8 : header.body_position]),
             header.body_position,
@@ -332,7 +302,7 @@ class Connection(asyncio.BufferedProtocol):
         )
         return self._kind
 
-    def _take(self, kind: _Kind, correlation_id: int, outcome: Any) -> None:
+    def _take(self, kind: Kind, correlation_id: int, outcome: Any) -> None:
         if outcome is None:
             kind.stats.answered(self._now() - self._taken_at)
             return
@@ -345,15 +315,15 @@ class Connection(asyncio.BufferedProtocol):
             self._taken_at = now
             if isinstance(outcome, bytes):
                 size_bytes = len(outcome)
-                self._ready.append(_head(kind, correlation_id, size_bytes) + outcome)
+                self._ready.append(head(kind, correlation_id, size_bytes) + outcome)
             else:
                 size_bytes = sum(map(len, outcome))
-                self._ready += (_head(kind, correlation_id, size_bytes), *outcome)
+                self._ready += (head(kind, correlation_id, size_bytes), *outcome)
             self._ready_bytes += HEAD_BYTES_MAX + size_bytes
             if self._ready_bytes > READY_BYTES_MAX:
                 self._send_ready()
             return
-        slot = _Slot(kind, correlation_id, self._taken_at)
+        slot = Slot(kind, correlation_id, self._taken_at)
         self._slots.append(slot)
         if isinstance(outcome, Later):
             if not outcome.done:
@@ -367,7 +337,7 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._deliver(slot, outcome)
 
-    async def _await(self, slot: _Slot, outcome: Coroutine[Any, Any, Any]) -> None:
+    async def _await(self, slot: Slot, outcome: Coroutine[Any, Any, Any]) -> None:
         try:
             reply = await outcome
         except asyncio.CancelledError:
@@ -379,7 +349,7 @@ class Connection(asyncio.BufferedProtocol):
             reply = error
         self._deliver(slot, reply)
 
-    def _deliver(self, slot: _Slot, reply: Any) -> None:
+    def _deliver(self, slot: Slot, reply: Any) -> None:
         """A reply is there, or the error that took its place. Raises nothing: whoever completed it has no part in this."""
         if self._transport is None or self._linger is not None:
             return
@@ -389,7 +359,7 @@ class Connection(asyncio.BufferedProtocol):
             self._owner.failed(self, error)
             self._give_up()
 
-    def _put(self, slot: _Slot, reply: Any) -> None:
+    def _put(self, slot: Slot, reply: Any) -> None:
         """Put a reply in its place: it may leave once those before it have."""
         if isinstance(reply, Exception):
             raise reply
@@ -401,7 +371,7 @@ class Connection(asyncio.BufferedProtocol):
             reply = encode_response(kind.api.key, kind.context.version, reply)
         buffers = reply if isinstance(reply, list) else [reply]
         size_bytes = sum(map(len, buffers))
-        slot.buffers = [_head(kind, slot.correlation_id, size_bytes), *buffers]
+        slot.buffers = [head(kind, slot.correlation_id, size_bytes), *buffers]
         slot.size_bytes = HEAD_BYTES_MAX + size_bytes
         slot.later = None
         self._held_bytes += slot.size_bytes
@@ -452,10 +422,3 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(b"".join(buffers))
         else:
             self._transport.writelines(buffers)
-
-
-def _head(kind: _Kind, correlation_id: int, body_bytes: int) -> bytes:
-    """What stands before a reply's body: the size of all that follows, and the response header."""
-    if kind.is_flexible:
-        return _FLEXIBLE_HEAD.pack(5 + body_bytes, correlation_id, 0)
-    return _HEAD.pack(4 + body_bytes, correlation_id)

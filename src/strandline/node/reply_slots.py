@@ -1,0 +1,55 @@
+"""The requests of a connection that wait for their replies: of which kind each is, and its place in the order.
+
+Always true: requests of one kind differ in correlation id and body only, so that what was found out for one holds for the next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from typing import NamedTuple
+
+from strandline.api.context import RequestContext
+from strandline.api.reply import Later
+from strandline.api.request_stats import ApiStats
+from strandline.api.table import Api
+from strandline.ports import Buffer
+
+_HEAD = struct.Struct(">ii")
+_FLEXIBLE_HEAD = struct.Struct(">iiB")
+HEAD_BYTES_MAX = _FLEXIBLE_HEAD.size
+
+
+class Kind(NamedTuple):
+    """What a request has in common with the next one of its connection, nearly always: all but its correlation id."""
+
+    key_and_version: bytes
+    client: bytes
+    """Everything in the header after the correlation id."""
+    body_position: int
+    api: Api
+    context: RequestContext
+    is_flexible: bool
+    """Its reply has a header with tagged fields."""
+    stats: ApiStats
+
+
+class Slot:
+    """The place of one reply in the order; `buffers` is None until it is there."""
+
+    __slots__ = ("buffers", "correlation_id", "kind", "later", "size_bytes", "taken_at")
+
+    def __init__(self, kind: Kind, correlation_id: int, taken_at: float) -> None:
+        self.kind = kind
+        self.correlation_id = correlation_id
+        self.taken_at = taken_at
+        self.buffers: list[Buffer] | None = None
+        self.size_bytes = 0
+        self.later: Later | asyncio.Task[None] | None = None
+
+
+def head(kind: Kind, correlation_id: int, body_bytes: int) -> bytes:
+    """What stands before a reply's body: the size of all that follows, and the response header."""
+    if kind.is_flexible:
+        return _FLEXIBLE_HEAD.pack(5 + body_bytes, correlation_id, 0)
+    return _HEAD.pack(4 + body_bytes, correlation_id)
