@@ -2,7 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+CORE := $(VENV)/.core
 READY := $(VENV)/.ready
+COMPILE := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" -q
 
 .PHONY: setup up test check sim mutants stories bench lock
 .DEFAULT_GOAL := setup
@@ -11,17 +13,23 @@ setup: $(READY)
 	@command -v java >/dev/null 2>&1 || echo "note: Java 17 or newer is missing; the Java judges in 'make test', 'make bench' and Spark need it (Debian: apt-get install openjdk-17-jre-headless)"
 	@command -v mvn >/dev/null 2>&1 || echo "note: Maven is missing; it fetches Apache Kafka's jars for the Java judges and 'make bench' (Debian: apt-get install maven)"
 
-$(READY): requirements.lock pyproject.toml
+# What the commands need, and no more: half a minute, where everything (Spark is 400 MB) takes two.
+$(CORE): requirements-core.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	@echo "setting up $(VENV): once, about half a minute"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip >/dev/null
-	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements-core.lock
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	@$(BIN)/python -m compileall -q src  # so that the first start is as quick as the others
 	@touch $@
 
-up: $(READY)
+$(READY): $(CORE) requirements.lock
+	@echo "adding Spark, the judges and the checks to $(VENV): once, one to two minutes"
+	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	@touch $@
+
+up: $(CORE)
 	@$(BIN)/strandline up
 
 test: setup check
@@ -51,5 +59,5 @@ bench: setup
 
 # Pin every package by version and hash; the file names no index host.
 lock:
-	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \
-		--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" -q -o requirements.lock
+	uv pip compile pyproject.toml --group dev --extra spark $(COMPILE) -o requirements.lock
+	uv pip compile pyproject.toml --group build --constraint requirements.lock $(COMPILE) -o requirements-core.lock
