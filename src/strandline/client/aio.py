@@ -29,7 +29,7 @@ from strandline.client.flow.client import Client
 from strandline.client.flow.consumer import Consumer
 from strandline.client.flow.io import Future, Link, Receiver, Timer
 from strandline.client.flow.producer import Producer
-from strandline.ports import Clock
+from strandline.ports import Buffer, Clock
 
 __all__ = ["Admin", "AsyncClient", "ClientConfig", "Consumer", "ConsumerConfig", "Producer", "ProducerConfig"]
 
@@ -51,10 +51,10 @@ class _Stream(asyncio.Protocol):
         self._transport = None
         self._receiver.lost(error)
 
-    def write(self, data: bytes) -> None:
+    def write(self, parts: list[Buffer]) -> None:
         # One that is closing refuses, and soon says that it is lost.
         if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(data)
+            self._transport.write(b"".join(parts))
 
     def close(self) -> None:
         # abort, not close: what is still to be written is of no use to anybody.

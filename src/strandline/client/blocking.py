@@ -16,49 +16,52 @@ Always true: a method that failed for want of time leaves the client usable.
 from __future__ import annotations
 
 import random
-import ssl
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from strandline.client.config import ClientConfig, ConsumerConfig, ProducerConfig
+from strandline.client.config import CLOSE_TIMEOUT_S, ClientConfig, ConsumerConfig, ProducerConfig
 from strandline.client.core.addresses import parse_addresses
-from strandline.client.core.batches import Buffer, Delivery, RecordMetadata
 from strandline.client.core.cluster import NO_EPOCH
-from strandline.client.core.consumer import TopicPartition
-from strandline.client.core.fetched import ConsumerRecord
-from strandline.client.core.group.member import GroupMetadata
-from strandline.client.core.group.offsets import OffsetAndMetadata
 from strandline.client.errors import BufferExhausted
-from strandline.client.flow import admin, consumer, producer
 from strandline.client.flow.client import Client as FlowClient
-from strandline.client.flow.controllers import ControllerClient
-from strandline.client.flow.described import (
-    ClusterDescription,
-    ConfigEntry,
-    ConfigResource,
-    CreatedTopic,
-    ElectionType,
-    FeaturesDescription,
-    LogDir,
-    NewTopic,
-    ProducerState,
-    QuorumDescription,
-    RaftEndpoint,
-    Reassignment,
-    TopicDescription,
-    TopicListing,
-    UpgradeType,
-)
-from strandline.client.flow.group import Callback
-from strandline.client.flow.group_admin import GroupOffsets
-from strandline.client.flow.group_described import GroupDescription, GroupListing
-from strandline.client.flow.offsets import OffsetAndTimestamp
-from strandline.client.flow.retry import Answers
 from strandline.client.selecting import Scheduler
-from strandline.config.alter import Alteration
-from strandline.errors import KafkaError
-from strandline.ids import Uuid
-from strandline.records.record import Headers
+
+if TYPE_CHECKING:
+    import ssl
+
+    # Consumers, producers and administration are loaded when the first is made: many a process needs only one of them, and
+    # those that start often, such as Spark's workers, would wait for all.
+    from strandline.client.core.batches import Buffer, Delivery, RecordMetadata
+    from strandline.client.core.consumer import TopicPartition
+    from strandline.client.core.fetched import ConsumerRecord
+    from strandline.client.core.group.member import GroupMetadata
+    from strandline.client.core.group.offsets import OffsetAndMetadata
+    from strandline.client.flow.described import (
+        ClusterDescription,
+        ConfigEntry,
+        ConfigResource,
+        CreatedTopic,
+        ElectionType,
+        FeaturesDescription,
+        LogDir,
+        NewTopic,
+        ProducerState,
+        QuorumDescription,
+        RaftEndpoint,
+        Reassignment,
+        TopicDescription,
+        TopicListing,
+        UpgradeType,
+    )
+    from strandline.client.flow.group import Callback
+    from strandline.client.flow.group_admin import GroupOffsets
+    from strandline.client.flow.group_described import GroupDescription, GroupListing
+    from strandline.client.flow.offsets import OffsetAndTimestamp
+    from strandline.client.flow.retry import Answers
+    from strandline.config.alter import Alteration
+    from strandline.errors import KafkaError
+    from strandline.ids import Uuid
+    from strandline.records.record import Headers
 
 __all__ = ["Admin", "Client", "ClientConfig", "Consumer", "ConsumerConfig", "Producer", "ProducerConfig"]
 
@@ -75,7 +78,12 @@ class Client:
     ) -> None:
         """`controllers`: the addresses are those of controllers, which are talked to without a broker in between."""
         self.scheduler = Scheduler(tls)
-        self.flow = (ControllerClient if controllers else FlowClient)(
+        make = FlowClient
+        if controllers:
+            from strandline.client.flow.controllers import ControllerClient
+
+            make = ControllerClient
+        self.flow = make(
             self.scheduler,
             parse_addresses(bootstrap_servers),
             config or ClientConfig(),
@@ -123,6 +131,8 @@ class Producer:
         self, client: Client, config: ProducerConfig | None = None, *, allow_auto_topic_creation: bool = True
     ) -> None:
         self._scheduler = client.scheduler
+        from strandline.client.flow import producer
+
         self._flow = producer.Producer(client.flow, config, allow_auto_topic_creation=allow_auto_topic_creation)
 
     def send(
@@ -160,6 +170,8 @@ class Producer:
 class Consumer:
     def __init__(self, client: Client, config: ConsumerConfig | None = None) -> None:
         self._scheduler = client.scheduler
+        from strandline.client.flow import consumer
+
         self._flow = consumer.Consumer(client.flow, config)
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
@@ -212,7 +224,7 @@ class Consumer:
         """As a member of the group. The callbacks are plain functions; they may use the consumer."""
         self._flow.subscribe(topics, pattern=pattern, on_assigned=on_assigned, on_revoked=on_revoked, on_lost=on_lost)
 
-    def unsubscribe(self, timeout_s: float = consumer.CLOSE_TIMEOUT_S) -> None:
+    def unsubscribe(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
         self._scheduler.run(self._flow.unsubscribe(timeout_s))
 
     def subscription(self) -> list[str]:
@@ -241,13 +253,15 @@ class Consumer:
             while records:
                 yield records.popleft()
 
-    def close(self, timeout_s: float = consumer.CLOSE_TIMEOUT_S) -> None:
+    def close(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
         self._scheduler.run(self._flow.close(timeout_s))
 
 
 class Admin:
     def __init__(self, client: Client) -> None:
         self._run = client.scheduler.run
+        from strandline.client.flow import admin
+
         self._flow = admin.Admin(client.flow)
 
     def create_topics(
@@ -273,12 +287,16 @@ class Admin:
         self,
         resources: Iterable[ConfigResource],
         *,
+        names: Iterable[str] | None = None,
         include_synonyms: bool = False,
         include_documentation: bool = False,
     ) -> dict[ConfigResource, list[ConfigEntry] | KafkaError]:
         return self._run(
             self._flow.describe_configs(
-                resources, include_synonyms=include_synonyms, include_documentation=include_documentation
+                resources,
+                names=names,
+                include_synonyms=include_synonyms,
+                include_documentation=include_documentation,
             )
         )
 
@@ -301,8 +319,10 @@ class Admin:
     def describe_cluster(self, *, include_fenced_brokers: bool = False) -> ClusterDescription:
         return self._run(self._flow.describe_cluster(include_fenced_brokers=include_fenced_brokers))
 
-    def describe_log_dirs(self, node_ids: Iterable[int]) -> dict[int, list[LogDir]]:
-        return self._run(self._flow.describe_log_dirs(node_ids))
+    def describe_log_dirs(
+        self, node_ids: Iterable[int], partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[int, list[LogDir]]:
+        return self._run(self._flow.describe_log_dirs(node_ids, partitions))
 
     def describe_quorum(self) -> QuorumDescription:
         return self._run(self._flow.describe_quorum())
@@ -322,10 +342,14 @@ class Admin:
     def update_features(
         self,
         levels: Mapping[str, int],
-        upgrade_type: UpgradeType = UpgradeType.UPGRADE,
+        upgrade_type: UpgradeType | None = None,
         *,
         validate_only: bool = False,
     ) -> dict[str, KafkaError | None]:
+        """None is UpgradeType.UPGRADE."""
+        from strandline.client.flow.described import UpgradeType
+
+        upgrade_type = UpgradeType.UPGRADE if upgrade_type is None else upgrade_type
         return self._run(self._flow.update_features(levels, upgrade_type, validate_only=validate_only))
 
     def elect_leaders(

@@ -13,6 +13,8 @@ from strandline.client.core.connection import FRAME_BYTES_MAX
 from strandline.records.compression import CompressionType
 
 ACKS_ALL = -1
+CLOSE_TIMEOUT_S = 30.0
+"""How long a consumer takes to commit and to leave its group, at most."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

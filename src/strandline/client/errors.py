@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from strandline.errors import ErrorCode, KafkaError
+from strandline.ids import Uuid
 
 
 class ConnectionLost(KafkaError):
@@ -78,12 +79,33 @@ class Closed(KafkaError):
 class OffsetOutOfRange(KafkaError):
     """The position is not in the log, and no reset policy says where to go on."""
 
-    def __init__(self, topic: str, partition: int, offset: int | None) -> None:
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        offset: int | None,
+        log_start_offset: int | None = None,
+        log_end_offset: int | None = None,
+    ) -> None:
+        """The log's bounds are None if nobody could tell them."""
         what = "no position yet" if offset is None else f"no offset {offset}"
-        super().__init__(
-            ErrorCode.OFFSET_OUT_OF_RANGE,
-            f"{topic}-{partition} has {what}, and auto_offset_reset is 'none'; seek to where to go on",
-        )
+        if log_start_offset is None or log_end_offset is None:
+            text = f"{topic}-{partition} has {what}, and auto_offset_reset is 'none'; seek to where to go on"
+        else:
+            text = f"{topic}-{partition} has {what}: its log goes from {log_start_offset} to {log_end_offset}"
+        super().__init__(ErrorCode.OFFSET_OUT_OF_RANGE, text)
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = log_end_offset
+
+    @property
+    def is_in_bounds(self) -> bool:
+        """The log has this offset after all, as its bounds say that were asked for later."""
+        if self.offset is None or self.log_start_offset is None or self.log_end_offset is None:
+            return False
+        return self.log_start_offset <= self.offset <= self.log_end_offset
 
 
 class LogTruncated(KafkaError):
@@ -98,3 +120,16 @@ class LogTruncated(KafkaError):
         self.topic = topic
         self.partition = partition
         self.divergent_offset = divergent_offset
+
+
+class TopicRecreated(KafkaError):
+    """The topic was deleted, and another has its name: offsets of the old one mean nothing in it."""
+
+    def __init__(self, topic: str, topic_id: Uuid, found_id: Uuid) -> None:
+        super().__init__(
+            ErrorCode.INCONSISTENT_TOPIC_ID,
+            f"topic '{topic}' was deleted and made again: its id was {topic_id}, and is {found_id} now",
+        )
+        self.topic = topic
+        self.topic_id = topic_id
+        self.found_id = found_id

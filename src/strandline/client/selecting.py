@@ -13,18 +13,24 @@ import heapq
 import itertools
 import selectors
 import socket
-import ssl
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from strandline.client.errors import TimedOut
 from strandline.client.flow.io import Receiver
+from strandline.ports import Buffer
+
+if TYPE_CHECKING:
+    import ssl
 
 T = TypeVar("T")
-READ_BYTES_MAX = 1 << 18
+READ_BYTES_MAX = 1 << 16
+"""At once, until a large reply has a place: what is read before that is copied there."""
+WRITE_PARTS_MAX = 64
+"""Parts that are handed to the system at once; it takes at least that many."""
 
 
 class SelectorFuture:
@@ -77,18 +83,20 @@ class SelectorTimer:
 
 
 class SocketLink:
-    def __init__(self, scheduler: Scheduler, connected: socket.socket, receiver: Receiver) -> None:
+    def __init__(self, scheduler: Scheduler, connected: socket.socket, receiver: Receiver, is_tls: bool) -> None:
         self._scheduler = scheduler
         self._socket = connected
         self._receiver = receiver
         self._outgoing: deque[memoryview] = deque()
         self._is_closed = False
+        self._is_tls = is_tls
+        self._would_block = _tls_would_block() if is_tls else (BlockingIOError,)
         self._events = selectors.EVENT_READ
         scheduler.selector.register(connected, self._events, self)
 
-    def write(self, data: bytes) -> None:
+    def write(self, parts: list[Buffer]) -> None:
         if not self._is_closed:
-            self._outgoing.append(memoryview(data))
+            self._outgoing.extend(memoryview(part) for part in parts if part)
             self._send()
 
     def close(self) -> None:
@@ -105,28 +113,38 @@ class SocketLink:
         # TLS may hold decrypted bytes that the selector does not see, so read until there are none.
         while not self._is_closed:
             try:
-                data = self._socket.recv(READ_BYTES_MAX)
-            except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                space = self._receiver.space()
+                if space is None:
+                    data = self._socket.recv(READ_BYTES_MAX)
+                    count = len(data)
+                else:
+                    with space:
+                        count = self._socket.recv_into(space)
+            except self._would_block:
                 return
             except OSError as error:
                 self._end(error)
                 return
-            if not data:
+            if not count:
                 self._end(None)
                 return
-            self._receiver.received(data)
-            if not isinstance(self._socket, ssl.SSLSocket):
+            if space is None:
+                self._receiver.received(data)
+            else:
+                self._receiver.filled(count)
+            # Of a large reply there is often more, and if not, asking costs less than to wait for it.
+            if not self._is_tls and self._receiver.space() is None:
                 return
 
     def _send(self) -> None:
         try:
             while self._outgoing:
-                sent = self._socket.send(self._outgoing[0])
-                if sent < len(self._outgoing[0]):
-                    self._outgoing[0] = self._outgoing[0][sent:]
+                if self._is_tls:
+                    sent = self._socket.send(self._outgoing[0])
                 else:
-                    self._outgoing.popleft()
-        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                    sent = self._socket.sendmsg(itertools.islice(self._outgoing, WRITE_PARTS_MAX))
+                self._drop(sent)
+        except self._would_block:
             pass
         except OSError as error:
             self._scheduler.ready.append(partial(self._end, error))
@@ -136,6 +154,15 @@ class SocketLink:
             self._events = events
             self._scheduler.selector.modify(self._socket, events, self)
 
+    def _drop(self, sent: int) -> None:
+        """So many bytes are the system's now."""
+        while sent:
+            first = self._outgoing.popleft()
+            if sent < len(first):
+                self._outgoing.appendleft(first[sent:])
+                return
+            sent -= len(first)
+
     def _end(self, error: Exception | None) -> None:
         if not self._is_closed:
             self._is_closed = True
@@ -143,6 +170,12 @@ class SocketLink:
             self._socket.close()
             self._outgoing.clear()
             self._scheduler.ready.append(lambda: self._receiver.lost(error))
+
+
+def _tls_would_block() -> tuple[type[OSError], ...]:
+    import ssl  # whoever has no TLS need not load it
+
+    return BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError
 
 
 class Scheduler:
@@ -187,7 +220,7 @@ class Scheduler:
         except BaseException:
             connected.close()
             raise
-        return SocketLink(self, connected, receiver)
+        return SocketLink(self, connected, receiver, self._tls is not None)
 
     # Running
 

@@ -1,11 +1,14 @@
 """A producer's batch on its way, and the news of each of its records.
 
+A batch of records is filled here and built when it leaves; `whole_batches.py` has those that came whole.
+
 Always true: once sealed, a batch's bytes do not change; only a batch that is surely in no log may be sealed anew, under
 another producer id. Every record's delivery is resolved exactly once.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
 from typing import Any, NamedTuple
 
@@ -85,15 +88,13 @@ class Delivery:
         return self.result()
 
 
-class ProducerBatch:
+class ProducerBatch(ABC):
     __slots__ = (
         "attempts",
         "base_sequence",
-        "builder",
         "created_at",
         "data",
         "deadline",
-        "deliveries",
         "link",
         "memory_bytes",
         "number",
@@ -107,8 +108,6 @@ class ProducerBatch:
         self.partition = partition
         self.number = number
         """Its place among the partition's batches, in the order of the calls to send."""
-        self.builder = BatchBuilder()
-        self.deliveries: list[Delivery] = []
         self.created_at = now
         self.deadline = deadline
         self.memory_bytes = 0
@@ -120,68 +119,50 @@ class ProducerBatch:
         self.link: object = None
         """The connection of its latest attempt."""
 
-    def append(
-        self, key: Buffer | None, value: Buffer | None, headers: Headers, delivery: Delivery, memory_bytes: int
-    ) -> None:
-        self.builder.append(key, value, headers, delivery.timestamp)
-        self.deliveries.append(delivery)
-        self.memory_bytes += memory_bytes
+    @property
+    @abstractmethod
+    def records_count(self) -> int: ...
 
     @property
-    def records_count(self) -> int:
-        return len(self.deliveries)
-
-    @property
-    def size_bytes(self) -> int:
-        return self.builder.size_bytes if self.data is None else len(self.data)
+    @abstractmethod
+    def size_bytes(self) -> int: ...
 
     @property
     def is_sequenced(self) -> bool:
         return self.base_sequence != NO_SEQUENCE
 
+    @abstractmethod
+    def is_full(self, batch_size: int) -> bool:
+        """There is nothing to linger for."""
+
     def seal(self, identity: Identity, base_sequence: int, codec: CompressionType, level: int | None) -> None:
         """Make the bytes that every attempt sends."""
         assert self.data is None, "a sealed batch stays as it is"
         self.base_sequence = base_sequence
-        self.data = self.builder.build(
-            producer_id=identity.producer_id,
-            producer_epoch=identity.producer_epoch,
-            base_sequence=base_sequence,
-            codec=codec,
-            level=level,
-        )
+        self.data = self._build(identity, base_sequence, codec, level)
+
+    @abstractmethod
+    def _build(
+        self, identity: Identity, base_sequence: int, codec: CompressionType, level: int | None
+    ) -> bytearray: ...
 
     def unseal(self) -> None:
         """Take its sequence away, so that it can be sent under another identity."""
         assert not self.uncertain, "a batch that may be in the log keeps its sequence"
         self.base_sequence, self.data = NO_SEQUENCE, None
 
-    def acknowledge(self, base_offset: int, log_append_time_ms: int) -> None:
-        topic, partition = self.topic, self.partition
-        for delta, delivery in enumerate(self.deliveries):
-            offset = NO_OFFSET if base_offset < 0 else base_offset + delta
-            timestamp = delivery.timestamp if log_append_time_ms < 0 else log_append_time_ms
-            delivery.resolve(RecordMetadata(topic, partition, offset, timestamp))
+    @abstractmethod
+    def acknowledge(self, base_offset: int, log_append_time_ms: int) -> None: ...
 
-    def fail(self, error: KafkaError) -> None:
-        for delivery in self.deliveries:
-            delivery.resolve(error)
+    @abstractmethod
+    def fail(self, error: KafkaError) -> None: ...
 
     def split(self) -> list[ProducerBatch]:
         """Two halves, for a broker that finds the batch too large. Sequences stay with their records."""
         assert self.data is not None
         assert self.records_count > 1
         middle = self.records_count // 2
-        halves = [
-            ProducerBatch(self.topic, self.partition, (*self.number, half), self.created_at, self.deadline)
-            for half in (0, 1)
-        ]
-        for index, record in enumerate(decode(self.data, check_crc=False)):
-            memory_bytes = self.memory_bytes // self.records_count
-            halves[index >= middle].append(
-                record.key, record.value, record.headers, self.deliveries[index], memory_bytes
-            )
-        halves[1].memory_bytes += self.memory_bytes - halves[0].memory_bytes - halves[1].memory_bytes
+        halves = self._halves(middle)
         for half in halves:
             half.attempts = self.attempts
             half.uncertain = self.uncertain
@@ -189,6 +170,78 @@ class ProducerBatch:
             halves[0].base_sequence = self.base_sequence
             halves[1].base_sequence = add_sequence(self.base_sequence, middle)
         return halves
+
+    @abstractmethod
+    def _halves(self, middle: int) -> list[ProducerBatch]:
+        """So many records, and the others; together they take as much memory as before."""
+
+
+class RecordsBatch(ProducerBatch):
+    """Records that are taken one by one."""
+
+    __slots__ = ("_deliveries", "builder")
+
+    def __init__(self, topic: str, partition: int, number: tuple[int, ...], now: float, deadline: float) -> None:
+        super().__init__(topic, partition, number, now, deadline)
+        self.builder = BatchBuilder()
+        self._deliveries: list[Delivery] = []
+
+    def takes(self, memory_bytes: int, batch_size: int) -> bool:
+        """There is room for a record of this size, and it is not sealed."""
+        is_open = self.data is None and self.base_sequence == NO_SEQUENCE
+        return is_open and self.builder.size_bytes + memory_bytes <= batch_size
+
+    def append(
+        self, key: Buffer | None, value: Buffer | None, headers: Headers, delivery: Delivery, memory_bytes: int
+    ) -> None:
+        self.builder.append(key, value, headers, delivery.timestamp)
+        self._deliveries.append(delivery)
+        self.memory_bytes += memory_bytes
+
+    @property
+    def records_count(self) -> int:
+        return len(self._deliveries)
+
+    @property
+    def size_bytes(self) -> int:
+        return self.builder.size_bytes if self.data is None else len(self.data)
+
+    def is_full(self, batch_size: int) -> bool:
+        return self.builder.size_bytes >= batch_size
+
+    def _build(self, identity: Identity, base_sequence: int, codec: CompressionType, level: int | None) -> bytearray:
+        return self.builder.build(
+            producer_id=identity.producer_id,
+            producer_epoch=identity.producer_epoch,
+            base_sequence=base_sequence,
+            codec=codec,
+            level=level,
+        )
+
+    def acknowledge(self, base_offset: int, log_append_time_ms: int) -> None:
+        topic, partition = self.topic, self.partition
+        for delta, delivery in enumerate(self._deliveries):
+            offset = NO_OFFSET if base_offset < 0 else base_offset + delta
+            timestamp = delivery.timestamp if log_append_time_ms < 0 else log_append_time_ms
+            delivery.resolve(RecordMetadata(topic, partition, offset, timestamp))
+
+    def fail(self, error: KafkaError) -> None:
+        for delivery in self._deliveries:
+            delivery.resolve(error)
+
+    def _halves(self, middle: int) -> list[ProducerBatch]:
+        assert self.data is not None
+        halves = [
+            RecordsBatch(self.topic, self.partition, (*self.number, half), self.created_at, self.deadline)
+            for half in (0, 1)
+        ]
+        for index, record in enumerate(decode(self.data, check_crc=False)):
+            memory_bytes = self.memory_bytes // self.records_count
+            halves[index >= middle].append(
+                record.key, record.value, record.headers, self._deliveries[index], memory_bytes
+            )
+        halves[1].memory_bytes += self.memory_bytes - halves[0].memory_bytes - halves[1].memory_bytes
+        return [*halves]
 
 
 def add_sequence(sequence: int, count: int) -> int:

@@ -13,9 +13,11 @@ from collections import deque
 from typing import Any, NamedTuple
 
 from strandline.client.core import versions
-from strandline.client.core.frames import Frames, frame
+from strandline.client.core.frames import Frames, size_of
+from strandline.client.core.produce_request import PRODUCE, parts_of
 from strandline.client.core.versions import ApiVersions
 from strandline.client.errors import ProtocolViolation
+from strandline.ports import Buffer
 from strandline.wire import messages
 from strandline.wire.errors import MalformedRequest
 from strandline.wire.headers import API_VERSIONS, read_response_header, request_header
@@ -26,16 +28,27 @@ CORRELATION_ID_MAX = 0x7FFF_FFFF
 
 
 class Request:
-    """One request in flight. `context` is the shell's own, to find who is waiting."""
+    """One request in flight. `context` is the shell's own, to find who is waiting; `is_raw` if they read the reply themselves."""
 
-    __slots__ = ("api_key", "context", "correlation_id", "deadline", "version")
+    __slots__ = ("api_key", "context", "correlation_id", "deadline", "is_raw", "version")
 
-    def __init__(self, api_key: int, version: int, correlation_id: int, deadline: float, context: Any) -> None:
+    def __init__(
+        self, api_key: int, version: int, correlation_id: int, deadline: float, context: Any, is_raw: bool
+    ) -> None:
+        self.is_raw = is_raw
         self.api_key = api_key
         self.version = version
         self.correlation_id = correlation_id
         self.deadline = deadline
         self.context = context
+
+
+class RawReply(NamedTuple):
+    """A reply as it came: its body begins at `position` of the frame."""
+
+    version: int
+    frame: Buffer
+    position: int
 
 
 class Reply(NamedTuple):
@@ -68,22 +81,38 @@ class Connection:
         *,
         version_max: int | None = None,
         expects_reply: bool = True,
-    ) -> bytes:
-        """The bytes of this request, which are nobody's but the transport's from here on."""
+        is_raw: bool = False,
+    ) -> list[Buffer]:
+        """The bytes of this request, to be written one part after the other. Nobody changes them while it is in flight."""
         assert self.versions is not None, "nothing is sent before the versions are known"
         version = self.versions.pick(api_key, version_max)
-        return self._frame(
-            api_key, version, messages.encode_request(api_key, version, message), deadline, context, expects_reply
+        is_large = api_key == PRODUCE  # of all requests, only this one
+        body: list[Buffer] = (
+            parts_of(version, message) if is_large else [messages.encode_request(api_key, version, message)]
         )
+        return self._frame(api_key, version, body, deadline, context, expects_reply, is_raw)
 
     def receive(self, data: bytes) -> tuple[list[Reply], bytes]:
         """The replies in these bytes, and what to send because of them. ProtocolViolation ends the connection."""
+        return self._read(self._frames.feed(data))
+
+    def space(self) -> memoryview | None:
+        """Where the next bytes belong, if a large reply is on its way; what was written there is told with `filled`."""
+        return self._frames.space()
+
+    def filled(self, count: int) -> list[Reply]:
+        """The reply that so many bytes in the space complete."""
+        return self._read(self._frames.filled(count))[0]
+
+    def _read(self, frames: list[Buffer]) -> tuple[list[Reply], bytes]:
         replies, outgoing = [], b""
-        for body in self._frames.feed(data):
+        for body in frames:
             try:
                 request, position = self._match(body)
                 if self.versions is None:
                     outgoing += self._negotiate(request, body[position:])
+                elif request.is_raw:
+                    replies.append(Reply(request, RawReply(request.version, body, position)))
                 else:
                     message = messages.decode_response(request.api_key, request.version, body, position)
                     replies.append(Reply(request, message))
@@ -95,7 +124,7 @@ class Connection:
         """When the first of the requests in flight is given up."""
         return min((request.deadline for request in self.in_flight), default=None)
 
-    def _match(self, body: bytes) -> tuple[Request, int]:
+    def _match(self, body: Buffer) -> tuple[Request, int]:
         """The request that this frame answers, and where the frame's body begins."""
         if not self.in_flight:
             raise ProtocolViolation("a reply to nothing that was asked")
@@ -106,20 +135,28 @@ class Connection:
         self.in_flight.popleft()
         return request, position
 
-    def _negotiate(self, request: Request, body: bytes) -> bytes:
-        answer = versions.answer(request.version, body)
+    def _negotiate(self, request: Request, body: Buffer) -> bytes:
+        answer = versions.answer(request.version, bytes(body))
         if isinstance(answer, ApiVersions):
             self.versions = answer
             return b""
         return self._ask_versions(answer, request.deadline)
 
     def _ask_versions(self, version: int, deadline: float) -> bytes:
-        return self._frame(API_VERSIONS, version, versions.question(version), deadline, None, True)
+        return b"".join(self._frame(API_VERSIONS, version, [versions.question(version)], deadline, None, True))
 
     def _frame(
-        self, api_key: int, version: int, body: bytes, deadline: float, context: Any, expects_reply: bool
-    ) -> bytes:
+        self,
+        api_key: int,
+        version: int,
+        body: list[Buffer],
+        deadline: float,
+        context: Any,
+        expects_reply: bool,
+        is_raw: bool = False,
+    ) -> list[Buffer]:
         self._correlation_id = (self._correlation_id + 1) & CORRELATION_ID_MAX
         if expects_reply:
-            self.in_flight.append(Request(api_key, version, self._correlation_id, deadline, context))
-        return frame(request_header(api_key, version, self._correlation_id, self._client_id), body)
+            self.in_flight.append(Request(api_key, version, self._correlation_id, deadline, context, is_raw))
+        header = request_header(api_key, version, self._correlation_id, self._client_id)
+        return [size_of(header, *body), header, *body]

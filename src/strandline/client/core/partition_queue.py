@@ -25,10 +25,12 @@ import bisect
 from collections import deque
 from collections.abc import Callable
 
-from strandline.client.core.batches import NO_IDENTITY, Identity, ProducerBatch, add_sequence
+from strandline.client.core.batches import NO_IDENTITY, Identity, ProducerBatch, RecordsBatch, add_sequence
+from strandline.client.core.whole_batches import Receipt, WholeBatch
 from strandline.errors import KafkaError
 from strandline.records.compression import CompressionType
 from strandline.records.header import NO_SEQUENCE
+from strandline.records.ready import ReadyBatch
 
 UNRESOLVED_MAX = 5
 """Batches of a producer that a broker recognises when they come again."""
@@ -76,12 +78,21 @@ class PartitionQueue:
     def is_idle(self) -> bool:
         return not self.queue and not self.in_flight
 
-    def open_batch(self, now: float, deadline: float) -> ProducerBatch:
+    def open_batch(self, now: float, deadline: float) -> RecordsBatch:
         """A new batch at the end."""
-        batch = ProducerBatch(self.topic, self.partition, (self._next_number,), now, deadline)
-        self._next_number += 1
+        batch = RecordsBatch(self.topic, self.partition, self._number_next(), now, deadline)
         self.queue.append(batch)
         return batch
+
+    def add_whole(self, ready: ReadyBatch, receipt: Receipt, now: float, deadline: float) -> WholeBatch:
+        """A batch that has all its records, at the end."""
+        batch = WholeBatch(self.topic, self.partition, self._number_next(), now, deadline, ready, receipt)
+        self.queue.append(batch)
+        return batch
+
+    def _number_next(self) -> tuple[int, ...]:
+        self._next_number += 1
+        return (self._next_number - 1,)
 
     # Sending
 

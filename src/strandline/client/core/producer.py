@@ -19,16 +19,18 @@ from typing import Any, NamedTuple
 
 from strandline.client.config import ProducerConfig
 from strandline.client.core.backoff import Backoff, delay_s
-from strandline.client.core.batches import NO_OFFSET, Buffer, Delivery, Identity, ProducerBatch
+from strandline.client.core.batches import NO_OFFSET, Buffer, Delivery, Identity, ProducerBatch, RecordsBatch
 from strandline.client.core.cluster import REFRESH, Cluster
 from strandline.client.core.partition_queue import PartitionQueue
 from strandline.client.core.sticky import StickyPartitioner
 from strandline.client.core.verdicts import Verdict, judge, surely_not_appended
+from strandline.client.core.whole_batches import Receipt
 from strandline.client.errors import BufferExhausted, Closed, RecordTooLarge, TimedOut
 from strandline.errors import ErrorCode, KafkaError, error_code
 from strandline.ids import ZERO_UUID
 from strandline.records.header import RECORDS_AT
 from strandline.records.partitioner import partition_for
+from strandline.records.ready import ReadyBatch
 from strandline.records.record import Headers, record_bytes_max
 from strandline.wire import messages
 
@@ -36,6 +38,9 @@ PRODUCE = 0
 INIT_PRODUCER_ID = 22
 PRODUCE_BY_NAME_MAX = 12
 """The last version that names topics; later ones need the topic's id."""
+
+
+LOST_TRACK = "they may be in the log or not, and the broker no longer follows our sequences"
 
 
 class ProduceCall(NamedTuple):
@@ -140,16 +145,23 @@ class ProducerCore:
             queue = self._activate(topic, partition)
         is_news = False
         batch = queue.queue[-1] if queue.queue else None
-        if (
-            batch is None
-            or batch.data is not None
-            or batch.is_sequenced
-            or batch.builder.size_bytes + memory_bytes > self.config.batch_size
-        ):
+        if not isinstance(batch, RecordsBatch) or not batch.takes(memory_bytes, self.config.batch_size):
             batch = queue.open_batch(now, deadline)
             is_news = True
         batch.append(key, value, headers, delivery, memory_bytes)
         return is_news
+
+    def append_whole(self, topic: str, partition: int, batch: ReadyBatch, receipt: Receipt, now: float) -> None:
+        """Take a batch as it is: its bytes are ours from here on. One that is larger than buffer_memory goes alone."""
+        memory_bytes = len(batch.data)
+        if not self.has_room(memory_bytes):
+            raise BufferExhausted(self.config.buffer_memory)
+        self.buffered_bytes += memory_bytes
+        queue = self._active.get((topic, partition)) or self._activate(topic, partition)
+        queue.add_whole(batch, receipt, now, now + self.config.delivery_timeout_ms / 1000)
+
+    def has_room(self, memory_bytes: int) -> bool:
+        return not self.buffered_bytes or self.buffered_bytes + memory_bytes <= self.config.buffer_memory
 
     def _activate(self, topic: str, partition: int) -> PartitionQueue:
         queue = self._queues.get((topic, partition))
@@ -195,6 +207,11 @@ class ProducerCore:
         )
 
     @property
+    def busy_links(self) -> list[object]:
+        """Connections with requests in flight."""
+        return list(self._in_flight)
+
+    @property
     def has_unfinished(self) -> bool:
         return bool(self._active or self._waiting)
 
@@ -221,10 +238,10 @@ class ProducerCore:
             if link is None:
                 self.wants_nodes.add(leader.node_id)
                 continue
+            if self._in_flight.get(link, 0) >= self.config.max_in_flight_requests_per_connection:
+                continue
             batch = queue.next_for(link)
             if batch is None:
-                continue
-            if self._in_flight.get(link, 0) >= self.config.max_in_flight_requests_per_connection:
                 continue
             _, queues, size_bytes = chosen.get(leader.node_id, (link, [], 0))
             if queues and size_bytes + batch.size_bytes > self.config.max_request_size:
@@ -236,7 +253,7 @@ class ProducerCore:
         first = queue.queue[0]
         if queue.failures:
             return queue.retry_at
-        is_full = len(queue.queue) > 1 or first.attempts or first.builder.size_bytes >= self.config.batch_size
+        is_full = len(queue.queue) > 1 or first.attempts or first.is_full(self.config.batch_size)
         if is_full or self.is_flushing or 2 * self.buffered_bytes > self.config.buffer_memory:
             return 0.0
         return first.created_at + self.config.linger_ms / 1000
@@ -352,7 +369,7 @@ class ProducerCore:
                 elif queue.out_of_sequence(batch):
                     self._back_off(queue, batch, now)
                 else:
-                    self._fail(batch, error)
+                    self._fail(batch, KafkaError(code, f"{error.message}: {LOST_TRACK}"))
             case _:
                 queue.given_up(batch, certain=certain)
                 self._fail(batch, error)
@@ -390,10 +407,15 @@ class ProducerCore:
                 self._release(queue.fail_all(error))
 
     def _give_up(self, batch: ProducerBatch) -> None:
-        text = f"{_place(batch)}: it may be in the log or not, and the broker no longer follows our sequences"
-        self._fail(batch, KafkaError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, text))
+        self._fail(batch, KafkaError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, f"{_place(batch)}: {LOST_TRACK}"))
 
     # Ends
+
+    def was_away(self, away_s: float) -> None:
+        """Nobody could send or receive for so long: that time is nobody's delay."""
+        for queue in self._active.values():
+            for batch in (*queue.queue, *queue.in_flight):
+                batch.deadline += away_s
 
     def expire(self, now: float) -> None:
         for queue in self._active.values():
@@ -401,7 +423,8 @@ class ProducerCore:
                 for batch in queue.expired(now):
                     queue.given_up(batch, certain=not batch.uncertain)
                     text = f"{_place(batch)}: not delivered within {self.config.delivery_timeout_ms} ms"
-                    self._fail(batch, TimedOut(text))
+                    unknown = self._cluster.errors.get(batch.topic)
+                    self._fail(batch, TimedOut(text if unknown is None else f"{text} ({unknown.name})"))
         for topic, waiting in list(self._waiting.items()):
             if waiting[0].deadline <= now:
                 code = self._cluster.errors.get(topic, ErrorCode.LEADER_NOT_AVAILABLE)
@@ -446,4 +469,4 @@ def _place(batch: ProducerBatch) -> str:
 def _explain(batch: ProducerBatch, answer: Any) -> str:
     texts = [answer.error_message or ""]
     texts += [f"record {e.batch_index}: {e.batch_index_error_message}" for e in answer.record_errors[:3]]
-    return "; ".join(filter(None, texts)) or _place(batch)
+    return f"{_place(batch)}: {said}" if (said := "; ".join(filter(None, texts))) else _place(batch)

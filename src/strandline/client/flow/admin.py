@@ -150,18 +150,20 @@ class Admin(ClusterAdmin, GroupAdmin):
         self,
         resources: Iterable[ConfigResource],
         *,
+        names: Iterable[str] | None = None,
         include_synonyms: bool = False,
         include_documentation: bool = False,
     ) -> dict[ConfigResource, list[ConfigEntry] | KafkaError]:
-        """A broker is asked for its own configs; any broker knows the rest."""
+        """All of them, or those of these names. A broker is asked for its own configs; any broker knows the rest."""
         Describe = messages.request(DESCRIBE_CONFIGS)
+        keys = None if names is None else list(names)
         by_node: dict[int | None, list[ConfigResource]] = {}
         for resource in resources:
             by_node.setdefault(resource.node_id, []).append(resource)
 
         async def ask(node_id: int | None, group: list[ConfigResource]) -> Any:
             entries = [
-                Describe.DescribeConfigsResource(resource_type=r.type, resource_name=r.name, configuration_keys=None)
+                Describe.DescribeConfigsResource(resource_type=r.type, resource_name=r.name, configuration_keys=keys)
                 for r in group
             ]
             message = Describe(
@@ -258,10 +260,17 @@ class Admin(ClusterAdmin, GroupAdmin):
 
     # Disks
 
-    async def describe_log_dirs(self, node_ids: Iterable[int]) -> dict[int, list[LogDir]]:
-        """Every log dir of these brokers, with the size of each replica in it."""
+    async def describe_log_dirs(
+        self, node_ids: Iterable[int], partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[int, list[LogDir]]:
+        """Every log dir of these brokers, with the size of each replica in it, or of those of these partitions."""
         wanted = list(node_ids)
-        message = messages.request(DESCRIBE_LOG_DIRS)(topics=None)
+        Describe = messages.request(DESCRIBE_LOG_DIRS)
+        topics: dict[str, Any] = {}
+        for topic, partition in partitions or ():
+            topics.setdefault(topic, Describe.DescribableLogDirTopic(topic=topic, partitions=[]))
+            topics[topic].partitions.append(partition)
+        message = Describe(topics=None if partitions is None else list(topics.values()))
         replies = await gather(
             self._client.io, [self.call(DESCRIBE_LOG_DIRS, message, node_id=node_id) for node_id in wanted]
         )

@@ -1,7 +1,7 @@
 """One open connection to a broker: the core's connection joined to a stream of bytes.
 
 Always true: every future that `send` returns is resolved, with the reply or with ConnectionLost; requests leave in the order
-of the calls to `send`; bytes that were handed to the stream are never touched again.
+of the calls to `send`; bytes that were handed to the stream do not change before the reply, or the end of the connection.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from strandline.client.core.addresses import Address, show
-from strandline.client.core.connection import Connection
+from strandline.client.core.connection import Connection, Reply
 from strandline.client.errors import ConnectionLost
 from strandline.client.flow.io import Future, Io, Link, Timer
 from strandline.errors import KafkaError
+from strandline.ports import Buffer
 
 
 class Channel:
@@ -43,7 +44,7 @@ class Channel:
             self._link.close()
             raise self._error()
         self._ready = self._io.future()
-        self._write(self._connection.open(deadline))
+        self._write([self._connection.open(deadline)])
         await self._ready
         self._ready = None
 
@@ -55,23 +56,31 @@ class Channel:
         versions = self._connection.versions
         return versions is not None and versions.serves(api_key)
 
-    def send(self, api_key: int, message: Any, timeout_s: float, *, version_max: int | None = None) -> Future:
-        """The future reply. UnsupportedApi at once if there is no version in common; ConnectionLost if it is closed."""
+    def send(
+        self, api_key: int, message: Any, timeout_s: float, *, version_max: int | None = None, is_raw: bool = False
+    ) -> Future:
+        """The future reply, raw if asked for. UnsupportedApi if there is no version in common; ConnectionLost if it is closed."""
         if self.is_closed:
             raise self._error()
         future = self._io.future()
         deadline = self._io.now() + timeout_s
-        self._write(self._connection.send(api_key, message, deadline, future, version_max=version_max))
+        self._write(self._connection.send(api_key, message, deadline, future, version_max=version_max, is_raw=is_raw))
         return future
+
+    def wait_anew(self, timeout_s: float) -> None:
+        """Let the time of what is in flight begin now. For who was away: nobody has read what came meanwhile."""
+        deadline = self._io.now() + timeout_s
+        for request in self._connection.in_flight:
+            request.deadline = max(request.deadline, deadline)
 
     def send_without_reply(self, api_key: int, message: Any, *, version_max: int | None = None) -> None:
         if self.is_closed:
             raise self._error()
         self._write(self._connection.send(api_key, message, 0.0, version_max=version_max, expects_reply=False))
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, parts: list[Buffer]) -> None:
         assert self._link is not None
-        self._link.write(data)
+        self._link.write(parts)
         self._watch_deadline()
 
     def _watch_deadline(self) -> None:
@@ -102,15 +111,35 @@ class Channel:
         try:
             replies, outgoing = self._connection.receive(data)
         except KafkaError as error:
-            self.close(type(error)(error.message) if isinstance(error, ConnectionLost) else error)
+            self._give_up(error)
             return
         if outgoing:
-            self._write(outgoing)
+            self._write([outgoing])
         if self._ready is not None and self._connection.ready and not self._ready.done():
             self._ready.set_result(None)
+        self._resolve(replies)
+
+    def space(self) -> memoryview | None:
+        return None if self.is_closed else self._connection.space()
+
+    def filled(self, count: int) -> None:
+        if self.is_closed:
+            return
+        try:
+            replies = self._connection.filled(count)
+        except KafkaError as error:
+            self._give_up(error)
+            return
+        self._resolve(replies)
+
+    def _resolve(self, replies: list[Reply]) -> None:
         for request, message in replies:
             if not request.context.done():
                 request.context.set_result(message)
+
+    def _give_up(self, error: KafkaError) -> None:
+        """Nothing more from there is believed."""
+        self.close(type(error)(error.message) if isinstance(error, ConnectionLost) else error)
 
     def lost(self, error: Exception | None) -> None:
         self._end(ConnectionLost(f"{show(self.address)} closed the connection{f': {_reason(error)}' if error else ''}"))

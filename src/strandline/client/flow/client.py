@@ -47,6 +47,7 @@ class Client:
         self.on_closed: list[Callable[[int], None]] = []
         """Called with the node to which a connection has closed: it may be gone."""
         self._lanes_count = 2
+        self._free_lanes: list[int] = []
         self._channels: dict[_Key, Channel] = {}
         self._opening: dict[_Key, Signal] = {}
         self._failures: dict[Address, tuple[int, float]] = {}
@@ -86,6 +87,14 @@ class Client:
     def new_lane(self) -> int:
         self._lanes_count += 1
         return self._lanes_count - 1
+
+    def take_lane(self) -> int:
+        """A lane for one's own use, with the connections that the last one left open there."""
+        return self._free_lanes.pop() if self._free_lanes else self.new_lane()
+
+    def give_back_lane(self, lane: int) -> None:
+        """Nothing is in flight on it."""
+        self._free_lanes.append(lane)
 
     def close_lane(self, lane: int) -> None:
         """Whoever waits for an answer there is told that it does not come."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
 
-from strandline.client.config import ConsumerConfig
+from strandline.client.config import CLOSE_TIMEOUT_S, ConsumerConfig
 from strandline.client.core.cluster import NO_EPOCH
 from strandline.client.core.consumer import FETCH, ConsumerCore, FetchCall, TopicPartition
 from strandline.client.core.fetched import ConsumerRecord
@@ -33,7 +33,6 @@ IDLE_S = 0.1
 """How often a poll that waits looks whether a partition may go on."""
 ERRAND_TIMEOUT_MS = 5_000
 ITERATE_S = 1.0
-CLOSE_TIMEOUT_S = 30.0
 
 
 class Consumer:

@@ -12,6 +12,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any, Protocol, TypeVar
 
+from strandline.ports import Buffer
+
 T = TypeVar("T")
 
 
@@ -32,6 +34,12 @@ class Timer(Protocol):
 class Receiver(Protocol):
     def received(self, data: bytes) -> None: ...
 
+    def space(self) -> memoryview | None:
+        """Where the next bytes belong, if they have a place; a shell may write there, let go of it and call `filled`."""
+
+    def filled(self, count: int) -> None:
+        """The next so many bytes are in the space; nothing was handed over with `received` since."""
+
     def lost(self, error: Exception | None) -> None:
         """Nothing more comes. Called once, also after our own `close`."""
 
@@ -39,7 +47,8 @@ class Receiver(Protocol):
 class Link(Protocol):
     """An open stream of bytes to a broker."""
 
-    def write(self, data: bytes) -> None: ...
+    def write(self, parts: list[Buffer]) -> None:
+        """One after the other. They do not change before what they ask for is answered, or the link is lost."""
 
     def close(self) -> None: ...
 

@@ -13,18 +13,21 @@ Always true: after `close` every delivery is resolved.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import TracebackType
 
 from strandline.client.config import ProducerConfig
 from strandline.client.core.backoff import delay_s
 from strandline.client.core.batches import Buffer, Delivery, Identity
 from strandline.client.core.producer import INIT_PRODUCER_ID, PRODUCE, ProduceCall, ProducerCore
+from strandline.client.core.whole_batches import Receipt
 from strandline.client.errors import Closed, ConnectionLost
 from strandline.client.flow.channel import Channel
 from strandline.client.flow.client import Client
 from strandline.client.flow.io import Future, Signal, sleep
-from strandline.client.flow.retry import check, retrying
+from strandline.client.flow.retry import UNKNOWN_ATTEMPTS_MAX, check, retrying
 from strandline.errors import ErrorCode, KafkaError
+from strandline.records.ready import ReadyBatch
 from strandline.records.record import Headers
 from strandline.wire import messages
 
@@ -68,18 +71,61 @@ class Producer:
             self._wake_sender()
         return delivery
 
+    def send_whole(self, topic: str, partition: int, batch: ReadyBatch, receipt: Receipt) -> None:
+        """Take a whole batch for this partition; BufferExhausted if there is no room. What becomes of it is told to the receipt."""
+        if self._is_closed:
+            raise Closed("producer")
+        self._core.append_whole(topic, partition, batch, receipt, self._io.now())
+        self._wake_sender()
+
+    def has_room(self, size_bytes: int) -> bool:
+        return self._core.has_room(size_bytes)
+
+    async def room(self, size_bytes: int, is_over: Callable[[], bool]) -> None:
+        """Wait until there is room for so many bytes, or it is over."""
+        while not (self.has_room(size_bytes) or is_over() or self._is_closed):
+            await self._progress.wait()
+
+    def was_away(self, away_s: float) -> None:
+        """The caller did not let us run for so long. That counts for no timeout."""
+        self._core.was_away(away_s)
+        for link in self._core.busy_links:
+            assert isinstance(link, Channel)
+            link.wait_anew(self._core.config.request_timeout_ms / 1000)
+
+    async def partitions_count(self, topic: str) -> int:
+        """How many the topic has now. It is made if the broker makes topics by itself; else UNKNOWN_TOPIC_OR_PARTITION soon."""
+        cluster = self._client.cluster
+        deadline = self._io.now() + self._client.config.default_api_timeout_ms / 1000
+        failures = 0
+        while True:
+            try:
+                await self._client.refresh([topic], allow_auto_topic_creation=self._allow_auto_topic_creation)
+                if (count := cluster.partitions_count(topic)) is not None:
+                    return count
+                error = KafkaError(cluster.errors.get(topic, ErrorCode.LEADER_NOT_AVAILABLE), f"topic '{topic}'")
+            except KafkaError as unreachable:
+                error = unreachable
+            failures += 1
+            wait_s = delay_s(self._client.config.retry_backoff, failures, self._client.randomness)
+            is_unknown = error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and failures >= UNKNOWN_ATTEMPTS_MAX
+            if is_unknown or not error.retriable or isinstance(error, Closed) or self._io.now() + wait_s > deadline:
+                raise error
+            await sleep(self._io, wait_s)
+
     async def drain(self) -> None:
         """Wait until at most half of buffer_memory is taken."""
         while 2 * self._core.buffered_bytes > self._core.config.buffer_memory and not self._is_closed:
             self._wake_sender()
             await self._progress.wait()
 
-    async def flush(self) -> None:
-        """Wait until everything that was sent is resolved, without lingering."""
+    async def flush(self, is_over: Callable[[], bool] = lambda: False) -> None:
+        """Wait until everything that was sent is resolved, or it is over, without lingering."""
         self._core.is_flushing = True
         try:
-            self._wake_sender()
-            while self._core.has_unfinished and not self._is_closed:
+            if self._core.has_unfinished:
+                self._wake_sender()
+            while self._core.has_unfinished and not self._is_closed and not is_over():
                 await self._progress.wait()
                 # It tells of progress whenever it looks for work: to wake it for that would never end.
                 if not self._is_sending:

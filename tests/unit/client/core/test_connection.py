@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from strandline.client.core.connection import Connection
-from strandline.client.core.frames import frame
+from strandline.client.core.frames import size_of
 from strandline.client.errors import ProtocolViolation, UnsupportedApi
 from strandline.errors import ErrorCode
 from strandline.wire import messages
@@ -20,6 +20,10 @@ def versions_body(version: int, error: int = 0, keys: dict[int, tuple[int, int]]
     ApiVersions = messages.response(18)
     entries = [ApiVersions.ApiVersion(api_key=k, min_version=a, max_version=b) for k, (a, b) in keys.items()]
     return messages.encode_response(18, version, ApiVersions(error_code=error, api_keys=entries))
+
+
+def frame(*parts: bytes) -> bytes:
+    return b"".join((size_of(*parts), *parts))
 
 
 def reply_to(request: bytes, body: bytes) -> bytes:
@@ -35,14 +39,14 @@ def ready() -> Connection:
 
 
 def metadata_request(connection: Connection, context: object = None) -> bytes:
-    return connection.send(3, messages.request(3)(topics=None), 9.0, context)
+    return b"".join(connection.send(3, messages.request(3)(topics=None), 9.0, context))
 
 
 def test_the_newest_common_version_is_used():
     connection = ready()
     header = read_request_header(metadata_request(connection), 4)
     assert (header.api_key, header.api_version, header.client_id) == (3, 12, "me")
-    limited = connection.send(1, messages.request(1)(), 9.0, version_max=12)
+    limited = b"".join(connection.send(1, messages.request(1)(), 9.0, version_max=12))
     assert read_request_header(limited, 4).api_version == 12
 
 
