@@ -19,7 +19,7 @@ from strandline.api.preferred_replica import preferred_read_replica
 from strandline.api.reading import absence, diverging, find
 from strandline.api.reply import Later
 from strandline.errors import ErrorCode, KafkaError
-from strandline.log.errors import NotCached
+from strandline.log.errors import CorruptBatch, NotCached
 from strandline.replica.partition import READ_COMMITTED, Partition
 from strandline.wire import fetch as wire
 from strandline.wire.fetch import FetchedPartition, FetchPartition, FetchRequest
@@ -255,6 +255,9 @@ def _absent(broker: Broker, place: Place) -> FetchedPartition:
 
 def _failed(partition: Partition, index: int, error: KafkaError | OSError) -> FetchedPartition:
     code, _ = code_of(error)
+    if isinstance(error, CorruptBatch) and len(partition.state.replicas) == 1:
+        # Nobody has another copy, so trying again is in vain, and the reader should know.
+        code = ErrorCode.CORRUPT_MESSAGE
     if code in leader_hints.HINTED:
         return FetchedPartition(index, code, current_leader=leader_hints.current_leader(partition))
     if code is ErrorCode.OFFSET_OUT_OF_RANGE:

@@ -32,7 +32,8 @@ class CorruptLog(KafkaError):
 class CorruptBatch(KafkaError):
     """A stretch of a segment that may not be served nor replicated: it fails its checksum, or can't be what was written there.
 
-    Whoever wanted it is told KAFKA_STORAGE_ERROR, which consumers and followers try again: it may be repaired meanwhile.
+    Whoever wanted it is told KAFKA_STORAGE_ERROR, which consumers and followers try again: it may be repaired meanwhile. (Fetch
+    tells consumers of a partition with one replica CORRUPT_MESSAGE: nobody can repair that.)
     """
 
     def __init__(

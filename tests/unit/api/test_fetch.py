@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import inspect
 import struct
 
@@ -358,10 +359,15 @@ async def test_a_damaged_batch_is_not_served_and_what_is_around_it_is(make_broke
     broker.parts.partitions["t", 0].log = reopened
     before, bad, after = (ask(broker, 12, part(offset), part(0, 1)) for offset in (0, 4, 5))
     assert offsets(before[0]) == [0, 1, 2, 3]
-    assert (bad[0].error_code, offsets(bad[0])) == (ErrorCode.KAFKA_STORAGE_ERROR, [])
+    assert (bad[0].error_code, offsets(bad[0])) == (ErrorCode.CORRUPT_MESSAGE, []), "nobody else has it"
     assert (bad[1].error_code, offsets(bad[1])) == (0, [0]), "another partition"
     assert offsets(after[0]) == [5, 6, 7, 8, 9]
     assert not broker.storage_errors, "a batch is bad, not the log dir"
+
+    partition = broker.parts.partitions["t", 0]
+    partition.state = dataclasses.replace(partition.state, replicas=(1, 2))
+    [repairable] = ask(broker, 12, part(4))
+    assert repairable.error_code == ErrorCode.KAFKA_STORAGE_ERROR, "try again: it may be repaired meanwhile"
 
 
 async def test_a_request_that_cannot_be_read_is_malformed(broker):
