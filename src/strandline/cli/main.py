@@ -51,6 +51,7 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "replicas": Entry("replicas", "replicas", "Show how far every replica is, and who is in sync."),
         "elect": Entry("elect", "elect", "Give partitions their preferred leader back."),
         "reassign": Entry("reassign", "reassign", "Move partitions to other brokers, and show how far that is."),
+        "spark": Entry("spark", "spark", "Start Spark on topics: a shell, a program, an environment for a cluster."),
         "api-versions": Entry("api_versions", "api_versions", "Show which APIs each broker serves."),
     },
     FILES: {

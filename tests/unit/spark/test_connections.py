@@ -1,0 +1,24 @@
+"""Clients that live longer than a task."""
+
+from __future__ import annotations
+
+import os
+
+from strandline.client.config import ClientConfig
+from strandline.spark import connections
+from strandline.spark.options.kafka import Cluster
+
+
+def cluster(client_id: str = "a") -> Cluster:
+    return Cluster(bootstrap_servers=("127.0.0.1:1",), config=ClientConfig(client_id=client_id))
+
+
+def test_equal_settings_share_a_client_and_others_do_not():
+    assert connections.client_of(cluster()) is connections.client_of(cluster())
+    assert connections.client_of(cluster()) is not connections.client_of(cluster("b"))
+
+
+def test_a_process_that_was_forked_makes_its_own(monkeypatch):
+    parents = connections.client_of(cluster())
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    assert connections.client_of(cluster()) is not parents
