@@ -37,6 +37,11 @@ class OpenBatch(NamedTuple):
     position: int
     end: int
 
+    @property
+    def held_bytes(self) -> int:
+        """What is kept in memory for its sake alone."""
+        return 0 if self.header.codec == CompressionType.NONE else self.end - self.position
+
 
 class Source(NamedTuple):
     """Where bytes come from, and how far they are trusted."""

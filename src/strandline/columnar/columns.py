@@ -36,6 +36,7 @@ LOG_APPEND_TIME: Final = 1
 ROWS_MAX: Final = 1 << 20
 BYTES_MAX: Final = 1 << 30
 """Offsets within a column have 32 bits."""
+_HELD_BYTES_RATIO: Final = 32
 
 MICROSECONDS_MAX: Final = (1 << 63) - 1
 MILLISECONDS_MAX: Final = MICROSECONDS_MAX // 1000
@@ -65,6 +66,8 @@ class Layout:
         self.schema = arrow_schema(columns)
         self.rows_max = rows_max
         self.bytes_max = bytes_max
+        self.held_bytes_max = _HELD_BYTES_RATIO * bytes_max
+        """Of decompressed batches that rows are taken from: without a column for what is large in them, many would be held."""
         self.has_key = "key" in columns
         self.has_value = "value" in columns
         self.has_headers = HEADERS in columns

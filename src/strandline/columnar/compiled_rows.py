@@ -52,6 +52,7 @@ class CompiledRows:
             | calls.WANTS_HEADERS * layout.has_headers
         )
         self._runs: list[_Run] = []
+        self._held_bytes = 0
         self._timestamp_type = CREATE_TIME
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -62,6 +63,9 @@ class CompiledRows:
                     yield self._cut()
                 self._timestamp_type = timestamp_type
                 yield from self._walk(stretch)
+                self._held_bytes += stretch.held_bytes
+                if self._state[calls.ROWS] and self._held_bytes > self._layout.held_bytes_max:
+                    yield self._cut()
         except CorruptRecord:
             if self._state[calls.ROWS]:
                 yield self._cut()
@@ -117,6 +121,7 @@ class CompiledRows:
         ctypes.memset(self._state_at, 0, ctypes.sizeof(state))
         state[calls.BATCH] = batch
         self._runs.clear()
+        self._held_bytes = 0
         return pa.RecordBatch.from_arrays([made[name] for name in schema.names], schema=schema)
 
     def _cells(self, field: int, rows: int, size_bytes: int, nulls: int) -> pa.Array:

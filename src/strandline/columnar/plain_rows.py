@@ -1,7 +1,9 @@
 """Arrow rows out of open batches in plain Python: slow, obvious, and always there.
 
-Always true: `compiled_rows` gives the same rows in the same RecordBatches. A row is never split from its columns, a
-RecordBatch has one timestamp type and at least one row, and it stays within its bounds unless a single row is beyond them.
+Always true: `compiled_rows` gives the same rows in the same RecordBatches (but for header keys that are not UTF-8: their size is
+counted here as they are shown, and there as they were sent, so that one may begin a RecordBatch earlier than the other).
+A row is never split from its columns, a RecordBatch has one timestamp type and at least one row, and it stays within its bounds
+unless a single row is beyond them.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ class PlainRows:
         self._batches = batches
         self._records: list[Record] = []
         self._size_bytes = 0
+        self._held_bytes = 0
         self._timestamp_type = CREATE_TIME
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -42,6 +45,9 @@ class PlainRows:
                         yield self._cut()
                     self._records.append(record)
                     self._size_bytes += size_bytes
+                self._held_bytes += batch.held_bytes
+                if self._records and self._held_bytes > layout.held_bytes_max:
+                    yield self._cut()
         except CorruptRecord:
             if self._records:
                 yield self._cut()
@@ -56,7 +62,8 @@ class PlainRows:
             raise self._batches.source.blame(batch.header.base_offset, error) from error
 
     def _cut(self) -> pa.RecordBatch:
-        records, self._records, self._size_bytes = self._records, [], 0
+        records, self._records = self._records, []
+        self._size_bytes = self._held_bytes = 0
         schema, constants = self._layout.schema, self._layout.constants(self._timestamp_type)
         columns = [
             constants[name].slice(0, len(records))

@@ -40,6 +40,10 @@ class Stretch(NamedTuple):
     def is_append_time(self) -> bool:
         return bool(self.plan[0, calls.PLAN_IS_APPEND_TIME])
 
+    @property
+    def held_bytes(self) -> int:
+        return 0 if self.batch is None else self.batch.held_bytes
+
     def batch_at(self, number: int) -> OpenBatch:
         if self.batch is not None:
             return self.batch

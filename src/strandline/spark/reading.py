@@ -90,11 +90,18 @@ class Reading:
                 why = f"the log goes from {log_start_offset} to {log_end_offset}"
                 if log_start_offset > offset:
                     goes_on = min(log_start_offset, split.end)
-            case LogTruncated() | TopicRecreated() | KafkaError(code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+            case LogTruncated():
+                why, goes_on = error.message, offset
+            case TopicRecreated() | KafkaError(code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
                 why = error.message
             case _:
                 raise error
-        lost = f"offsets {offset} to {goes_on - 1} of {split.topic}-{split.partition} are gone: {why}"
+        what = (
+            f"offsets {offset} to {goes_on - 1}"
+            if goes_on > offset
+            else f"records before offset {offset}, read already,"
+        )
+        lost = f"{what} of {split.topic}-{split.partition} are gone: {why}"
         if self.fail_on_data_loss:
             raise DataLoss(f"{lost}; set the option 'failOnDataLoss' to false to go on without them") from None
         _log.warning("%s; going on without them, since 'failOnDataLoss' is false", lost)

@@ -77,7 +77,7 @@ class ClusterSight:
 
     def sizes_bytes(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         leaders = self._leader_ids(partitions)
-        dirs = self._admin.describe_log_dirs(sorted(set(leaders.values())))
+        dirs = self._admin.describe_log_dirs(sorted(set(leaders.values())), leaders)
         return {
             key: replica.size_bytes
             for key, node_id in leaders.items()

@@ -183,16 +183,19 @@ def test_a_wait_that_is_broken_off_leaves_no_answer_on_a_lane_for_the_next():
     with connected(broker) as client:
         config = ConsumerConfig(max_partition_fetch_bytes=500_000)
         fetcher = RangeFetcher(client.flow, "t", 0, 0, 400, config)
-        assert client.scheduler.run(fetcher.next()) is not None
         broker.goes_on.clear()
-        with contextlib.suppress(TimedOut):
-            while True:
-                client.scheduler.run(fetcher.next(), timeout_s=0.01)
-        fetcher.close()
-        broker.goes_on.set()
+        first = client.scheduler.run(fetcher.next())
+        assert first is not None
+        got = bytes(first.data)
+        with pytest.raises(TimedOut):
+            client.scheduler.run(fetcher.next(), timeout_s=0.01)
         assert all(channel.in_flight_count == 0 for channel in client.flow._channels.values())
-        got = b"".join(piece.data for piece in PartitionFetcher(client, "t", 0, 0, 400, config))
+        broker.goes_on.set()
+        while (piece := client.scheduler.run(fetcher.next())) is not None:
+            got += piece.data
         assert got == expected(broker, 0, 400)
+        fetcher.close()
+        assert b"".join(piece.data for piece in PartitionFetcher(client, "t", 0, 0, 400, config)) == got
 
 
 def test_a_caller_who_was_away_for_longer_than_a_request_may_take_finds_the_answer():

@@ -16,6 +16,7 @@ from strandline.errors import ErrorCode, KafkaError
 from strandline.records.batch import BatchBuilder
 from strandline.records.ready import ReadyBatch
 from strandline.wire import messages
+from strandline.wire.headers import read_request_header
 
 from .core.broker import TOPIC_ID, metadata
 from .server import Broker, serving_beside
@@ -87,6 +88,29 @@ def test_the_buffer_makes_the_caller_wait():
                 assert sent - producer.written().get(("t", 0), (0, 0, 0))[2] <= 2
             producer.flush()
         assert len(broker.log.values) == 19
+
+
+class Silent(Broker):
+    """Answers no Produce, as acks=0 has it."""
+
+    def reply(self, frame: bytes) -> bytes | None:
+        answer = super().reply(frame)
+        return b"" if read_request_header(frame).api_key == 0 else answer
+
+
+def test_without_acks_what_was_flushed_has_arrived_and_the_buffer_is_no_larger():
+    broker = Silent()
+    size = len(ready(bytes(200_000)).data)
+    with serving_beside(broker), connect(broker) as client:
+        with BatchProducer(client, ProducerConfig(acks=0, buffer_memory=3 * size)) as producer:
+            for sent in range(1, 40):
+                producer.send("t", 0, ready(bytes(200_000)))
+                assert sent - len(broker.produced) <= 3
+            producer.flush()
+            assert len(broker.produced) == 39
+            assert producer.written()["t", 0].records_count == 39
+            producer.send("t", 0, ready(bytes(200_000)))
+        assert len(broker.produced) == 40
 
 
 def test_elections_are_waited_out():

@@ -24,7 +24,9 @@ def around(payload: bytes, count: int, codec: CompressionType = CompressionType.
 def both(data: bytes, **more: int) -> tuple[list[int], str | None]:
     """Offsets and error, the same both ways, from a place where a step beyond the bytes is the last."""
     plain, compiled = (read(way, guarded(data), **more) for way in WAYS)
-    assert plain == compiled
+    assert (plain.rows, plain.error) == (compiled.rows, compiled.error)
+    if not any("\ufffd" in header["key"] for row in plain.rows for header in row["headers"] or ()):
+        assert plain.counts == compiled.counts
     return [row["offset"] for row in compiled.rows], compiled.error
 
 
@@ -163,6 +165,15 @@ def test_empty_headers_take_room_too() -> None:
     for way in WAYS:
         assert read(way, data, bytes_max=160).counts == [2, 2, 2]
         assert read(way, data, bytes_max=160, columns=["offset"]).counts == [6]
+
+
+@pytest.mark.parametrize("codec", CompressionType)
+def test_batches_of_which_little_is_wanted_are_not_all_held(codec: CompressionType) -> None:
+    data = b"".join(batch([Record(0, 0, b"k", b"v" * 1000)] * 2, 2 * i, codec=codec) for i in range(8))
+    for way in WAYS:
+        found = read(way, data, columns=["key", "offset"], bytes_max=160)
+        assert [row["offset"] for row in found.rows] == list(range(16))
+        assert found.counts == ([16] if codec is CompressionType.NONE else [6, 6, 4])
 
 
 def test_a_change_of_the_timestamp_type_begins_a_record_batch() -> None:

@@ -7,7 +7,7 @@ import logging
 import pytest
 from pyspark.sql.datasource import InputPartition
 
-from strandline.client.errors import OffsetOutOfRange, TimedOut
+from strandline.client.errors import LogTruncated, OffsetOutOfRange, TimedOut
 from strandline.ids import ZERO_UUID, Uuid
 from strandline.records.errors import CorruptRecord
 from strandline.spark.errors import DataLoss
@@ -88,6 +88,17 @@ def test_another_topic_of_the_same_name_is_not_read(cluster):
     ):
         list(reading(cluster, topic).read(planned))
     assert list(reading(cluster, topic, failOnDataLoss="false").read(planned)) == []
+
+
+def test_a_log_that_was_truncated_below_what_was_read_is_read_on_if_losses_are_allowed(cluster, caplog):
+    planned, truncated = Split("any", ZERO_UUID, 0, 0, 9, 0), LogTruncated("any", 0, 5, 3)
+    with pytest.raises(
+        DataLoss, match=r"records before offset 5, read already, of any-0 are gone: .* truncated at offset 3"
+    ):
+        reading(cluster, "any")._behind_the_gap(planned, 5, truncated)
+    with caplog.at_level(logging.WARNING, "strandline.spark"):
+        assert reading(cluster, "any", failOnDataLoss="false")._behind_the_gap(planned, 5, truncated) == 5
+    assert "records before offset 5" in caplog.text
 
 
 def test_trouble_that_is_no_loss_is_raised_whatever_may_be_lost(cluster):

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from strandline.records.batch import decode
 from strandline.records.control import ControlRecordType, read_control_type
 from strandline.records.errors import CorruptRecord
-from strandline.records.header import BatchHeader, iterate
+from strandline.records.header import BatchHeader, ensure_valid, iterate
 from strandline.records.record import Record
 
 
@@ -141,6 +141,8 @@ class Fetched:
     def _open_next(self) -> bool:
         for position, header in self._batches:
             batch = self._view[position : position + header.size_bytes]
+            if self._check_crcs:
+                ensure_valid(batch)  # before anything that it covers is believed: a flipped bit could hide the batch
             if header.next_offset <= self.offset:
                 continue
             if self._is_hidden(header, batch):
@@ -151,7 +153,7 @@ class Fetched:
         return False
 
     def _decode(self, batch: memoryview) -> Iterator[Record]:
-        return decode(batch, max_bytes=self._decompressed_bytes_max, check_crc=self._check_crcs)
+        return decode(batch, max_bytes=self._decompressed_bytes_max, check_crc=False)
 
     def _is_hidden(self, header: BatchHeader, batch: memoryview) -> bool:
         if self._is_read_committed and header.has_producer_id:

@@ -35,7 +35,8 @@ CONSUMER = -1
 NO_SESSION, FINAL_EPOCH = 0, -1
 
 EMPTY_S = 30.0
-"""At most half of the time that is waited for a piece."""
+DOUBT_S = 5.0
+"""How long a leader may be behind the end before it is asked elsewhere whether another leads by now."""
 ESTRANGED_ANSWERS = 5
 """Metadata answers in a row, without the topic or with another of that name, until that is believed."""
 CORRUPT_ANSWERS = 3
@@ -108,6 +109,7 @@ class RangeFetch:
         """Each in a row."""
         self._empty_since: float | None = None
         """When the first came of the answers, in a row, that were empty though the log goes on to the end."""
+        self._doubt_at = float("inf")
         self._last_heard = "nothing"
         self._Fetch = messages.request(FETCH)
 
@@ -193,6 +195,8 @@ class RangeFetch:
         config, Fetch = self._config, self._Fetch
         max_bytes = self._fetch_bytes()
         topic_id = self._cluster.topic_id(self.topic)
+        if topic_id != ZERO_UUID and self._topic_id is not None:
+            topic_id = self._topic_id  # another may have got the name since the leader was looked up
         partition = Fetch.FetchPartition(
             partition=self.partition,
             current_leader_epoch=leader.leader_epoch,
@@ -292,7 +296,7 @@ class RangeFetch:
             return None
         offset, self.position = self.position, run.next_offset
         self._failures = self._least_bytes = 0
-        self._empty_since = None
+        self._empty_since, self._doubt_at = None, float("inf")
         if run.size_bytes == 0:  # compaction left nothing of the range but a batch beyond it
             return None
         self._last_epoch = run.last_epoch
@@ -321,11 +325,15 @@ class RangeFetch:
         heard = f"nothing, and the {name} is {readable_end}"
         if readable_end < self.end:  # the leader has waited with its answer for more to come: it may be asked at once
             self._failures, self._last_heard, self._empty_since = 0, heard, None
+            self.wants_metadata = now >= self._doubt_at
+            self._doubt_at = now + DOUBT_S if self.wants_metadata else min(self._doubt_at, now + DOUBT_S)
             return
         self._back_off(heard, now)
         if self._empty_since is None:
             self._empty_since = now
-        elif now - self._empty_since >= min(EMPTY_S, self._timeout_s / 2):
+            # Who waits less than that would never come to the end of such a log.
+            self._deadline = max(self._deadline, now + 2 * EMPTY_S)
+        elif now - self._empty_since >= EMPTY_S:
             self.position = self.end
 
     def _too_large(self, batch_bytes: int, came_bytes: int, now: float) -> None:

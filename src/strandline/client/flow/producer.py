@@ -8,6 +8,9 @@ How order and once-ness are kept: `core/partition_queue.py`. What this file adds
 requests of a connection leave in the order in which the core made them; a reply that is lost with its connection is
 reported to the core, which sends the same bytes again on the next one.
 
+With acks=0 a broker answers nothing. So `flush` puts a question behind what was sent on each connection: its answer says that
+everything before it has arrived, and is not in a buffer of ours.
+
 Always true: after `close` every delivery is resolved.
 """
 
@@ -19,6 +22,7 @@ from types import TracebackType
 from strandline.client.config import ProducerConfig
 from strandline.client.core.backoff import delay_s
 from strandline.client.core.batches import Buffer, Delivery, Identity
+from strandline.client.core.cluster import METADATA
 from strandline.client.core.producer import INIT_PRODUCER_ID, PRODUCE, ProduceCall, ProducerCore
 from strandline.client.core.whole_batches import Receipt
 from strandline.client.errors import Closed, ConnectionLost
@@ -53,6 +57,9 @@ class Producer:
         self._is_refreshing = self._is_identifying = False
         self._refreshes_in_vain = 0
         """In a row."""
+        self._unanswered: dict[Channel, int] = {}
+        """With acks=0, the bytes of which it is not known that they have left us."""
+        self._asked: set[Channel] = set()
 
     def send(
         self,
@@ -79,11 +86,14 @@ class Producer:
         self._wake_sender()
 
     def has_room(self, size_bytes: int) -> bool:
-        return self._core.has_room(size_bytes)
+        unanswered_bytes = sum(self._unanswered.values())
+        is_full = unanswered_bytes and unanswered_bytes + size_bytes > self._core.config.buffer_memory
+        return not is_full and self._core.has_room(size_bytes)
 
     async def room(self, size_bytes: int, is_over: Callable[[], bool]) -> None:
         """Wait until there is room for so many bytes, or it is over."""
         while not (self.has_room(size_bytes) or is_over() or self._is_closed):
+            self._ask_what_arrived()
             await self._progress.wait()
 
     def was_away(self, away_s: float) -> None:
@@ -130,6 +140,9 @@ class Producer:
                 # It tells of progress whenever it looks for work: to wake it for that would never end.
                 if not self._is_sending:
                     self._wake_sender()
+            while self._unanswered and not self._is_closed and not is_over():
+                self._ask_what_arrived()
+                await self._progress.wait()
         finally:
             self._core.is_flushing = False
 
@@ -200,6 +213,8 @@ class Producer:
             if self._core.config.acks == 0:
                 channel.send_without_reply(PRODUCE, call.message, version_max=call.version_max)
                 self._core.sent_without_reply(call)
+                sent_bytes = sum(batch.size_bytes for batch in call.batches)
+                self._unanswered[channel] = self._unanswered.get(channel, 0) + sent_bytes
                 return
             future = channel.send(PRODUCE, call.message, call.timeout_s, version_max=call.version_max)
         except ConnectionLost as error:
@@ -219,6 +234,27 @@ class Producer:
             if not self._is_closed:
                 self._core.answered(call, response, self._io.now())
         self._wake_sender_again()
+
+    def _ask_what_arrived(self) -> None:
+        for channel in self._unanswered.keys() - self._asked:
+            self._asked.add(channel)
+            self._io.spawn(self._await_arrival(channel))
+
+    async def _await_arrival(self, channel: Channel) -> None:
+        before_bytes = self._unanswered[channel]
+        try:
+            await channel.send(
+                METADATA, messages.request(METADATA)(topics=[]), self._client.config.request_timeout_ms / 1000
+            )
+        except KafkaError:  # what was under way is lost, and who wants to know chooses other acks
+            self._unanswered.pop(channel)
+        else:
+            self._unanswered[channel] -= before_bytes
+            if not self._unanswered[channel]:
+                del self._unanswered[channel]
+        finally:
+            self._asked.discard(channel)
+            self._progress.set()
 
     def _wake_sender_again(self) -> None:
         self._progress.set()

@@ -97,11 +97,14 @@ class RangeFetcher:
         try:
             reply = await pending.future
         except KafkaError as error:
-            self._pending = None
             _check_worth(error)
             self._core.lost(error, self._io.now())
             return None
-        self._pending = None  # and not if the wait is broken off: then the answer is still to come
+        except BaseException:  # the wait is broken off, and the answer still to come
+            self._client.close_lane(self._lane)
+            raise
+        finally:
+            self._pending = None
         try:
             return self._core.answered(pending.call, reply, self._io.now())
         except OffsetOutOfRange as error:

@@ -95,3 +95,14 @@ def test_a_broken_batch_is_reported_after_what_is_before_it():
         state.take(100)
     assert caught.value.code is ErrorCode.CORRUPT_MESSAGE
     assert (state.position, state.fetch_offset) == (3, 3), "it is fetched again"
+
+
+@pytest.mark.parametrize("at", [22, 26], ids=["attributes", "last offset delta"])
+def test_a_flipped_bit_does_not_hide_a_batch(at):
+    """One that makes it a control batch, or one that ends before the position."""
+    damaged = bytearray(batch(5, 33))
+    damaged[at] ^= 0x20
+    part = fetched(batch(0, 5) + bytes(damaged) + batch(38, 2))
+    assert [record.offset for record in part.take(100)] == [0, 1, 2, 3, 4]
+    assert isinstance(part.error, CorruptRecord)
+    assert part.offset == 5
