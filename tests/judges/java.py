@@ -13,9 +13,10 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -26,6 +27,8 @@ TOOL_TIMEOUT_S = 90
 
 # Tools live for a second: the first compiler and a small heap start fastest.
 _JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m")
+
+T = TypeVar("T")
 
 
 class JudgeMissing(Exception):
@@ -121,24 +124,29 @@ def jars_directory(environment: Mapping[str, str] = os.environ) -> Path:
 def find_jars(environment: Mapping[str, str] = os.environ) -> Path:
     """The directory of Kafka's jars, fetched with Maven if it is not there yet."""
     jars = jars_directory(environment)
-    if (jars / f"kafka-tools-{VERSION}.jar").exists():
-        return jars
+    fetch(HERE / "pom.xml", jars, f"kafka-tools-{VERSION}.jar", "Kafka's jars")
+    return jars
+
+
+def fetch(pom: Path, jars: Path, proof: str, what: str) -> None:
+    """The jars that a pom names, with Maven, unless the file that proves them to be there is."""
+    if (jars / proof).exists():
+        return
     maven = shutil.which("mvn")
     if maven is None:
-        raise JudgeMissing(f"Kafka's jars are not in {jars}, and Maven is not installed to fetch them")
+        raise JudgeMissing(f"{what} are not in {jars}, and Maven is not installed to fetch them")
     jars.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=jars.parent, prefix="fetching-") as temporary:
         fetched = Path(temporary) / "jars"
         copy = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
-        command = [maven, "-q", "-B", "-f", str(HERE / "pom.xml"), copy, f"-DoutputDirectory={fetched}"]
+        command = [maven, "-q", "-B", "-f", str(pom), copy, f"-DoutputDirectory={fetched}"]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_TIMEOUT_S, check=False)
         except subprocess.TimeoutExpired:
-            raise JudgeMissing(f"Maven did not fetch Kafka's jars within {FETCH_TIMEOUT_S} s") from None
+            raise JudgeMissing(f"Maven did not fetch {what} within {FETCH_TIMEOUT_S} s") from None
         if done.returncode != 0:
-            raise JudgeMissing(f"Maven could not fetch Kafka's jars: {(done.stdout + done.stderr).strip()[-500:]}")
-        _put_in_place(fetched, jars)
-    return jars
+            raise JudgeMissing(f"Maven could not fetch {what}: {(done.stdout + done.stderr).strip()[-500:]}")
+        _put_in_place(fetched, jars, proof)
 
 
 def find_kafka(environment: Mapping[str, str] = os.environ) -> Kafka:
@@ -148,20 +156,24 @@ def find_kafka(environment: Mapping[str, str] = os.environ) -> Kafka:
 
 def judge() -> Kafka:
     """For tests: Kafka, or a skip that says why there is none. In CI that is a failure."""
+    return or_skip(find_kafka)
+
+
+def or_skip(find: Callable[[], T]) -> T:
     try:
-        return find_kafka()
+        return find()
     except JudgeMissing as missing:
         if os.environ.get("CI") == "true":
             pytest.fail(str(missing))
         pytest.skip(str(missing))
 
 
-def _put_in_place(fetched: Path, jars: Path) -> None:
+def _put_in_place(fetched: Path, jars: Path, proof: str) -> None:
     """Whole or not at all; another process may have been first, which is as good."""
     try:
         fetched.rename(jars)
     except OSError:
-        if not (jars / f"kafka-tools-{VERSION}.jar").exists():
+        if not (jars / proof).exists():
             raise
 
 

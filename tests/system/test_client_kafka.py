@@ -13,11 +13,16 @@ from confluent_kafka import Consumer as ConfluentConsumer
 from confluent_kafka import TopicPartition
 
 from strandline.client import aio, blocking
+from strandline.client.bulk import OffsetOutOfRange, PartitionFetcher, TopicRecreated
+from strandline.client.bulk_producer import BatchProducer
 from strandline.client.flow.described import ConfigResource, CreatedTopic, NewTopic, ResourceType, TopicDescription
 from strandline.client.flow.group_described import GroupDescription, OffsetAndMetadata
 from strandline.config.alter import Alteration, Op
 from strandline.errors import ErrorCode, KafkaError
+from strandline.records.batch import BatchBuilder, decode
 from strandline.records.compression import CompressionType
+from strandline.records.header import iterate
+from strandline.records.ready import ReadyBatch
 from strandline.runtime.clock import SystemClock
 from tests.judges.java import judge
 
@@ -112,6 +117,9 @@ def test_the_blocking_client_administers_and_moves_records(bootstrap: str):
         configs = admin.describe_configs([resource])[resource]
         assert isinstance(configs, list)
         assert {entry.name: entry.value for entry in configs}["retention.ms"] == "1000000"
+        named = admin.describe_configs([resource], names=["message.timestamp.type"])[resource]
+        assert isinstance(named, list)
+        assert [(entry.name, entry.value) for entry in named] == [("message.timestamp.type", "CreateTime")]
         assert admin.delete_records({("blocking", 0): 100}) == {("blocking", 0): 100}
         assert consumer.beginning_offsets([("blocking", 0)]) == {("blocking", 0): 100}
         (producers,) = admin.describe_producers([("blocking", 0)]).values()
@@ -125,7 +133,86 @@ def test_the_blocking_client_administers_and_moves_records(bootstrap: str):
         (node,) = admin.describe_cluster().brokers
         (log_dir,) = admin.describe_log_dirs([node.node_id])[node.node_id]
         assert log_dir.replicas["blocking", 0].size_bytes > 0
+        (log_dir,) = admin.describe_log_dirs([node.node_id], [("blocking", 0)])[node.node_id]
+        assert log_dir.replicas.keys() == {("blocking", 0)}
         assert admin.delete_topics(["blocking"]) == {"blocking": None}
+
+
+# Whole batches
+
+
+def _ready(first: int, count: int, size_bytes: int, codec: CompressionType) -> ReadyBatch:
+    builder = BatchBuilder()
+    for number in range(first, first + count):
+        builder.append(b"%d" % number, random.Random(number).randbytes(size_bytes), HEADERS, SystemClock().wall_ms())
+    return ReadyBatch(builder.build(codec=codec), builder.records_count, builder.max_timestamp)
+
+
+def test_whole_batches_are_produced_fetched_and_read_by_confluent(bootstrap: str):
+    per_batch, batches, size_bytes = 100, 30, 5_000
+    with blocking.Client(bootstrap) as client:
+        admin = blocking.Admin(client)
+        admin.create_topics([NewTopic("whole", len(CompressionType), 1)])
+        with BatchProducer(client, blocking.ProducerConfig(buffer_memory=4_000_000)) as producer:
+            assert producer.partitions_count("whole") == len(CompressionType)
+            for codec in CompressionType:
+                for number in range(batches):
+                    producer.send("whole", int(codec), _ready(number * per_batch, per_batch, size_bytes, codec))
+            producer.flush()
+            written = producer.written()
+        total = per_batch * batches
+        assert {key: each[:3] for key, each in written.items()} == {
+            ("whole", int(c)): (0, total, total) for c in CompressionType
+        }
+
+        described = admin.describe_topics(["whole"])["whole"]
+        assert isinstance(described, TopicDescription)
+        for codec in CompressionType:
+            config = blocking.ConsumerConfig(max_partition_fetch_bytes=3_000_000, isolation_level="read_committed")
+            start, end = 150, total - 50
+            fetcher = PartitionFetcher(client, "whole", int(codec), start, end, config, topic_id=described.topic_id)
+            numbers = []
+            for piece in fetcher:
+                assert piece.aborted == []
+                for position, header in iterate(piece.data):
+                    batch = piece.data[position : position + header.size_bytes]
+                    for record in decode(batch):
+                        if piece.offset <= record.offset < end:
+                            assert record.value == random.Random(record.offset).randbytes(size_bytes)
+                            numbers.append(record.offset)
+            assert numbers == list(range(start, end))
+        with pytest.raises(OffsetOutOfRange, match=rf"whole-0 has no offset 9999: its log goes from 0 to {total}"):
+            list(PartitionFetcher(client, "whole", 0, 9_999, 10_000))
+
+    consumer = ConfluentConsumer({"bootstrap.servers": bootstrap, "group.id": "w", "check.crcs": True})
+    consumer.assign([TopicPartition("whole", int(codec), total - 10) for codec in CompressionType])
+    seen: list[Any] = []
+    while len(seen) < 10 * len(CompressionType):
+        seen += consumer.consume(100, 5.0)
+    consumer.close()
+    assert all(message.value() == random.Random(message.offset()).randbytes(size_bytes) for message in seen)
+    assert all(tuple(message.headers()) == HEADERS for message in seen)
+
+
+def test_a_topic_that_kafka_made_again_is_not_read_on(bootstrap: str):
+    with blocking.Client(bootstrap) as client:
+        admin = blocking.Admin(client)
+        made = admin.create_topics([NewTopic("again", 1, 1)])["again"]
+        assert isinstance(made, CreatedTopic)
+        with BatchProducer(client) as producer:
+            for number in range(20):
+                producer.send("again", 0, _ready(number * 100, 100, 1_000, CompressionType.NONE))
+            producer.flush()
+        config = blocking.ConsumerConfig(max_partition_fetch_bytes=300_000)
+        pieces = iter(PartitionFetcher(client, "again", 0, 0, 2_000, config, topic_id=made.topic_id))
+        next(pieces)
+        admin.delete_topics(["again"])
+        while not isinstance(admin.create_topics([NewTopic("again", 1, 1)])["again"], CreatedTopic):
+            pass
+        with pytest.raises(TopicRecreated, match="topic 'again' was deleted and made again"):
+            list(pieces)
+        with pytest.raises(KafkaError, match="no-such-topic"):
+            BatchProducer(client, allow_auto_topic_creation=False).partitions_count("no-such-topic")
 
 
 # Groups

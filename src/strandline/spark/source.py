@@ -97,6 +97,8 @@ def _refuse_if_wrong_either_way(options: Mapping[str, str]) -> None:
     try:
         read_options(options, streaming=False)
     except SparkError:
+        if any(name.lower().startswith("ending") for name in options):
+            raise  # only a batch query has an end
         # If it would do for a stream, it is one, or a batch query whose planning will say what this would have said.
         read_options(options, streaming=True)
 

@@ -45,6 +45,9 @@ def test_what_is_wrong_for_batches_and_streams_alike_is_refused_with_the_schema(
         source(subscribes="t").schema()
     with pytest.raises(OptionError, match="'subscribe' and 'assign' contradict"):
         source(assign='{"t":[0]}').schema()
+    with pytest.raises(OptionError, match="endingTimestamp") as refused:
+        source(startingTimestamp="2", endingTimestamp="1").schema()
+    assert "stream" not in str(refused.value), "only a batch query has an end, so this is one"
     assert source(startingOffsets="latest").schema(), "right for a stream"
     assert source(endingOffsets="latest").schema(), "right for a batch query"
 
