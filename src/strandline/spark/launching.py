@@ -2,8 +2,8 @@
 
 Spark starts a data source that it has found by itself with the Python named in the *driver's* environment, on the driver and on
 every executor alike, and with none of the `--py-files`. So one name must lead to the right Python in both places. Without a packed
-environment that is the path of this interpreter; with one it is a bare name, such as `python3.11`, looked up in a `PATH` that
-begins with this interpreter's directory here and with the unpacked environment's there.
+environment that is this interpreter (`worker_python.py`); with one it is a bare name, such as `python3.11`, looked up in a `PATH`
+that begins with this interpreter's directory here and with the unpacked environment's there.
 
 Always true: what the user has set, in a configuration or in the environment, is never changed.
 """
@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from strandline.spark.interpreter import VERSION
 from strandline.spark.packing import PURE_MARKER, is_environment
+from strandline.spark.worker_python import worker_python
 
 PYTHON, DRIVER_PYTHON = "spark.pyspark.python", "spark.pyspark.driver.python"
 PYTHON_VARIABLE, DRIVER_PYTHON_VARIABLE = "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"
@@ -128,7 +129,10 @@ def _workers(config: Mapping[str, str], environ: Mapping[str, str], interpreter:
             added.environ[PYTHON_VARIABLE] = chosen
         if chosen_for_driver and DRIVER_PYTHON_VARIABLE not in environ:
             added.environ[DRIVER_PYTHON_VARIABLE] = chosen_for_driver
-    elif local_cores(config.get(MASTER, "")) is not None or not (unpacked or pure):
+    elif local_cores(config.get(MASTER, "")) is not None:
+        python = worker_python(interpreter) if _is_pyspark_of(interpreter, environ) else interpreter
+        added.environ[PYTHON_VARIABLE] = added.environ[DRIVER_PYTHON_VARIABLE] = python
+    elif not (unpacked or pure):
         added.environ[PYTHON_VARIABLE] = added.environ[DRIVER_PYTHON_VARIABLE] = interpreter
     elif unpacked and config.get(DEPLOY_MODE) == "cluster":
         # The driver, too, finds the environment unpacked in its directory.
@@ -140,6 +144,11 @@ def _workers(config: Mapping[str, str], environ: Mapping[str, str], interpreter:
         if unpacked:
             added.config[EXECUTOR_PATH] = f"./{unpacked}/bin:{config.get(EXECUTOR_PATH, SYSTEM_PATH)}"
     return added
+
+
+def _is_pyspark_of(interpreter: str, environ: Mapping[str, str]) -> bool:
+    """Does Spark come from the PySpark that this interpreter has installed, so that both are the same?"""
+    return interpreter == sys.executable and spark_home(environ) == spark_home({})
 
 
 def _directory_and_name(interpreter: str) -> tuple[str, str]:
