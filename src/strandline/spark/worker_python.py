@@ -19,16 +19,18 @@ from strandline.columnar.kernels.store import find_directory
 
 _SCRIPT = """\
 #!/bin/sh
-# Spark's zip files of PySpark come off the path: the interpreter has the same, compiled.
-path=":$PYTHONPATH:"
-case "$path" in
-    *:*/python/lib/pyspark.zip:*/python/lib/py4j-*-src.zip:*)
-        before="${path%%/python/lib/pyspark.zip:*}"
-        path="${before%:*}${path#*/py4j-*-src.zip}"
-        path="${path#:}"
-        PYTHONPATH="${path%:}"
-        export PYTHONPATH ;;
-esac
+# Spark's own PySpark, in zip files and a jar, comes off the path: the interpreter has the same, compiled.
+kept=
+set -f
+IFS=:
+for entry in $PYTHONPATH; do
+    case "$entry" in
+        */python/lib/pyspark.zip | */python/lib/py4j-*-src.zip | */jars/spark-core_*.jar) ;;
+        *) kept="$kept:$entry" ;;
+    esac
+done
+PYTHONPATH="${kept#:}"
+export PYTHONPATH
 exec INTERPRETER "$@"
 """
 

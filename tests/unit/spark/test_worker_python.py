@@ -11,7 +11,8 @@ import pytest
 
 from strandline.spark.worker_python import worker_python
 
-ZIPS = "/opt/spark/python/lib/pyspark.zip:/opt/spark/python/lib/py4j-0.10.9.9-src.zip"
+ZIPS = "/opt/my spark/python/lib/pyspark.zip:/opt/my spark/python/lib/py4j-0.10.9.9-src.zip"
+JAR = "/opt/my spark/jars/spark-core_2.13-4.2.0.jar"
 
 
 @pytest.fixture
@@ -36,11 +37,12 @@ def started(python: str, path: str) -> list[str]:
         (ZIPS, ""),
         (f"{ZIPS}:/a:/b c", "/a:/b c"),
         (f"/a:{ZIPS}:/b", "/a:/b"),
-        (f"/a:/b:{ZIPS}", "/a:/b"),
+        (f"/a:/b*:{ZIPS}", "/a:/b*"),
+        (f"{ZIPS}:{JAR}:/a:{ZIPS}:{JAR}", "/a"),
         ("/a:/b", "/a:/b"),
         ("", ""),
     ],
-    ids=["nothing else", "before others", "between", "after others", "no zip", "empty"],
+    ids=["nothing else", "before others", "between", "after others", "as Spark writes it", "no zip", "empty"],
 )
 def test_the_zip_files_and_nothing_else_come_off_the_path(cache: Path, given: str, left: str) -> None:
     assert started(worker_python(sys.executable), given) == [left, sys.executable, "two words"]
