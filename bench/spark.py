@@ -1,6 +1,6 @@
 """Topics as Spark sources and sinks: ours beside Spark's own Kafka connector and the ceiling, in one run and one Spark session.
 
-    python -m bench.spark                               # on one node of ours; a quarter of an hour on two cores
+    python -m bench.spark                               # on one node of ours; 25 minutes on two idle cores
     python -m bench.spark --quick                       # a first impression
     python -m bench.spark --cluster ours --cluster kafka --json numbers.json
 
@@ -35,7 +35,7 @@ from bench.spark_process import SparkFailed, SparkProcess, spark_process
 from bench.spark_queries import Contender, Kind, Query
 from bench.spark_topics import fill, written_once
 
-ROWS: Mapping[int, int] = {100: 4_000_000, 1000: 1_000_000}
+ROWS: Mapping[int, int] = {100: 4_000_000, 1000: 4_000_000}
 WRITTEN_SHARE = 4
 """Of the rows that are read, one in so many is written: it takes the JVM connector as long."""
 QUICK_SHARE = 8
@@ -128,7 +128,9 @@ def _cluster(name: Name, rows: Mapping[int, int], console: Console) -> Iterator[
                     status.update(what.format(f"{done:,}"))
 
                 fill(cluster.bootstrap, topic, count, size, tell)
-            console.print(f"{TITLES[name]}: {topic} has {count:,} records of {size:,} bytes", highlight=False)
+            console.print(
+                f"{TITLES[name]}: {topic} has {count:,} records of {size:,} bytes", highlight=False, soft_wrap=True
+            )
         yield cluster
 
 
@@ -147,14 +149,14 @@ def _measure(
     for load in loads:
         for contender in contenders:
             if load.kind == "batch":
-                spark.check(_query(load, contender, by_name))
+                spark.check(_query(load, contender, by_name, 0))
     for turn in range(warm_ups + rounds):
         stage = f"warm-up {turn + 1}" if turn < warm_ups else f"round {turn + 1 - warm_ups}"
         for load in loads:
             told = []
             settle(pids)
             for contender in contenders if turn % 2 == 0 else reversed(contenders):
-                query = _query(load, contender, by_name)
+                query = _query(load, contender, by_name, turn)
                 if load.kind == "write" and contender != "ceiling":
                     with written_once(query.bootstrap, query.topic, query.rows):
                         settle(pids, query.rows * query.size)
@@ -165,7 +167,7 @@ def _measure(
                 if turn >= warm_ups:
                     measured.loads.setdefault(load, {}).setdefault(contender, []).append(timed)
             title = f"{stage}, {TITLES[load.cluster]}, {load.size:,} B, {report.KINDS[load.kind]}"
-            console.print(f"{title}: {', '.join(told)} rows/s", highlight=False)
+            console.print(f"{title}: {', '.join(told)} rows/s", highlight=False, soft_wrap=True)
 
 
 def _measure_first(
@@ -201,7 +203,7 @@ def _measure_first(
                     told.append(f"{which} {found.query_s:.2f} s (session {found.session_s:.2f} s)")
                 stage = f"first query, round {turn}" if turn else "first query, warm-up"
                 title = f"{stage}, {TITLES[cluster.name]}, {report.KINDS[kind]}"
-                console.print(f"{title}: {', '.join(told)}", highlight=False)
+                console.print(f"{title}: {', '.join(told)}", highlight=False, soft_wrap=True)
 
 
 @contextlib.contextmanager
@@ -217,8 +219,11 @@ def _load(cluster: Name, size: int, kind: Kind, rows: int) -> report.Load:
     return report.Load(cluster, size, kind, rows // WRITTEN_SHARE if kind == "write" else rows)
 
 
-def _query(load: report.Load, contender: Contender, clusters: Mapping[Name, Cluster]) -> Query:
-    topic = f"{_topic(load.size)}-out" if load.kind == "write" else _topic(load.size)
+def _query(load: report.Load, contender: Contender, clusters: Mapping[Name, Cluster], turn: int) -> Query:
+    topic = _topic(load.size)
+    if load.kind == "write":
+        # Never the same one twice: a producer that the JVM connector keeps asks for its topic again, and so brings it back.
+        topic = f"{topic}-{contender}-{turn}"
     return Query(load.kind, contender, clusters[load.cluster].bootstrap, topic, load.rows, load.size)
 
 

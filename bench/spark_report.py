@@ -62,27 +62,29 @@ class Measured:
 
 def throughput(measured: Measured) -> Table:
     result = Table(title="million rows/s, medians")
-    result.add_column("")
+    result.add_column("", no_wrap=True)
     for heading in (*CONTENDERS.values(), "ours / JVM", "target", "ours / ceiling", "spread"):
         result.add_column(heading, justify="right")
     for load in sorted(measured.loads, key=lambda each: (each.cluster, each.size, list(KINDS).index(each.kind))):
-        rates = {contender: measured.rate(load, contender) for contender in CONTENDERS}
-        ratio = measured.ratio(load)
-        of_ceiling = rates["ours"] / rates["ceiling"] if rates["ours"] and rates["ceiling"] else None
-        result.add_row(
-            f"{TITLES[load.cluster]}, {load.size:,} B, {KINDS[load.kind]}",
-            *("-" if rate is None else f"{rate / 1e6:.3f}" for rate in rates.values()),
-            _number(ratio),
-            _verdict(f">= {RATIO_MIN[load.kind]:g}", ratio, operator.ge, RATIO_MIN[load.kind]),
-            _number(of_ceiling),
-            f"{max(map(_spread, measured.loads[load].values())):.2f}",
-        )
+        spread = max(map(_spread, measured.loads[load].values()))
+        target = _verdict(f">= {RATIO_MIN[load.kind]:g}", measured.ratio(load), operator.ge, RATIO_MIN[load.kind])
+        title = f"{TITLES[load.cluster]}, {load.size:,} B, {KINDS[load.kind]}"
+        result.add_row(title, *_rates(measured, load, None, target), f"{spread:.2f}")
+        if load.kind == "stream":
+            result.add_row("  its batches alone", *_rates(measured, load, operator.attrgetter("batch_seconds"), ""), "")
     return result
+
+
+def _rates(measured: Measured, load: Load, of: Callable[[Timed], float] | None, target: str) -> list[str]:
+    rates = {contender: measured.rate(load, contender, of=of) for contender in CONTENDERS}
+    of_ceiling = rates["ours"] / rates["ceiling"] if rates["ours"] and rates["ceiling"] else None
+    shown = ["-" if rate is None else f"{rate / 1e6:.3f}" for rate in rates.values()]
+    return [*shown, _number(measured.ratio(load, of=of)), target, _number(of_ceiling)]
 
 
 def first_batch(measured: Measured) -> Table:
     result = Table(title="first query of a fresh process, seconds, medians")
-    result.add_column("")
+    result.add_column("", no_wrap=True)
     for heading in ("JVM connector", "ours", "ours / JVM", "target", "ours, cold", "more", "target"):
         result.add_column(heading, justify="right")
     for at in sorted(measured.first):
