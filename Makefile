@@ -33,7 +33,7 @@ up: $(CORE)
 	@$(BIN)/strandline up
 
 test: setup check
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2
 	$(BIN)/strandline sim --seeds 1000 --require 50
 
 check: $(READY)

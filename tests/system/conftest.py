@@ -39,15 +39,10 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A cluster that belongs to a module is started once, so its tests stay in one process; one Spark is enough at a time."""
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.system)
-            if item.path.stem.startswith("test_spark"):
-                item.add_marker(pytest.mark.xdist_group("spark"))
-            elif "cluster" in getattr(item, "fixturenames", ()):
-                item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 @pytest.fixture(scope="session")

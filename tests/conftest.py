@@ -1,0 +1,27 @@
+"""How the tests are divided among processes (`pytest -n`).
+
+Always true: the tests of a file in tests/system stay in one process, so that a cluster that belongs to the file is started once; of
+all that start Spark only one runs at a time, which is what two cores can bear. All others go one by one to whoever is free.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+SYSTEM, SPARK = "tests/system/", "tests/system/test_spark"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            if file.startswith(SPARK):
+                return SPARK
+            return file if file.startswith(SYSTEM) else nodeid
+
+    return Scheduling(config, log)
