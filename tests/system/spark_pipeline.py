@@ -14,6 +14,8 @@ from strandline.spark import session
 
 EXECUTORS = "local-cluster[2,1,1024]"
 """Two executors as processes of their own, so that one can be killed."""
+BATCH_ROWS_MAX = 500
+"""So that what waits becomes many micro-batches, not one."""
 
 
 def main(arguments: list[str]) -> None:
@@ -33,7 +35,7 @@ def copy(bootstrap: str, source: str, sink: str, directory: str) -> None:
 
     def rows(group: str) -> Any:
         reading = spark.readStream.format("strandline").options(**settings, subscribe=source, groupId=group)
-        return reading.option("startingOffsets", "earliest").load()
+        return reading.options(startingOffsets="earliest", maxOffsetsPerTrigger=BATCH_ROWS_MAX).load()
 
     def start(name: str, writing: Any) -> None:
         writing.option("checkpointLocation", f"{directory}/{name}").trigger(processingTime="300 milliseconds").start()

@@ -215,6 +215,39 @@ def numbered(first: int, count: int, partitions: int = 1) -> list[Rec]:
     return [Rec(n % partitions, b"key %d" % n, b"%d" % n, BEGIN_MS + 1000 * n) for n in range(first, first + count)]
 
 
+PARTITIONS = 3
+COUNT = 300
+RECORDS = numbered(0, COUNT, PARTITIONS)
+HALF_MS = BEGIN_MS + 1000 * COUNT // 2
+"""The time of the first record in their second half."""
+
+
+def make_numbered_topic(kafka: Kafka) -> str:
+    """With RECORDS in it: one each second, in three partitions in turn."""
+    name = kafka.make_topic(PARTITIONS)
+    kafka.write(name, RECORDS)
+    return name
+
+
+def write_every_kind(kafka: Kafka, topic: str) -> tuple[list[Rec], list[int]]:
+    """Null, empty and full keys, values and headers, in a codec for each partition; the records and their offsets."""
+    records, offsets = [], []
+    for partition, codec in enumerate(CONFLUENT.codecs):
+        kinds = [
+            Rec(partition, key, value, BEGIN_MS + partition, headers)
+            for key in (None, b"", b"key")
+            for value in (None, b"", b"\x00\xff" * 500)
+            for headers in ((), (("h", b"1"), ("h", None), ("ü", b"")))
+        ]
+        records += kinds
+        offsets += kafka.write(topic, kinds, codec)
+    return records, offsets
+
+
+LOSSES: dict[str, Mapping[str, Any]] = {"fails": {}, "goes on": {"failOnDataLoss": "false"}}
+"""What a stream does about records that are gone, and the options that say so."""
+
+
 def source(
     spark: SparkSession, kafka: Kafka, connector: str, options: Mapping[str, Any], *, streaming: bool = False
 ) -> DataFrame:
@@ -238,6 +271,11 @@ def to_topic(
 ) -> DataStreamWriter:
     writer = frame.writeStream.format(connector).option("kafka.bootstrap.servers", kafka.bootstrap)
     return writer.options(topic=topic, checkpointLocation=str(directory / "checkpoint"), **options)
+
+
+def stored(spark: SparkSession, directory: Path) -> list[int]:
+    """The numbers that `to_parquet` has put there, in order."""
+    return values(spark.read.parquet(str(directory / "rows")))
 
 
 def written(kafka: Kafka, topic: str, partitions: int = 1) -> list[int]:

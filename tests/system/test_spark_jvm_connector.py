@@ -6,7 +6,7 @@ It is the judge of our wire: what it reads is compared with what librdkafka wrot
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -23,8 +23,14 @@ from tests.system.clients import CONFLUENT, Rec, read_from
 from tests.system.server import eventually
 from tests.system.spark_support import (
     BEGIN_MS,
+    COUNT,
+    HALF_MS,
+    LOSSES,
+    PARTITIONS,
+    RECORDS,
     Kafka,
     finish,
+    make_numbered_topic,
     murmur2_partition,
     numbered,
     rows,
@@ -34,19 +40,16 @@ from tests.system.spark_support import (
     source,
     spark_session,
     stopping,
+    stored,
     strandline_cluster,
     to_parquet,
     to_topic,
     values,
+    write_every_kind,
     written,
 )
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(240)]
-
-PARTITIONS = 3
-COUNT = 300
-RECORDS = numbered(0, COUNT, PARTITIONS)
-HALF_MS = BEGIN_MS + 1000 * COUNT // 2
 
 
 @pytest.fixture(scope="module")
@@ -63,10 +66,7 @@ def spark(cluster: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 @pytest.fixture(scope="module")
 def topic(cluster: Kafka) -> str:
-    """A record each second, in three partitions in turn."""
-    name = cluster.make_topic(PARTITIONS)
-    cluster.write(name, RECORDS)
-    return name
+    return make_numbered_topic(cluster)
 
 
 def read(spark: SparkSession, cluster: Kafka, **options: Any) -> DataFrame:
@@ -136,18 +136,8 @@ def test_offsets_are_also_found_by_a_member_of_a_group(spark: SparkSession, clus
 
 @pytest.mark.parametrize("timestamps", ["CreateTime", "LogAppendTime"])
 def test_every_codec_null_and_header(spark: SparkSession, cluster: Kafka, timestamps: str) -> None:
-    codecs = CONFLUENT.codecs
-    topic = cluster.make_topic(len(codecs), message_timestamp_type=timestamps)
-    records = [
-        Rec(partition, key, value, BEGIN_MS + partition, headers)
-        for partition in range(len(codecs))
-        for key in (None, b"", b"key")
-        for value in (None, b"", b"\x00\xff" * 500)
-        for headers in ((), (("h", b"1"), ("h", None), ("ü", b"")))
-    ]
-    offsets = []
-    for partition, codec in enumerate(codecs):
-        offsets += cluster.write(topic, [record for record in records if record.partition == partition], codec)
+    topic = cluster.make_topic(len(CONFLUENT.codecs), message_timestamp_type=timestamps)
+    records, offsets = write_every_kind(cluster, topic)
     found = rows(read(spark, cluster, subscribe=topic, includeHeaders="true"))
     if timestamps == "CreateTime":
         assert found == rows_of(topic, records, offsets, headers=True)
@@ -182,13 +172,13 @@ def test_a_stream_goes_on_from_its_checkpoint(spark: SparkSession, cluster: Kafk
 
         def sees_the_new_partition() -> bool:
             query.processAllAvailable()
-            return len(values(spark.read.parquet(str(tmp_path / "rows")))) == 210
+            return len(stored(spark, tmp_path)) == 210
 
         eventually(sees_the_new_partition, "the new partition is read from its beginning", 30)
     cluster.write(topic, numbered(210, 90, 3))
     progress = finish(to_parquet(frame, tmp_path).trigger(availableNow=True).start())
     assert sum(each.numInputRows for each in progress) == 90, "only what is new is read"
-    assert values(spark.read.parquet(str(tmp_path / "rows"))) == list(range(300))
+    assert stored(spark, tmp_path) == list(range(300))
     (described,) = progress[-1].sources
     assert json.loads(described.endOffset) == json.loads(described.latestOffset)
     assert described.metrics["maxOffsetsBehindLatest"] == "0"
@@ -198,7 +188,7 @@ def test_rate_limits(spark: SparkSession, cluster: Kafka, topic: str, tmp_path: 
     limited = stream(spark, cluster, subscribe=topic, maxOffsetsPerTrigger=90)
     progress = finish(to_parquet(limited, tmp_path / "max").trigger(availableNow=True).start())
     assert sizes(progress) == [90, 90, 90, 30]
-    assert values(spark.read.parquet(str(tmp_path / "max" / "rows"))) == list(range(COUNT))
+    assert stored(spark, tmp_path / "max") == list(range(COUNT))
 
     name = cluster.make_topic(1)
     cluster.write(name, numbered(0, 10))
@@ -365,9 +355,6 @@ def test_continuous_mode(spark: SparkSession, cluster: Kafka, tmp_path: Path) ->
 # Refusals
 
 
-LOSSES: dict[str, Mapping[str, Any]] = {"fails": {}, "goes on": {"failOnDataLoss": "false"}}
-
-
 @pytest.mark.parametrize("loss", LOSSES)
 def test_records_that_are_gone(spark: SparkSession, cluster: Kafka, tmp_path: Path, loss: str) -> None:
     """Spark notices from our answers that what it wanted is deleted."""
@@ -383,4 +370,4 @@ def test_records_that_are_gone(spark: SparkSession, cluster: Kafka, tmp_path: Pa
             query.awaitTermination(60)
     else:
         finish(query)
-        assert values(spark.read.parquet(str(tmp_path / "rows"))) == [*range(10), *range(60, 100)]
+        assert stored(spark, tmp_path) == [*range(10), *range(60, 100)]

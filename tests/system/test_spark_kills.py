@@ -1,6 +1,7 @@
-"""Executors, a partition's leader and the driver are killed while a topic is copied to a topic and to Parquet.
+"""An executor, a partition's leader and the driver are killed while a topic is copied to a topic and to Parquet.
 
-After each the pipeline goes on. In the end no row is missing on either side, and Parquet has none twice.
+The executor goes in the first micro-batch, the driver amid one of each stream. After each harm both streams finish several more,
+so that many begin where another ended. In the end no row is missing on either side, and Parquet has none twice.
 """
 
 from __future__ import annotations
@@ -31,15 +32,19 @@ from tests.system.server import eventually
 
 SOURCE, SINK = "source", "sink"
 REPLICAS = [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
-ROWS_MAX, ROWS_A_SECOND = 60_000, 250
+STREAMS = ("to-topic", "to-parquet")
+"""The pipeline's name for a stream, for its group and for its checkpoint's directory."""
+ROWS_AT_ONCE, ROWS_A_SECOND, ROWS_MAX = 6_000, 50, 60_000
+"""A dozen micro-batches that are full, then a trickle that even a slow machine keeps up with."""
 PATIENCE_S = 150
 """Two cores hold three nodes, a driver and two executors."""
-MORE_ROWS = 300
-"""How far the copy has to get after each harm before it counts as going on."""
+MORE_BATCHES = 4
+"""How many each stream has to finish after each harm before it counts as going on."""
+BATCHES_MIN = 10
 
 
 class Feeder:
-    """Numbers, one a row, at a steady rate, until told to stop."""
+    """Numbers, one a row, many at once and then at a steady rate, until told to stop."""
 
     def __init__(self, bootstrap: str) -> None:
         self._producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5, **EAGER})
@@ -48,11 +53,15 @@ class Feeder:
         self.count = 0
 
     def _feed(self) -> None:
-        while self.count < ROWS_MAX and not self._enough.wait(20 / ROWS_A_SECOND):
-            for _ in range(20):
-                self._producer.produce(SOURCE, b"%d" % self.count, key=b"%d" % (self.count % 100))
-                self.count += 1
-            self._producer.poll(0)
+        self._send(ROWS_AT_ONCE)
+        while self.count < ROWS_MAX and not self._enough.wait(10 / ROWS_A_SECOND):
+            self._send(10)
+
+    def _send(self, rows: int) -> None:
+        for _ in range(rows):
+            self._producer.produce(SOURCE, b"%d" % self.count, key=b"%d" % (self.count % 100))
+            self.count += 1
+        self._producer.poll(0)
 
     def __enter__(self) -> Feeder:
         self._thread.start()
@@ -115,17 +124,25 @@ def test_no_row_is_missing_and_parquet_has_none_twice(cluster: Cluster, tmp_path
     driver = Driver(cluster.bootstrap, tmp_path)
     with Client(cluster.bootstrap) as client, Feeder(cluster.bootstrap) as feeder:
 
+        def has_rows() -> bool:
+            driver.check()
+            return sum(ends(client, SINK).values()) > 0
+
+        def are_amid() -> bool:
+            driver.check()
+            return all(is_amid(tmp_path / each) for each in STREAMS)
+
         def goes_on(after: str) -> None:
-            mark = sum(ends(client, SINK).values()) + MORE_ROWS
+            marks = {each: finished(tmp_path / each) + MORE_BATCHES for each in STREAMS}
 
             def is_further() -> bool:
                 driver.check()
-                return sum(ends(client, SINK).values()) >= mark
+                return all(finished(tmp_path / each) >= marks[each] for each in STREAMS)
 
-            eventually(is_further, f"rows copied after {after}", PATIENCE_S)
+            eventually(is_further, f"more batches after {after}", PATIENCE_S)
 
         try:
-            goes_on("the start")
+            eventually(has_rows, "the first rows of the first batch", PATIENCE_S)
 
             driver.executors()[0].kill()
             goes_on("an executor was killed")
@@ -135,16 +152,18 @@ def test_no_row_is_missing_and_parquet_has_none_twice(cluster: Cluster, tmp_path
             goes_on("a partition's leader was killed")
             cluster.restart(leader)
 
+            eventually(are_amid, "both are amid a batch", PATIENCE_S)
             driver.kill()
             driver = Driver(cluster.bootstrap, tmp_path)
             goes_on("the driver was killed")
 
             feeder.stop()
-            for group in ("to-topic", "to-parquet"):
-                eventually(functools.partial(has_no_lag, client, group), f"{group} is through", PATIENCE_S)
+            for stream in STREAMS:
+                eventually(functools.partial(has_no_lag, client, stream), f"{stream} is through", PATIENCE_S)
         finally:
             driver.kill()
 
+        assert all(finished(tmp_path / each) >= BATCHES_MIN for each in STREAMS)
         expected = set(range(feeder.count))
         assert values(client, SINK) >= expected
     in_parquet = subprocess.run(
@@ -155,6 +174,21 @@ def test_no_row_is_missing_and_parquet_has_none_twice(cluster: Cluster, tmp_path
         timeout=PATIENCE_S,
     ).stdout
     assert json.loads(in_parquet) == sorted(expected)
+
+
+def finished(checkpoint: Path) -> int:
+    """How many micro-batches of a stream are done."""
+    return _last(checkpoint / "commits") + 1
+
+
+def is_amid(checkpoint: Path) -> bool:
+    """A micro-batch of a stream has begun and is not finished."""
+    return _last(checkpoint / "offsets") > _last(checkpoint / "commits")
+
+
+def _last(log: Path) -> int:
+    """The number of its last micro-batch; Spark deletes old ones after a while."""
+    return max((int(each.name) for each in log.glob("[0-9]*")), default=-1)
 
 
 def ends(client: Client, topic: str) -> dict[TopicPartition, int]:

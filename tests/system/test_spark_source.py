@@ -22,9 +22,15 @@ from tests.system.server import eventually
 from tests.system.spark_support import (
     BEGIN_MS,
     CLUSTERS,
+    COUNT,
+    HALF_MS,
+    LOSSES,
+    PARTITIONS,
+    RECORDS,
     Kafka,
     Row,
     finish,
+    make_numbered_topic,
     numbered,
     rows,
     rows_of,
@@ -32,16 +38,14 @@ from tests.system.spark_support import (
     source,
     spark_session,
     stopping,
+    stored,
     to_parquet,
     values,
+    write_every_kind,
 )
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(240)]
 
-PARTITIONS = 3
-COUNT = 300
-RECORDS = numbered(0, COUNT, PARTITIONS)
-HALF_MS = BEGIN_MS + 1000 * COUNT // 2
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 
@@ -60,10 +64,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="module")
 def topic(cluster: Kafka) -> str:
-    """A record each second, in three partitions in turn."""
-    name = cluster.make_topic(PARTITIONS)
-    cluster.write(name, RECORDS)
-    return name
+    return make_numbered_topic(cluster)
 
 
 def read(spark: SparkSession, cluster: Kafka, **options: Any) -> DataFrame:
@@ -79,10 +80,6 @@ def both(spark: SparkSession, cluster: Kafka, **options: Any) -> list[Row]:
     ours, theirs = (rows(source(spark, cluster, connector, options)) for connector in ("strandline", "kafka"))
     assert ours == theirs
     return ours
-
-
-def stored(spark: SparkSession, directory: Path) -> list[int]:
-    return values(spark.read.parquet(str(directory / "rows")))
 
 
 # Batches
@@ -161,18 +158,8 @@ def test_only_columns_that_are_wanted(spark: SparkSession, cluster: Kafka, topic
 
 @pytest.mark.parametrize("timestamps", ["CreateTime", "LogAppendTime"])
 def test_every_codec_null_and_header(spark: SparkSession, cluster: Kafka, timestamps: str) -> None:
-    codecs = CONFLUENT.codecs
-    topic = cluster.make_topic(len(codecs), message_timestamp_type=timestamps)
-    records = [
-        Rec(partition, key, value, BEGIN_MS + partition, headers)
-        for partition in range(len(codecs))
-        for key in (None, b"", b"key")
-        for value in (None, b"", b"\x00\xff" * 500)
-        for headers in ((), (("h", b"1"), ("h", None), ("ü", b"")))
-    ]
-    offsets = []
-    for partition, codec in enumerate(codecs):
-        offsets += cluster.write(topic, [record for record in records if record.partition == partition], codec)
+    topic = cluster.make_topic(len(CONFLUENT.codecs), message_timestamp_type=timestamps)
+    records, offsets = write_every_kind(cluster, topic)
     found = both(spark, cluster, subscribe=topic, includeHeaders="true")
     expected = rows_of(topic, records, offsets, headers=True, timestamp_type=int(timestamps == "LogAppendTime"))
     if timestamps == "LogAppendTime":
@@ -346,9 +333,6 @@ def test_a_topic_that_was_made_anew_is_refused(spark: SparkSession, cluster: Kaf
     with pytest.raises(StreamingQueryException, match=topic):
         query.awaitTermination(60)
     assert stored(spark, tmp_path) == list(range(10))
-
-
-LOSSES: dict[str, Mapping[str, Any]] = {"fails": {}, "goes on": {"failOnDataLoss": "false"}}
 
 
 @pytest.mark.parametrize("loss", LOSSES)
