@@ -55,8 +55,8 @@ def fill(bootstrap: str, topic: str, rows: int, size: int, tell: Callable[[int],
 
 @contextlib.contextmanager
 def written_once(bootstrap: str, topic: str, rows: int) -> Iterator[None]:
-    """An empty topic, which must have so many records at the end."""
-    _create(bootstrap, topic)
+    """An empty topic, which must have so many records at the end. What it held does not wait in memory for the disk after that."""
+    _create(bootstrap, topic, {"file.delete.delay.ms": "0"})
     try:
         yield
         found = _count(bootstrap, topic)
@@ -67,9 +67,9 @@ def written_once(bootstrap: str, topic: str, rows: int) -> Iterator[None]:
         admin.delete_topics([topic])[topic].result(STEP_S_MAX)
 
 
-def _create(bootstrap: str, topic: str) -> None:
+def _create(bootstrap: str, topic: str, config: dict[str, str] | None = None) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-    admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(STEP_S_MAX)
+    admin.create_topics([NewTopic(topic, PARTITIONS, 1, config=config or {})])[topic].result(STEP_S_MAX)
     # Every client that asks for it from now on must find it.
     deadline = time.monotonic() + STEP_S_MAX
     while time.monotonic() < deadline:
