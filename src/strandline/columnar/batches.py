@@ -1,8 +1,7 @@
 """The batches of one fetch that a reader is to see, opened: found, checked, decompressed.
 
 A fetch may begin inside a batch and end inside another: batches before the start are passed over, and an incomplete one at the
-end is left for the next fetch. Control batches are never shown. A read_committed reader passes over the batches of aborted
-transactions: the broker lists them by producer id and first offset, and each one's ABORT marker ends it.
+end is left for the next fetch. Control batches are never shown, nor, to a read_committed reader, those of aborted transactions.
 
 Always true: a batch is shown or passed over only after its CRC was found right (unless that is not asked for), since what decides
 about that is in the bytes that it covers; whatever is wrong is a CorruptRecord that names the topic-partition and the offset of the
@@ -11,15 +10,14 @@ batch.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from strandline.ports import Buffer
 from strandline.records import header as layout
-from strandline.records.batch import decode, payload_of
+from strandline.records.aborted import AbortedTransactions
+from strandline.records.batch import payload_of
 from strandline.records.compression import CompressionType
-from strandline.records.control import ControlRecordType, read_control_type
 from strandline.records.errors import CorruptRecord, InvalidRecord
 from strandline.records.header import BatchHeader
 
@@ -69,7 +67,7 @@ class Batches:
         self.position = 0
         """Of the next batch to be looked at."""
         self.hides_transactions = bool(aborted)
-        self._aborted = _Aborted(aborted or ())
+        self._aborted = AbortedTransactions(aborted or (), source.decompressed_bytes_max)
 
     def __iter__(self) -> Iterator[OpenBatch]:
         while (batch := self.next()) is not None:
@@ -99,11 +97,10 @@ class Batches:
         return int.from_bytes(self.data[self.position : self.position + layout.LENGTH_AT], signed=True)
 
     def _open(self, header: BatchHeader, position: int) -> OpenBatch | None:
-        if header.is_control:
-            if self.hides_transactions:
-                self._aborted.end_with(self.source, header, self.data[position : position + header.size_bytes])
-            return None
-        if self.hides_transactions and self._aborted.holds(header):
+        is_aborted = self.hides_transactions and self._aborted.hold(
+            header, self.data[position : position + header.size_bytes]
+        )
+        if header.is_control or is_aborted:
             return None
         opened = _open(self.source, header, self.data, position)
         return opened if header.records_count else None  # else compaction emptied it
@@ -127,36 +124,3 @@ def _open(source: Source, header: BatchHeader, view: memoryview, position: int) 
     if not 0 <= count <= (opened.end - opened.position) // RECORD_BYTES_MIN:
         raise InvalidRecord(f"A batch with {opened.end - opened.position} bytes cannot have {count} records")
     return opened
-
-
-class _Aborted:
-    """The aborted transactions of a fetch, each known from its first offset until its ABORT marker."""
-
-    def __init__(self, aborted: Sequence[tuple[int, int]]) -> None:
-        self._later = [(first_offset, producer_id) for producer_id, first_offset in aborted]
-        heapq.heapify(self._later)
-        self._producer_ids: set[int] = set()
-
-    def holds(self, header: BatchHeader) -> bool:
-        """Whether the batch belongs to one of them."""
-        if not header.has_producer_id:
-            return False
-        self._pass(header.last_offset)
-        return header.is_transactional and header.producer_id in self._producer_ids
-
-    def end_with(self, source: Source, header: BatchHeader, batch: memoryview) -> None:
-        """Note a control batch: it may be the marker that one of them ends with."""
-        if header.has_producer_id:
-            self._pass(header.last_offset)
-            if header.producer_id in self._producer_ids and _is_abort_marker(source, batch):
-                self._producer_ids.discard(header.producer_id)
-
-    def _pass(self, offset: int) -> None:
-        while self._later and self._later[0][0] <= offset:
-            self._producer_ids.add(heapq.heappop(self._later)[1])
-
-
-def _is_abort_marker(source: Source, batch: memoryview) -> bool:
-    records = decode(batch, max_bytes=source.decompressed_bytes_max, check_crc=False)  # that is done already
-    record = next(records, None)
-    return record is not None and read_control_type(record.key) is ControlRecordType.ABORT

@@ -1,20 +1,19 @@
 """What a Fetch brought for one partition, opened batch by batch as it is consumed.
 
 A fetch may begin inside a batch and end inside another: records before the position are passed over, and an incomplete batch
-at the end is left for the next fetch. Control batches are never shown. A read_committed reader passes over the batches of
-aborted transactions: the broker lists them by producer id and first offset, and each one's ABORT marker ends it.
+at the end is left for the next fetch. Control batches are never shown, nor, to a read_committed reader, those of aborted
+transactions.
 
 Always true: offsets only grow, and a batch is opened only after its CRC was found right (unless check_crcs is off).
 """
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from strandline.records.aborted import AbortedTransactions
 from strandline.records.batch import decode
-from strandline.records.control import ControlRecordType, read_control_type
 from strandline.records.errors import CorruptRecord
 from strandline.records.header import BatchHeader, ensure_valid, iterate
 from strandline.records.record import Record
@@ -38,12 +37,10 @@ class Fetched:
 
     __slots__ = (
         "_aborted",
-        "_aborted_ids",
         "_batches",
         "_check_crcs",
         "_decompressed_bytes_max",
         "_header",
-        "_is_read_committed",
         "_records",
         "_view",
         "error",
@@ -78,10 +75,7 @@ class Fetched:
         self.next_offset = offset
         """Where the next fetch goes on: after the last complete batch."""
         self._view = memoryview(data)
-        self._is_read_committed = aborted is not None
-        self._aborted = [(first_offset, producer_id) for producer_id, first_offset in aborted or ()]
-        heapq.heapify(self._aborted)
-        self._aborted_ids: set[int] = set()
+        self._aborted = None if aborted is None else AbortedTransactions(aborted, decompressed_bytes_max)
         self._check_crcs = check_crcs
         self._decompressed_bytes_max = decompressed_bytes_max
         self._header: BatchHeader | None = None
@@ -156,16 +150,5 @@ class Fetched:
         return decode(batch, max_bytes=self._decompressed_bytes_max, check_crc=False)
 
     def _is_hidden(self, header: BatchHeader, batch: memoryview) -> bool:
-        if self._is_read_committed and header.has_producer_id:
-            while self._aborted and self._aborted[0][0] <= header.last_offset:
-                self._aborted_ids.add(heapq.heappop(self._aborted)[1])
-            if header.is_control:
-                if header.producer_id in self._aborted_ids and self._is_abort_marker(batch):
-                    self._aborted_ids.discard(header.producer_id)
-            elif header.is_transactional and header.producer_id in self._aborted_ids:
-                return True
-        return header.is_control
-
-    def _is_abort_marker(self, batch: memoryview) -> bool:
-        record = next(self._decode(batch), None)
-        return record is not None and read_control_type(record.key) is ControlRecordType.ABORT
+        is_aborted = self._aborted is not None and self._aborted.hold(header, batch)
+        return is_aborted or header.is_control
