@@ -1,7 +1,7 @@
 """An executor, a partition's leader and the driver are killed while a topic is copied to a topic and to Parquet.
 
-The executor goes in the first micro-batch, the driver amid one of each stream. After each harm both streams finish several more,
-so that many begin where another ended. In the end no row is missing on either side, and Parquet has none twice.
+The executor goes as the first rows arrive, the driver when each stream was last seen amid a batch. After each harm both finish
+several more, so that many begin where another ended. In the end no row is missing on either side, and Parquet has none twice.
 """
 
 from __future__ import annotations
@@ -34,13 +34,12 @@ SOURCE, SINK = "source", "sink"
 REPLICAS = [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
 STREAMS = ("to-topic", "to-parquet")
 """The pipeline's name for a stream, for its group and for its checkpoint's directory."""
-ROWS_AT_ONCE, ROWS_A_SECOND, ROWS_MAX = 6_000, 50, 60_000
+ROWS_AT_ONCE, ROWS_A_SECOND, ROWS_MAX = 6_000, 10, 60_000
 """A dozen micro-batches that are full, then a trickle that even a slow machine keeps up with."""
 PATIENCE_S = 150
 """Two cores hold three nodes, a driver and two executors."""
 MORE_BATCHES = 4
-"""How many each stream has to finish after each harm before it counts as going on."""
-BATCHES_MIN = 10
+"""How many each stream has to finish after each of the three harms before it counts as going on."""
 
 
 class Feeder:
@@ -54,8 +53,8 @@ class Feeder:
 
     def _feed(self) -> None:
         self._send(ROWS_AT_ONCE)
-        while self.count < ROWS_MAX and not self._enough.wait(10 / ROWS_A_SECOND):
-            self._send(10)
+        while self.count < ROWS_MAX and not self._enough.wait(5 / ROWS_A_SECOND):
+            self._send(5)
 
     def _send(self, rows: int) -> None:
         for _ in range(rows):
@@ -163,7 +162,6 @@ def test_no_row_is_missing_and_parquet_has_none_twice(cluster: Cluster, tmp_path
         finally:
             driver.kill()
 
-        assert all(finished(tmp_path / each) >= BATCHES_MIN for each in STREAMS)
         expected = set(range(feeder.count))
         assert values(client, SINK) >= expected
     in_parquet = subprocess.run(

@@ -21,8 +21,6 @@ from strandline.records.header import CONTROL_FLAG, HEADER, LOG_OVERHEAD, RECORD
 RELATIVE_OFFSET_MAX = 2**31 - 1
 SCAN_CHUNK_BYTES = 16 * 1024
 """How much to read at once while looking for a batch: more than the usual distance between two index entries."""
-READ_AHEAD_BYTES = 4 * 1024 * 1024
-"""More than a system reads in advance of a reader."""
 
 _WALK = struct.Struct(">qi11xi")
 """Of a batch header: base offset, length, last offset delta."""
@@ -236,11 +234,7 @@ class Segment:
         limit_offset = self.next_offset if limit_offset is None else limit_offset
 
         def read(at: int, size: int) -> bytes:
-            try:
-                return self._read(at, size, blocking)
-            except NotCached:
-                self.checked.forget(self.file.size)  # for no batch need start here
-                raise
+            return self._read(at, size, blocking)
 
         search = damage.Search(
             read,
@@ -277,8 +271,8 @@ class Segment:
             return self.file.read_blocking(position, size)
         data = self.file.read(position, size)
         if data is None:
-            # What was checked is not what the device will give us, nor what it gives in advance.
-            self.checked.lose(position, min(position + size + READ_AHEAD_BYTES, self.file.size))
+            # What was checked is not what the device will give us. Nor need what follows be: it is read ahead, without a miss.
+            self.checked.forget(self.file.size)
             raise NotCached(self.file, position, size)
         return data
 

@@ -4,14 +4,14 @@ What this process appended it checked before it wrote. What was there when the s
 again, is checked when it is first handed out, and that is remembered. The memory is a hint, not a proof: a page may leave and come
 back unseen, in a long read of which only some bytes are probed or by another reader. So found damage ends it for the segment.
 
-Always true: a stretch that is not checked starts between two batches; each batch of what is checked carries its checksum, ends
-before the next one starts, and is of the leader epoch that the log's entries name for its offset.
+Always true: a checked region starts and ends between two batches; each of its batches carries its checksum, ends before the next
+one starts, and is of the leader epoch that the log's entries name for its offset.
 """
 
 from __future__ import annotations
 
 import struct
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
 from crc32c import crc32c
@@ -30,56 +30,55 @@ _HEAD = struct.Struct(">qiibI2xi")
 
 
 class Checked:
-    """Which bytes of one segment's file are checked, kept as the stretches that are not."""
+    """The checked regions of one segment's file."""
 
     __slots__ = ("_ends", "_starts", "unchecked_end")
 
     def __init__(self, size: int) -> None:
-        self.forget(size)
+        self.unchecked_end = size
+        """All that lies at or beyond is checked; 0 once everything is."""
+        self._starts: list[int] = []
+        self._ends: list[int] = []
 
     def end_of(self, position: int) -> int:
-        """Where the checked bytes that begin with `position` end; `position` itself if it is not one, or if all after it are."""
-        i = bisect_right(self._starts, position)
-        if i == len(self._starts) or (i and position < self._ends[i - 1]):
-            return position
-        return self._starts[i]
+        """Where the checked region that holds `position` ends; `position` itself if none does."""
+        i = bisect_right(self._starts, position) - 1
+        return max(self._ends[i], position) if i >= 0 else position
 
     def add(self, start: int, end: int) -> None:
-        """Everything in [start, end) was checked, which is whole batches."""
-        first, last = bisect_right(self._ends, start), bisect_left(self._starts, end)
+        """Everything in [start, end) was checked."""
+        first = bisect_right(self._starts, start) - 1
+        if first < 0 or self._ends[first] < start:
+            first += 1
+        last = bisect_right(self._starts, end)
         if first < last:
-            before, after = (self._starts[first], start), (end, self._ends[last - 1])
-            self._replace(first, last, [stretch for stretch in (before, after) if stretch[0] < stretch[1]])
-
-    def lose(self, start: int, end: int) -> None:
-        """[start, end) comes from the device again, which may have rotted since; a batch starts at `start`."""
-        first, last = bisect_left(self._ends, start), bisect_right(self._starts, end)
-        if first < last:
-            start, end = min(start, self._starts[first]), max(end, self._ends[last - 1])
-        self._replace(first, last, [(start, end)])
+            start = min(start, self._starts[first])
+            end = max(end, self._ends[last - 1])
+        self._starts[first:last] = [start]
+        self._ends[first:last] = [end]
+        if not self._starts[0] and self._ends[0] >= self.unchecked_end:
+            self.all()
+        elif self._ends[-1] >= self.unchecked_end:
+            self.unchecked_end = self._starts.pop()
+            self._ends.pop()
 
     def all(self) -> None:
         """Everything was checked."""
-        self.forget(0)
+        self._starts, self._ends, self.unchecked_end = [], [], 0
 
     def forget(self, size: int) -> None:
-        """Nothing of the first `size` bytes counts any more."""
-        self._starts, self._ends = ([0], [size]) if size else ([], [])
-        self.unchecked_end = size
-        """All that lies at or beyond is checked; 0 once everything is."""
+        """Nothing of the first `size` bytes counts any more: they come from the device, which may have rotted since."""
+        self._starts, self._ends, self.unchecked_end = [], [], size
 
     def cut(self, size: int) -> None:
         """The file ends at `size` now."""
-        last = bisect_left(self._starts, size)
-        if last:
-            self._replace(last - 1, len(self._starts), [(self._starts[last - 1], min(self._ends[last - 1], size))])
-        else:
-            self.all()
-
-    def _replace(self, first: int, last: int, stretches: list[tuple[int, int]]) -> None:
-        self._starts[first:last] = [start for start, _ in stretches]
-        self._ends[first:last] = [end for _, end in stretches]
-        self.unchecked_end = self._ends[-1] if self._ends else 0
+        if size < self.unchecked_end:
+            kept = [
+                (start, min(end, size)) for start, end in zip(self._starts, self._ends, strict=True) if start < size
+            ]
+            self.forget(size)
+            for start, end in kept:
+                self.add(start, end)
 
 
 def sound_from(segment: Segment, position: int, data: bytes, offset: int, epochs: LeaderEpochs) -> bytes:
@@ -118,9 +117,6 @@ def sound_prefix(segment: Segment, position: int, data: bytes, epochs: LeaderEpo
     if start >= min(len(data), unchecked):
         return data
     found = walk(segment, position, data, epochs, segment.base_offset, start=start, stop=unchecked)
-    if found.problem is not None and start:
-        # The stretch may begin where a wrong index led us, inside a batch.
-        start, found = 0, walk(segment, position, data, epochs, segment.base_offset, stop=unchecked)
     end, problem = found.end, found.problem
     if problem is None and end > start and position + end < segment.size:
         problem = _overlap(segment, position + end, data[end : end + _OFFSET.size], found.next_offset)

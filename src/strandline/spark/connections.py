@@ -22,7 +22,8 @@ def client_of(cluster: Cluster) -> Client:
     client = _clients.get(key)
     if client is None:
         client = _clients[key] = connect(cluster)
-        # After each task a worker looks for garbage in all that it has loaded. What tasks begin with is none.
+        # After each task a worker looks for garbage in all that it has loaded. What is left now is none.
+        gc.collect()
         gc.freeze()
     return client
 

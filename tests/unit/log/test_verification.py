@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from strandline.errors import ErrorCode
-from strandline.log import segment, verification
+from strandline.log import verification
 from strandline.log.errors import CorruptBatch, NotCached
 from strandline.log.log import Log
 from strandline.log.lookup import first_at_or_after, of_max_timestamp
@@ -71,34 +69,6 @@ def test_a_cut_forgets_only_what_is_gone() -> None:
     whole.all()
     whole.cut(40)
     assert whole.unchecked_end == 0
-
-
-def test_what_comes_from_the_device_again_is_unchecked_alone() -> None:
-    checked = Checked(100)
-    checked.all()
-    checked.lose(20, 30)
-    checked.lose(50, 60)
-    assert [checked.end_of(at) for at in (0, 19, 20, 29, 30, 49, 50, 60)] == [20, 20, 20, 29, 50, 50, 50, 60]
-    checked.lose(25, 55)
-    assert (checked.end_of(0), checked.end_of(40), checked.unchecked_end) == (20, 40, 60)
-
-
-@given(steps=st.lists(st.tuples(st.sampled_from(["add", "lose", "cut"]), st.integers(0, 20), st.integers(1, 20))))
-def test_it_knows_what_a_set_of_positions_knows(steps: list[tuple[str, int, int]]) -> None:
-    size = 20
-    checked, unchecked = Checked(size), set(range(size))
-    for what, start, length in steps:
-        end = min(start + length, size)
-        if what == "cut":
-            size = min(size, start)
-            checked.cut(size)
-            unchecked &= set(range(size))
-        elif start < end:
-            (checked.add if what == "add" else checked.lose)(start, end)
-            unchecked = unchecked - set(range(start, end)) if what == "add" else unchecked | set(range(start, end))
-        assert checked.unchecked_end == max(unchecked, default=-1) + 1
-        for at in range(checked.unchecked_end):
-            assert checked.end_of(at) == min(each for each in unchecked if each >= at)
 
 
 # Reading
@@ -198,31 +168,18 @@ def test_what_comes_from_the_device_again_is_checked_again(powered: PoweredLogDi
         read(log, 3)
 
 
-def test_only_what_came_from_the_device_is_checked_again(
-    powered: PoweredLogDir, counted: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(segment, "READ_AHEAD_BYTES", 0)
+def test_a_miss_makes_all_of_the_segment_doubtful_for_the_system_reads_ahead(powered: PoweredLogDir) -> None:
     log = restarted(powered)
     read(log, 0)
     powered.node.disk.cold_probability = 1
     with pytest.raises(NotCached) as cold:
-        log.segments[0].read(SIZE, 2 * SIZE)
+        read(log, 0, SIZE)
     powered.node.disk.cold_probability = 0
     cold.value.warm()
-    counted.clear()
-    assert read(log, 3) == [3, 4]
-    assert counted == []
-    assert read(log, 0) == [0, 1, 2, 3, 4]
-    assert len(counted) == 2
-    assert log.segments[0].checked.unchecked_end == 0
-
-
-def test_a_stretch_that_starts_inside_a_batch_is_no_damage(powered: PoweredLogDir) -> None:
-    log = restarted(powered)
-    log.segments[0].checked.all()
-    log.segments[0].checked.lose(SIZE + 10, 2 * SIZE)
-    assert read(log, 0) == [0, 1, 2, 3, 4]
-    assert log.segments[0].checked.unchecked_end == 0
+    rot(powered, 4)
+    assert read(log, 0, SIZE) == [0]
+    with pytest.raises(CorruptBatch):
+        read(log, 4)
 
 
 def test_the_answer_ends_before_a_bad_batch_and_goes_on_after_it(powered: PoweredLogDir) -> None:
