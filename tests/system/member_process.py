@@ -24,6 +24,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 POLL_S = 0.1
+PATIENT_POLL_S = 2
 BATCH_MAX = 200
 COMMIT_TIMEOUT_S = 30
 COMMIT_PAUSE_S = 0.05
@@ -210,9 +211,13 @@ def kafka_python(settings: dict[str, Any], closing: threading.Event) -> None:
         def on_partitions_assigned(self, assigned: Any) -> None:
             tell("assigned", partitions=listed(assigned))
 
+    # If it joins again because of new metadata, and its poll ends before that is through, 3.0.12 never looks at the answer and
+    # never sends a heartbeat again. So it knows its topics when it joins, and polls for longer than a join takes.
+    for topic in settings["topics"]:
+        consumer.partitions_for_topic(topic)
     consumer.subscribe(settings["topics"], listener=Listener())
     while not closing.is_set():
-        for records in consumer.poll(int(POLL_S * 1000), BATCH_MAX).values():
+        for records in consumer.poll(PATIENT_POLL_S * 1000, BATCH_MAX).values():
             for record in records:
                 progress.take(record.topic, record.partition, record.offset)
         commit()
