@@ -8,7 +8,6 @@ Always true: a client is used by the process that made it only, and no task clos
 
 from __future__ import annotations
 
-import gc
 import os
 
 from strandline.client.blocking import Client
@@ -22,9 +21,6 @@ def client_of(cluster: Cluster) -> Client:
     client = _clients.get(key)
     if client is None:
         client = _clients[key] = connect(cluster)
-        # After each task a worker looks for garbage in all that it has loaded. What is left now is none.
-        gc.collect()
-        gc.freeze()
     return client
 
 

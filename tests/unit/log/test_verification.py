@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from strandline.errors import ErrorCode
-from strandline.log import verification
+from strandline.log import segment, verification
 from strandline.log.errors import CorruptBatch, NotCached
 from strandline.log.log import Log
 from strandline.log.lookup import first_at_or_after, of_max_timestamp
@@ -169,17 +169,18 @@ def test_what_comes_from_the_device_again_is_checked_again(powered: PoweredLogDi
 
 
 def test_a_miss_makes_all_of_the_segment_doubtful_for_the_system_reads_ahead(powered: PoweredLogDir) -> None:
-    log = restarted(powered)
-    read(log, 0)
+    batches = 3 * segment.SCAN_CHUNK_BYTES // SIZE
+    log = restarted(powered, batches, segment_bytes=batches * SIZE)
+    assert read(log, 0) == list(range(batches))
     powered.node.disk.cold_probability = 1
     with pytest.raises(NotCached) as cold:
         read(log, 0, SIZE)
     powered.node.disk.cold_probability = 0
     cold.value.warm()
-    rot(powered, 4)
+    powered.node.disk.flip_bit(powered.file(f"{FIRST}.log"), (batches - 1) * SIZE + 70, 4)
     assert read(log, 0, SIZE) == [0]
     with pytest.raises(CorruptBatch):
-        read(log, 4)
+        read(log, batches - 1)
 
 
 def test_the_answer_ends_before_a_bad_batch_and_goes_on_after_it(powered: PoweredLogDir) -> None:

@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import os
-from collections.abc import Iterator
-
-import pytest
 
 from strandline.client.config import ClientConfig
 from strandline.spark import connections
 from strandline.spark.options.kafka import Cluster
-
-
-@pytest.fixture(autouse=True)
-def thawed() -> Iterator[None]:
-    """What a worker never collects again, other tests do."""
-    yield
-    gc.unfreeze()
 
 
 def cluster(client_id: str = "a") -> Cluster:
