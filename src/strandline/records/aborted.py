@@ -2,7 +2,7 @@
 
 The broker lists them by producer id and first offset; each one's ABORT marker, a control batch, ends it.
 
-Always true: batches are shown to it in the order of their offsets, and what it decides is as sound as the CRCs that its reader has checked.
+Always true: batches are shown to it in the order of their offsets. It believes what they say, so a reader checks CRCs first.
 """
 
 from __future__ import annotations
