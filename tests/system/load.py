@@ -10,13 +10,16 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from strandline.client.blocking import Client
+from strandline.client.bulk import PartitionFetcher
+from strandline.records.header import iterate
 from tests.system.clients import Broker, read_from
 from tests.system.local import Cluster
 from tests.system.server import eventually
@@ -109,10 +112,25 @@ class Load:
     def check(self) -> None:
         self.stop()
         assert not self.errors, self.errors[0]
-        assert_kept(self.acknowledged, self.read)
+        assert_kept(self.acknowledged, self.read, self._batches)
         again = read_from(Broker(self.bootstrap, None), self.topic, self.partitions)
         stored = [(p, seen.offset, _number(seen.record.value)) for p, each in again.items() for seen in each]
         assert sorted(stored) == sorted(self.read), "a second reader sees something else than the first"
+
+    def _batches(self, partition: int, first: int, last: int) -> str:
+        """The batches between two offsets, each with who wrote it: a retry has the sequence of the first attempt."""
+        with Client(self.bootstrap) as client:
+            found = [
+                header
+                for fetched in PartitionFetcher(client, self.topic, partition, first, last + 1)
+                for _, header in iterate(fetched.data)
+            ]
+        return "; ".join(
+            f"offsets {each.base_offset}-{each.last_offset} of leader epoch {each.partition_leader_epoch}, producer"
+            f" {each.producer_id} epoch {each.producer_epoch} sequences {each.base_sequence}-{each.last_sequence}"
+            for each in found
+            if each.last_offset >= first
+        )
 
     def _produce(self) -> None:
         delivery = {"acks": "all", "enable.idempotence": True, "linger.ms": 0, "delivery.timeout.ms": 120_000}
@@ -166,7 +184,11 @@ class Load:
         consumer.close()
 
 
-def assert_kept(acknowledged: dict[int, tuple[int, int]], read: list[tuple[int, int, int]]) -> None:
+def assert_kept(
+    acknowledged: dict[int, tuple[int, int]],
+    read: list[tuple[int, int, int]],
+    batches: Callable[[int, int, int], str],
+) -> None:
     """Nothing is lost, moved, there twice, or out of order."""
     places: dict[int, list[tuple[int, int]]] = {}
     for partition, offset, number in read:
@@ -175,7 +197,10 @@ def assert_kept(acknowledged: dict[int, tuple[int, int]], read: list[tuple[int, 
     lost = [number for number in acknowledged if number not in places]
     assert not lost, f"{len(lost)} of {len(acknowledged)} acknowledged records are lost, such as {lost[:5]}"
     doubled = {number: each for number, each in places.items() if len(each) > 1}
-    assert not doubled, f"{len(doubled)} records are there more than once: {list(doubled.items())[:5]}"
+    if doubled:
+        number, (first, *_, last) = next(iter(doubled.items()))
+        written = batches(first[0], first[1], last[1])
+        raise AssertionError(f"{len(doubled)} records are there more than once, such as {number} in {written}")
     moved = [
         number
         for number, (partition, offset) in acknowledged.items()

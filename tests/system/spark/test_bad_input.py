@@ -18,17 +18,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests.judges import java
 from tests.system.server import format_data, running
-from tests.system.spark_support import BEGIN_MS, Kafka, numbered, rows, source, spark_session, to_parquet, to_topic
+from tests.system.spark.support import BEGIN_MS, Kafka, numbered, rows, source, to_parquet, to_topic
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(240)]
 
 COUNT = 100
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    with spark_session(tmp_path_factory.mktemp("spark")) as session:
-        yield session
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 
 from strandline.spark.java import JavaMissing, find
 from tests.system.local import up
-from tests.system.spark_standalone import QUICK_JAVA
+from tests.system.spark.standalone import QUICK_JAVA
 from tests.system.walkthrough import Block, blocks
 
 ROOT = Path(__file__).parents[2]

@@ -80,7 +80,16 @@ class Driver:
 
     def __init__(self, bootstrap: str, directory: Path) -> None:
         self._log = directory / "driver.log"
-        command = [sys.executable, "-m", "tests.system.spark_pipeline", "copy", bootstrap, SOURCE, SINK, str(directory)]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.system.spark.copy_program",
+            "copy",
+            bootstrap,
+            SOURCE,
+            SINK,
+            str(directory),
+        ]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
@@ -165,7 +174,7 @@ def test_no_row_is_missing_and_parquet_has_none_twice(cluster: Cluster, tmp_path
         expected = set(range(feeder.count))
         assert values(client, SINK) >= expected
     in_parquet = subprocess.run(
-        [sys.executable, "-m", "tests.system.spark_pipeline", "read", str(tmp_path)],
+        [sys.executable, "-m", "tests.system.spark.copy_program", "read", str(tmp_path)],
         capture_output=True,
         text=True,
         check=True,

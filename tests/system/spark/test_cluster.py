@@ -16,9 +16,9 @@ from strandline.spark.interpreter import VERSION
 from strandline.spark.java import JavaMissing, find
 from strandline.spark.packing import CACHE
 from tests.system.local import COMMAND, Cluster, strandline, up
-from tests.system.spark_standalone import BARE_PATH, QUICK_JAVA, Standalone, standalone
+from tests.system.spark.standalone import BARE_PATH, QUICK_JAVA, Standalone, standalone
 
-PROGRAM = Path(__file__).with_name("spark_program.py")
+PROGRAM = Path(__file__).with_name("program.py")
 RECORDS = 200
 PACK_TIMEOUT_S = 300
 PROGRAM_TIMEOUT_S = 240

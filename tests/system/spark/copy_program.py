@@ -1,7 +1,7 @@
-"""A program for test_spark_kills.py: it copies a topic to another topic and to Parquet until somebody kills it.
+"""A program for test_kills.py: it copies a topic to another topic and to Parquet until somebody kills it.
 
-python -m tests.system.spark_pipeline copy BOOTSTRAP FROM TO DIRECTORY     two streams, with checkpoints in DIRECTORY
-python -m tests.system.spark_pipeline read DIRECTORY                       what Spark finds in the Parquet files, as JSON
+python -m tests.system.spark.copy_program copy BOOTSTRAP FROM TO DIRECTORY     two streams, with checkpoints in DIRECTORY
+python -m tests.system.spark.copy_program read DIRECTORY                       what Spark finds in the Parquet files, as JSON
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ It is the judge of our wire: what it reads is compared with what librdkafka wrot
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -21,7 +20,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tests.system.clients import CONFLUENT, Rec, read_from
 from tests.system.server import eventually
-from tests.system.spark_support import (
+from tests.system.spark.support import (
     BEGIN_MS,
     COUNT,
     HALF_MS,
@@ -30,7 +29,6 @@ from tests.system.spark_support import (
     RECORDS,
     Kafka,
     finish,
-    make_numbered_topic,
     murmur2_partition,
     numbered,
     rows,
@@ -38,10 +36,8 @@ from tests.system.spark_support import (
     said,
     sizes,
     source,
-    spark_session,
     stopping,
     stored,
-    strandline_cluster,
     to_parquet,
     to_topic,
     values,
@@ -49,24 +45,11 @@ from tests.system.spark_support import (
     written,
 )
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(240)]
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
-    with strandline_cluster(tmp_path_factory.mktemp("jvm-connector") / "cluster") as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def spark(cluster: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    with spark_session(tmp_path_factory.mktemp("spark")) as session:
-        yield session
-
-
-@pytest.fixture(scope="module")
-def topic(cluster: Kafka) -> str:
-    return make_numbered_topic(cluster)
+pytestmark = [
+    pytest.mark.java,
+    pytest.mark.timeout(240),
+    pytest.mark.parametrize("cluster", ["strandline"], indirect=True, scope="package"),
+]
 
 
 def read(spark: SparkSession, cluster: Kafka, **options: Any) -> DataFrame:

@@ -19,9 +19,8 @@ from strandline.spark import offsets_behind_latest
 from tests.judges.java import judge
 from tests.system.clients import CONFLUENT, Rec
 from tests.system.server import eventually
-from tests.system.spark_support import (
+from tests.system.spark.support import (
     BEGIN_MS,
-    CLUSTERS,
     COUNT,
     HALF_MS,
     LOSSES,
@@ -30,13 +29,11 @@ from tests.system.spark_support import (
     Kafka,
     Row,
     finish,
-    make_numbered_topic,
     numbered,
     rows,
     rows_of,
     sizes,
     source,
-    spark_session,
     stopping,
     stored,
     to_parquet,
@@ -48,23 +45,6 @@ pytestmark = [pytest.mark.java, pytest.mark.timeout(240)]
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
-
-
-@pytest.fixture(scope="module", params=CLUSTERS)
-def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
-    with CLUSTERS[request.param](tmp_path_factory.mktemp("source") / "cluster") as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    with spark_session(tmp_path_factory.mktemp("spark")) as session:
-        yield session
-
-
-@pytest.fixture(scope="module")
-def topic(cluster: Kafka) -> str:
-    return make_numbered_topic(cluster)
 
 
 def read(spark: SparkSession, cluster: Kafka, **options: Any) -> DataFrame:

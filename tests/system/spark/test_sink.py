@@ -5,7 +5,6 @@ Where Spark's own Kafka connector can write the same rows, they must be in the s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,34 +13,20 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.system.clients import CONFLUENT, Rec, read_from
-from tests.system.spark_support import (
+from tests.system.spark.support import (
     BEGIN_MS,
-    CLUSTERS,
     Kafka,
     finish,
     murmur2_partition,
     numbered,
     rows,
     source,
-    spark_session,
     stopping,
     to_topic,
     written,
 )
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(240)]
-
-
-@pytest.fixture(scope="module", params=CLUSTERS)
-def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
-    with CLUSTERS[request.param](tmp_path_factory.mktemp("sink") / "cluster") as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    with spark_session(tmp_path_factory.mktemp("spark")) as session:
-        yield session
 
 
 def write(frame: DataFrame, cluster: Kafka, connector: str = "strandline", **options: Any) -> None:

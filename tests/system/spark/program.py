@@ -1,6 +1,6 @@
-"""A program for test_spark_cluster.py: the same on any master. It copies a topic, as a stream, and tells who did it.
+"""A program for test_cluster.py: the same on any master. It copies a topic, as a stream, and tells who did it.
 
-spark_program.py BOOTSTRAP FROM TO DIRECTORY
+program.py BOOTSTRAP FROM TO DIRECTORY
 """
 
 from __future__ import annotations
