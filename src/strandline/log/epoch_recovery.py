@@ -1,16 +1,18 @@
 """Leader epochs as a restart finds them: in their checkpoint, and in the batches that were written in them.
 
 Always true: an entry that a sound batch contradicts is not believed. What only the checkpoint knows, because compaction took the
-batches, is kept.
+batches, is kept. Every batch from the log start on has its epoch: the checkpoint of the log start may be older than this one.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from itertools import chain, pairwise
 
 from strandline.config.topic_config import TopicConfig
 from strandline.log import checkpoints
-from strandline.log.epochs import LeaderEpochs
+from strandline.log.epochs import UNDEFINED_EPOCH, LeaderEpochs
 from strandline.log.errors import CorruptBatch, CorruptLog
 from strandline.log.segment import Segment
 from strandline.ports import Disk
@@ -73,6 +75,45 @@ def restore(segments: list[Segment], epochs: LeaderEpochs, checkpointed: LeaderE
     epochs.replace(entries)
 
 
+def extend_to_start(segments: list[Segment], epochs: LeaderEpochs, start_offset: int) -> None:
+    """Read from the batches what was forgotten of those between the log start and the first entry.
+
+    DeleteRecords forgot their epochs when it moved the log start; the epochs were flushed, and a crash came before the log start was
+    written to its checkpoint. An epoch that the batches before and after contradict is a rotten one and does not count.
+    """
+    if not epochs.entries or epochs.entries[0][1] <= start_offset:
+        return
+    first_epoch, known_from = epochs.entries[0]
+    headers = chain(_headers_between(segments, start_offset, known_from), [(known_from, first_epoch)])
+    found: list[tuple[int, int]] = []
+    latest, first_offset = UNDEFINED_EPOCH, known_from
+    for (base_offset, epoch), (_, after) in pairwise(headers):
+        first_offset = min(first_offset, max(base_offset, start_offset))
+        is_contradicted = epoch > first_epoch or (latest <= after and not latest <= epoch <= after)
+        if not is_contradicted and epoch > latest:
+            # A rotten one before all others counts as theirs, so that a reader notices it.
+            found.append((epoch, base_offset if found else first_offset))
+            latest = epoch
+    if found and found[-1][0] == first_epoch:
+        epochs.replace([*found, *epochs.entries[1:]])
+    elif found:
+        epochs.replace([*found, *epochs.entries])
+
+
+def _headers_between(segments: list[Segment], start_offset: int, end_offset: int) -> Iterator[tuple[int, int]]:
+    """Base offset and leader epoch of the batches that hold an offset in this range. Blocks."""
+    for segment in segments[max(bisect_right(segments, start_offset, key=_base_offset) - 1, 0) :]:
+        for _, header in segment.batches(segment.floor(start_offset, blocking=True), skip_damage=True):
+            if header.base_offset >= end_offset:
+                return
+            if header.last_offset >= start_offset:
+                yield header.base_offset, header.partition_leader_epoch
+
+
+def _base_offset(segment: Segment) -> int:
+    return segment.base_offset
+
+
 def _epoch_at(segments: list[Segment], offset: int) -> int | None:
     """The leader epoch of the first batch that ends at or after `offset`; None if it can't be had."""
     header = _header_at(segments, offset)
@@ -85,7 +126,7 @@ def _base_of(segments: list[Segment], offset: int) -> int:
 
 
 def _header_at(segments: list[Segment], offset: int) -> BatchHeader | None:
-    for segment in segments[max(bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1, 0) :]:
+    for segment in segments[max(bisect_right(segments, offset, key=_base_offset) - 1, 0) :]:
         try:
             found = segment.locate(offset, blocking=True)
         except CorruptBatch:
@@ -98,7 +139,7 @@ def _header_at(segments: list[Segment], offset: int) -> BatchHeader | None:
 
 def _epoch_before(segments: list[Segment], offset: int) -> int | None:
     """The leader epoch of the last batch that starts below `offset`; None if it can't be had."""
-    for segment in reversed(segments[: bisect_left(segments, offset, key=lambda segment: segment.base_offset)]):
+    for segment in reversed(segments[: bisect_left(segments, offset, key=_base_offset)]):
         found = None
         try:
             for position, header in segment.batches(segment.floor(offset - 1, blocking=True)):

@@ -75,13 +75,8 @@ def load(
             disk, directory, bases, config, clean, recovery_point, epochs, checkpointed, now_ms
         )
     segments, truncated, scanned, rebuilt, damaged = found_segments
-    if checkpointed.entries and not epochs_are_rotten:
-        first_epoch, known_from = checkpointed.entries[0]
-        if epochs.epoch_at(known_from) == first_epoch:
-            # The batches before it were deleted, though some may still be in their file.
-            epochs.truncate_from_start(known_from)
-        if scanned and config.compact:
-            epoch_recovery.restore(segments, epochs, checkpointed)
+    if checkpointed.entries and not epochs_are_rotten and scanned and config.compact:
+        epoch_recovery.restore(segments, epochs, checkpointed)
     if segments and segments[-1].next_offset < log_start_offset:
         # All that a crash left was deleted before it. Offsets below the log start are never given out again.
         for segment in segments:
@@ -105,6 +100,7 @@ def load(
     )
     epochs.truncate_from_end(end_offset)
     epochs.truncate_from_start(start_offset)
+    epoch_recovery.extend_to_start(segments, epochs, start_offset)
     if epochs.entries == checkpointed.entries and not epochs_are_rotten:
         epochs.dirty = False
     if found and clean and not scanned and not epochs.dirty:

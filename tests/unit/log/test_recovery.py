@@ -13,7 +13,7 @@ from strandline.log.log import Log
 from strandline.log.lookup import first_at_or_after
 from strandline.log.txn_index import AbortedTxn
 from strandline.records.control import ControlRecordType
-from strandline.records.header import assign
+from strandline.records.header import assign, iterate, read_header
 
 from .conftest import NOW, LogDir, PoweredLogDir, batch, contents, marker, sized
 
@@ -382,6 +382,52 @@ def test_a_rotten_header_at_the_end_of_a_trusted_segment_is_noticed(directory: L
 
 
 # The log start
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("recovery_point", [0, 12, 13, 18])
+def test_a_log_start_that_a_crash_moved_back_has_its_epochs_again(
+    directory: LogDir, recovery_point: int, clean: bool
+) -> None:
+    """DeleteRecords, then a kill: the epochs were flushed, the checkpoint of the log start was not. Epoch 0 ends at 6 for whoever asks."""
+    log = filled(directory)
+    log.advance_start(15)
+    directory.flush(log)
+    assert directory.bytes(checkpoints.LEADER_EPOCH_CHECKPOINT) == b"0\n1\n2 15\n"
+    log.close_clean() if clean else log.close()
+    log = directory.recover(clean=clean, recovery_point=recovery_point, segment_bytes=260).log
+    assert len(contents(log)) == 18
+    assert log.epochs.entries == [(0, 0), (1, 6), (2, 12)]
+    assert log.epochs.end_offset_for(0, 18) == (0, 6)
+    assert directory.bytes(checkpoints.LEADER_EPOCH_CHECKPOINT) == b"0\n3\n0 0\n1 6\n2 12\n"
+
+
+def test_a_log_start_between_two_epochs_has_those_after_it(directory: LogDir) -> None:
+    """The checkpoint of the log start is from an earlier deletion; what that took has no epoch any more."""
+    log = filled(directory)
+    log.advance_start(13)
+    directory.flush(log)
+    log.close()
+    log = directory.recover(recovery_point=18, start=7, segment_bytes=260).log
+    assert log.epochs.entries == [(1, 7), (2, 12)]
+
+
+@pytest.mark.parametrize(("place", "epoch"), [(0, 2), (1, 2), (1, 9), (2, -1), (5, 0), (5, 7)])
+def test_epochs_that_are_read_again_do_not_come_from_a_rotten_header(
+    directory: LogDir, place: int, epoch: int
+) -> None:
+    log = filled(directory)
+    log.advance_start(15)
+    directory.flush(log)
+    log.close_clean()
+    name = f"{6 * (place // 3):020}.log"
+    data = bytearray(directory.bytes(name))
+    positions = [position for position, _ in iterate(bytes(data))]
+    header = read_header(bytes(data[positions[place % 3] :]))
+    assign(memoryview(data)[positions[place % 3] :], header.base_offset, epoch)
+    directory.replace(name, bytes(data))
+    log = directory.recover(clean=True, recovery_point=18, segment_bytes=260).log
+    assert log.epochs.entries == [(0, 0), (1, 6), (2, 12)]
 
 
 def test_the_log_start_comes_back(directory: LogDir) -> None:
