@@ -95,6 +95,8 @@ class _Fetch:
         self._deadline = ctx.loop.time() + max(request.max_wait_ms, 0) / 1000
         self._answers: list[tuple[Place, FetchedPartition]] = []
         self._missing_bytes = 0
+        self._is_withheld = False
+        """Whether an open transaction hides records: how many bytes its end will bring is not known."""
         self._later: Later | None = None
         self._watched: list[Partition] = []
         self._timer: Any = None
@@ -105,13 +107,15 @@ class _Fetch:
         request = self._request
         budget = min(max(request.max_bytes, 0), self._ctx.broker.config.fetch_max_bytes)
         found, at_once = 0, not self._wanted
-        self._answers = []
+        self._answers, self._is_withheld = [], False
         for place, wanted in self._wanted:
             answer = self._read(place, wanted, budget - found, first=not found)
             self._answers.append((place, answer))
             found += len(answer.records)
             at_once = at_once or answer.error_code != 0 or answer.diverging_epoch is not None
             at_once = at_once or answer.preferred_read_replica >= 0
+            if request.isolation_level == READ_COMMITTED and answer.last_stable_offset < answer.high_watermark:
+                self._is_withheld = True
         self._missing_bytes = min(request.min_bytes, budget) - found
         if at_once or self._missing_bytes <= 0 or self._ctx.loop.time() >= self._deadline:
             return True
@@ -175,7 +179,7 @@ class _Fetch:
             self._time_is_up()
             return
         self._missing_bytes -= new_bytes
-        if self._missing_bytes <= 0:
+        if self._missing_bytes <= 0 or self._is_withheld:
             self._try_again()
 
     def _time_is_up(self) -> None:

@@ -107,12 +107,19 @@ class Leadership:
     # Joining and leaving
 
     def expansion(
-        self, high_watermark: int, log_end: int, broker_epoch: int, now: float, fetching: int = UNKNOWN
+        self,
+        high_watermark: int,
+        log_end: int,
+        broker_epoch: int,
+        now: float,
+        fetching: int = UNKNOWN,
+        refused: IsrWish | None = None,
     ) -> IsrWish | None:
         """The wish that those who may join the ISR, if there are any and no other wish is under way.
 
         `fetching` is the follower that has just fetched. What is known of the others is older: one of them that was not level for
-        long may have everything and still be silent, and would be put out again.
+        long may have everything and still be silent, and would be put out again. `refused` is what the controller has just refused:
+        the same is not asked for again before a fetch or the metadata says more.
         """
         isr = self.isr
         if isr.pending is not None:
@@ -129,7 +136,10 @@ class Leadership:
         if not joining:
             return None
         reason = ", ".join(f"replica {f.replica_id} has everything up to {f.log_end_offset}" for f in joining)
-        return self._wish(isr.expanded([f.replica_id for f in joining]), broker_epoch, reason)
+        members = self._with_epochs(isr.expanded([f.replica_id for f in joining]), broker_epoch)
+        if refused is not None and (members, isr.partition_epoch) == (refused.isr, refused.partition_epoch):
+            return None
+        return self._wish(members, reason)
 
     def shrinking(self, log_end: int, broker_epoch: int, now: float) -> IsrWish | None:
         """The wish that those leave the ISR who have not been level for too long, if there are any."""
@@ -143,7 +153,7 @@ class Leadership:
             f"replica {f.replica_id} is at {f.log_end_offset} of {log_end} and was not level for {now - f.caught_up_at:.1f} s"
             for f in late
         )
-        return self._wish(isr.shrunk({f.replica_id for f in late}), broker_epoch, reason)
+        return self._wish(self._with_epochs(isr.shrunk({f.replica_id for f in late}), broker_epoch), reason)
 
     def _late(self, replica: int, log_end: int, now: float) -> Follower | None:
         if replica == self.node_id:
@@ -151,10 +161,12 @@ class Leadership:
         follower = self.followers.get(replica) or Follower(replica)
         return None if follower.is_caught_up(log_end, now, self._lag_time_max_s) else follower
 
-    def _wish(self, replicas: tuple[int, ...], broker_epoch: int, reason: str) -> IsrWish:
-        members = tuple(
+    def _with_epochs(self, replicas: tuple[int, ...], broker_epoch: int) -> tuple[tuple[int, int], ...]:
+        return tuple(
             (replica, broker_epoch if replica == self.node_id else self._epoch_of(replica)) for replica in replicas
         )
+
+    def _wish(self, members: tuple[tuple[int, int], ...], reason: str) -> IsrWish:
         wish = IsrWish(
             self._topic_id, self._index, self.leader_epoch, self.isr.partition_epoch, members, RECOVERED, reason
         )

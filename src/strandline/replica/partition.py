@@ -66,8 +66,11 @@ class Partition:
         """Who waits for the high watermark, and below for `local_end` and for the low watermark."""
         self._local_writers = Waiters()
         self._deleters = Waiters()
-        self._announced_bytes = 0
-        """Of what was appended, so much the readers know of."""
+        self._announced_bytes = log.appended_bytes
+        """Of the bytes appended since the log was opened, those already announced to waiting readers."""
+        if self.high_watermark < log.log_end_offset:
+            # What was in the log before, above the watermark, is new to them too; how much that is is known by the segment.
+            self._announced_bytes -= log.bytes_after(self.high_watermark)
         self._role(state)
 
     def __repr__(self) -> str:
@@ -235,15 +238,17 @@ class Partition:
         if self._deleters:
             self._deleters.reached(self.low_watermark)
 
-    def expand_isr(self) -> None:
+    def expand_isr(self, *, refused: IsrWish | None = None) -> None:
         """Somebody's standing changed: those who were caught up already, and could not join, may be able to now."""
         leadership = self.leadership
         if leadership is not None and len(leadership.isr.isr) <= len(leadership.followers):
-            self._expand_isr(leadership, self._surroundings.now())
+            self._expand_isr(leadership, self._surroundings.now(), refused=refused)
 
-    def _expand_isr(self, leadership: Leadership, now: float, *, fetching: int = UNKNOWN) -> None:
+    def _expand_isr(
+        self, leadership: Leadership, now: float, *, fetching: int = UNKNOWN, refused: IsrWish | None = None
+    ) -> None:
         wish = leadership.expansion(
-            self.high_watermark, self.log.log_end_offset, self._surroundings.broker_epoch, now, fetching
+            self.high_watermark, self.log.log_end_offset, self._surroundings.broker_epoch, now, fetching, refused
         )
         if wish is not None:
             self._surroundings.isr_wish(self, wish)
@@ -268,8 +273,8 @@ class Partition:
             self._surroundings.isr_wish(self, wish)
             return
         self.advance()
-        if isinstance(answer, IsrAnswer):
-            self.expand_isr()
+        # One of them may have restarted, or caught up, while the request was in flight, and need not fetch again soon.
+        self.expand_isr(refused=None if isinstance(answer, IsrAnswer) else wish)
 
     # Following
 

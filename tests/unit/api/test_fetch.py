@@ -16,6 +16,8 @@ from strandline.ids import Uuid
 from strandline.log.recovery import load
 from strandline.log.txn_index import AbortedTxn
 from strandline.metadata import records as r
+from strandline.records.batch import BatchBuilder
+from strandline.records.control import ControlRecordType, control_key, end_txn_marker
 from strandline.records.header import LENGTH_AT, iterate
 from strandline.sim.faults import Fault
 from strandline.sim.world import World
@@ -402,6 +404,19 @@ async def test_an_append_behind_an_open_transaction_does_not_end_the_wait(transa
     transactions.append("t", 1000)
     assert not replies
     assert transactions.parts.partitions["t", 0].readers
+
+
+async def test_the_end_of_a_transaction_brings_all_that_it_hid(transactions):
+    """The marker is small; what it lets through is what min_bytes asked for."""
+    size = batch_bytes(transactions)
+    replies = delivered(handled(transactions, 12, part(1), isolation_level=1, max_wait_ms=60_000, min_bytes=3 * size))
+    transactions.append("t", 1000)
+    assert not replies
+    builder = BatchBuilder()
+    builder.append(control_key(ControlRecordType.COMMIT), end_txn_marker(1), timestamp=1000)
+    marker = builder.build(producer_id=7, producer_epoch=0, transactional=True, control=True)
+    transactions.parts.partitions["t", 0].append_own(marker, 1000)
+    assert offsets(answers(12, replies[0])[0]) == [1, 2, 3, 4]
 
 
 async def test_aborted_transactions_are_listed(filled):

@@ -255,6 +255,34 @@ def test_b3_the_next_in_line_is_not_forgotten_when_the_first_is_fenced() -> None
     assert joining(on)[1:2] == [(1, 3)], "3 was never wished for"
 
 
+@pytest.mark.parametrize("code", [ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED])
+def test_b3_a_new_incarnation_is_asked_for_as_soon_as_the_old_one_is_refused(code: ErrorCode) -> None:
+    """It restarted while AlterPartition named its old epoch, has fetched since, and says nothing more while nothing is written."""
+    on = Bench(image(isr=(1,), replicas=(1, 2)), min_isr=2)
+    on.fetched(2, 0)
+    on.epochs[2] = 201
+    on.fetched(2, 0)
+    on.partition.isr_answered(on.wishes[0], code)
+    assert [wish.isr for wish in on.wishes] == [((1, 100), (2, 200)), ((1, 100), (2, 201))]
+    on.partition.isr_answered(on.wishes[1], IsrAnswer(1, 5, (1, 2), 0, 2))
+    on.append(for_all=True)
+
+
+def test_b3_what_was_refused_is_not_asked_for_again_until_something_changes() -> None:
+    """The controller knows more than our metadata does: asked at once it would say the same, as fast as the network goes."""
+    on = Bench(image(isr=(1,)), min_isr=2)
+    on.fetched(2, 0)
+    on.partition.isr_answered(on.wishes[0], ErrorCode.INELIGIBLE_REPLICA)
+    assert len(on.wishes) == 1
+    on.fetched(3, 0)
+    assert joining(on)[1:] == [(1, 2, 3)]
+    on.partition.isr_answered(on.wishes[1], ErrorCode.INELIGIBLE_REPLICA)
+    assert len(on.wishes) == 2
+    del on.epochs[2]  # the metadata comes: 2 is fenced
+    on.partition.expand_isr()
+    assert joining(on)[2:] == [(1, 3)]
+
+
 @pytest.mark.parametrize("is_refused", [False, True], ids=["lost", "refused as stale"])
 def test_b3_the_next_in_line_is_not_forgotten_when_the_metadata_comes_instead_of_the_answer(is_refused: bool) -> None:
     on = level_but_for_the_wish()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from strandline.errors import ErrorCode, KafkaError
+from strandline.log.recovery import load
 from strandline.records.batch import BatchBuilder
 from strandline.records.control import ControlRecordType, control_key, end_txn_marker
 from strandline.replica.isr import IsrAnswer
@@ -302,6 +303,35 @@ def test_readers_of_a_follower_hear_of_bytes_that_came_before_the_watermark() ->
     on.take(high_watermark=2, log_start_offset=0)
     assert on.offsets == (2, 2)
     assert on.told[-1][1] > 0, "the last record can be read now, and nobody said so"
+
+
+@pytest.mark.parametrize("leader", [1, 2])
+@pytest.mark.parametrize("checkpointed", [0, 1])
+def test_readers_hear_of_records_from_before_a_restart_when_the_watermark_reaches_them(
+    leader: int, checkpointed: int
+) -> None:
+    """The log was opened with more than its checkpointed watermark says: those bytes were never appended by this process."""
+    before = Bench(image(isr=(1, 2), replicas=(1, 2)))
+    before.append()
+    before.append(2)
+    log = before.partition.log
+    log.close_clean()
+    log = load(before.disk, "/t-0", log.config, clean=True, recovery_point=3).log
+    state = image(leader, epoch=6, partition_epoch=3, isr=(1, 2), replicas=(1, 2))
+    on = Bench(state, high_watermark=checkpointed, log=log)
+    on.partition.readers[Reader(on.told, "reader")] = None
+    on.fetched(2, 3) if leader == 1 else on.take(high_watermark=3, log_start_offset=0)
+    assert on.offsets == (3, 3)
+    [(_, new_bytes)] = on.told
+    assert new_bytes >= log.size * (3 - checkpointed) // 3 > 0
+    on.told.clear()
+    size = log.size
+    on.append() if leader == 1 else on.take(
+        records=as_leader_wrote((3, 1, 6)), high_watermark=4, log_start_offset=0
+    )
+    if leader == 1:
+        on.fetched(2, 4)
+    assert on.told == [("reader", log.size - size)], "what was announced once is not announced again"
 
 
 def test_followers_sessions_hear_of_records_at_once_and_of_the_watermark_when_it_suits() -> None:
