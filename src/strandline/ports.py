@@ -101,8 +101,14 @@ class Disk(Protocol):
 
     def mtime_ms(self, path: str) -> int: ...
 
-    async def offload(self, work: Callable[[], T]) -> T:
-        """Run blocking work beside the event loop. A sync inside covers only what was written before the call."""
+    def dedicate_workers(self, path: str) -> None:
+        """What is offloaded for this directory, and for all below it, waits only for its like: its device may be slow."""
+
+    async def offload(self, work: Callable[[], T], path: str) -> T:
+        """Run blocking work for what lies at `path` beside the event loop. Without a path it is for no device, or for many.
+
+        A sync inside covers only what was written before the call.
+        """
 
     async def offload_niced(self, work: Callable[[Disk, Pace, A], T], argument: A, bytes_per_second: float) -> T:
         """Run long blocking work where it takes neither the processor nor the disk from anybody: in a process of its own.

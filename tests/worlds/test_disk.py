@@ -12,7 +12,7 @@ from .conftest import Stage
 async def read(stage: Stage, file: File, position: int, size: int) -> bytes:
     """As the log does: at once if it is in memory, in a worker if not."""
     data = file.read(position, size)
-    return await stage.disk.offload(lambda: file.read_blocking(position, size)) if data is None else data
+    return await stage.disk.offload(lambda: file.read_blocking(position, size), stage.root) if data is None else data
 
 
 def test_appended_bytes_are_read_back_at_once(stage: Stage) -> None:
@@ -63,7 +63,7 @@ def test_what_is_written_again_stays_where_it_is(stage: Stage) -> None:
             stage.disk.open(f"{stage.root}/{number}", create=True)
         file.rewrite(2, memoryview(b"234"))
         file.rewrite(9, b"9")
-        await stage.disk.offload(lambda: file.rewrite(0, b"0"))
+        await stage.disk.offload(lambda: file.rewrite(0, b"0"), stage.root)
         assert (file.size, stage.disk.size(path)) == (10, 10)
         file.append(b"abc")
         await file.sync()
@@ -237,9 +237,9 @@ def test_offloaded_work_returns_or_raises(stage: Stage) -> None:
             copy.close()
             return stage.disk.read_file(f"{stage.root}/copy")
 
-        assert await stage.disk.offload(scan) == b"abcabc"
+        assert await stage.disk.offload(scan, stage.root) == b"abcabc"
         with pytest.raises(FileNotFoundError):
-            await stage.disk.offload(lambda: stage.disk.read_file(f"{stage.root}/missing"))
+            await stage.disk.offload(lambda: stage.disk.read_file(f"{stage.root}/missing"), "")
 
     stage.run(story())
 

@@ -20,7 +20,7 @@ async def warm(broker: Broker, partitions: Iterable[Partition], cold: NotCached)
         if not partition.gone and any(segment.file is cold.file for segment in log.segments):
             try:
                 with log.held():
-                    await broker.disk.offload(cold.warm)
+                    await broker.disk.offload(cold.warm, log.directory)
             except OSError as error:
                 broker.on_storage_error(partition, error)
                 return False

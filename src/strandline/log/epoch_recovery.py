@@ -78,8 +78,8 @@ def restore(segments: list[Segment], epochs: LeaderEpochs, checkpointed: LeaderE
 def extend_to_start(segments: list[Segment], epochs: LeaderEpochs, start_offset: int) -> None:
     """Read from the batches what was forgotten of those between the log start and the first entry.
 
-    DeleteRecords forgot their epochs when it moved the log start; the epochs were flushed, and a crash came before the log start was
-    written to its checkpoint. An epoch that the batches before and after contradict is a rotten one and does not count.
+    DeleteRecords forgot their epochs when it moved the log start; the epochs were flushed, and a crash came before the log start
+    was written to its checkpoint. An epoch that the batches before and after contradict is a rotten one and does not count.
     """
     if not epochs.entries or epochs.entries[0][1] <= start_offset:
         return

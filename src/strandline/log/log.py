@@ -360,7 +360,7 @@ class Log:
             unsynced = self.unsynced
             if unsynced.names_changed or self.needs_flush:
                 snapshots = {at for at, _ in unsynced.snapshots}
-                await self.disk.offload(unsynced.take(self.disk, self.directory, self.epochs))
+                await self.disk.offload(unsynced.take(self.disk, self.directory, self.epochs), self.directory)
                 if truncations != self.truncations:
                     # They may speak of batches that were cut meanwhile.
                     cutting.drop_snapshots(self, snapshots.__contains__)

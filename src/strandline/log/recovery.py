@@ -38,6 +38,8 @@ class Recovered(NamedTuple):
     """Stretches that rotted on the device and wait for a repair, as far as segments had to be read."""
     rebuilt_epochs: bool = False
     """Whether the leader epochs were rotten, and come from the batches now."""
+    epochs_known_from: int = 0
+    """Where the leader epochs of the checkpoint began: where the log started when they were last written, or before."""
 
 
 class _Segments(NamedTuple):
@@ -113,7 +115,9 @@ def load(
         # The recovery point says that all this was seen to; a scan that starts from it would not find them again.
         checkpoints.write_epochs(disk, f"{directory}/{checkpoints.LEADER_EPOCH_CHECKPOINT}", epochs.entries)
         epochs.dirty = False
-    return Recovered(log, truncated, scanned, rebuilt, tuple(damaged), epochs_are_rotten)
+    entries = epochs.entries if epochs_are_rotten else checkpointed.entries or epochs.entries
+    known_from = min(entries[0][1] if entries else end_offset, end_offset)
+    return Recovered(log, truncated, scanned, rebuilt, tuple(damaged), epochs_are_rotten, known_from)
 
 
 def _load_segments(

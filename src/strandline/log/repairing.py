@@ -42,9 +42,9 @@ async def repair(log: Log, damaged: CorruptBatch, data: Buffer, now_ms: int) -> 
         log.roll(now_ms)
     truncations = log.truncations
     with log.held():
-        if segment.may_have_gaps and not await log.disk.offload(lambda: _stands(segment, damaged)):
+        if segment.may_have_gaps and not await log.disk.offload(lambda: _stands(segment, damaged), log.directory):
             return False
-        repaired = await log.disk.offload(lambda: _write(log.disk, segment, damaged, good))
+        repaired = await log.disk.offload(lambda: _write(log.disk, segment, damaged, good), log.directory)
     if segment_of(log, damaged) is not segment or log.truncations != truncations:
         repaired.close()
         repaired.remove()
@@ -53,7 +53,7 @@ async def repair(log: Log, damaged: CorruptBatch, data: Buffer, now_ms: int) -> 
         # Whoever reads the segment step by step, or cleans it, must begin anew.
         log.truncations += 1
     log.replace_segment(segment, repaired)
-    await log.disk.offload(lambda: log.disk.sync_dir(log.directory))
+    await log.disk.offload(lambda: log.disk.sync_dir(log.directory), log.directory)
     return True
 
 
@@ -87,7 +87,7 @@ async def is_damaged(log: Log, damaged: CorruptBatch) -> bool:
         return not is_sound and (not segment.may_have_gaps or _stands(segment, damaged))
 
     with log.held():
-        return await log.disk.offload(look)
+        return await log.disk.offload(look, log.directory)
 
 
 def _stands(segment: Segment, damaged: CorruptBatch) -> bool:

@@ -66,7 +66,7 @@ class BrokerServer:
     async def _begin_hosting(self, image: Callable[[], MetadataImage]) -> None:
         async with self._applying:
             caught_up = image()
-            for log_dir, error in await self._disk.offload(lambda: self.replicas.find(caught_up)):
+            for log_dir, error in await self._disk.offload(lambda: self.replicas.find(caught_up), ""):
                 self.replicas.dir_failed(log_dir, error)
             await self._apply(caught_up)
             self.is_hosting = True

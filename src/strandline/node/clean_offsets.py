@@ -57,7 +57,8 @@ class CleanOffsets:
                                 self._disk,
                                 f"{path}/{checkpoints.CLEANER_OFFSET_CHECKPOINT}",
                                 offsets,
-                            )
+                            ),
+                            path,
                         )
                     except OSError as error:
                         failed.append((log_dir, error))

@@ -312,7 +312,9 @@ class Cleaner:
         partition = cleaning.partition
         if not (partition.gone or partition.offline or self._is_stopping):
             try:
-                await to_the_end(self._disk.offload(partial(discard, self._disk, cleaning.job.directory)))
+                await to_the_end(
+                    self._disk.offload(partial(discard, self._disk, cleaning.job.directory), cleaning.job.directory)
+                )
             except OSError as error:
                 self._replicas.storage_error(partition, error)
 

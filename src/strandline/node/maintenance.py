@@ -11,6 +11,7 @@ from typing import Any
 
 from strandline.log import retention
 from strandline.log.errors import CorruptLog
+from strandline.node.log_dirs import LogDir
 from strandline.node.logger import Logger
 from strandline.node.replicas import Replicas
 from strandline.node.tasks import to_the_end
@@ -47,7 +48,7 @@ class Maintenance:
         delay_ms = config.log_initial_task_delay_ms
         return [
             self._every(config.log_retention_check_interval_ms, self.delete_old_segments, delay_ms),
-            self._every(checkpoint_ms, self.write_checkpoints),
+            *(self._every(checkpoint_ms, self._checkpoint_job(log_dir)) for log_dir in self._replicas.log_dirs),
             self._every(TICK_MS if flush_ms == FOREVER_MS else flush_ms, self.flush_by_time, is_due=self._may_flush),
             self._every(TICK_MS, self._replicas.remove_doomed, is_due=self._replicas.has_doomed),
             self._every(config.producer_id_expiration_check_interval_ms, self.forget_producers),
@@ -94,13 +95,24 @@ class Maintenance:
     async def write_checkpoints(self) -> None:
         """How far each replica is written, read and flushed, where that changed."""
         for log_dir in self._replicas.log_dirs:
-            state = tuple(
-                (p.topic, p.index, p.log.recovery_point, p.log.log_start_offset, p.high_watermark)
-                for p in self._replicas.in_dir(log_dir)
-            )
-            if self._checkpointed.get(log_dir.path) != state:
-                await self._replicas.checkpoint(log_dir)
-                self._checkpointed[log_dir.path] = state
+            await self._write_checkpoint(log_dir)
+
+    def _checkpoint_job(self, log_dir: LogDir) -> Callable[[], Coroutine[Any, Any, None]]:
+        """One for each log dir: a device that is slow holds up no other."""
+
+        async def write_checkpoint() -> None:
+            await self._write_checkpoint(log_dir)
+
+        return write_checkpoint
+
+    async def _write_checkpoint(self, log_dir: LogDir) -> None:
+        state = tuple(
+            (p.topic, p.index, p.log.recovery_point, p.log.log_start_offset, p.high_watermark)
+            for p in self._replicas.in_dir(log_dir)
+        )
+        if self._checkpointed.get(log_dir.path) != state:
+            await self._replicas.checkpoint(log_dir)
+            self._checkpointed[log_dir.path] = state
 
     def _may_flush(self) -> bool:
         return any(partition.log.config.flush_ms != FOREVER_MS for partition, _ in self._replicas.online())

@@ -47,6 +47,7 @@ from strandline.node.logger import Logger
 from strandline.node.peers import Peers
 from strandline.node.producer_ids import ProducerIds
 from strandline.node.published import Published
+from strandline.node.quorum.metadata_log import metadata_dir
 from strandline.node.quorum.quorum import Quorum
 from strandline.node.read_budget import ReadBudget
 from strandline.node.replicas import Replicas, directory_ids
@@ -118,10 +119,14 @@ class Node:
 
     async def _start(self) -> None:
         paths = list(dict.fromkeys((*self.config.log_dirs, self.config.metadata_log_dir)))
-        self._previous_epoch = await self._disk.offload(lambda: previous_broker_epoch(self._disk, self.config.log_dirs))
+        for path in (*paths, metadata_dir(self.config.metadata_log_dir)):
+            self._disk.dedicate_workers(path)
+        self._previous_epoch = await self._disk.offload(
+            lambda: previous_broker_epoch(self._disk, self.config.log_dirs), ""
+        )
         required = [self.config.metadata_log_dir]
         cluster_id, self._log_dirs = await self._disk.offload(
-            lambda: open_dirs(self._disk, paths, self.config.node_id, required)
+            lambda: open_dirs(self._disk, paths, self.config.node_id, required), ""
         )
         for log_dir in self._log_dirs:
             if not log_dir.online:
@@ -201,7 +206,7 @@ class Node:
 
     async def _join_quorum(self, cluster_id: str) -> None:
         """Follow the metadata log from here on, and take part in its quorum if this is a controller."""
-        metadata_dir = next(log_dir for log_dir in self._log_dirs if log_dir.path == self.config.metadata_log_dir)
+        its_dir = next(log_dir for log_dir in self._log_dirs if log_dir.path == self.config.metadata_log_dir)
         self.quorum = self.broker.quorum = Quorum(
             self.config,
             self._disk,
@@ -210,14 +215,14 @@ class Node:
             self._logger,
             self._peers,
             cluster_id=cluster_id,
-            directory_id=metadata_dir.directory_id,
-            clean=metadata_dir.clean,
+            directory_id=its_dir.directory_id,
+            clean=its_dir.clean,
             on_failed=self._running.fail,
             endpoints={e.listener: Address(e.host, e.port) for e in self._endpoints(controller=True)},
         )
         self.quorum.on_leader_changed = self._leader_changed
         if self.config.controller:
-            bootstrap = await self._disk.offload(lambda: read_bootstrap(self._disk, metadata_dir.path))
+            bootstrap = await self._disk.offload(lambda: read_bootstrap(self._disk, its_dir.path), its_dir.path)
             self.controller_server = ControllerServer(
                 self.config, self.quorum, self._liveness, self._clock, self._logger, bootstrap
             )
@@ -459,7 +464,7 @@ class Node:
             await server.replicas.close(epoch)
         for log_dir in self._log_dirs:
             if log_dir not in hosted and self._is_in_order(log_dir):
-                await self._disk.offload(partial(mark_clean, self._disk, log_dir, epoch))
+                await self._disk.offload(partial(mark_clean, self._disk, log_dir, epoch), log_dir.path)
 
     def _is_in_order(self, log_dir: LogDir) -> bool:
         """Whether a log dir whose replicas were not opened may be marked: as it was found, but for the metadata log in it."""

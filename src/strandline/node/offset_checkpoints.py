@@ -3,7 +3,7 @@
 `replication-offset-checkpoint` has the high watermarks, `recovery-point-offset-checkpoint` what is on the device,
 `log-start-offset-checkpoint` where a log starts inside its first segment.
 
-Always true: a file is replaced as a whole; two writers never meet.
+Always true: a file is replaced as a whole; two writers of one log dir never meet.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from strandline.replica.partition import Partition
 class OffsetCheckpoints:
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
-        self._writing = asyncio.Lock()
+        self._writing: dict[str, asyncio.Lock] = {}
+        """By log dir: one whose device is slow holds up no other."""
 
     async def write(self, path: str, partitions: Iterable[Partition]) -> None:
         """OSError is the log dir's."""
-        async with self._writing:
-            await self._disk.offload(partial(self._write, path, _offsets(partitions)))
+        async with self._writing.setdefault(path, asyncio.Lock()):
+            await self._disk.offload(partial(self._write, path, _offsets(partitions)), path)
 
     def _write(self, path: str, files: dict[str, dict[tuple[str, int], int]]) -> None:
         for name, offsets in files.items():

@@ -183,7 +183,7 @@ class Replicas:
             some = [place for place in places[start : start + OPENED_AT_ONCE_MAX] if place.log_dir.online]
             failed = [place for place in places[start : start + OPENED_AT_ONCE_MAX] if not place.log_dir.online]
             configs = [self.topic_config(self._image, place.topic.name) for place in some]
-            opened = await self._disk.offload(partial(self._loading.load_all, some, configs))
+            opened = await self._disk.offload(partial(self._loading.load_all, some, configs), "")
             for place, result in zip(some, opened, strict=True):
                 if isinstance(result, OSError):
                     self.dir_failed(place.log_dir, result)
@@ -283,7 +283,7 @@ class Replicas:
         due = [path for when, path in self._doomed if when <= now]
         if due:
             self._doomed = [(when, path) for when, path in self._doomed if when > now]
-            await self._disk.offload(partial(self._remove, due))
+            await self._disk.offload(partial(self._remove, due), "")
 
     def _remove(self, paths: list[str]) -> None:
         for path in paths:
@@ -354,10 +354,10 @@ class Replicas:
             if log_dir.online:
                 logs = [partition.log for partition in self.in_dir(log_dir)]
                 try:
-                    await self._disk.offload(partial(self._close_logs, logs))
+                    await self._disk.offload(partial(self._close_logs, logs), log_dir.path)
                     await self.checkpoint(log_dir)
                     if log_dir.online:
-                        await self._disk.offload(partial(mark_clean, self._disk, log_dir, broker_epoch))
+                        await self._disk.offload(partial(mark_clean, self._disk, log_dir, broker_epoch), log_dir.path)
                 except OSError as error:
                     self.dir_failed(log_dir, error)
 

@@ -85,4 +85,4 @@ class Scrubber:
         with log.held():
             if not is_there():
                 return None
-            return await log.disk.offload(lambda: scrub(segment, position, offset, log.epochs))
+            return await log.disk.offload(lambda: scrub(segment, position, offset, log.epochs), log.directory)

@@ -1,6 +1,7 @@
 """The real disk: files and directories of the operating system, behind the port.
 
-Made and used by the thread that runs the event loop; work given to `offload` may use it from its own thread.
+Made and used by the thread that runs the event loop; work given to `offload` may use it from its own thread. Each log dir, and the
+metadata log, has threads of its own: a device that does not answer holds up those who wait for it, and nobody else.
 A File that is open when its name is removed or replaced keeps working until it is closed, as the system has it.
 
 Always true: `write_file` and `sync_dir` return only when the device has it; a failed sync is raised, and never tried again.
@@ -24,6 +25,7 @@ from strandline.runtime.niced import Niced
 
 T = TypeVar("T")
 WORKERS_MAX = 8
+"""Threads that wait for one device: for each directory that has workers of its own, and for all else together."""
 HANDLES_FOR_OTHERS = 1024
 """Handles that are left to connections, libraries and work under way."""
 
@@ -44,7 +46,9 @@ class FileDisk:
         if max_open_files is None:
             limit = raise_open_files_limit()
             max_open_files = max(limit // 2, limit - HANDLES_FOR_OTHERS)
-        self._workers = ThreadPoolExecutor(workers_max, thread_name_prefix="strandline-disk")
+        self._workers_max = workers_max
+        self._workers = {"/": self._new_workers()}
+        """By the directory that they are for."""
         self._table = FileTable(max_open_files, self.offload)
         self._niced: Niced | None = None
         self._locks: list[int] = []
@@ -133,9 +137,23 @@ class FileDisk:
     def mtime_ms(self, path: str) -> int:
         return os.stat(path).st_mtime_ns // 1_000_000
 
-    async def offload(self, work: Callable[[], T]) -> T:
+    def dedicate_workers(self, path: str) -> None:
+        path = os.path.abspath(path)
+        if path not in self._workers:
+            self._workers[path] = self._new_workers()
+
+    def _new_workers(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self._workers_max, thread_name_prefix="strandline-disk")
+
+    def _workers_for(self, path: str) -> ThreadPoolExecutor:
+        directory = os.path.abspath(path) if path else "/"
+        while directory not in self._workers:
+            directory = os.path.dirname(directory)
+        return self._workers[directory]
+
+    async def offload(self, work: Callable[[], T], path: str) -> T:
         ticket = self._table.begin_work()
-        running = asyncio.get_running_loop().run_in_executor(self._workers, work)
+        running = asyncio.get_running_loop().run_in_executor(self._workers_for(path), work)
         running.add_done_callback(lambda _: self._table.end_work(ticket))
         return await asyncio.shield(running)
 
@@ -148,7 +166,8 @@ class FileDisk:
         """Wait for work under way, end what is in processes of its own, and give back every handle and lock."""
         if self._niced is not None:
             self._niced.close()
-        self._workers.shutdown(wait=True)
+        for workers in self._workers.values():
+            workers.shutdown(wait=True)
         self._table.close()
         for fd in self._locks:
             os.close(fd)

@@ -131,7 +131,7 @@ class RealFile:
         fd = self._fd
         if fd < 0:
             fd = self._table.reopen(self)
-        await self._table.offload(lambda: os.fdatasync(fd))
+        await self._table.offload(lambda: os.fdatasync(fd), self.path)
 
     def sync_blocking(self) -> None:
         fd = self._fd
@@ -164,7 +164,7 @@ class RealFile:
 class FileTable:
     """All open Files by directory and name, and which of them hold a handle."""
 
-    def __init__(self, max_open_files: int, offload: Callable[[Callable[[], None]], Awaitable[None]]) -> None:
+    def __init__(self, max_open_files: int, offload: Callable[[Callable[[], None], str], Awaitable[None]]) -> None:
         assert max_open_files > 0
         self.max_open_files = max_open_files
         self.offload = offload

@@ -1,7 +1,7 @@
 """A disk in memory that outlives its node: a kill keeps all that was written, a power loss only what was synced.
 
-`sync` and `offload` take virtual time; calls that block take none. `read` may answer None, as for pages that are not in
-memory, until `read_blocking` has fetched them.
+`sync` and `offload` take virtual time, and wait for a worker of their directory; calls that block take none. `read` may answer
+None, as for pages that are not in memory, until `read_blocking` has fetched them.
 
 Always true: a sync covers what was written before its call, and nothing later; a sync inside offloaded work covers what was
 written before the offload, and what the work itself wrote; offloaded work may be overtaken, and cut short by a kill or a power
@@ -29,6 +29,7 @@ from strandline.sim.loop import SimLoop
 from strandline.sim.namespace import Directory, clean, error
 from strandline.sim.storage import Storage
 from strandline.sim.worker import Worker
+from strandline.sim.workers import Workers
 
 T = TypeVar("T")
 CHANGES = (Fault.READ_ONLY, Fault.WRITE_ERROR)
@@ -77,6 +78,7 @@ class SimDisk(Storage):
         """How often a step of niced work is its process's last."""
         self._work: _Work | None = None
         self._workers: dict[Worker[Any], None] = {}
+        self._pool = Workers()
         loop.at_close.append(self._abandon_workers)
 
     # Disk
@@ -198,7 +200,10 @@ class SimDisk(Storage):
     def mtime_ms(self, path: str) -> int:
         return self._names.file(path).mtime_ms
 
-    async def offload(self, work: Callable[[], T]) -> T:
+    def dedicate_workers(self, path: str) -> None:
+        self._pool.dedicate(clean(path))
+
+    async def offload(self, work: Callable[[], T], path: str) -> T:
         marks = {inode: inode.begin_sync() for inode in self._dirty}
         run = partial(contextvars.copy_context().run, work)
         worker = self._new_worker(run) if self._randomness.random() < self.thread_probability else None
@@ -221,8 +226,12 @@ class SimDisk(Storage):
                     _hand_over(worker.result, done)
             for inode, mark in marks.items():
                 inode.marks.pop(mark, None)
+            end()
 
-        self._loop.schedule(self._loop.time() + self._pause_s(), go_on)
+        path = clean(path) if path else ""
+        end = self._pool.begin(
+            process, path, lambda: self._loop.schedule(self._loop.time() + self._pause_s(path), go_on)
+        )
         return await done
 
     async def offload_niced(self, work: Callable[[Disk, Pace, A], T], argument: A, bytes_per_second: float) -> T:
@@ -269,9 +278,10 @@ class SimDisk(Storage):
         finally:
             self._work = None
 
-    def _pause_s(self) -> float:
-        """How long offloaded work waits for its turn."""
-        return self._randomness.uniform(*self.offload_s) * self.faults.worst_slowness()
+    def _pause_s(self, path: str = "") -> float:
+        """How long offloaded work takes until its next change; what is for no directory in particular may be for the slowest."""
+        slowness = self.faults.slowness(path) if path else self.faults.worst_slowness()
+        return self._randomness.uniform(*self.offload_s) * slowness
 
     # What files call
 
@@ -314,11 +324,25 @@ class SimDisk(Storage):
 
     async def sync(self, path: str, inode: Inode) -> None:
         mark = inode.begin_sync()
+        process = NODE.get(self._loop.outside)
         done: asyncio.Future[None] = self._loop.create_future()
+
+        def start() -> None:
+            if process.state is State.DEAD:
+                self._loop.schedule(self._loop.time(), leave)
+            else:
+                wait_s = self._randomness.uniform(*self.sync_s) * self.faults.slowness(path)
+                self._loop.schedule(self._loop.time() + wait_s, finish)
+
+        def leave(_: None) -> None:
+            """It had not begun, and nobody asks the device any more."""
+            inode.marks.pop(mark, None)
+            end()
 
         def finish(_: None) -> None:
             """The device is done, whatever became of the process that asked."""
             failure = self._end_sync(path, inode, mark)
+            end()
             if done.done():
                 return
             if failure is None:
@@ -326,9 +350,7 @@ class SimDisk(Storage):
             else:
                 done.set_exception(failure)
 
-        self._loop.schedule(
-            self._loop.time() + self._randomness.uniform(*self.sync_s) * self.faults.slowness(path), finish
-        )
+        end = self._pool.begin(process, path, start)
         await done
 
     def sync_blocking(self, path: str, inode: Inode) -> None:

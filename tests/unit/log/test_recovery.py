@@ -56,7 +56,7 @@ def test_an_empty_directory_is_an_empty_log(directory: LogDir) -> None:
     for clean in (True, False):
         recovered = directory.recover(clean=clean)
         assert (recovered.log.log_start_offset, recovered.log.log_end_offset) == (0, 0)
-        assert recovered[1:] == (0, 0, 0, (), False)
+        assert recovered[1:] == (0, 0, 0, (), False, 0)
         assert directory.names("") == [f"{FIRST}.index", f"{FIRST}.log", f"{FIRST}.timeindex"]
         recovered.log.close()
 
@@ -389,7 +389,7 @@ def test_a_rotten_header_at_the_end_of_a_trusted_segment_is_noticed(directory: L
 def test_a_log_start_that_a_crash_moved_back_has_its_epochs_again(
     directory: LogDir, recovery_point: int, clean: bool
 ) -> None:
-    """DeleteRecords, then a kill: the epochs were flushed, the checkpoint of the log start was not. Epoch 0 ends at 6 for whoever asks."""
+    """DeleteRecords, then a kill: the epochs were flushed, the checkpoint of the log start was not. Epoch 0 ends at 6."""
     log = filled(directory)
     log.advance_start(15)
     directory.flush(log)
@@ -413,9 +413,7 @@ def test_a_log_start_between_two_epochs_has_those_after_it(directory: LogDir) ->
 
 
 @pytest.mark.parametrize(("place", "epoch"), [(0, 2), (1, 2), (1, 9), (2, -1), (5, 0), (5, 7)])
-def test_epochs_that_are_read_again_do_not_come_from_a_rotten_header(
-    directory: LogDir, place: int, epoch: int
-) -> None:
+def test_epochs_that_are_read_again_do_not_come_from_a_rotten_header(directory: LogDir, place: int, epoch: int) -> None:
     log = filled(directory)
     log.advance_start(15)
     directory.flush(log)

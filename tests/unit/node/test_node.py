@@ -12,12 +12,13 @@ from strandline.log import checkpoints
 from strandline.node.node import NodeFailed
 from strandline.raft.messages import ReplicaKey, VoteRequest
 from strandline.sim.faults import Fault
+from strandline.sim.workers import WORKERS_MAX
 from strandline.wire import messages
 
 from .conftest import PRODUCE, Produce, batch, produce, values_of
 from .lives import METADATA_DIR, lives
 
-METADATA = 3
+METADATA, INCREMENTAL_ALTER_CONFIGS = 3, 44
 MARK = f"/data/{checkpoints.CLEAN_SHUTDOWN_FILE}"
 RECOVERY_POINTS = checkpoints.RECOVERY_POINT_CHECKPOINT
 
@@ -301,3 +302,40 @@ def test_a_log_dir_that_failed_gets_no_clean_mark():
         ]
 
     lives(story, log_dirs="/a,/b")
+
+
+# Devices
+
+
+def test_a_slow_log_dir_holds_up_neither_the_metadata_log_nor_the_other():
+    """More is read in one log dir than there are workers, and nothing comes back: decisions are committed all the same."""
+
+    async def story(stage):
+        disk = stage.disk
+        topics = {}
+        for name in ("t", "u"):
+            assert await stage.create_topic(name, 1) == ErrorCode.NONE
+            partition = stage.node.replicas.partitions[name, 0]
+            topics[partition.log.directory.rpartition("/")[0]] = partition
+        assert sorted(topics) == ["/a", "/b"], "one in each log dir"
+        disk.faults.slow(topics["/a"].log.directory, 1e6)
+        disk.faults.slow("/a/replication-offset", 1e6)
+        hung = [
+            asyncio.create_task(disk.offload(lambda: None, topics["/a"].log.directory)) for _ in range(2 * WORKERS_MAX)
+        ]
+        request = messages.request(INCREMENTAL_ALTER_CONFIGS)
+        config = request.AlterableConfig(name="retention.ms", config_operation=0, value="100000")
+        resource = request.AlterConfigsResource(resource_type=2, resource_name="u", configs=[config])
+        async with asyncio.timeout(1):
+            reply = await stage.call(INCREMENTAL_ALTER_CONFIGS, 1, request(resources=[resource], validate_only=False))
+        assert reply.responses[0].error_code == ErrorCode.NONE
+        for partition in topics.values():
+            stage.append(partition)
+        await asyncio.sleep(2)
+        name = checkpoints.REPLICATION_OFFSET_CHECKPOINT
+        assert disk.read_file(f"/b/{name}").decode() == f"0\n1\n{topics['/b'].topic} 0 1\n"
+        async with asyncio.timeout(1):
+            await topics["/b"].log.flush()
+        assert not any(task.done() for task in hung)
+
+    lives(story, log_dirs="/a,/b", metadata_log_dir="/a", replica_high_watermark_checkpoint_interval_ms="500")

@@ -83,7 +83,7 @@ class MemoryDisk(SimDisk):
     async def sync(self, path: str, inode: Inode) -> None:
         self.sync_blocking(path, inode)
 
-    async def offload(self, work: Callable[[], T]) -> T:
+    async def offload(self, work: Callable[[], T], path: str) -> T:
         return work()
 
 

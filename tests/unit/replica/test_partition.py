@@ -326,9 +326,7 @@ def test_readers_hear_of_records_from_before_a_restart_when_the_watermark_reache
     assert new_bytes >= log.size * (3 - checkpointed) // 3 > 0
     on.told.clear()
     size = log.size
-    on.append() if leader == 1 else on.take(
-        records=as_leader_wrote((3, 1, 6)), high_watermark=4, log_start_offset=0
-    )
+    on.append() if leader == 1 else on.take(records=as_leader_wrote((3, 1, 6)), high_watermark=4, log_start_offset=0)
     if leader == 1:
         on.fetched(2, 4)
     assert on.told == [("reader", log.size - size)], "what was announced once is not announced again"

@@ -54,7 +54,7 @@ def test_work_under_way_keeps_the_handle_it_took(disk: FileDisk, tmp_path: Path)
             assert go_on.wait(10)
             return os.pread(handle, 3, 0)
 
-        working = asyncio.create_task(disk.offload(work))
+        working = asyncio.create_task(disk.offload(work, ""))
         await asyncio.sleep(0)
         assert started.wait(10)
         for number in range(20):

@@ -9,6 +9,7 @@ import threading
 import pytest
 
 from strandline.sim.faults import Fault
+from strandline.sim.workers import WORKERS_MAX
 from strandline.sim.world import World
 
 
@@ -44,7 +45,7 @@ def test_a_sync_in_offloaded_work_covers_what_came_before_the_call(world: World)
         file = disk.open("/data/a", create=True)
         clean = disk.open("/data/b", create=True)
         file.append(b"before")
-        working = asyncio.create_task(disk.offload(lambda: (file.sync_blocking(), clean.sync_blocking())))
+        working = asyncio.create_task(disk.offload(lambda: (file.sync_blocking(), clean.sync_blocking()), ""))
         await asyncio.sleep(0)
         file.append(b"after")
         clean.append(b"after")
@@ -58,7 +59,7 @@ def test_a_sync_in_offloaded_work_covers_what_came_before_the_call(world: World)
             other.sync_blocking()
             assert other.inode.durable == b"own"
 
-        await disk.offload(rewrite)
+        await disk.offload(rewrite, "")
 
     world.run(story())
 
@@ -189,7 +190,7 @@ def test_a_lock_taken_in_offloaded_work_ends_with_the_process_that_asked_for_it(
         node = world.node("a")
 
         async def take() -> None:
-            await node.disk.offload(lambda: node.disk.lock("/lock"))
+            await node.disk.offload(lambda: node.disk.lock("/lock"), "")
 
         async def story() -> None:
             await node.spawn(take())
@@ -213,7 +214,7 @@ def test_two_offloaded_works_overtake_each_other(world: World) -> None:
         file.sync_blocking()
 
     async def story() -> None:
-        await asyncio.gather(disk.offload(lambda: write("a")), disk.offload(lambda: write("b")))
+        await asyncio.gather(disk.offload(lambda: write("a"), ""), disk.offload(lambda: write("b"), ""))
         order.append("both done")
 
     world.run(story())
@@ -235,7 +236,7 @@ def test_a_power_loss_cuts_offloaded_work_short(world: World) -> None:
             unwound.append("after its death")
 
     async def story() -> None:
-        node.spawn(node.disk.offload(work))
+        node.spawn(node.disk.offload(work, ""))
         await asyncio.sleep(0.05)
         node.power_loss()
         await asyncio.sleep(5.0)
@@ -254,7 +255,7 @@ def test_an_error_in_offloaded_work_reaches_whoever_waits(world: World) -> None:
 
     async def story() -> None:
         with pytest.raises(FileNotFoundError):
-            await disk.offload(lambda: disk.read_file("/data/none"))
+            await disk.offload(lambda: disk.read_file("/data/none"), "")
 
     world.run(story())
 
@@ -350,7 +351,7 @@ def test_most_offloaded_work_runs_at_one_moment_without_a_thread(world: World) -
 
     async def story() -> None:
         for _ in range(200):
-            await disk.offload(write)
+            await disk.offload(write, "")
 
     world.run(story())
     in_threads = sum(len(moments) > 1 for moments in times)
@@ -367,7 +368,7 @@ def test_offloaded_work_of_a_paused_process_waits(world: World, thread_probabili
     done: list[float] = []
 
     async def story() -> None:
-        node.spawn(node.disk.offload(lambda: done.append(world.now)))
+        node.spawn(node.disk.offload(lambda: done.append(world.now), ""))
         await asyncio.sleep(0.25)
         node.pause()
         await asyncio.sleep(10)
@@ -378,10 +379,77 @@ def test_offloaded_work_of_a_paused_process_waits(world: World, thread_probabili
         node.resume()
         await asyncio.sleep(0.1)
         assert done == [pytest.approx(20.25)]
-        node.spawn(node.disk.offload(lambda: done.append(world.now)))
+        node.spawn(node.disk.offload(lambda: done.append(world.now), ""))
         await asyncio.sleep(0.25)
         node.kill()
         await asyncio.sleep(1)
         assert len(done) == 1
+
+    world.run(story())
+
+
+# Workers
+
+
+def test_a_slow_log_dir_holds_up_neither_another_nor_the_metadata_log(world: World) -> None:
+    node = world.node("n1")
+    disk = node.disk
+    disk.sync_s = disk.offload_s = (0.001, 0.001)
+    disk.thread_probability = 0.0
+    slow, other, metadata = "/slow", "/slow2", "/slow/__cluster_metadata-0"
+    for path in (slow, other, metadata):
+        disk.mkdir(path)
+        disk.dedicate_workers(path)
+    disk.faults.slow("/slow/t-", 1000.0)
+    done: list[tuple[str, float]] = []
+
+    async def sync(path: str) -> None:
+        file = disk.open(f"{path}/file", create=True)
+        file.append(b"x")
+        await file.sync()
+        await disk.offload(lambda: None, path)
+        done.append((path, world.now))
+
+    async def story() -> None:
+        disk.mkdir(f"{slow}/t-0")
+        for _ in range(WORKERS_MAX + 1):
+            node.spawn(disk.offload(lambda: done.append((slow, world.now)), f"{slow}/t-0"))
+        for path in (other, metadata, f"{slow}/u-0"):
+            disk.mkdir(path)
+            node.spawn(sync(path))
+        await asyncio.sleep(0.5)
+        assert [path for path, _ in done] == [other, metadata]
+        await asyncio.sleep(10)
+        by_path: dict[str, float] = dict(done)
+        assert by_path[f"{slow}/u-0"] == pytest.approx(1.0, abs=0.2), "one of the same log dir waits for a worker"
+        assert by_path[slow] == pytest.approx(2.0, abs=0.2), "and so does the ninth of them"
+
+    world.run(story())
+
+
+def test_a_restarted_process_has_workers_of_its_own(world: World) -> None:
+    node = world.node("n1")
+    disk = node.disk
+    disk.offload_s = disk.sync_s = (100.0, 100.0)
+    done: list[float] = []
+
+    async def sync() -> None:
+        file = disk.open("/file", create=True)
+        file.append(b"x")
+        await file.sync()
+        done.append(world.now)
+
+    async def story() -> None:
+        for _ in range(2 * WORKERS_MAX):
+            node.spawn(sync())
+        await asyncio.sleep(1)
+        node.kill()
+        node.restart()
+        disk.offload_s = disk.sync_s = (1.0, 1.0)
+        node.spawn(sync())
+        await asyncio.sleep(2)
+        assert len(done) == 1
+        await asyncio.sleep(500)
+        assert len(done) == 1, "what a dead process had waiting is never begun"
 
     world.run(story())

@@ -47,7 +47,7 @@ async def swap(log: Log, job: CleanJob, cleaned: Cleaned) -> list[str]:
             if (reason := _change_since(log, job, group)) is not None:
                 _give_up(log, job, reason, doomed)
             try:
-                new = await log.disk.offload(partial(_open, log, group))
+                new = await log.disk.offload(partial(_open, log, group), log.directory)
             except (CorruptLog, CorruptBatch) as error:
                 _give_up(log, job, f"what was written can't be read: {error}", doomed)
             log.arriving = new
@@ -55,14 +55,14 @@ async def swap(log: Log, job: CleanJob, cleaned: Cleaned) -> list[str]:
             if (reason := _change_since(log, job, group)) is None:
                 for segment in reversed(new):
                     segment.change_suffix(names.SWAP_SUFFIX)
-                await log.disk.offload(partial(log.disk.sync_dir, log.directory))
+                await log.disk.offload(partial(log.disk.sync_dir, log.directory), log.directory)
                 reason = _change_since(log, job, group)
             if reason is not None:
                 cutting.turn_away(log)
                 _give_up(log, job, reason, doomed)
             doomed += _replace(log, group, new)
             log.arriving = []
-            await log.disk.offload(partial(log.disk.sync_dir, log.directory))
+            await log.disk.offload(partial(log.disk.sync_dir, log.directory), log.directory)
     return doomed
 
 

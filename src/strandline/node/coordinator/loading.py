@@ -85,7 +85,7 @@ class _Load:
                 return log.read(offset, READ_BYTES, log.log_end_offset, min_one=True)
             except NotCached as cold:
                 with log.held():
-                    await to_the_end(self._disk.offload(cold.warm))
+                    await to_the_end(self._disk.offload(cold.warm, log.directory))
 
     async def _replay_newest(self) -> None:
         for count, (key, value, timestamp) in enumerate(self._newest.take(), 1):

@@ -208,7 +208,9 @@ class Driver:
 
     async def _save(self, state: ElectionState) -> None:
         kraft_version, voter_ids = self.raft.kraft_version, self.raft.voters.ids
-        await self._disk.offload(lambda: self._election_file.write(state, kraft_version, voter_ids))
+        await self._disk.offload(
+            lambda: self._election_file.write(state, kraft_version, voter_ids), self._log.directory
+        )
 
     async def _send(self, to: events.Destination, request: Request) -> None:
         try:
@@ -242,7 +244,7 @@ class Driver:
         self, answer: AnswerTo, response: FetchResponse, offset: int, max_bytes: int, cold: NotCached
     ) -> None:
         while True:
-            await self._disk.offload(cold.warm)
+            await self._disk.offload(cold.warm, self._log.directory)
             try:
                 filled = self._filled(response, offset, max_bytes)
                 break

@@ -33,7 +33,7 @@ class MetadataLog:
 
     def __init__(self, disk: Disk, directory: str, clock: Clock, snapshots: Snapshots) -> None:
         self._disk = disk
-        self._directory = directory
+        self.directory = directory
         self._clock = clock
         self._snapshots = snapshots
         self.log: Log
@@ -44,16 +44,16 @@ class MetadataLog:
 
     def make_directory(self) -> None:
         """Have the directory, whoever made it, and its name on the device: all that is synced in it is lost without. Blocks."""
-        self._disk.mkdir(self._directory)
-        self._disk.sync_dir(self._directory.rpartition("/")[0])
+        self._disk.mkdir(self.directory)
+        self._disk.sync_dir(self.directory.rpartition("/")[0])
 
     def load(self, config: TopicConfig, latest: OffsetAndEpoch | None, *, clean: bool) -> None:
         """Load what is there. `latest` is the snapshot that is used: what the log lacks before it is not missed. Blocks."""
-        present = names.offsets_in(self._disk.listdir(self._directory), names.LOG_SUFFIX)
+        present = names.offsets_in(self._disk.listdir(self.directory), names.LOG_SUFFIX)
         start_offset = self._start_offset(present[0] if present else 0, latest)
         recovered = load(
             self._disk,
-            self._directory,
+            self.directory,
             config,
             clean=clean,
             log_start_offset=start_offset,
@@ -61,21 +61,16 @@ class MetadataLog:
         )
         self.log = recovered.log
         self.truncated_bytes = recovered.truncated_bytes
-        self._begin_where_epochs_do()
+        if self._snapshots.at(recovered.epochs_known_from) is not None:
+            # There the log last began, at the end of a snapshot; files may still reach further back.
+            self.log.advance_start(recovered.epochs_known_from)
         if latest is not None and (self.end_offset < latest.offset or self.last_epoch < latest.epoch):
             # A crash between a snapshot that was fetched and the log that was to begin there.
             self.log.truncate_fully_and_start_at(latest.offset)
-        metadata = f"{self._directory}/{checkpoints.PARTITION_METADATA}"
+        metadata = f"{self.directory}/{checkpoints.PARTITION_METADATA}"
         if not self._disk.exists(metadata):
             self._disk.write_file(metadata, checkpoints.partition_metadata(METADATA_TOPIC_ID))
-        self._disk.sync_dir(self._directory)
-
-    def _begin_where_epochs_do(self) -> None:
-        """The epochs that are known begin where the log last did, at the end of a snapshot; files may still reach further back."""
-        entries = self.log.epochs.entries
-        known_from = entries[0][1] if entries else self.end_offset
-        if self._snapshots.at(known_from) is not None:
-            self.log.advance_start(known_from)
+        self._disk.sync_dir(self.directory)
 
     def _start_offset(self, first: int, latest: OffsetAndEpoch | None) -> int:
         """The log begins at 0, or at the end of the first snapshot in it."""
@@ -84,7 +79,7 @@ class MetadataLog:
         ends = [snapshot_id.offset for snapshot_id in self._snapshots.ids if snapshot_id.offset >= first]
         if latest is None or not ends:
             raise StorageError(
-                f"{self._directory} begins at offset {first} and has no whole snapshot of what was before: take this node out "
+                f"{self.directory} begins at offset {first} and has no whole snapshot of what was before: take this node out "
                 "of the quorum, empty its metadata log dir and let it in again"
             )
         return min(ends)

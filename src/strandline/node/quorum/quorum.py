@@ -186,7 +186,7 @@ class Quorum:
 
     async def open(self) -> None:
         """Load what the disk has. StorageError if that can't be used."""
-        self._opened = await self._disk.offload(self._open)
+        self._opened = await self._disk.offload(self._open, self._log.directory)
         self._images.load(self._opened.loaded)
         self._high_watermark = self._log.floor = self._images.position
         self._driver.prepare(self._opened.election)
@@ -242,7 +242,7 @@ class Quorum:
                 self._is_sound = False
                 if self._images.unsaved_bytes >= WORTH_A_SNAPSHOT_BYTES:
                     await to_the_end(self._upkeep.take())
-                await self._disk.offload(self._log.log.close_clean)
+                await self._disk.offload(self._log.log.close_clean, self._log.directory)
 
     async def _handed_over(self) -> None:
         try:
@@ -379,10 +379,10 @@ class Quorum:
             try:
                 data = self._log.log.read(self._images.position, READ_BYTES, limit_offset, min_one=True)
             except NotCached as cold:
-                await self._disk.offload(cold.warm)
+                await self._disk.offload(cold.warm, self._log.directory)
         if len(data) <= INLINE_BYTES_MAX:
             return batches.read(data)
-        return await self._disk.offload(lambda: batches.read(data))
+        return await self._disk.offload(lambda: batches.read(data), self._log.directory)
 
     # Being the active controller
 

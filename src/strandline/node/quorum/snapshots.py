@@ -87,7 +87,7 @@ class Snapshots:
             return (
                 found
                 if found is not None
-                else await self._disk.offload(lambda: file.read_blocking(position, max_bytes))
+                else await self._disk.offload(lambda: file.read_blocking(position, max_bytes), self._directory)
             )
         finally:
             file.close()
@@ -154,7 +154,7 @@ class Snapshots:
             return result
 
         try:
-            result = await self._disk.offload(work)
+            result = await self._disk.offload(work, self._directory)
         except CorruptSnapshot:
             self.drop_part()
             raise

@@ -91,7 +91,7 @@ class Upkeep:
             voters=None if images.voters is None else decode_data("VotersRecord", 0, voters_record(images.voters)[1]),
             timestamp_ms=images.timestamp_ms,
         )
-        size = await self._disk.offload(lambda: self._snapshots.write(snapshot_id, chunks))
+        size = await self._disk.offload(lambda: self._snapshots.write(snapshot_id, chunks), self._log.directory)
         self._snapshots.add(snapshot_id, size)
         images.unsaved_bytes = max(0, images.unsaved_bytes - unsaved_bytes)
         self._logger.info("metadata snapshot", end_offset=snapshot_id.offset, epoch=snapshot_id.epoch, size_bytes=size)
@@ -117,7 +117,7 @@ class Upkeep:
             for path in doomed:
                 self._disk.remove(path)
 
-        await self._disk.offload(work)
+        await self._disk.offload(work, self._log.directory)
 
     def _may_go(self, ids: list[OffsetAndEpoch], gone: int) -> bool:
         """Whether the oldest of those that are left is one too many."""

@@ -79,7 +79,7 @@ class Sight:
     async def _show_metrics(self, query: Mapping[str, str]) -> Answer:
         # Most nodes are never asked, and the library takes longer to load than anybody here should wait.
         if self._metrics is None:
-            self._metrics = await self._view.broker.disk.offload(self._load_metrics)
+            self._metrics = await self._view.broker.disk.offload(self._load_metrics, "")
         pages = []
         for page in self._metrics.pages():
             pages.append(page)

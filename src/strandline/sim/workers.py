@@ -1,0 +1,53 @@
+"""Who waits for whom among the work that a simulated process has offloaded: as many at once as there are workers for a directory.
+
+Always true: at most `WORKERS_MAX` of a process run for one directory that has workers of its own, and as many for all else; the
+others begin in the order in which they came, one as each ends. A process that died leaves nothing to its successor.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from strandline.sim.context import Process
+
+WORKERS_MAX = 8
+"""As on the real disk."""
+
+
+class Workers:
+    def __init__(self) -> None:
+        self._directories: dict[str, None] = {"/": None}
+        self._busy: dict[tuple[Process, str], int] = {}
+        self._waiting: dict[tuple[Process, str], deque[Callable[[], None]]] = {}
+
+    def dedicate(self, path: str) -> None:
+        self._directories[path] = None
+
+    def begin(self, process: Process, path: str, start: Callable[[], None]) -> Callable[[], None]:
+        """Call `start` as soon as a worker is free; what is returned is to be called when the work has ended."""
+        place = process, self._directory(path)
+        if self._busy.get(place, 0) < WORKERS_MAX:
+            self._busy[place] = self._busy.get(place, 0) + 1
+            start()
+        else:
+            self._waiting.setdefault(place, deque()).append(start)
+        return lambda: self._end(place)
+
+    def _end(self, place: tuple[Process, str]) -> None:
+        waiting = self._waiting.get(place)
+        if waiting:
+            following = waiting.popleft()
+            if not waiting:
+                del self._waiting[place]
+            following()
+            return
+        self._busy[place] -= 1
+        if not self._busy[place]:
+            del self._busy[place]
+
+    def _directory(self, path: str) -> str:
+        directory = path or "/"
+        while directory not in self._directories:
+            directory = directory.rpartition("/")[0] or "/"
+        return directory
