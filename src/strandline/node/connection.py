@@ -120,7 +120,10 @@ class Connection(asyncio.BufferedProtocol):
         self._held_bytes = 0
         self._incoming.clear()
         for slot in slots:
-            if slot.later is not None:
+            if isinstance(slot.later, asyncio.Task):
+                # Not at once: cancelled before its first step, it would drop the handler's coroutine without awaiting it.
+                self._loop.call_soon(slot.later.cancel)
+            elif slot.later is not None:
                 slot.later.cancel()
 
     def get_buffer(self, size_hint: int) -> memoryview:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import tracemalloc
+import warnings
 
 import pytest
 
@@ -239,6 +240,47 @@ def test_work_that_is_cancelled_from_elsewhere_ends_its_connection(play, monkeyp
         assert end.closed
 
     play(story)
+
+
+@pytest.mark.parametrize("how", ["lose", "give up", "close"])
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_an_answer_that_takes_time_is_begun_though_its_connection_is_gone(play, monkeypatch, how, is_nested):
+    """Cancelled before its first step a task would drop the coroutine that it was to await, and those in its arguments."""
+    ended = []
+
+    async def answer():
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append("cancelled")
+
+    async def wrapped(reply):
+        return await reply
+
+    def handle(frame, context, position):
+        return wrapped(answer()) if is_nested else answer()
+
+    monkeypatch.setitem(BROKER_APIS, 3, Api(3, "Slow", range(1), handle, True, ""))
+
+    async def story(stage):
+        end = stage.connect()
+        end.feed(framed(3, 0, b"", 1))
+        match how:
+            case "lose":
+                end.lose()
+            case "give up":
+                end.connection._give_up()
+            case "close":
+                end.connection.close()
+                end.lose()
+        await asyncio.sleep(1)
+        gc.collect()
+        assert ended == ["cancelled"]
+
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        play(story)
+    assert [str(warning.message) for warning in warned] == []
 
 
 @pytest.mark.parametrize("max_wait_ms", [0, 1000], ids=["at once", "after a wait"])
