@@ -20,6 +20,7 @@ from strandline.api.reading import absence, diverging, find
 from strandline.api.reply import Later
 from strandline.errors import ErrorCode, KafkaError
 from strandline.log.errors import CorruptBatch, NotCached
+from strandline.ports import Buffer
 from strandline.replica.partition import READ_COMMITTED, Partition
 from strandline.wire import fetch as wire
 from strandline.wire.fetch import FetchedPartition, FetchPartition, FetchRequest
@@ -295,7 +296,7 @@ def _read(
         )
     limit = partition.readable_end(isolation_level)
     max_bytes = min(wanted.partition_max_bytes, budget)
-    records = b""
+    records: Buffer = b""
     if offset < limit and (max_bytes > 0 or min_one):
         records = log.read(offset, max_bytes, limit, min_one=min_one)
     aborted = None

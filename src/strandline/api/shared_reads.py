@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from strandline.log.log import Log
+from strandline.ports import Buffer
 
 SHARED_BYTES_MAX = 4 * 1024 * 1024
 """As many as a few partitions have in flight. A larger single read is not kept."""
@@ -18,10 +19,10 @@ _Key = tuple[Log, int, int, int, int, bool]
 
 class SharedReads:
     def __init__(self) -> None:
-        self._kept: OrderedDict[_Key, bytes] = OrderedDict()
+        self._kept: OrderedDict[_Key, Buffer] = OrderedDict()
         self._bytes = 0
 
-    def read(self, log: Log, offset: int, max_bytes: int, *, min_one: bool) -> bytes:
+    def read(self, log: Log, offset: int, max_bytes: int, *, min_one: bool) -> Buffer:
         """As `log.read` up to the log end."""
         end = log.log_end_offset
         key = (log, offset, max_bytes, end, log.truncations, min_one)
@@ -29,12 +30,17 @@ class SharedReads:
         if kept is not None:
             return kept
         data = log.read(offset, max_bytes, end, min_one=min_one)
-        if data and len(data) <= SHARED_BYTES_MAX:
+        if data and _held_bytes(data) <= SHARED_BYTES_MAX:
             self._keep(key, data)
         return data
 
-    def _keep(self, key: _Key, data: bytes) -> None:
+    def _keep(self, key: _Key, data: Buffer) -> None:
         self._kept[key] = data
-        self._bytes += len(data)
+        self._bytes += _held_bytes(data)
         while self._bytes > SHARED_BYTES_MAX:
-            self._bytes -= len(self._kept.popitem(last=False)[1])
+            self._bytes -= _held_bytes(self._kept.popitem(last=False)[1])
+
+
+def _held_bytes(data: Buffer) -> int:
+    """A view keeps all of the read in memory of which it is a part."""
+    return len(data.obj) if isinstance(data, memoryview) else len(data)  # type: ignore[arg-type]

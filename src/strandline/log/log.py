@@ -244,7 +244,7 @@ class Log:
 
     # Reading
 
-    def read(self, offset: int, max_bytes: int, limit_offset: int, *, min_one: bool) -> bytes:
+    def read(self, offset: int, max_bytes: int, limit_offset: int, *, min_one: bool) -> Buffer:
         """Batches from the one that holds `offset` on, below `limit_offset`; the last may be cut off, the first never.
 
         With `min_one` the first batch comes whole even if it is larger than `max_bytes`. What is not known to be sound is checked
@@ -277,7 +277,7 @@ class Log:
                 check_gap(segment, segment.size, offset, self.epochs)
         return b""
 
-    def read_batch(self, segment: Segment, position: int, header: BatchHeader) -> bytes:
+    def read_batch(self, segment: Segment, position: int, header: BatchHeader) -> Buffer:
         """The batch with this header; CorruptBatch if it is not sound."""
         data = segment.read(position, header.size_bytes)
         return data if position >= segment.checked.unchecked_end else sound_prefix(segment, position, data, self.epochs)

@@ -19,6 +19,7 @@ from crc32c import crc32c
 from strandline.log.damage import header_problem
 from strandline.log.epochs import UNDEFINED_EPOCH, LeaderEpochs
 from strandline.log.errors import CorruptBatch
+from strandline.ports import Buffer
 from strandline.records.header import ATTRIBUTES_AT, HEADER, LOG_OVERHEAD, MAGIC, RECORDS_AT, BatchHeader
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class Checked:
                 self.add(start, end)
 
 
-def sound_from(segment: Segment, position: int, data: bytes, offset: int, epochs: LeaderEpochs) -> bytes:
+def sound_from(segment: Segment, position: int, data: bytes, offset: int, epochs: LeaderEpochs) -> Buffer:
     """Of `data`, which a reader of `offset` is to get, all up to the first batch that is not sound."""
     base_offset: int = _OFFSET.unpack_from(data)[0]
     if base_offset > offset:
@@ -106,10 +107,11 @@ def check_gap(segment: Segment, position: int, offset: int, epochs: LeaderEpochs
         start = damaged.end_position
 
 
-def sound_prefix(segment: Segment, position: int, data: bytes, epochs: LeaderEpochs) -> bytes:
+def sound_prefix(segment: Segment, position: int, data: bytes, epochs: LeaderEpochs) -> Buffer:
     """Of `data`, which stands at `position` and begins with a whole batch, all up to the first batch that is not sound.
 
-    CorruptBatch if that is the first. A batch that is cut off at the end can't be checked, so it goes.
+    CorruptBatch if that is the first. A batch that is cut off at the end can't be checked, so it goes: what is left is a view of
+    `data`, which may be megabytes.
     """
     checked = segment.checked
     start = checked.end_of(position) - position
@@ -125,7 +127,7 @@ def sound_prefix(segment: Segment, position: int, data: bytes, epochs: LeaderEpo
         checked.add(position + start, position + end)
     if problem is not None and end == 0:
         raise segment.damage_at(position, problem)
-    return data if end >= unchecked and problem is None else data[:end]
+    return data if end == len(data) or (end >= unchecked and problem is None) else memoryview(data)[:end]
 
 
 class Walked(NamedTuple):

@@ -279,3 +279,18 @@ def test_a_gap_that_compaction_left_is_no_damage(powered: PoweredLogDir, counted
     log = powered.recover(clean=True, recovery_point=10, segment_bytes=5 * SIZE).log
     assert read(log, 1) == [3, 4]
     assert values_in(log.read(2, SIZE, 10, min_one=True))[0][0] == 3
+
+
+def test_what_is_checked_is_not_copied(directory: LogDir) -> None:
+    """A read ends in the middle of a batch nearly always."""
+    log = directory.open()
+    for _ in range(5):
+        log.append_as_leader(sized(SIZE), 0, NOW)
+    log.close_clean()
+    log = directory.open()
+    whole = log.segments[0].read(0, 350)
+    found = verification.sound_prefix(log.segments[0], 0, whole, log.epochs)
+    assert isinstance(found, memoryview)
+    assert found.obj is whole
+    assert found == whole[:300]
+    assert log.read(0, 350, 5, min_one=True) == whole[:300]

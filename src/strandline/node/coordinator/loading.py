@@ -82,7 +82,7 @@ class _Load:
         log = self._partition.log
         while True:
             try:
-                return log.read(offset, READ_BYTES, log.log_end_offset, min_one=True)
+                return bytes(log.read(offset, READ_BYTES, log.log_end_offset, min_one=True))
             except NotCached as cold:
                 with log.held():
                     await to_the_end(self._disk.offload(cold.warm, log.directory))

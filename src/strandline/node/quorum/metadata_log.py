@@ -140,7 +140,7 @@ class MetadataLog:
 
     def read(self, offset: int, max_bytes: int) -> bytes:
         """What follows, committed or not; the first batch comes whole. NotCached if that would wait for the device."""
-        return self.log.read(offset, max_bytes, self.end_offset, min_one=True)
+        return bytes(self.log.read(offset, max_bytes, self.end_offset, min_one=True))
 
     def truncate(self, end_offset: int) -> None:
         assert end_offset >= self.floor, f"cut at {end_offset}, and everything below {self.floor} is committed"

@@ -377,7 +377,7 @@ class Quorum:
         data = b""
         while not data:
             try:
-                data = self._log.log.read(self._images.position, READ_BYTES, limit_offset, min_one=True)
+                data = bytes(self._log.log.read(self._images.position, READ_BYTES, limit_offset, min_one=True))
             except NotCached as cold:
                 await self._disk.offload(cold.warm, self._log.directory)
         if len(data) <= INLINE_BYTES_MAX:
