@@ -18,6 +18,9 @@ from strandline.log.segment import Segment
 from strandline.ports import Disk
 from strandline.records.header import MAGIC, MAGIC_AT, BatchHeader, crc_valid, read_header
 
+_NEVER = 2**31 - 1
+"""Later than any epoch."""
+
 
 def read(disk: Disk, directory: str) -> tuple[LeaderEpochs, bool]:
     """The epochs, and whether their file is rotten."""
@@ -53,6 +56,32 @@ def fit(segments: list[Segment], epochs: LeaderEpochs, log_start_offset: int, co
     # If only the very last batch disagrees, it is the one that rotted.
     before_last = _epoch_at(segments, max(_base_of(segments, end_offset - 1) - 1, entries[-1][1]))
     return before_last == entries[-1][0]
+
+
+def only_misfit(segments: list[Segment], epochs: LeaderEpochs, log_start_offset: int) -> CorruptBatch | None:
+    """The one batch that is of another epoch than the entries say and than the batches around it allow: it is rotten.
+
+    None if there are more of them, or if the only one could be what was written: then it is the entries that are wrong.
+    """
+    start_offset, end_offset = max(log_start_offset, segments[0].base_offset), segments[-1].next_offset
+    found: tuple[Segment, int] | None = None
+    before = UNDEFINED_EPOCH
+    located = chain(_located_between(segments, start_offset, end_offset), [None])
+    for this, after in pairwise(located):
+        assert this is not None
+        segment, position, header = this
+        epoch, known = header.partition_leader_epoch, epochs.epoch_at(max(header.base_offset, start_offset))
+        if known in (UNDEFINED_EPOCH, epoch):
+            before = epoch
+            continue
+        latest = _NEVER if after is None else after[2].partition_leader_epoch
+        if found is not None or max(before, 0) <= epoch <= latest:
+            return None
+        found = segment, position
+    if found is None:
+        return None
+    segment, position = found
+    return segment.damage_at(position, "a batch is of another leader epoch than those around it", blocking=True)
 
 
 def restore(segments: list[Segment], epochs: LeaderEpochs, checkpointed: LeaderEpochs) -> None:
@@ -102,12 +131,20 @@ def extend_to_start(segments: list[Segment], epochs: LeaderEpochs, start_offset:
 
 def _headers_between(segments: list[Segment], start_offset: int, end_offset: int) -> Iterator[tuple[int, int]]:
     """Base offset and leader epoch of the batches that hold an offset in this range. Blocks."""
+    for _, _, header in _located_between(segments, start_offset, end_offset):
+        yield header.base_offset, header.partition_leader_epoch
+
+
+def _located_between(
+    segments: list[Segment], start_offset: int, end_offset: int
+) -> Iterator[tuple[Segment, int, BatchHeader]]:
+    """The headers of the batches that hold an offset in this range, and where they are. Blocks."""
     for segment in segments[max(bisect_right(segments, start_offset, key=_base_offset) - 1, 0) :]:
-        for _, header in segment.batches(segment.floor(start_offset, blocking=True), skip_damage=True):
+        for position, header in segment.batches(segment.floor(start_offset, blocking=True), skip_damage=True):
             if header.base_offset >= end_offset:
                 return
             if header.last_offset >= start_offset:
-                yield header.base_offset, header.partition_leader_epoch
+                yield segment, position, header
 
 
 def _base_offset(segment: Segment) -> int:

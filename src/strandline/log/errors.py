@@ -74,6 +74,18 @@ class CorruptBatch(KafkaError):
             self.reason,
         )
 
+    def ending_at(self, end_offset: int) -> CorruptBatch:
+        """The same stretch, of which it is known now where it ends."""
+        return CorruptBatch(
+            self.directory,
+            self.segment_base_offset,
+            self.position,
+            self.end_position,
+            self.first_offset,
+            end_offset,
+            self.reason,
+        )
+
     @property
     def stretch(self) -> tuple[int, int, int, int]:
         """What is damaged, however it was noticed."""

@@ -67,7 +67,13 @@ def load(
     bases = names.offsets_in(present, names.LOG_SUFFIX)
     checkpointed = LeaderEpochs(list(epochs.entries))
     found_segments = _load_segments(disk, directory, bases, config, clean, recovery_point, epochs, checkpointed, now_ms)
-    if not epoch_recovery.fit(found_segments.segments, epochs, log_start_offset, config):
+    fits = epoch_recovery.fit(found_segments.segments, epochs, log_start_offset, config)
+    if (
+        not fits
+        and (rotten := epoch_recovery.only_misfit(found_segments.segments, epochs, log_start_offset)) is not None
+    ):
+        found_segments.damaged.append(rotten)
+    elif not fits:
         # The batches carry their epochs too.
         for segment in found_segments.segments:
             segment.close()

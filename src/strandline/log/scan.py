@@ -69,7 +69,9 @@ class Scan:
             if segment.next_offset >= kept_below:
                 break
             damaged = segment.damage_at(position, str(problem), limit_offset=limit_offset, blocking=True)
-            if end_offset is None and (damaged.end_position == size or damaged.end_offset > kept_below):
+            if end_offset is None and damaged.end_position == size:
+                damaged = _ended_by_count(segment, damaged)
+            if end_offset is None and damaged.end_offset > kept_below:
                 break
             self.damaged.append(damaged)
             is_whole = False
@@ -97,17 +99,33 @@ class Scan:
         epoch, latest = header.partition_leader_epoch, self.epochs.latest
         if after is None and header.base_offset > expected_offset and header.last_offset >= kept_below:
             return f"a batch ends at offset {header.last_offset}, and the one before it at {expected_offset - 1}"
+        if after is not None and expected_offset <= after.base_offset < header.next_offset:
+            return f"a batch ends at offset {header.last_offset}, and the next one starts at {after.base_offset}"
         known = (self.epochs if self.epochs_are_known else self.checkpointed).epoch_at(header.base_offset)
         if self.epochs_are_known:
             is_wrong = known not in (UNDEFINED_EPOCH, epoch)
         elif after is None:
             # Of what was deleted from the start the entries may say nothing.
             is_wrong = UNDEFINED_EPOCH != known == latest != epoch
-        elif expected_offset <= after.base_offset < header.next_offset:
-            return f"a batch ends at offset {header.last_offset}, and the next one starts at {after.base_offset}"
         else:
             is_wrong = latest <= after.partition_leader_epoch and not latest <= epoch <= after.partition_leader_epoch
         return f"the batch at offset {header.base_offset} can't be of epoch {epoch}" if is_wrong else None
+
+
+def _ended_by_count(segment: Segment, damaged: CorruptBatch) -> CorruptBatch:
+    """A stretch up to the end of the file, with the offset at which it ends if only offsets and epochs in it are wrong.
+
+    A batch that carries its checksum says how many offsets it has; without gaps the last of them is the end of the log.
+    """
+    position, end_offset = damaged.position, damaged.first_offset
+    while not segment.may_have_gaps and position + RECORDS_AT <= damaged.end_position:
+        header = BatchHeader._make(HEADER.unpack(segment.file.read_blocking(position, RECORDS_AT)))
+        if not RECORDS_AT <= header.size_bytes <= damaged.end_position - position or header.last_offset_delta < 0:
+            break
+        if header.magic != MAGIC or not crc_valid(segment.file.read_blocking(position, header.size_bytes)):
+            break
+        position, end_offset = position + header.size_bytes, end_offset + header.last_offset_delta + 1
+    return damaged.ending_at(end_offset if position == damaged.end_position else segment.offset_limit + 1)
 
 
 def _header_after(chunk: bytes, at: int, following: Segment | None) -> BatchHeader | None:

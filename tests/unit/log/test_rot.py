@@ -11,8 +11,10 @@ from strandline.log import checkpoints, producer_snapshot
 from strandline.log.errors import CorruptBatch
 from strandline.log.log import Log
 from strandline.log.lookup import first_at_or_after
+from strandline.log.repairing import repair
 from strandline.records.control import ControlRecordType
 from strandline.records.header import assign, iterate
+from strandline.sim.world import World
 
 from .conftest import ALL, NOW, LogDir, PoweredLogDir, batch, contents, marker, values_in
 
@@ -241,3 +243,69 @@ def test_epochs_from_before_the_last_cut_do_not_come_back(directory: LogDir) -> 
     log = directory.recover(recovery_point=2).log
     assert log.epochs.entries == [(3, 0), (4, 1)]
     assert [header.partition_leader_epoch for _, header in iterate(log.read(0, ALL, 2, min_one=True))] == [3, 4]
+
+
+# Base offset and leader epoch, which no checksum covers
+
+
+WRONG_OFFSETS = [-5, -2, -1, 1, 2, 5, 1 << 20, 1 << 40, -(1 << 62)]
+WRONG_EPOCHS = [-3, -1, 1, 7, 1 << 20]
+
+
+def repaired_by_a_peer(world: World, log: Log, damaged: list[CorruptBatch], peer: Log) -> int:
+    """Have every damaged stretch repaired, as often as a reader meets one; how many it took."""
+    for count in range(10):
+        for offset in range(log.log_start_offset, log.log_end_offset):
+            try:
+                log.read(offset, ALL, log.log_end_offset, min_one=True)
+            except CorruptBatch as error:
+                damaged.append(error)
+                break
+        if not damaged:
+            return count
+        error = damaged.pop(0)
+        data = bytes(peer.read(error.first_offset, ALL, peer.log_end_offset, min_one=True))
+        world.run(repair(log, error, data, NOW))
+    raise AssertionError(f"{damaged[-1]} is not repaired")
+
+
+@pytest.mark.parametrize("is_end_known", [True, False])
+@pytest.mark.parametrize(
+    ("field", "wrong_by"), [("offset", by) for by in WRONG_OFFSETS] + [("epoch", by) for by in WRONG_EPOCHS]
+)
+def test_a_wrong_offset_or_epoch_at_a_clean_start_is_repaired_by_a_peer(
+    powered: PoweredLogDir, field: str, wrong_by: int, is_end_known: bool
+) -> None:
+    """No record is cut, and nothing wrong is served; of a wrong epoch at the bound of two it can't be told whose fault it is."""
+    directory = powered
+    peer_directory = LogDir(directory.disk, directory.path + "-peer")
+    expected = written(peer_directory)
+    peer = peer_directory.open(**SMALL)
+    epochs = list(peer.epochs.entries)
+    for place in range(9):
+        for file in peer_directory.names(""):
+            directory.disk.mkdir(directory.path)
+            directory.replace(file, peer_directory.bytes(file))
+        name = f"{6 * (place // 3):020}.log"
+        data = bytearray(directory.bytes(name))
+        if (place, field, is_end_known) == (8, "offset", False) and wrong_by > 0:
+            continue  # it may as well be the end of a log that was compacted once: nothing tells
+        position, header = list(iterate(bytes(data)))[place % 3]
+        offset = header.base_offset + (wrong_by if field == "offset" else 0)
+        epoch = header.partition_leader_epoch + (wrong_by if field == "epoch" else 0)
+        assign(memoryview(data)[position:], offset, epoch)
+        directory.replace(name, bytes(data))
+        recovered = directory.recover(clean=True, recovery_point=18 if is_end_known else 0, **SMALL)
+        log, where = recovered.log, f"batch {place}"
+        assert (recovered.truncated_bytes, log.log_end_offset) == (0, 18), where
+        got = served(log)
+        assert got == {at: value for at, value in expected if at in got}, where
+        before, after = max(place - 1, 0) // 3, min(place + 1, 8) // 3
+        is_plausible = field == "epoch" and before <= epoch <= after
+        if not is_plausible:
+            assert log.epochs.entries == epochs, where
+            assert repaired_by_a_peer(powered.world, log, list(recovered.damaged), peer) >= 1, where
+            assert contents(log) == expected, where
+        log.close()
+        for file in directory.names(""):
+            directory.disk.remove(directory.file(file))

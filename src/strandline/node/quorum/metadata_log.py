@@ -7,10 +7,12 @@ batches are appended in order, without a gap.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from strandline.config.topic_config import TopicConfig
 from strandline.log import checkpoints, names
+from strandline.log.epochs import UNDEFINED_EPOCH
+from strandline.log.errors import CorruptBatch
 from strandline.log.log import Log, batches_from
 from strandline.log.recovery import load
 from strandline.node.log_dirs import StorageError
@@ -47,8 +49,14 @@ class MetadataLog:
         self._disk.mkdir(self.directory)
         self._disk.sync_dir(self.directory.rpartition("/")[0])
 
-    def load(self, config: TopicConfig, latest: OffsetAndEpoch | None, *, clean: bool) -> None:
-        """Load what is there. `latest` is the snapshot that is used: what the log lacks before it is not missed. Blocks."""
+    def load(
+        self, config: TopicConfig, latest: OffsetAndEpoch | None, *, clean: bool, is_relied_on: bool = True
+    ) -> None:
+        """Load what is there. `latest` is the snapshot that is used: what the log lacks before it is not missed. Blocks.
+
+        `is_relied_on`: this is a controller, whose log may be part of a majority. It must not forget what was on the device once:
+        StorageError if some of that is damaged. An observer's log is cut there, and fetched again.
+        """
         present = names.offsets_in(self._disk.listdir(self.directory), names.LOG_SUFFIX)
         start_offset = self._start_offset(present[0] if present else 0, latest)
         recovered = load(
@@ -61,6 +69,9 @@ class MetadataLog:
         )
         self.log = recovered.log
         self.truncated_bytes = recovered.truncated_bytes
+        damaged = self._first_damaged(recovered.damaged) if clean else None
+        if damaged is not None:
+            self._cut_damage(damaged, is_relied_on)
         if self._snapshots.at(recovered.epochs_known_from) is not None:
             # There the log last began, at the end of a snapshot; files may still reach further back.
             self.log.advance_start(recovered.epochs_known_from)
@@ -71,6 +82,34 @@ class MetadataLog:
         if not self._disk.exists(metadata):
             self._disk.write_file(metadata, checkpoints.partition_metadata(METADATA_TOPIC_ID))
         self._disk.sync_dir(self.directory)
+
+    def _first_damaged(self, found: Sequence[CorruptBatch]) -> CorruptBatch | None:
+        """What the recovery found, or a batch that does not go on where the one before it ended: nothing is ever compacted here."""
+        expected_offset = self.log.segments[0].base_offset
+        try:
+            for segment, position, header in batches_from(self.log, expected_offset):
+                offset, epoch = header.base_offset, header.partition_leader_epoch
+                known = self.log.epochs.epoch_at(offset)
+                if offset != expected_offset or known not in (UNDEFINED_EPOCH, epoch):
+                    reason = (
+                        f"a batch at offset {offset} of epoch {epoch} comes where {expected_offset} of {known} should"
+                    )
+                    place = segment.base_offset, position, segment.size, expected_offset, self.end_offset
+                    return CorruptBatch(self.directory, *place, reason)
+                expected_offset = header.next_offset
+        except CorruptBatch as damaged:
+            return damaged
+        return found[0] if found else None
+
+    def _cut_damage(self, damaged: CorruptBatch, is_relied_on: bool) -> None:
+        if is_relied_on:
+            raise StorageError(
+                f"{self.directory} is damaged from offset {damaged.first_offset} on ({damaged.reason}), and the quorum may rely on "
+                "what was there: take this node out of the quorum, empty its metadata log dir and let it in again"
+            )
+        size = self.log.size
+        self.log.truncate_to(damaged.first_offset)
+        self.truncated_bytes += size - self.log.size
 
     def _start_offset(self, first: int, latest: OffsetAndEpoch | None) -> int:
         """The log begins at 0, or at the end of the first snapshot in it."""

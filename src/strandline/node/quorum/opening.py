@@ -66,7 +66,7 @@ def open_all(
     election = election_file.read()
     snapshots.find()
     latest, loaded = newest_snapshot(snapshots, logger)
-    log.load(_log_config(config), latest, clean=clean)
+    log.load(_log_config(config), latest, clean=clean, is_relied_on=config.controller)
     if log.truncated_bytes:
         logger.warning("metadata log cut at its first bad batch", truncated_bytes=log.truncated_bytes)
     kraft_version = loaded.kraft_version

@@ -11,6 +11,7 @@ from strandline.node.quorum.metadata_log import MetadataLog, metadata_dir
 from strandline.node.quorum.snapshots import Snapshots, name_of
 from strandline.raft.messages import OffsetAndEpoch
 from strandline.records.batch import BatchBuilder
+from strandline.records.header import BASE_OFFSET_AT, PARTITION_LEADER_EPOCH_AT, iterate
 from strandline.sim.world import World
 
 DIRECTORY = metadata_dir("/data")
@@ -26,11 +27,11 @@ def host():
         yield host
 
 
-def opened(host, latest=None):
+def opened(host, latest=None, **how):
     snapshots = Snapshots(host.disk, DIRECTORY)
     snapshots.find()
     log = MetadataLog(host.disk, DIRECTORY, host.clock, snapshots)
-    log.load(CONFIG, latest or snapshots.latest, clean=False)
+    log.load(CONFIG, latest or snapshots.latest, **{"clean": False, **how})
     return log
 
 
@@ -108,6 +109,25 @@ def test_a_log_whose_records_are_all_in_a_snapshot_begins_at_its_end_again(host,
     assert (again.start_offset, again.end_offset, again.last_epoch) == (3, 3 + len(after), (after or (3,))[-1])
     assert again.end_of_epoch(3).offset == 3 + after.count(3)
     assert again.latest_snapshot == snapshot_id
+
+
+@pytest.mark.parametrize("place", [1, 2, 4])
+@pytest.mark.parametrize("field_at", [PARTITION_LEADER_EPOCH_AT, BASE_OFFSET_AT + 4])
+def test_what_rotted_after_a_clean_shutdown_is_never_forgotten_by_a_controller(host, place, field_at):
+    """Neither offset nor epoch is under the checksum. A voter may have counted with the last batch, and vote as if it had not."""
+    log = opened(host)
+    fill(log, 1, 1, 2, 2, 2)
+    log.log.close_clean()
+    path = f"{DIRECTORY}/{0:020}.log"
+    position = [position for position, _ in iterate(host.disk.peek(path))][place]
+    host.disk.flip_bit(path, position + field_at, 3)
+    with pytest.raises(StorageError, match=f"damaged from offset {place} on .*take this node out of the quorum"):
+        opened(host, clean=True)
+    observer = opened(host, clean=True, is_relied_on=False)
+    assert (observer.end_offset, observer.truncated_bytes > 0) == (place, True)
+    fill(observer, *[2] * (5 - place))
+    observer.log.close_clean()
+    assert opened(host, clean=True).end_offset == 5
 
 
 def test_batches_follow_each_other_without_a_gap(host):
