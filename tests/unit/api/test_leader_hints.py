@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from strandline.api import produce
+from strandline.api import fetch, produce
 from strandline.errors import ErrorCode
 from strandline.metadata import records as r
 from strandline.wire import messages
@@ -117,3 +117,28 @@ async def test_what_is_right_has_no_hint(deposed):
     deposed.create("mine")
     assert not endpoints(produced(deposed, 12, "mine"))
     assert not endpoints(fetched(deposed, 17, "mine"))
+
+
+@pytest.mark.parametrize(("listener", "host", "port"), [("PLAINTEXT", "host", 9090), ("OTHER", "other", 9190)])
+async def test_leaders_are_named_where_the_asked_listener_reaches_them(deposed, listener, host, port):
+    """Two leaders in one answer, each with two listeners: a client of one may not be able to reach the other at all."""
+    deposed.commit([registration(4, listener="ELSEWHERE")])
+    deposed.create("v", (2,), (3,), (4,), (2,))
+    told = [(2, f"{host}2", port + 2), (3, f"{host}3", port + 3)]
+    if listener == "OTHER":
+        told.append((4, "other4", port + 4))
+    request = messages.request(produce.KEY)
+    data = [request.PartitionProduceData(index=index, records=bytes(producing.batch())) for index in range(4)]
+    message = request(acks=-1, timeout_ms=1000, topic_data=[request.TopicProduceData(name="v", partition_data=data)])
+    frame = memoryview(bytearray(messages.encode_request(produce.KEY, 12, message)))
+    reply = messages.decode_response(
+        produce.KEY, 12, b"".join([produce.handle(frame, deposed.context(produce.KEY, 12, listener), 0)])
+    )
+    assert [endpoint[:3] for endpoint in endpoints(reply)] == told
+    request = messages.request(fetch.KEY)
+    parts = [request.FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=100) for index in range(4)]
+    topic_id = deposed.image.topics["v"].topic_id
+    message = request(max_bytes=100, topics=[request.FetchTopic(topic_id=topic_id, partitions=parts)])
+    frame = memoryview(bytearray(messages.encode_request(fetch.KEY, 16, message)))
+    reply = fetching.read(16, fetch.handle(frame, deposed.context(fetch.KEY, 16, listener), 0))
+    assert [endpoint[:3] for endpoint in endpoints(reply)] == told

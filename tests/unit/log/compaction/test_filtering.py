@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -258,6 +259,30 @@ def test_a_transaction_aborted_above_what_is_cleaned(directory: LogDir) -> None:
     clean(directory, log, roll=False)
     assert records(log) == [(0, "a", "1"), (2, "b", "1")]
     assert log.aborted_between(0, 4) == [AbortedTxn(5, 1, 3, 4)]
+
+
+@pytest.mark.parametrize("is_first_deleted", [False, True])
+def test_a_transaction_that_began_before_what_is_cleaned_is_aborted_all_the_same(
+    directory: LogDir, is_first_deleted: bool
+) -> None:
+    """Two producers, one of which commits; what they began lies below the dirty part, or is not in the log any more."""
+    log = directory.open(**FIELDS)
+    put(log, {"a": "1"})
+    txn(log, {"x": "bad"}, 5)
+    txn(log, {"y": "good"}, 6)
+    log.roll(NOW)
+    if is_first_deleted:
+        log.drop_segments(1, NOW)
+    txn(log, {"a": "bad"}, 5)
+    txn(log, {"b": "good"}, 6)
+    put(log, {"c": "1"})
+    end_txn(log, 6, abort=False)
+    end_txn(log, 5, abort=True)
+    log.roll(NOW)
+    clean(directory, log, None if is_first_deleted else 3, roll=False)
+    kept = [(key, value) for _, key, value in records(log)]
+    before = [] if is_first_deleted else [("a", "1"), ("y", "good")]
+    assert kept == [*before, ("b", "good"), ("c", "1")]
 
 
 def test_a_marker_that_says_the_epoch_of_its_producer_stays(directory: LogDir) -> None:

@@ -59,3 +59,15 @@ def test_an_abort_that_no_index_knows_keeps_its_marker() -> None:
 
 def test_other_control_batches_stay() -> None:
     assert ended(Transactions([], 0), 3, ControlRecordType.LEADER_CHANGE) == Standing(False)
+
+
+def test_an_abort_that_began_before_the_walk_is_known_in_it() -> None:
+    """The segments before were cleaned already, or lost: what is met of the transaction is aborted all the same."""
+    early, late = ABORTED, AbortedTxn(6, 17, 22, 23)
+    transactions = Transactions([early, late], 15)
+    assert data(transactions, 15) == Standing(True)
+    assert data(transactions, 16, 6) == Standing(False)
+    assert data(transactions, 18, 6) == Standing(True)
+    assert ended(transactions, 20, ControlRecordType.ABORT) == Standing(False, early)
+    assert ended(transactions, 22, ControlRecordType.ABORT, 6) == Standing(False, late)
+    assert data(transactions, 23) == Standing(False)
