@@ -159,6 +159,8 @@ class Broker:
     """So many bytes of a partition went to a follower."""
     on_connection_closed: Callable[[int], None] = lambda connection_id: None
     """A connection of that id, to whichever listener, is no more."""
+    warn: Callable[[str], None] = lambda sentence: None
+    """Log what the operator should know and the protocol has no place for."""
     connection_ids: Iterator[int] = field(default_factory=itertools.count)
 
     @property

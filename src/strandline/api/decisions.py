@@ -1,15 +1,17 @@
 """Several decisions in one request: topics to create, resources to alter.
 
 Always true: each decision sees what those before it in the request wrote; one that is refused writes nothing and stops none
-of the others; all that were accepted are committed together.
+of the others; all that were accepted are committed together. Settings among them that have no effect are logged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain, islice
 from typing import TypeVar
 
 from strandline.api.context import Broker
+from strandline.controller.configs import without_effect
 from strandline.errors import KafkaError
 from strandline.metadata.image import MetadataImage
 from strandline.metadata.records import MetadataRecord
@@ -18,6 +20,8 @@ from strandline.metadata.replay import replay
 Item = TypeVar("Item")
 Outcome = list[MetadataRecord] | KafkaError
 """The records that one decision made, or why it made none."""
+WARNINGS_MAX = 20
+"""So many lines of the log one request may cause."""
 
 
 async def decide_each(
@@ -36,9 +40,14 @@ async def decide_each(
     if not items:
         return []
     try:
-        return await broker.decide(decision)
+        outcomes = await broker.decide(decision)
     except KafkaError as error:
         return [error] * len(items)
+    if not validate_only:
+        accepted = chain.from_iterable(outcome for outcome in outcomes if not isinstance(outcome, KafkaError))
+        for warning in islice(without_effect(accepted), WARNINGS_MAX):
+            broker.warn(warning)
+    return outcomes
 
 
 def decide_on(

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from strandline.cli.cluster import value_of
 from strandline.client.blocking import Admin
 from strandline.client.flow.described import ConfigEntry, ConfigResource, ResourceType
-from strandline.config.alter import Alteration, Op
+from strandline.cli.output import note
+from strandline.config.alter import Alteration, Op, warnings
+from strandline.config.key import Where
 
 SOURCES = {
     1: "DYNAMIC_TOPIC_CONFIG",
@@ -20,6 +22,7 @@ SOURCES = {
     8: "DYNAMIC_GROUP_CONFIG",
 }
 DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT_BROKER, DYNAMIC_GROUP = 1, 2, 3, 8
+WHERE = {ResourceType.TOPIC: Where.TOPIC, ResourceType.BROKER: Where.BROKER, ResourceType.GROUP: Where.GROUP}
 KINDS = {"topics": ResourceType.TOPIC, "brokers": ResourceType.BROKER, "groups": ResourceType.GROUP}
 
 
@@ -47,3 +50,10 @@ def change(admin: Admin, one: ConfigResource, to_set: Mapping[str, str], to_dele
     alterations = [Alteration(name, Op.DELETE, None) for name in to_delete]
     alterations += [Alteration(name, Op.SET, value) for name, value in to_set.items()]
     value_of((admin.alter_configs({one: alterations}))[one])
+    note_without_effect(WHERE[one.type], to_set)
+
+
+def note_without_effect(where: Where, configs: Mapping[str, str]) -> None:
+    """Say which of these settings were stored and have no effect."""
+    for warning in warnings(where, configs):
+        note(f"warning: {warning}")

@@ -65,7 +65,9 @@ def create(
 ) -> None:
     """Create a topic."""
     from strandline.cli.cluster import connect_admin
+    from strandline.cli.config_admin import note_without_effect
     from strandline.client.flow.described import NewTopic
+    from strandline.config.key import Where
     from strandline.errors import ErrorCode, KafkaError
 
     topic = NewTopic(name, partitions or -1, replication_factor or -1, configs=key_values(config, "--config"))
@@ -74,6 +76,7 @@ def create(
     if not isinstance(made, KafkaError):
         counts = f"{_count(made.num_partitions, 'partition')}, {_count(made.replication_factor, 'replica')} of each"
         click.echo(f"Created topic {name}: {counts}.")
+        note_without_effect(Where.TOPIC, topic.configs)
     elif made.code is ErrorCode.TOPIC_ALREADY_EXISTS and if_not_exists:
         click.echo(f"Topic {name} is there already.")
     else:

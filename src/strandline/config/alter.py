@@ -13,7 +13,7 @@ from typing import NamedTuple
 from strandline.config.broker import BROKER, unknown
 from strandline.config.errors import ConfigError
 from strandline.config.group import GROUP, check_bounds
-from strandline.config.key import Dynamic, Key
+from strandline.config.key import Dynamic, Key, Where
 from strandline.config.layers import DEFAULTS, EMPTY, Layers
 from strandline.config.topic import TOPIC
 from strandline.config.topic_config import effective
@@ -96,6 +96,16 @@ def check_broker(overrides: Mapping[str, str | None], *, one_broker: bool, accep
             raise ConfigError(
                 f"Cannot update these configs at default cluster level, broker id must be specified: [{name}]"
             )
+
+
+def warnings(kind: Where, overrides: Mapping[str, str | None]) -> list[str]:
+    """What to say of those that are accepted and have no effect."""
+    keys = _KEYS[kind]
+    given = [(keys[name], text) for name, text in overrides.items() if name in keys and text is not None]
+    return [warning for key, text in given if (warning := key.warning(text)) is not None]
+
+
+_KEYS = {Where.TOPIC: TOPIC, Where.BROKER: BROKER, Where.GROUP: GROUP}
 
 
 def _accept(keys: Mapping[str, Key], kind: str, name: str, text: str | None, accepted: Mapping[str, str]) -> str:

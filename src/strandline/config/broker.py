@@ -20,16 +20,40 @@ from strandline.config import (
 from strandline.config.errors import ConfigError
 from strandline.config.key import Key, table
 
-BROKER: dict[str, Key] = table(
-    broker_node.KEYS,
-    broker_network.KEYS,
-    broker_log.KEYS,
-    broker_replication.KEYS,
-    broker_groups.KEYS,
-    broker_transactions.KEYS,
-    broker_ignored.KEYS,
-    broker_refused.KEYS,
-)
+# fmt: off
+_UNLISTED = frozenset((
+    # Internal keys of Kafka 4.3.
+    "controller.performance.always.log.threshold.ms", "controller.performance.sample.period.ms",
+    "group.share.initialize.retry.interval.ms", "group.share.persister.class.name",
+    "internal.metadata.delete.delay.millis", "internal.metadata.max.batch.size.in.bytes",
+    "remote.log.index.file.cache.ttl.ms", "remote.log.manager.task.retry.backoff.max.ms",
+    "remote.log.manager.task.retry.backoff.ms", "remote.log.manager.task.retry.jitter",
+    "server.max.startup.time.ms", "share.coordinator.cold.partition.snapshot.interval.ms",
+    "share.coordinator.state.topic.prune.interval.ms", "unstable.api.versions.enable", "unstable.feature.versions.enable",
+    # Keys that came after 4.3, or are only ever dynamic.
+    "errors.deadletterqueue.auto.create.topics.enable", "errors.deadletterqueue.topic.name.prefix",
+    "group.consumer.assignor.offload.enable", "group.share.assignor.offload.enable", "group.share.dlq.manager.class.name",
+    "group.streams.acceptable.recovery.lag", "group.streams.assignor.offload.enable", "group.streams.assignors",
+    "group.streams.max.warmup.replicas", "group.streams.min.task.offset.interval.ms",
+    "group.streams.num.warmup.replicas", "group.streams.rack.aware.assignment.tags",
+    "group.streams.task.offset.interval.ms", "group.streams.topology.description.plugin.class",
+    "log.remote.copy.lag.bytes", "log.remote.copy.lag.ms", "replica.alter.log.dirs.io.max.bytes.per.second",
+))
+# fmt: on
+
+BROKER: dict[str, Key] = {
+    name: key._replace(internal=True) if name in _UNLISTED else key
+    for name, key in table(
+        broker_node.KEYS,
+        broker_network.KEYS,
+        broker_log.KEYS,
+        broker_replication.KEYS,
+        broker_groups.KEYS,
+        broker_transactions.KEYS,
+        broker_ignored.KEYS,
+        broker_refused.KEYS,
+    ).items()
+}
 
 SYNONYMS = (
     ("log.roll.ms", "log.roll.hours"),

@@ -1,11 +1,12 @@
 """Broker keys that are accepted with a warning, because they only tune how Kafka itself is built.
 
-Always true: leaving one of them out changes nothing that a client can see, and neither does setting it.
+Always true: leaving one of them out changes nothing that a client can see, and neither does setting it, in a file or at run
+time; a running broker takes those that a running Kafka takes.
 """
 
 from __future__ import annotations
 
-from strandline.config.key import HIGH, LOW, MEDIUM, ignored
+from strandline.config.key import CLUSTER_WIDE, HIGH, LOW, MEDIUM, PER_BROKER, ignored
 from strandline.config.types import (
     AT_LEAST_0,
     AT_LEAST_1,
@@ -23,6 +24,25 @@ from strandline.config.types import (
     Range,
 )
 
+DYNAMIC = {
+    name: CLUSTER_WIDE
+    for name in (
+        "background.threads",
+        "group.coordinator.cached.buffer.max.bytes",
+        "log.cleaner.io.buffer.load.factor",
+        "log.cleaner.io.buffer.size",
+        "log.local.retention.bytes",
+        "log.local.retention.ms",
+        "log.preallocate",
+        "num.io.threads",
+        "num.network.threads",
+        "num.recovery.threads.per.data.dir",
+        "num.replica.fetchers",
+        "share.coordinator.cached.buffer.max.bytes",
+    )
+} | dict.fromkeys(("ssl.keymanager.algorithm", "ssl.protocol", "ssl.trustmanager.algorithm"), PER_BROKER)
+"""Those that Kafka lets change at run time; tools set some of them without asking."""
+
 # fmt: off
 THREADS = ignored("It sizes a thread pool of the JVM; here one event loop does that work.", (
     ("background.threads", INT, 10, AT_LEAST_1, HIGH),
@@ -35,7 +55,7 @@ THREADS = ignored("It sizes a thread pool of the JVM; here one event loop does t
     ("num.replica.fetchers", INT, 1, AT_LEAST_1, HIGH),
     ("queued.max.requests", INT, 500, AT_LEAST_1, HIGH),
     ("group.consumer.assignor.offload.enable", BOOLEAN, None, None, MEDIUM),
-))
+), DYNAMIC)
 
 BUFFERS = ignored("It sizes a buffer of the JVM; here the system and the work at hand decide.", (
     ("group.coordinator.append.linger.ms", INT, -1, Range(-1), MEDIUM),
@@ -46,7 +66,7 @@ BUFFERS = ignored("It sizes a buffer of the JVM; here the system and the work at
     ("replica.socket.receive.buffer.bytes", INT, 64 * KIB, None, HIGH),
     ("share.coordinator.load.buffer.size", INT, 5 * MIB, AT_LEAST_1, HIGH),
     ("transaction.state.log.load.buffer.size", INT, 5 * MIB, AT_LEAST_1, HIGH),
-))
+), DYNAMIC)
 
 LIBRARIES = ignored("It tunes a part of Kafka's own implementation that has no counterpart here.", (
     ("controller.performance.always.log.threshold.ms", LONG, 2 * SECOND_MS, AT_LEAST_0, MEDIUM),
@@ -63,7 +83,7 @@ LIBRARIES = ignored("It tunes a part of Kafka's own implementation that has no c
     ("ssl.keymanager.algorithm", STRING, "SunX509", None, MEDIUM),
     ("ssl.protocol", STRING, "TLSv1.3", None, MEDIUM),
     ("ssl.trustmanager.algorithm", STRING, "PKIX", None, MEDIUM),
-))
+), DYNAMIC)
 
 METADATA_LOG = ignored(
     "It tunes how Kafka writes its metadata log; here records are written as they are decided, and old files go at once.", (
@@ -85,7 +105,13 @@ SHARE_COORDINATOR = ignored("Share groups are not served, so their coordinator h
     ("share.coordinator.state.topic.segment.bytes", INT, 100 * MIB, AT_LEAST_1, HIGH),
     ("share.coordinator.threads", INT, 1, AT_LEAST_1, MEDIUM),
     ("share.coordinator.write.timeout.ms", INT, 5 * SECOND_MS, AT_LEAST_1, HIGH),
-))
+), DYNAMIC)
+
+TOPIC_DEFAULTS = ignored("It is the default of a topic key that has no effect here.", (
+    ("log.local.retention.bytes", LONG, -2, Range(-2), MEDIUM),
+    ("log.local.retention.ms", LONG, -2, Range(-2), MEDIUM),
+    ("log.preallocate", BOOLEAN, False, None, MEDIUM),
+), DYNAMIC)
 
 # fmt: on
-KEYS = (*THREADS, *BUFFERS, *LIBRARIES, *METADATA_LOG, *SHARE_COORDINATOR)
+KEYS = (*THREADS, *BUFFERS, *LIBRARIES, *METADATA_LOG, *SHARE_COORDINATOR, *TOPIC_DEFAULTS)

@@ -97,8 +97,6 @@ DELEGATION_TOKENS = refused("Delegation tokens are not served.", (
 
 TIERED_STORAGE = refused("Tiered storage is not built; all data stays in log.dirs.", (
     ("follower.fetch.last.tiered.offset.enable", BOOLEAN, False, None, MEDIUM),
-    ("log.local.retention.bytes", LONG, -2, Range(-2), MEDIUM),
-    ("log.local.retention.ms", LONG, -2, Range(-2), MEDIUM),
     ("remote.fetch.max.wait.ms", INT, 500, AT_LEAST_1, MEDIUM),
     ("remote.list.offsets.request.timeout.ms", LONG, 30 * SECOND_MS, AT_LEAST_1, MEDIUM),
     ("remote.log.index.file.cache.total.size.bytes", LONG, GIB, AT_LEAST_1, LOW),
@@ -233,10 +231,6 @@ STREAMS_GROUPS = refused("Streams groups are not served; Kafka Streams works wit
     ("group.streams.topology.description.plugin.class", CLASS, None, None, MEDIUM),
 ))
 
-PREALLOCATION = refused("Segments grow as they are written, so there is nothing to preallocate.", (
-    ("log.preallocate", BOOLEAN, False, None, MEDIUM),
-))
-
 NOT_BUILT = refused("The part of Kafka that it turns on is not built.", (
     ("controller.quorum.auto.join.enable", BOOLEAN, False, None, LOW),
     ("cordoned.log.dirs", LIST, (), None, MEDIUM),
@@ -258,6 +252,5 @@ KEYS = (
     *TLS_DETAILS,
     *SHARE_GROUPS,
     *STREAMS_GROUPS,
-    *PREALLOCATION,
     *NOT_BUILT,
 )

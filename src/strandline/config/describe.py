@@ -1,7 +1,7 @@
 """Rows for DescribeConfigs: what a key is set to, where that comes from, and what else could have set it.
 
-Always true: the value of a sensitive key is never in a row. Of the keys that are refused, a topic shows the default they are
-fixed at, as tools expect those rows; a broker leaves them out.
+Always true: the value of a sensitive key is never in a row. The rows are those of Kafka, which tools expect: a key that is
+refused shows the default that it is fixed at, on a broker as read-only.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from strandline.config.broker import BROKER, SYNONYMS
 from strandline.config.group import GROUP, group_values
-from strandline.config.key import Dynamic, Key, Treatment, Where
+from strandline.config.key import Dynamic, Key
 from strandline.config.layers import Layers, Source
 from strandline.config.topic import TOPIC
 from strandline.config.types import Type, Value, show
@@ -52,7 +52,7 @@ def describe_topic(
         if key.name in overrides:
             value = key.parse(overrides[key.name])
             synonyms = (SynonymRow(key.name, show(value), Source.TOPIC_CONFIG), *synonyms)
-        rows.append(_row(key, value, synonyms, key.treatment is Treatment.REFUSED))
+        rows.append(_row(key, value, synonyms, read_only=False))
     return rows
 
 
@@ -96,8 +96,6 @@ def describe_broker_default(layers: Layers, names: Collection[str] | None = None
 
 def _wanted(keys: Iterable[Key], names: Collection[str] | None) -> Iterable[Key]:
     for key in sorted(keys, key=lambda key: key.name):
-        if key.treatment is Treatment.REFUSED and (key.where is Where.BROKER or key.default is None):
-            continue
         if key.internal:
             continue
         if not names or key.name in names:

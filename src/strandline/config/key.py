@@ -1,14 +1,15 @@
 """One configuration key, declared once.
 
-Always true: a key is HONOURED (its meaning is kept), IGNORED (it only tunes threads, buffers or libraries of a JVM; setting it
-gives a warning) or REFUSED (setting it to anything but its default is an error that says why). There is no fourth way; a key
+Always true: a key is HONOURED (its meaning is kept), IGNORED (it only tunes threads, buffers or libraries of a JVM, or a part that
+is turned off; setting it gives a warning) or REFUSED (setting it to anything but its default is an error that says why). There is no fourth way; a key
 whose part of the system is still to come is named in `pending.py`, and setting it gives a warning too.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from strandline.config.errors import ConfigError
@@ -68,6 +69,7 @@ class Key(NamedTuple):
     where: Where = Where.BROKER
     synonyms: tuple[Synonym, ...] = ()
     internal: bool = False
+    """Known, and not listed by DescribeConfigs: internal keys of Kafka 4.3, and keys that only came after it."""
 
     @property
     def sensitive(self) -> bool:
@@ -85,6 +87,12 @@ class Key(NamedTuple):
             self.check.check(self.name, value)
         return value
 
+    def warning(self, text: str) -> str | None:
+        """What to say of a value that is accepted without effect; None if it has its effect, or asks for nothing."""
+        if self.treatment is not Treatment.IGNORED or self.parse(text) == self.default:
+            return None
+        return f"{self.name}={'[hidden]' if self.sensitive else text} has no effect: {self.doc}"
+
     def accept(self, text: str) -> Value:
         """The checked value of a key that may be set to it; ConfigError with the reason if it is refused."""
         value = self.parse(text)
@@ -94,9 +102,14 @@ class Key(NamedTuple):
         return value
 
 
-def ignored(reason: str, keys: Iterable[tuple[str, Type, Value, Check | None, Importance]]) -> tuple[Key, ...]:
-    """Keys accepted with a warning, for one reason."""
-    return tuple(Key(*row, READ_ONLY, reason, Treatment.IGNORED) for row in keys)
+def ignored(
+    reason: str,
+    keys: Iterable[tuple[str, Type, Value, Check | None, Importance]],
+    dynamic: Mapping[str, Dynamic] = MappingProxyType({}),
+) -> tuple[Key, ...]:
+    """Broker keys accepted with a warning, for one reason. `dynamic` names those that Kafka lets change at run time: so may
+    they here, and it still has no effect."""
+    return tuple(Key(*row, dynamic.get(row[0], READ_ONLY), reason, Treatment.IGNORED) for row in keys)
 
 
 def refused(

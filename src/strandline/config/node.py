@@ -167,7 +167,7 @@ class NodeConfig:
     @classmethod
     def build(cls, properties: Properties, *, insecure: bool = False, hostname: str = "localhost") -> NodeConfig:
         """From checked properties, or ConfigError. A listener without a host is advertised as `hostname`."""
-        layers = Layers(properties.texts())
+        layers = Layers(_with_both_ids(properties.texts()))
         values = {name: layers.broker_value(name) for name in BROKER}
         for name in ("node.id", "broker.id"):  # either names the node; given both, they must agree
             values[name] = layers.broker_value(name) if layers.given(name) is not None else None
@@ -208,6 +208,12 @@ class NodeConfig:
 
     def listener(self, name: str) -> Listener | None:
         return next((listener for listener in self.listeners if listener.name == name), None)
+
+
+def _with_both_ids(texts: dict[str, str]) -> dict[str, str]:
+    """`node.id` and `broker.id` name the same number: given one, both are, and both are described so."""
+    given = {name: texts[name] for name in ("node.id", "broker.id") if not texts.get(name, "-").lstrip().startswith("-")}
+    return dict.fromkeys(("node.id", "broker.id"), next(iter(given.values()))) | texts if given else texts
 
 
 _DERIVED = {"node_id", "listeners", "controller_listener_names", "log_dirs", "metadata_log_dir"}

@@ -21,7 +21,9 @@ images (`KAFKA_NUM_PARTITIONS=3`), and `--override key=value`; the last wins. Th
 `src/strandline/config/`, which also answers DescribeConfigs and checks IncrementalAlterConfigs.
 
 Every key of Kafka 4 is known. A key is *honoured*, *ignored* with a warning (it only tunes a JVM's threads, buffers or
-libraries), or *refused* with a reason; a refused key may be spelled out with its default. A name that is no key is refused.
+libraries, or a part that is off), or *refused* with a reason; a refused key may be spelled out with its default. A name that is no
+key is refused. DescribeConfigs has the rows of Kafka 4.3: a key that is refused shows its default. Read-only here and not in
+Kafka are `listeners`, `listener.security.protocol.map` and the `ssl.*` keys, which count from the next start, and what is refused.
 Keys for parts that are still to come (transactions) are kept, and warn too: they have a section below.
 
 `cleanup.policy=compact` asks for keys, and the cleaner keeps the last value of each: it works in a niced child process, on one log
@@ -68,6 +70,8 @@ def _lines() -> Iterator[str]:
     yield "\n## Topic keys\n\n"
     yield "The default comes from the broker keys named with it, the first that is given.\n\n"
     yield from _table(_treated(TOPIC, Treatment.HONOURED))
+    yield "\nStored with a warning, as Kafka stores them without effect while tiered storage is off:\n\n"
+    yield from _reasons(_treated(TOPIC, Treatment.IGNORED))
     yield "\nRefused:\n\n"
     yield from _reasons(_treated(TOPIC, Treatment.REFUSED))
     yield "\n## Group keys\n\n"

@@ -1,11 +1,13 @@
 """Topic keys: what one topic may say for itself, and the broker keys that speak for it when it does not.
 
 Always true: the first synonym that is set on the broker gives the default; a topic key without a synonym has a fixed default.
+What Kafka takes although it has no effect is stored with a warning: a tool that copies a topic's configuration sends it as a
+whole, and would lose all of it for one key.
 """
 
 from __future__ import annotations
 
-from strandline.config.key import CLUSTER_WIDE, MEDIUM, Key, Where, refused, table
+from strandline.config.key import CLUSTER_WIDE, MEDIUM, Key, Synonym, Treatment, Where, refused, table
 from strandline.config.types import (
     AT_LEAST_0,
     AT_LEAST_1,
@@ -22,10 +24,13 @@ from strandline.config.types import (
     MIB,
     MINUTE_MS,
     STRING,
+    Check,
     ListOf,
     OneOf,
     Range,
     ThrottledReplicas,
+    Type,
+    Value,
 )
 
 # fmt: off
@@ -120,22 +125,35 @@ HONOURED = (
 
 TIERED_STORAGE = refused("Tiered storage is not built; all data stays in log.dirs.", (
     ("remote.storage.enable", BOOLEAN, False, None, MEDIUM),
-    ("remote.log.copy.disable", BOOLEAN, False, None, MEDIUM),
-    ("remote.log.delete.on.disable", BOOLEAN, False, None, MEDIUM),
-    ("remote.copy.lag.ms", LONG, None, None, MEDIUM),
-    ("remote.copy.lag.bytes", LONG, None, None, MEDIUM),
-    ("local.retention.ms", LONG, -2, Range(-2), MEDIUM),
-    ("local.retention.bytes", LONG, -2, Range(-2), MEDIUM),
 ), Where.TOPIC)
 
-PREALLOCATION = refused("Segments grow as they are written, so there is nothing to preallocate.", (
-    ("preallocate", BOOLEAN, False, None, MEDIUM),
-), Where.TOPIC)
 
-SHARE_GROUPS = refused("Share groups are not served.", (
-    ("errors.deadletterqueue.group.enable", BOOLEAN, None, None, MEDIUM),
-), Where.TOPIC)
+def _ignored(
+    name: str, type_: Type, default: Value, check: Check | None, doc: str, synonyms: tuple[Synonym, ...] = ()
+) -> Key:
+    return Key(name, type_, default, check, MEDIUM, CLUSTER_WIDE, doc, Treatment.IGNORED, Where.TOPIC, synonyms)
+
+
+WITHOUT_TIERED_STORAGE = "It is for tiered storage, which is off for every topic; all data stays in log.dirs."
+IGNORED = (
+    _ignored("remote.log.copy.disable", BOOLEAN, False, None, WITHOUT_TIERED_STORAGE),
+    _ignored("remote.log.delete.on.disable", BOOLEAN, False, None, WITHOUT_TIERED_STORAGE),
+    _ignored("local.retention.ms", LONG, -2, Range(-2), WITHOUT_TIERED_STORAGE, (("log.local.retention.ms", 1),)),
+    _ignored("local.retention.bytes", LONG, -2, Range(-2), WITHOUT_TIERED_STORAGE, (("log.local.retention.bytes", 1),)),
+    _ignored("preallocate", BOOLEAN, False, None,
+             "Segments grow as they are written, so there is nothing to preallocate.", (("log.preallocate", 1),)),
+)
+"""Accepted with a warning."""
+
+AFTER_4_3 = tuple(
+    key._replace(internal=True)
+    for key in refused("It came after Kafka 4.3, and the part that it belongs to is not built.", (
+        ("errors.deadletterqueue.group.enable", BOOLEAN, None, None, MEDIUM),
+        ("remote.copy.lag.bytes", LONG, None, None, MEDIUM),
+        ("remote.copy.lag.ms", LONG, None, None, MEDIUM),
+    ), Where.TOPIC)
+)
 # fmt: on
 
-TOPIC = table(HONOURED, TIERED_STORAGE, PREALLOCATION, SHARE_GROUPS)
+TOPIC = table(HONOURED, IGNORED, TIERED_STORAGE, AFTER_4_3)
 """Every topic key by name."""

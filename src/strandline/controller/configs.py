@@ -5,10 +5,11 @@ Always true: only the difference is written; a change that would leave an invali
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from strandline.config.alter import Alteration, Op, alter_broker, alter_group, alter_topic
+from strandline.config.alter import Alteration, Op, alter_broker, alter_group, alter_topic, warnings
 from strandline.config.errors import ConfigError
+from strandline.config.key import Where
 from strandline.config.layers import Layers
 from strandline.controller.topics import min_isr_changed
 from strandline.errors import ErrorCode, KafkaError
@@ -43,6 +44,19 @@ def replace(
     alterations = [Alteration(key, Op.SET, value) for key, value in values.items()]
     alterations += [Alteration(key, Op.DELETE, None) for key in current if key not in values]
     return alter(image, resource_type, name, alterations, layers)
+
+
+def without_effect(records: Iterable[r.MetadataRecord]) -> list[str]:
+    """What to say of settings that these records store and that have no effect, one sentence for each."""
+    return [
+        f"{_KINDS[record.resource_type].value} {record.resource_name or 'default'}: {warning}"
+        for record in records
+        if isinstance(record, r.ConfigRecord) and record.resource_type in _KINDS
+        for warning in warnings(_KINDS[record.resource_type], {record.name: record.value})
+    ]
+
+
+_KINDS = {TOPIC_RESOURCE: Where.TOPIC, BROKER_RESOURCE: Where.BROKER, GROUP_RESOURCE: Where.GROUP}
 
 
 def _check_resource(image: MetadataImage, resource_type: int, name: str) -> None:

@@ -340,6 +340,7 @@ class Node:
             departed=self._published.suspects.departed,
             told=Told(),
             on_refused=self._request_stats.failed,
+            warn=self._logger.warning,
             on_connection_closed=self._connection_closed,
             spawn=self._running.spawn_short,
         )

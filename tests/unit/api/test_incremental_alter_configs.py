@@ -150,3 +150,40 @@ async def test_groups(broker):
         assert await alter(broker, 1, resource(GROUP, "g", change)) == [ErrorCode.INVALID_CONFIG], change
     assert await alter(broker, 1, resource(GROUP, "g", (DELETE, session, None))) == [0]
     assert broker.image.config(GROUP, "g") == {heartbeat: "15000"}
+
+
+async def test_what_has_no_effect_is_stored_and_logged(broker):
+    broker.create("t")
+    broker.create("u")
+    said = []
+    broker.parts.warn = said.append
+    reply = await altered_topics(broker, t={"preallocate": "true", "retention.ms": "5"}, u={"local.retention.ms": "7"})
+    assert [answer.error_code for answer in reply.responses] == [0, 0]
+    assert broker.image.config(2, "t") == {"preallocate": "true", "retention.ms": "5"}
+    assert broker.image.config(2, "u") == {"local.retention.ms": "7"}
+    assert [sentence.partition(" has no effect: ")[0] for sentence in said] == [
+        "topic t: preallocate=true",
+        "topic u: local.retention.ms=7",
+    ]
+    await altered_topics(broker, validate_only=True, t={"preallocate": "false"}, u={"preallocate": "true"})
+    assert len(said) == 2, "what was only looked at was not stored"
+
+
+async def altered_topics(broker, *, validate_only=False, **topics):
+    request = messages.request(incremental_alter_configs.KEY)
+    return await broker.call(
+        incremental_alter_configs,
+        1,
+        resources=[
+            request.AlterConfigsResource(
+                resource_type=2,
+                resource_name=topic,
+                configs=[
+                    request.AlterableConfig(name=name, config_operation=0, value=value)
+                    for name, value in configs.items()
+                ],
+            )
+            for topic, configs in topics.items()
+        ],
+        validate_only=validate_only,
+    )

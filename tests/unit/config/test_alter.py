@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from strandline.config.alter import Alteration, Op, alter_broker, alter_topic, check_topic
+from strandline.config.alter import Alteration, Op, alter_broker, alter_topic, check_topic, warnings
 from strandline.config.errors import ConfigError
+from strandline.config.key import Where
 from strandline.config.layers import Layers
 
 
@@ -120,3 +121,29 @@ def test_a_broker_takes_what_is_dynamic() -> None:
     assert caught.value.message == "Cannot update these configs dynamically: [node.id]"
     with pytest.raises(ConfigError, match=r"Unknown broker config name"):
         alter_broker({}, [Alteration("nonsense", Op.SET, "5")], one_broker=True)
+
+
+def test_what_kafka_takes_without_effect_is_kept_with_a_warning() -> None:
+    """MirrorMaker 2 sets a topic's whole configuration at once, and would lose all of it for one of these."""
+    copied = {
+        "preallocate": "true",
+        "local.retention.ms": "1000",
+        "local.retention.bytes": "7",
+        "remote.log.copy.disable": "true",
+        "remote.log.delete.on.disable": "true",
+        "retention.ms": "5000",
+    }
+    altered = alter_topic({}, [Alteration(name, Op.SET, value) for name, value in copied.items()])
+    assert altered == copied
+    said = warnings(Where.TOPIC, {**altered, "no.such.key": "1"})
+    assert [sentence.partition("=")[0] for sentence in said] == [name for name in copied if name != "retention.ms"]
+    with pytest.raises(ConfigError, match=r"Value must be at least -2"):
+        alter_topic({}, [Alteration("local.retention.ms", Op.SET, "-3")])
+
+
+def test_a_running_broker_takes_what_only_tunes_a_jvm() -> None:
+    threads = [Alteration("num.io.threads", Op.SET, "16")]
+    assert alter_broker({}, threads, one_broker=False) == {"num.io.threads": "16"}
+    assert warnings(Where.BROKER, {"num.io.threads": "16"})[0].startswith("num.io.threads=16 has no effect: ")
+    with pytest.raises(ConfigError, match=r"Cannot update these configs dynamically: \[group.coordinator.threads\]"):
+        alter_broker({}, [Alteration("group.coordinator.threads", Op.SET, "16")], one_broker=False)

@@ -47,6 +47,25 @@ def test_a_key_that_changes_at_run_time_does_so_in_kafka_too() -> None:
             assert ours(where, name).dynamic.value == dynamic, name
 
 
+FROM_THE_NEXT_START = {
+    *("listeners", "listener.security.protocol.map", "ssl.client.auth", "ssl.enabled.protocols", "ssl.key.password"),
+    *("ssl.endpoint.identification.algorithm", "ssl.keystore.certificate.chain", "ssl.keystore.key"),
+    *("ssl.keystore.location", "ssl.keystore.type", "ssl.truststore.certificates", "ssl.truststore.location"),
+    "ssl.truststore.type",
+}
+"""What Kafka takes at run time and we only with a start."""
+
+
+def test_whatever_changes_at_run_time_in_kafka_does_so_here_unless_it_is_refused() -> None:
+    differs = {
+        name
+        for where, name, *_, dynamic in KAFKA
+        if where == "broker" and ours(where, name).dynamic.value != dynamic
+        if ours(where, name).treatment is not Treatment.REFUSED
+    }
+    assert differs == FROM_THE_NEXT_START
+
+
 def test_the_defaults_topics_inherit_can_all_change_at_run_time() -> None:
     for key in TOPIC.values():
         if key.synonyms:

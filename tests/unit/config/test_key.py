@@ -7,14 +7,23 @@ import pytest
 from strandline.config.broker import BROKER
 from strandline.config.errors import ConfigError
 from strandline.config.key import Treatment, refused, table
+from strandline.config.topic import TOPIC
 from strandline.config.types import BOOLEAN, PASSWORD
 
 
 def test_a_refused_key_may_be_spelled_out_with_its_default() -> None:
-    key = BROKER["log.preallocate"]
+    key = BROKER["controller.quorum.auto.join.enable"]
     assert key.accept("false") is False
-    with pytest.raises(ConfigError, match=r"log.preallocate=true is not supported: .* Remove it."):
+    with pytest.raises(ConfigError, match=r"controller.quorum.auto.join.enable=true is not supported: .* Remove it."):
         key.accept("true")
+
+
+def test_an_ignored_key_warns_unless_it_asks_for_nothing() -> None:
+    key = TOPIC["preallocate"]
+    assert key.accept("true") is True
+    assert (key.warning("true") or "").startswith("preallocate=true has no effect: Segments grow")
+    assert key.warning("false") is None
+    assert TOPIC["retention.ms"].warning("5") is None
 
 
 def test_a_refused_key_without_a_default_is_never_accepted() -> None:
@@ -55,5 +64,5 @@ def test_every_default_keeps_its_own_bounds() -> None:
             key.check.check(key.name, key.default_value)
 
 
-def test_ignored_and_refused_keys_cannot_change_at_run_time() -> None:
-    assert {key.dynamic.value for key in BROKER.values() if key.treatment is not Treatment.HONOURED} == {"read-only"}
+def test_refused_keys_cannot_change_at_run_time() -> None:
+    assert {key.dynamic.value for key in BROKER.values() if key.treatment is Treatment.REFUSED} == {"read-only"}

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from strandline.config.broker import BROKER
+from strandline.config.describe import describe_broker
 from strandline.config.errors import ConfigError
 from strandline.config.key import REQUIRED, Treatment
+from strandline.config.layers import Source
 from strandline.config.node import NodeConfig
 from strandline.config.properties import load, of
 
@@ -215,3 +217,12 @@ def test_every_honoured_key_is_used() -> None:
 def test_a_configuration_does_not_show_its_secrets() -> None:
     config = build(COMBINED | {"ssl.key.password": "hunter2"})
     assert "hunter2" not in repr(config)
+
+
+def test_either_id_is_described_under_both_names() -> None:
+    for given in ("node.id", "broker.id"):
+        texts = {name: text for name, text in COMBINED.items() if name != "node.id"} | {given: "1"}
+        rows = {row.name: row for row in describe_broker(build(texts).layers, ["node.id", "broker.id"])}
+        assert {name: (row.value, row.source) for name, row in rows.items()} == dict.fromkeys(
+            ("node.id", "broker.id"), ("1", Source.STATIC_BROKER_CONFIG)
+        )
