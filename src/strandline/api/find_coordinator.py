@@ -4,7 +4,10 @@ v1 asks for transactional ids too; v3 is flexible; v4 asks for several keys at o
 share coordinators.
 A group is looked after by the leader of its partition of `__consumer_offsets`, a topic that is created when it is first asked for:
 until it is there, and while the partition has no leader that can be reached, the answer is COORDINATOR_NOT_AVAILABLE.
-Left out: coordinators of transactions and shares, which get COORDINATOR_NOT_AVAILABLE.
+There are no transactions yet, and a producer that wants them must not try for a minute: the answer for a transactional id is final
+and says why. Up to v3 it is TRANSACTIONAL_ID_AUTHORIZATION_FAILED, the only error at which librdkafka gives up; since v4
+UNSUPPORTED_VERSION, at which others do, and which the Java client tells with its message.
+Left out: coordinators of transactions; of shares, which get COORDINATOR_NOT_AVAILABLE.
 """
 
 from __future__ import annotations
@@ -24,9 +27,12 @@ SHARE_SINCE, SEVERAL_KEYS_SINCE = 6, 4
 CONSUMER_OFFSETS = "__consumer_offsets"
 NO_NODE: dict[str, Any] = {"node_id": -1, "host": "", "port": -1}
 
+NO_TRANSACTIONS = "Transactions are not served yet; produce without transactional.id (idempotence is served)."
 _SENTENCES = {
     ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
     ErrorCode.INVALID_REQUEST: "There is no coordinator of this type in this version.",
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: NO_TRANSACTIONS,
+    ErrorCode.UNSUPPORTED_VERSION: NO_TRANSACTIONS,
 }
 
 
@@ -48,9 +54,17 @@ def _found(key_type: int, key: str, ctx: RequestContext) -> dict[str, Any]:
         if found is not None:
             node_id, endpoint = found
             return {"node_id": node_id, "host": endpoint.host, "port": endpoint.port, "error_message": None}
-    known = key_type in (GROUP, TRANSACTION) or (key_type == SHARE and ctx.version >= SHARE_SINCE)
-    error = ErrorCode.COORDINATOR_NOT_AVAILABLE if known else ErrorCode.INVALID_REQUEST
+    error = _absence(key_type, ctx.version)
     return {"error_code": error, "error_message": _SENTENCES[error], **NO_NODE}
+
+
+def _absence(key_type: int, version: int) -> ErrorCode:
+    """Why there is no coordinator of this type, or none now."""
+    if key_type == TRANSACTION:
+        several = version >= SEVERAL_KEYS_SINCE
+        return ErrorCode.UNSUPPORTED_VERSION if several else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    known = key_type == GROUP or (key_type == SHARE and version >= SHARE_SINCE)
+    return ErrorCode.COORDINATOR_NOT_AVAILABLE if known else ErrorCode.INVALID_REQUEST
 
 
 def _group_coordinator(group_id: str, ctx: RequestContext) -> tuple[int, Endpoint] | None:

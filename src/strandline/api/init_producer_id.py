@@ -2,7 +2,9 @@
 
 v2 is flexible; v3 lets a producer name the id and epoch it has; v4 knows PRODUCER_FENCED, v5 TRANSACTION_ABORTABLE.
 Without a transactional id the answer is always a new producer id with epoch 0, whatever id the producer had.
-Left out: transactional ids, which get COORDINATOR_NOT_AVAILABLE until there is a transaction coordinator.
+A transactional id gets TRANSACTIONAL_ID_AUTHORIZATION_FAILED until there is a transaction coordinator: every client gives up on
+it at once. FindCoordinator, which is asked before, tells the reason; this answer has no place for one.
+Left out: transactional ids.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ def handle(request: Any, ctx: RequestContext) -> Any | Awaitable[Any]:
         return _refused(ErrorCode.INVALID_REQUEST)
     if not 0 < request.transaction_timeout_ms <= ctx.broker.config.transaction_max_timeout_ms:
         return _refused(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
-    return _refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    return _refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
 
 async def _allocate(ctx: RequestContext) -> Any:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from strandline.cli.cluster import value_of
+from strandline.cli.output import note
 from strandline.client.blocking import Admin
 from strandline.client.flow.described import ConfigEntry, ConfigResource, ResourceType
-from strandline.cli.output import note
 from strandline.config.alter import Alteration, Op, warnings
 from strandline.config.key import Where
 

@@ -24,9 +24,8 @@ from strandline.config.types import (
     Range,
 )
 
-DYNAMIC = {
-    name: CLUSTER_WIDE
-    for name in (
+DYNAMIC = dict.fromkeys(
+    (
         "background.threads",
         "group.coordinator.cached.buffer.max.bytes",
         "log.cleaner.io.buffer.load.factor",
@@ -39,8 +38,9 @@ DYNAMIC = {
         "num.recovery.threads.per.data.dir",
         "num.replica.fetchers",
         "share.coordinator.cached.buffer.max.bytes",
-    )
-} | dict.fromkeys(("ssl.keymanager.algorithm", "ssl.protocol", "ssl.trustmanager.algorithm"), PER_BROKER)
+    ),
+    CLUSTER_WIDE,
+) | dict.fromkeys(("ssl.keymanager.algorithm", "ssl.protocol", "ssl.trustmanager.algorithm"), PER_BROKER)
 """Those that Kafka lets change at run time; tools set some of them without asking."""
 
 # fmt: off

@@ -212,7 +212,9 @@ class NodeConfig:
 
 def _with_both_ids(texts: dict[str, str]) -> dict[str, str]:
     """`node.id` and `broker.id` name the same number: given one, both are, and both are described so."""
-    given = {name: texts[name] for name in ("node.id", "broker.id") if not texts.get(name, "-").lstrip().startswith("-")}
+    given = {
+        name: texts[name] for name in ("node.id", "broker.id") if not texts.get(name, "-").lstrip().startswith("-")
+    }
     return dict.fromkeys(("node.id", "broker.id"), next(iter(given.values()))) | texts if given else texts
 
 

@@ -15,14 +15,27 @@ OFFSETS = "__consumer_offsets"
 
 @pytest.mark.parametrize("version", range(4))
 async def test_one_key(broker, version):
-    fields = {"key_type": TRANSACTION} if version else {}
-    reply = await broker.call(find_coordinator, version, key="k", **fields)
+    reply = await broker.call(find_coordinator, version, key="k")
     assert (reply.error_code, reply.node_id, reply.host, reply.port) == (
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         -1,
         "",
         -1,
     )
+
+
+@pytest.mark.parametrize("version", find_coordinator.VERSIONS[1:])
+async def test_a_transactional_id_is_refused_for_good_and_with_the_reason(broker, version):
+    """A retriable error had producers try for a minute; they give up at once at these."""
+    if version < 4:
+        found = await broker.call(find_coordinator, version, key_type=TRANSACTION, key="k")
+        assert found.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "librdkafka gives up at no other"
+    else:
+        reply = await broker.call(find_coordinator, version, key_type=TRANSACTION, coordinator_keys=["k", "l"])
+        found = reply.coordinators[1]
+        assert (found.key, found.error_code) == ("l", ErrorCode.UNSUPPORTED_VERSION), "Java hides the message of others"
+    assert (found.node_id, found.host, found.port) == (-1, "", -1)
+    assert found.error_message.startswith("Transactions are not served yet")
 
 
 @pytest.mark.parametrize("version", range(4, 7))

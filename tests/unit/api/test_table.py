@@ -54,6 +54,7 @@ def nasty(struct: Struct, chance: random.Random, topic_id: Uuid) -> Any:
         choices = {
             "uint16": (0, 1, 9092, 65535),
             "bool": (False, True),
+            "float64": (0.0, -1.5, float("inf"), float("nan")),
             "bytes": (b"", b"x", bytes(99)),
             "string": TEXTS,
             "uuid": (ZERO_UUID, topic_id, Uuid(b"u" * 16)),

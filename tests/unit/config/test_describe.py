@@ -53,7 +53,11 @@ def test_what_has_no_effect_is_described_as_it_was_set() -> None:
 
 def test_a_broker_shows_what_it_refuses_at_its_default_and_read_only() -> None:
     rows = {row.name: row for row in describe_broker(Layers())}
-    for name, value in (("sasl.enabled.mechanisms", "GSSAPI"), ("authorizer.class.name", ""), ("sasl.jaas.config", None)):
+    for name, value in (
+        ("sasl.enabled.mechanisms", "GSSAPI"),
+        ("authorizer.class.name", ""),
+        ("sasl.jaas.config", None),
+    ):
         assert (rows[name].value, rows[name].read_only, rows[name].is_default) == (value, True, True), name
 
 

@@ -1,0 +1,44 @@
+"""AlterClientQuotas (49), versions 0-1: set or remove quotas of users, client ids and IP addresses.
+
+v1 is flexible. Quotas are not enforced here, so one that is set would be a promise that is not kept: it is refused as
+UNSUPPORTED_VERSION with the reason. Removing one that is not there changes nothing and succeeds, as in Kafka; an unknown entity
+type is INVALID_REQUEST.
+Left out: setting, and removing those that a cluster of Apache Kafka brought along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from strandline.api.context import RequestContext
+from strandline.api.describe_client_quotas import ENTITY_TYPES, Entity, entity_of, quotas
+from strandline.errors import ErrorCode
+from strandline.wire import messages
+
+KEY, VERSIONS = 49, range(2)
+LISTENERS, FORWARDED = ("broker", "controller"), True
+
+
+def handle(request: Any, ctx: RequestContext) -> Any:
+    kept, response = quotas(ctx.broker.image()), messages.response(KEY)
+    entries = []
+    for entry in request.entries:
+        code, message = _outcome(entry, kept)
+        entities = [
+            response.EntityData(entity_type=each.entity_type, entity_name=each.entity_name) for each in entry.entity
+        ]
+        entries.append(response.EntryData(error_code=code, error_message=message, entity=entities))
+    return response(entries=entries)
+
+
+def _outcome(entry: Any, kept: Mapping[Entity, Mapping[str, float]]) -> tuple[ErrorCode, str | None]:
+    for each in entry.entity:
+        if each.entity_type not in ENTITY_TYPES:
+            return ErrorCode.INVALID_REQUEST, f"Unhandled client quota entity type: {each.entity_type[:80]}"
+    if not entry.entity:
+        return ErrorCode.INVALID_REQUEST, "Invalid empty client quota entity"
+    named = [op.key for op in entry.ops if not op.remove or op.key in kept.get(entity_of(entry.entity), ())]
+    if named:
+        return ErrorCode.UNSUPPORTED_VERSION, f"{named[0][:80]} can't be changed: client quotas are not enforced yet."
+    return ErrorCode.NONE, None

@@ -1,0 +1,29 @@
+"""CreateAcls (30), versions 1-3: new access control entries.
+
+v2 is flexible; v3 knows the resource type of users.
+There is no authorizer, so each is answered with SECURITY_DISABLED, as by Kafka without one.
+Left out: the authorizer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from strandline.api.context import RequestContext
+from strandline.errors import ErrorCode
+from strandline.wire import messages
+
+KEY, VERSIONS = 30, range(1, 4)
+LISTENERS, FORWARDED = ("broker", "controller"), True
+
+
+def handle(request: Any, ctx: RequestContext) -> Any:
+    response = messages.response(KEY)
+    return response(
+        results=[
+            response.AclCreationResult(
+                error_code=ErrorCode.SECURITY_DISABLED, error_message="No Authorizer is configured."
+            )
+            for _ in request.creations
+        ]
+    )

@@ -1,0 +1,29 @@
+"""DeleteAcls (31), versions 1-3: remove the access control entries that match filters.
+
+v2 is flexible; v3 knows the resource type of users.
+There is no authorizer, so each filter is answered with SECURITY_DISABLED, as by Kafka without one.
+Left out: the authorizer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from strandline.api.context import RequestContext
+from strandline.errors import ErrorCode
+from strandline.wire import messages
+
+KEY, VERSIONS = 31, range(1, 4)
+LISTENERS, FORWARDED = ("broker", "controller"), True
+
+
+def handle(request: Any, ctx: RequestContext) -> Any:
+    response = messages.response(KEY)
+    return response(
+        filter_results=[
+            response.DeleteAclsFilterResult(
+                error_code=ErrorCode.SECURITY_DISABLED, error_message="No Authorizer is configured."
+            )
+            for _ in request.filters
+        ]
+    )

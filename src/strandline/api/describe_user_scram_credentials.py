@@ -1,0 +1,52 @@
+"""DescribeUserScramCredentials (50), version 0: which SCRAM mechanisms users have credentials for.
+
+No users, or null, is all of them. A named user without credentials is RESOURCE_NOT_FOUND, one that is named twice
+DUPLICATE_RESOURCE. Nobody can authenticate by SCRAM here and none can be set (see AlterUserScramCredentials), so there are only
+those that a cluster of Apache Kafka brought along, which are kept.
+Left out: nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from strandline.api.context import RequestContext
+from strandline.errors import ErrorCode
+from strandline.metadata.image import MetadataImage
+from strandline.metadata.records import UserScramCredentialRecord
+from strandline.wire import messages
+
+KEY, VERSIONS = 50, range(1)
+LISTENERS = ("broker", "controller")
+
+
+def handle(request: Any, ctx: RequestContext) -> Any:
+    kept = credentials(ctx.broker.image())
+    counts = Counter(user.name for user in request.users or ())
+    response = messages.response(KEY)
+    return response(results=[_result(response, user, counts[user], kept.get(user)) for user in counts or sorted(kept)])
+
+
+def credentials(image: MetadataImage) -> dict[str, list[UserScramCredentialRecord]]:
+    """What the metadata keeps, by the user's name."""
+    kept: dict[str, list[UserScramCredentialRecord]] = {}
+    for record in image.others.values():
+        if isinstance(record, UserScramCredentialRecord):
+            kept.setdefault(record.name, []).append(record)
+    return kept
+
+
+def _result(response: Any, user: str, count: int, kept: list[UserScramCredentialRecord] | None) -> Any:
+    result = response.DescribeUserScramCredentialsResult(user=user)
+    if count > 1:
+        result.error_code = ErrorCode.DUPLICATE_RESOURCE
+        result.error_message = f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}"
+    elif kept is None:
+        result.error_code = ErrorCode.RESOURCE_NOT_FOUND
+        result.error_message = f"Attempt to describe a user credential that does not exist: {user}"
+    else:
+        result.credential_infos = [
+            response.CredentialInfo(mechanism=record.mechanism, iterations=record.iterations) for record in kept
+        ]
+    return result
