@@ -53,7 +53,7 @@ def change(admin: Admin, one: ConfigResource, to_set: Mapping[str, str], to_dele
     note_without_effect(WHERE[one.type], to_set)
 
 
-def note_without_effect(where: Where, configs: Mapping[str, str]) -> None:
+def note_without_effect(where: Where, configs: Mapping[str, str | None]) -> None:
     """Say which of these settings were stored and have no effect."""
     for warning in warnings(where, configs):
         note(f"warning: {warning}")

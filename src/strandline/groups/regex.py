@@ -1,7 +1,7 @@
 """Subscriptions by pattern: which topics a regular expression stands for.
 
 Always true: patterns are RE2's, whose time grows with the text and not with the pattern's tricks, and match a topic's whole
-name; internal topics are never among the matches (a consumer that wants one names it).
+name, be the topic internal or not, as in Kafka's coordinator: a pattern that is to leave internal topics out says so.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def check(pattern: str) -> None:
 
 def resolve(patterns: Iterable[str], image: MetadataImage) -> dict[str, frozenset[str]]:
     """The names of the topics that each pattern matches. A pattern that can't be compiled matches none."""
-    names = [name for name, topic in image.topics.items() if not topic.is_internal]
+    names = list(image.topics)
     resolved: dict[str, frozenset[str]] = {}
     for pattern in patterns:
         try:

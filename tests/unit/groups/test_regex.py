@@ -29,10 +29,12 @@ def test_a_dot_is_any_character_and_case_matters() -> None:
     assert found == {r"a.b": {"a.b", "axb"}, r"a\.b": {"a.b"}, "(?i)A.B": {"a.b", "axb", "A.B"}}
 
 
-def test_internal_topics_are_left_out() -> None:
-    assert regex.resolve([".*", "__.*"], image("t", "__consumer_offsets", "__mine")) == {
-        ".*": {"t", "__mine"},
-        "__.*": {"__mine"},
+def test_internal_topics_match_as_any_other() -> None:
+    """As in Kafka's coordinator: whether they are wanted is what the pattern says."""
+    assert regex.resolve([".*", "__.*", "[^_].*"], image("t", "__consumer_offsets", "__mine")) == {
+        ".*": {"t", "__consumer_offsets", "__mine"},
+        "__.*": {"__consumer_offsets", "__mine"},
+        "[^_].*": {"t"},
     }
 
 
