@@ -1,7 +1,8 @@
 """DescribeCluster (60), versions 0-2: the cluster's id and its brokers, or its controllers.
 
-v1 says whether brokers or controllers are meant: a broker's listener tells of the first, a controller's of the second;
-v2 can list fenced brokers too.
+v1 says whether brokers or controllers are meant: a broker's listener tells of the first, a controller's of the second, and either
+answers MISMATCHED_ENDPOINT_TYPE to the other and names the client's option (KIP-919); v0 means brokers and knows only
+INVALID_REQUEST. v2 can list fenced brokers too.
 Left out: nothing.
 """
 
@@ -21,6 +22,7 @@ LISTENERS = ("broker", "controller")
 
 BROKERS, CONTROLLERS = 1, 2
 _NAMES = {BROKERS: "BROKER", CONTROLLERS: "CONTROLLER"}
+_OPTIONS = {BROKERS: "bootstrap.servers", CONTROLLERS: "bootstrap.controllers"}
 
 
 def handle(request: Any, ctx: RequestContext) -> Any:
@@ -32,9 +34,9 @@ def handle(request: Any, ctx: RequestContext) -> Any:
         )
     if wanted != asked:
         return response(
-            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE if ctx.version else ErrorCode.INVALID_REQUEST,
             error_message=f"The request was sent to an endpoint of type {_NAMES[asked]}, but we wanted an endpoint of type "
-            f"{_NAMES[wanted]}",
+            f"{_NAMES[wanted]}; {_OPTIONS[asked]} is the client's option for this address",
         )
     reply = _controllers(ctx) if asked == CONTROLLERS else _brokers(request, ctx)
     reply.cluster_id = ctx.broker.cluster_id

@@ -83,6 +83,7 @@ from strandline.api import (
     vote,
 )
 from strandline.api.context import RequestContext
+from strandline.api.misdirected import as_misdirected
 from strandline.wire.messages import decode_request
 
 API_VERSIONS = 18
@@ -210,6 +211,12 @@ BROKER_APIS: dict[int, Api] = {
 """What clients and other brokers are served."""
 CONTROLLER_APIS: dict[int, Api] = {api.key: api for api in ALL if "controller" in api.listeners}
 """What the listeners of a controller serve, to brokers, other controllers, and tools that ask it directly."""
+
+
+MISDIRECTED: dict[int, Api] = {
+    key: as_misdirected(api) for key, api in BROKER_APIS.items() if key not in CONTROLLER_APIS
+}
+"""What a controller's listener does not serve, with an answer that says so."""
 
 
 def unsupported_version() -> Any:

@@ -18,6 +18,7 @@ from strandline.cli.client_properties import Reach, reach
 from strandline.cli.errors import Refused
 from strandline.client.blocking import Admin, Client
 from strandline.client.core.cluster import Topic
+from strandline.client.errors import MismatchedEndpoint
 from strandline.errors import ErrorCode, KafkaError
 
 T = TypeVar("T")
@@ -34,8 +35,20 @@ def connect(to: Reach, *, controllers: bool = False) -> Iterator[Client]:
     except ValueError as error:
         raise click.UsageError(f"--bootstrap-{'controller' if controllers else 'server'}: {error}") from None
     with client:
-        client.scheduler.run(client.flow.refresh(()))
+        try:
+            client.scheduler.run(client.flow.refresh(()))
+        except MismatchedEndpoint as error:
+            raise Refused(_mismatch(error)) from None
         yield client
+
+
+def _mismatch(error: MismatchedEndpoint) -> str:
+    if error.is_controller:
+        return (
+            f"{error.address} is a controller's listener: give --bootstrap-server a broker's address; "
+            "commands that controllers answer take theirs as --bootstrap-controller"
+        )
+    return f"{error.address} is a broker's listener, not a controller's: give it as --bootstrap-server"
 
 
 @contextlib.contextmanager

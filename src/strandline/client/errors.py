@@ -49,6 +49,20 @@ class UnsupportedApi(KafkaError):
         )
 
 
+class MismatchedEndpoint(KafkaError):
+    """An address is that of a controller where a broker is wanted, or the other way round."""
+
+    def __init__(self, address: str, *, is_controller: bool) -> None:
+        super().__init__(
+            ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            f"{address} is the listener of a {'controller' if is_controller else 'broker'}, and a "
+            f"{'broker' if is_controller else 'controller'} is wanted: this address belongs in "
+            f"{'bootstrap.controllers, a broker in bootstrap.servers' if is_controller else 'bootstrap.servers'}",
+        )
+        self.address = address
+        self.is_controller = is_controller
+
+
 class TimedOut(KafkaError):
     """The time for an operation is over. What was last heard is in the text."""
 

@@ -19,7 +19,7 @@ from strandline.api.context import Broker, RequestContext
 from strandline.api.error_reply import told_errors
 from strandline.api.reply import Later
 from strandline.api.request_stats import BOUNDS_S, RequestStats
-from strandline.api.table import API_VERSIONS, BROKER_APIS, CONTROLLER_APIS, unsupported_version
+from strandline.api.table import API_VERSIONS, BROKER_APIS, CONTROLLER_APIS, MISDIRECTED, unsupported_version
 from strandline.node.frame_buffer import FrameBuffer
 from strandline.node.read_budget import ReadBudget
 from strandline.node.reply_slots import HEAD_BYTES_MAX, Kind, Slot, head
@@ -274,8 +274,12 @@ class Connection(asyncio.BufferedProtocol):
         """Look closely at a header; None if we do not serve such a request."""
         header = read_request_header(frame)
         api = self._apis.get(header.api_key)
+        if api is None and self._apis is CONTROLLER_APIS:
+            api = MISDIRECTED.get(header.api_key)
         if api is None:
-            self._owner.refused(self, f"unknown API key {header.api_key}")
+            is_controllers = header.api_key in CONTROLLER_APIS
+            whose = " on a broker's listener; a controller's address is wanted (bootstrap.controllers)"
+            self._owner.refused(self, f"unknown API key {header.api_key}{whose if is_controllers else ''}")
             return None
         if header.api_version not in api.versions:
             if api.key != API_VERSIONS:

@@ -42,3 +42,19 @@ async def test_other_endpoints(broker, endpoint_type, error):
     reply = await broker.call(describe_cluster, 1, endpoint_type=endpoint_type)
     assert (reply.error_code, reply.brokers) == (error, [])
     assert reply.error_message
+
+
+@pytest.mark.parametrize("version", describe_cluster.VERSIONS)
+async def test_a_controller_says_that_it_is_one_and_which_option_it_belongs_in(broker, version):
+    reply = await broker.call(describe_cluster, version, "CONTROLLER")
+    error = ErrorCode.MISMATCHED_ENDPOINT_TYPE if version else ErrorCode.INVALID_REQUEST
+    assert (reply.error_code, reply.brokers) == (error, [])
+    assert reply.error_message == (
+        "The request was sent to an endpoint of type CONTROLLER, but we wanted an endpoint of type BROKER; "
+        "bootstrap.controllers is the client's option for this address"
+    )
+
+
+async def test_a_broker_says_that_it_is_one(broker):
+    reply = await broker.call(describe_cluster, 1, endpoint_type=2)
+    assert reply.error_message.endswith("; bootstrap.servers is the client's option for this address")

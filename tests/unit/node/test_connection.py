@@ -11,6 +11,7 @@ import pytest
 
 from strandline.api.reply import Later
 from strandline.api.table import BROKER_APIS, Api
+from strandline.errors import ErrorCode
 from strandline.node.connection import Connection
 from strandline.records.batch import BatchBuilder
 from strandline.sim.transport import poison
@@ -23,6 +24,7 @@ from .conftest import (
     FETCH,
     PRODUCE,
     Delete,
+    End,
     Produce,
     api_versions,
     fetch,
@@ -34,6 +36,7 @@ from .conftest import (
 )
 
 UNKNOWN_API = 999
+METADATA, VOTE = 3, 52
 
 
 # Frames
@@ -134,6 +137,31 @@ def test_an_unknown_api_closes_the_connection(play):
         end.feed(framed(UNKNOWN_API, 0, b""))
         assert end.closed
         assert stage.logged("unknown API key 999") == 1
+
+    play(story)
+
+
+def test_a_client_of_a_controllers_listener_is_told_so(play):
+    async def story(stage):
+        end = End(Connection(stage.listener, stage.node.broker, "CONTROLLER", stage.listener.budget))
+        end.feed(frame(METADATA, 13, messages.request(METADATA)(topics=None), 7))
+        [(correlation_id, rest)] = end.replies()
+        reply = messages.decode_response(METADATA, 13, rest, 1)
+        assert correlation_id == 7
+        assert (reply.error_code, reply.brokers) == (ErrorCode.MISMATCHED_ENDPOINT_TYPE, [])
+        end.feed(frame(METADATA, 12, messages.request(METADATA)(topics=None)))
+        assert end.closed
+        assert stage.logged("Metadata was sent to the listener CONTROLLER of a controller") == 1
+
+    play(story)
+
+
+def test_a_controllers_request_on_a_brokers_listener_ends_the_connection_with_the_reason(play):
+    async def story(stage):
+        end = stage.connect()
+        end.feed(framed(VOTE, 0, b""))
+        assert end.closed
+        assert stage.logged("unknown API key 52 on a broker's listener; a controller's address is wanted") == 1
 
     play(story)
 

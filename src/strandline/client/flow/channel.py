@@ -53,6 +53,7 @@ class Channel:
         return len(self._connection.in_flight)
 
     def serves(self, api_key: int) -> bool:
+        """Whether the peer advertises it."""
         versions = self._connection.versions
         return versions is not None and versions.serves(api_key)
 

@@ -18,12 +18,14 @@ from strandline.client.core.addresses import Address, show
 from strandline.client.core.backoff import delay_s
 from strandline.client.core.cluster import METADATA, Cluster
 from strandline.client.core.connection import Connection
-from strandline.client.errors import Closed, ConnectionLost, NoBrokerReachable
+from strandline.client.errors import Closed, ConnectionLost, MismatchedEndpoint, NoBrokerReachable
 from strandline.client.flow.channel import Channel
 from strandline.client.flow.io import Io, Signal, sleep
 from strandline.errors import KafkaError
 from strandline.wire import messages
 
+VOTE = 52
+"""An API that only controllers serve."""
 MAIN, FETCHING = 0, 1
 """Lanes that all share. `new_lane` makes others, for requests that wait so long that nobody else's may stand behind them."""
 
@@ -199,10 +201,15 @@ class Client:
         for _ in range(len(self._channels) + 1):
             channel = await self.any_channel()
             try:
-                return await channel.send(METADATA, message, self.config.request_timeout_ms / 1000)
+                return await self._send_metadata(channel, message)
             except ConnectionLost:
                 continue
         channel = await self.any_channel()
+        return await self._send_metadata(channel, message)
+
+    async def _send_metadata(self, channel: Channel, message: Any) -> Any:
+        if channel.serves(VOTE) and not channel.serves(METADATA):
+            raise MismatchedEndpoint(show(channel.address), is_controller=True)
         return await channel.send(METADATA, message, self.config.request_timeout_ms / 1000)
 
     async def ensure_known(self) -> None:

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from strandline.client.core.addresses import show
 from strandline.client.core.cluster import METADATA, NO_LEADER
-from strandline.client.errors import ConnectionLost
+from strandline.client.errors import ConnectionLost, MismatchedEndpoint
+from strandline.client.flow.channel import Channel
 from strandline.client.flow.client import Client
 from strandline.client.flow.retry import check
+from strandline.errors import ErrorCode
 from strandline.wire import messages
 
 DESCRIBE_CLUSTER = 60
@@ -38,11 +41,16 @@ class ControllerClient(Client):
         for _ in range(len(self._channels)):
             channel = await self.any_channel()
             try:
-                return await channel.send(DESCRIBE_CLUSTER, message, self.config.request_timeout_ms / 1000)
+                return await self._describe(channel, message)
             except ConnectionLost:
                 continue
-        channel = await self.any_channel()
-        return await channel.send(DESCRIBE_CLUSTER, message, self.config.request_timeout_ms / 1000)
+        return await self._describe(await self.any_channel(), message)
+
+    async def _describe(self, channel: Channel, message: Any) -> Any:
+        described = await channel.send(DESCRIBE_CLUSTER, message, self.config.request_timeout_ms / 1000)
+        if described.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE:
+            raise MismatchedEndpoint(show(channel.address), is_controller=False)
+        return described
 
 
 def endpoint_type(client: Client) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from strandline.client.blocking import Admin, Client
+from strandline.client.errors import MismatchedEndpoint
 from strandline.client.flow.described import (
     ElectionType,
     Feature,
@@ -24,7 +25,7 @@ from strandline.wire import messages
 from strandline.wire.headers import read_request_header, response_header
 from tests.unit.client.server import Broker, serving_beside
 
-API_VERSIONS, METADATA, DESCRIBE_CLUSTER, DESCRIBE_QUORUM = 18, 3, 60, 55
+API_VERSIONS, METADATA, DESCRIBE_CLUSTER, DESCRIBE_QUORUM, VOTE = 18, 3, 60, 55, 52
 ELECT_LEADERS, UPDATE_FEATURES, UNREGISTER_BROKER, ADD_RAFT_VOTER, REMOVE_RAFT_VOTER = 43, 57, 64, 80, 81
 ALTER_REASSIGNMENTS, LIST_REASSIGNMENTS = 45, 46
 DIRECTORY = Uuid(bytes(range(16)))
@@ -251,3 +252,33 @@ def test_controllers_are_asked_without_a_broker_and_the_active_one_is_found():
         admin.unregister_broker(3)
     assert len(controllers[101].of(UNREGISTER_BROKER)) == len(controllers[102].of(UNREGISTER_BROKER)) == 1
     assert {request.endpoint_type for request in controllers[101].of(DESCRIBE_CLUSTER)} == {2}
+
+
+def test_a_controllers_address_among_the_brokers_is_named_with_its_option():
+    node = Node(101, {VOTE: lambda _: None})
+    with (
+        serving_beside(node),
+        Client(f"{node.host}:{node.port}") as client,
+        pytest.raises(MismatchedEndpoint) as refused,
+    ):
+        Admin(client).list_topics()
+    assert refused.value.is_controller
+    assert refused.value.message == (
+        f"{node.host}:{node.port} is the listener of a controller, and a broker is wanted: "
+        "this address belongs in bootstrap.controllers, a broker in bootstrap.servers"
+    )
+
+
+def test_a_brokers_address_among_the_controllers_is_named_with_its_option():
+    def describe(_: Any) -> Any:
+        return messages.response(DESCRIBE_CLUSTER)(error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE)
+
+    node = Node(1, {DESCRIBE_CLUSTER: describe})
+    with (
+        serving_beside(node),
+        Client(f"{node.host}:{node.port}", controllers=True) as client,
+        pytest.raises(MismatchedEndpoint) as refused,
+    ):
+        Admin(client).describe_cluster()
+    assert not refused.value.is_controller
+    assert refused.value.message.endswith("a controller is wanted: this address belongs in bootstrap.servers")
