@@ -249,11 +249,12 @@ def test_our_commands_say_which_option_an_address_belongs_in(ours: Cluster) -> N
     topics = ("topics", "list", "-b", ours.controllers)
     assert strandline(*topics, code=1) == (
         f"strandline: {ours.controllers} is a controller's listener: give --bootstrap-server a broker's address; "
-        "commands that controllers answer take theirs as --bootstrap-controller\n"
+        "commands that controllers answer take theirs as --bootstrap-controller (MISMATCHED_ENDPOINT_TYPE)\n"
     )
     quorum = ("quorum", "describe", "--bootstrap-controller", ours.brokers)
     assert strandline(*quorum, code=1) == (
-        f"strandline: {ours.brokers} is a broker's listener, not a controller's: give it as --bootstrap-server\n"
+        f"strandline: {ours.brokers} is a broker's listener, not a controller's: give it as --bootstrap-server "
+        "(MISMATCHED_ENDPOINT_TYPE)\n"
     )
 
 

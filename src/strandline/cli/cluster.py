@@ -38,7 +38,7 @@ def connect(to: Reach, *, controllers: bool = False) -> Iterator[Client]:
         try:
             client.scheduler.run(client.flow.refresh(()))
         except MismatchedEndpoint as error:
-            raise Refused(_mismatch(error)) from None
+            raise KafkaError(error.code, _mismatch(error)) from None
         yield client
 
 

@@ -1,4 +1,4 @@
-"""What `doctor` looks at in a cluster: the quorum, brokers and disks, partitions, what each topic may lose, and groups.
+"""What `doctor` looks at in a cluster: the quorum, brokers and disks, partitions, what each topic may lose, settings, groups.
 
 Always true: a broker counts as well only if it is unfenced and answers; a check that can't be made says so, and the others go on.
 """
@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 
 from strandline.cli import group_checks, topic_admin
 from strandline.cli.checks import FAIL, OK, WARN, Finding
+from strandline.cli.config_admin import DYNAMIC_TOPIC
 from strandline.cli.durability import effective_min_isr
+from strandline.config.errors import ConfigError
+from strandline.config.topic import TOPIC
 from strandline.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -32,6 +35,7 @@ SILENT_MS = 5000
 """A voter asks its leader twice a second."""
 BEHIND_MS = 5000
 NOT_KNOWN = -1
+NAMES_SHOWN_MAX = 5
 NO_QUORUM = "start controllers until more than half of the voters run; until then no leader is elected and nothing can be changed"
 
 
@@ -177,6 +181,31 @@ def topics(views: Iterable[TopicView], silent: Collection[int] = ()) -> Iterator
     for view in views:
         verdict = view.verdict
         yield Finding(verdict.level, "durability", f"{view.topic.name} {verdict.sentence}", verdict.advice)
+    yield from settings(views)
+
+
+def settings(views: Iterable[TopicView]) -> Iterator[Finding]:
+    """What was set for topics and has no effect here, one finding for each setting."""
+    named: dict[tuple[str, str], list[str]] = {}
+    for view in views:
+        for entry in view.configs:
+            if entry.source == DYNAMIC_TOPIC and (unmet := _unmet(entry.name, entry.value)) is not None:
+                named.setdefault((entry.name, unmet), []).append(view.topic.name)
+    for (key, unmet), names in named.items():
+        shown = ", ".join(names[:NAMES_SHOWN_MAX]) + (" and others" if len(names) > NAMES_SHOWN_MAX else "")
+        yield Finding(WARN, "settings", f"{shown}: {unmet}", f"`strandline configs unset --topic {names[0]} {key}`")
+
+
+def _unmet(name: str, value: str | None) -> str | None:
+    """Why a topic's setting is not kept; None if it is. A topic that Kafka made may have any."""
+    key = TOPIC.get(name)
+    if key is None or value is None:
+        return None
+    try:
+        key.accept(value)
+        return key.warning(value)
+    except ConfigError as error:
+        return error.message
 
 
 def partitions(view: TopicView, silent: Collection[int] = ()) -> Iterator[Finding]:

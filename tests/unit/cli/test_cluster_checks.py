@@ -32,6 +32,32 @@ def part(index: int = 0, leader: int = 1, isr=(1, 2, 3), elr=(), last=(), replic
     return PartitionDescription(index, leader, 0, replicas, isr, (), elr, last)
 
 
+# Settings
+
+
+def test_settings_without_effect_are_named_with_their_topics():
+    def topic(name: str, **configs: str) -> TopicView:
+        entries = [
+            ConfigEntry(key.replace("_", "."), value, 1, False, False, 0, None, ()) for key, value in configs.items()
+        ]
+        default = ConfigEntry("local.retention.ms", "7", 5, False, False, 0, None, ())
+        return TopicView(TopicDescription(name, ZERO_UUID, False, ()), (*entries, default))
+
+    found = list(
+        checks.settings(
+            [
+                topic("a", preallocate="true", retention_ms="5"),
+                topic("b", preallocate="true"),
+                topic("c", preallocate="false", remote_storage_enable="true", no_such_key="x"),
+            ]
+        )
+    )
+    assert levels(found) == [WARN, WARN]
+    assert found[0].found.startswith("a, b: preallocate=true has no effect: ")
+    assert found[0].advice == "`strandline configs unset --topic a preallocate`"
+    assert found[1].found.startswith("c: remote.storage.enable=true is not supported")
+
+
 # The quorum
 
 
