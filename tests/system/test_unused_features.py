@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from bench.kafka_cluster import kafka_cluster
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import Consumer, KafkaException, Producer
 
 from strandline.client import blocking
 from strandline.client.flow.described import ConfigEntry, ConfigResource, NewTopic, ResourceType
@@ -346,6 +346,30 @@ def test_a_transactional_producer_gives_up_at_once_with_the_reason(ours: Cluster
     error = refused.value.args[0]
     assert (error.fatal(), error.retriable()) == (True, False), "it did not end by its own timeout"
     assert NO_TRANSACTIONS in error.str()
+
+
+# Groups
+
+
+def test_a_pattern_of_the_consumer_protocol_finds_internal_topics(kafka: Cluster, ours: Cluster) -> None:
+    found = []
+    for cluster in (kafka, ours):
+        consumer = Consumer(
+            {"bootstrap.servers": cluster.brokers, "group.id": "by-pattern", "group.protocol": "consumer"}
+        )
+        try:
+            consumer.subscribe(["^__consumer.*"])
+
+            def owned(consumer: Consumer = consumer) -> set[str]:
+                consumer.poll(0.1)
+                return {each.topic for each in consumer.assignment()}
+
+            found.append(
+                eventually(lambda owned=owned: owned() or None, f"{cluster.brokers} assigns topics", PATIENCE_S)
+            )
+        finally:
+            consumer.close()
+    assert found == [{"__consumer_offsets"}] * 2
 
 
 # Kafka's own tools
