@@ -15,6 +15,8 @@ from strandline.wire import messages
 from strandline.wire.message import Message
 from strandline.wire.structs import Field, Struct
 
+ALTER_USER_SCRAM_CREDENTIALS = 51
+
 
 def error_reply(api_key: int, version: int, request: Any, code: ErrorCode, message: str | None = None) -> bytes | None:
     """The body of the reply; None if this version has no place for an error."""
@@ -38,6 +40,10 @@ def error_reply(api_key: int, version: int, request: Any, code: ErrorCode, messa
 
 def _asked(api_key: int, version: int, request: Any) -> list[Any]:
     """What the request names: the items of its first array in this version. Plain texts are names."""
+    if api_key == ALTER_USER_SCRAM_CREDENTIALS:
+        # It names users in two lists, and its answer has one, of users.
+        names = [each.name for each in (*request.deletions, *request.upsertions)]
+        return [{"user": name} for name in dict.fromkeys(names)]
     for field in messages.request_family(api_key).struct(version).fields:
         if field.array:
             return [

@@ -19,7 +19,9 @@ Strandline speaks Kafka's own protocol. This page is printed from the table in `
 dispatches requests and answers ApiVersions, and from the text at the top of each API's file. *Left out* is what Apache Kafka
 does and we do not.
 
-A version outside of its range ends the connection, as in Kafka; only ApiVersions is answered in any version.
+A version outside of its range ends the connection, as in Kafka; only ApiVersions is answered in any version. A client's request
+that reaches a controller's listener is answered MISMATCHED_ENDPOINT_TYPE where its version has a place for an error; else the
+connection ends, and the node's log says why.
 A request that changes the cluster may be sent to any broker, which passes it on to the active controller.
 Requests on one connection are pipelined: a Produce or an OffsetCommit that waits to be replicated does not hold up the next
 request; replies keep the order of their requests.

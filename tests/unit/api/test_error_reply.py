@@ -80,3 +80,31 @@ def test_an_error_at_the_top_says_it_for_all(api_key, version):
 
 def test_a_version_without_a_place_for_it():
     assert error_reply(43, 0, messages.request(43)(), CODE) is None
+
+
+def test_scram_credentials_name_each_user_of_both_lists_once():
+    Request = messages.request(51)
+    deletions = [Request.ScramCredentialDeletion(name=name, mechanism=1) for name in ("a", "b")]
+    upsertions = [Request.ScramCredentialUpsertion(name=name, mechanism=1) for name in ("c", "a")]
+    answer = reply(51, 0, Request(deletions=deletions, upsertions=upsertions))
+    assert [(r.user, r.error_code, r.error_message) for r in answer.results] == [(u, CODE, "too late") for u in "abc"]
+
+
+@pytest.mark.parametrize("version", range(2))
+def test_client_quotas_name_each_entity(version):
+    Request = messages.request(49)
+    entities = [[Request.EntityData(entity_type="user", entity_name=name)] for name in ("a", None)]
+    answer = reply(49, version, Request(entries=[Request.EntryData(entity=entity, ops=[]) for entity in entities]))
+    assert [(e.error_code, [(p.entity_type, p.entity_name) for p in e.entity]) for e in answer.entries] == [
+        (CODE, [("user", "a")]),
+        (CODE, [("user", None)]),
+    ]
+
+
+@pytest.mark.parametrize("version", range(1, 4))
+def test_acls_have_an_error_each(version):
+    create, delete = messages.request(30), messages.request(31)
+    made = reply(30, version, create(creations=[create.AclCreation(resource_type=2)] * 2))
+    gone = reply(31, version, delete(filters=[delete.DeleteAclsFilter(resource_type_filter=2)] * 3))
+    assert [each.error_code for each in made.results] == [CODE] * 2
+    assert [each.error_code for each in gone.filter_results] == [CODE] * 3
