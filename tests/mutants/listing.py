@@ -18,6 +18,7 @@ GROUPS = {
     "D": "The metadata quorum",
     "E": "The group coordinator",
     "F": "Compaction",
+    "SEC": "Security",
 }
 
 INTRODUCTION = """\
@@ -49,16 +50,27 @@ def page(mutants: Iterable[Mutant]) -> str:
     lines = [INTRODUCTION]
     by_group: dict[str, list[Mutant]] = {group: [] for group in GROUPS}
     for mutant in mutants:
-        by_group[mutant.rule[0]].append(mutant)
+        by_group[_group(mutant)].append(mutant)
     everybody = [mutant for group in by_group.values() for mutant in group]
     by_seed = sum(mutant.seed is not None for mutant in everybody)
     lines.append(f"{len(everybody)} mutants, {by_seed} of them caught by a seed.\n")
     for group, members in by_group.items():
         lines += [f"## {group}. {GROUPS[group]}\n", "| Rule | Mutant | Without it | Caught by |", "|---|---|---|---|"]
-        members.sort(key=lambda mutant: int(mutant.rule[1:]))
+        members.sort(key=_place)
         lines += [f"| {m.rule} | `{m.name}` | {m.lesson} | {_killer(m)} |" for m in members]
         lines.append("")
     return "\n".join(lines)
+
+
+def _group(mutant: Mutant) -> str:
+    """The letter of its rule, or the book that the rule stands in."""
+    book, dash, _ = mutant.rule.partition("-")
+    return book if dash else mutant.rule[0]
+
+
+def _place(mutant: Mutant) -> tuple[str, int]:
+    rule = mutant.rule.rpartition("-")[2]
+    return rule[0], int(rule[1:])
 
 
 def _killer(mutant: Mutant) -> str:

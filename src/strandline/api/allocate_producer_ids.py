@@ -14,7 +14,7 @@ from strandline.errors import KafkaError
 from strandline.wire import messages
 
 KEY, VERSIONS = 67, range(1)
-LISTENERS = ("controller",)
+LISTENERS, CLUSTER_ACTION = ("controller",), True
 
 
 def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:

@@ -24,7 +24,7 @@ from strandline.metadata.records import MetadataRecord
 from strandline.wire import messages
 
 KEY, VERSIONS = 62, range(5)
-LISTENERS = ("controller",)
+LISTENERS, CLUSTER_ACTION = ("controller",), True
 
 
 def handle(request: Any, ctx: RequestContext) -> Any | Awaitable[Any]:

@@ -194,6 +194,9 @@ class RequestContext:
     loop: asyncio.AbstractEventLoop
     connection_id: int = 0
     """Another one for each connection that this node ever had."""
+    may_act_as_broker: bool = False
+    """Whether the sender may speak as a broker or a controller of this cluster, which is Kafka's CLUSTER_ACTION (SEC-T6). While
+    there is no authorizer the listener decides (`NodeConfig.may_act_as_broker`)."""
 
     @property
     def now_ms(self) -> int:

@@ -16,7 +16,7 @@ from strandline.metadata.image import Endpoint
 from strandline.wire import messages
 
 KEY, VERSIONS = 70, range(1)
-LISTENERS = ("controller",)
+LISTENERS, CLUSTER_ACTION = ("controller",), True
 
 
 def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:

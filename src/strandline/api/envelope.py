@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from strandline.api.table import Api
 
 KEY, VERSIONS = 58, range(1)
-LISTENERS = ("controller",)
+LISTENERS, CLUSTER_ACTION = ("controller",), True
 
 DESCRIBE_QUORUM = 55
 
@@ -40,7 +40,14 @@ def handle(request: Any, ctx: RequestContext) -> Any | Awaitable[Any] | Later:
         embedded = _decode(header, request.request_data)
     except KafkaError as error:
         return _refused(error.code)
-    inner = replace(ctx, api_key=header.api_key, version=header.api_version, client_id=header.client_id, peer=peer)
+    inner = replace(
+        ctx,
+        api_key=header.api_key,
+        version=header.api_version,
+        client_id=header.client_id,
+        peer=peer,
+        may_act_as_broker=False,  # the broker passes on what others asked
+    )
     answer = _Answer(header, embedded, inner)
     try:
         outcome = api.handle(embedded, inner)

@@ -19,7 +19,7 @@ from strandline.wire import messages
 from strandline.wire.fetch import REPLICA_STATE_SINCE
 
 KEY, VERSIONS = 1, range(4, 19)
-LISTENERS = ("controller",)
+LISTENERS, CLUSTER_ACTION = ("controller",), True
 
 NONE = -1
 """The epoch in a tagged field that was not sent."""

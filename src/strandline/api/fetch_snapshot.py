@@ -16,7 +16,7 @@ from strandline.raft.messages import FetchSnapshotRequest, FetchSnapshotResponse
 from strandline.wire import messages
 
 KEY, VERSIONS = 59, range(2)
-LISTENERS = ("controller",)
+LISTENERS, CLUSTER_ACTION = ("controller",), True
 
 
 def handle(request: Any, ctx: RequestContext) -> Any:

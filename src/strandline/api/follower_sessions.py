@@ -30,6 +30,7 @@ class Watch:
 
     __slots__ = (
         "asked",
+        "is_ahead",
         "is_fresh",
         "is_level",
         "is_warming",
@@ -46,7 +47,9 @@ class Watch:
         self.asked = asked
         self.partition: Partition | None = None
         self.is_fresh = True
-        """The follower has just asked for this position, and the leader has not taken note of it yet."""
+        """The follower has just asked for this position, and the leader has not counted it yet."""
+        self.is_ahead = False
+        """The position does not count: the metadata here does not know this incarnation of the follower yet."""
         self.is_warming = False
         """Its bytes are being read from the device."""
         self.is_level = False
@@ -66,11 +69,13 @@ class Watch:
     def _note_level(self) -> None:
         """The log has grown past a follower that had everything when the session was last used."""
         self.is_level = False
-        partition = self.partition
-        if partition is not None and partition.leadership is not None:
-            follower = partition.leadership.followers.get(self.session.replica_id)
-            if follower is not None:
-                follower.was_level(self.session.fetched_at)
+        session = self.session
+        if self.partition is not None:
+            self.partition.follower_was_level(session.replica_id, session.broker_epoch, session.fetched_at)
+
+    def brokers_changed(self) -> None:
+        if self.is_ahead:
+            self.news(urgent=True)
 
     def find(self, find: Find) -> Partition | None:
         """The partition, watched from now on; another one than before if it was made anew."""
@@ -165,10 +170,13 @@ class FollowerSessions:
         session = self._sessions[session_id] = FollowerSession(session_id, replica_id, broker_epoch, by_id, now)
         return session
 
-    def resume(self, session_id: int, epoch: int, replica_id: int, *, by_id: bool) -> FollowerSession:
-        """The session that a follower goes on with; KafkaError if it is gone, or if a request was missed in between."""
+    def resume(
+        self, session_id: int, epoch: int, replica_id: int, broker_epoch: int, *, by_id: bool
+    ) -> FollowerSession:
+        """The session that a follower goes on with; KafkaError if it is gone, or if a request was missed in between. It belongs
+        to the incarnation that began it: another one has to say its positions itself."""
         session = self._sessions.get(session_id)
-        if session is None or session.replica_id != replica_id:
+        if session is None or (session.replica_id, session.broker_epoch) != (replica_id, broker_epoch):
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"there is no fetch session {session_id}")
         if session.by_id != by_id:
             raise KafkaError(

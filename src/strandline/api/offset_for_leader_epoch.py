@@ -3,6 +3,7 @@
 Followers and consumers ask it to find where two logs part.
 v2 fences by current leader epoch (KIP-320); v3 adds the replica id; v4 is flexible.
 The answer is the largest epoch at most the one asked for, and its end offset; -1 and -1 if that can't be said.
+With a replica id it is a broker's question, and answered only to one that may act as a broker (SEC-T6).
 Left out: nothing.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from strandline.api.context import RequestContext
-from strandline.errors import KafkaError
+from strandline.errors import ErrorCode, KafkaError
 from strandline.wire import messages
 
 KEY, VERSIONS = 23, range(2, 5)
@@ -22,15 +23,19 @@ def handle(request: Any, ctx: RequestContext) -> Any:
     return response(
         topics=[
             response.OffsetForLeaderTopicResult(
-                topic=topic.topic, partitions=[_end_offset(topic.topic, asked, ctx) for asked in topic.partitions]
+                topic=topic.topic,
+                partitions=[_end_offset(topic.topic, asked, request.replica_id, ctx) for asked in topic.partitions],
             )
             for topic in request.topics
         ]
     )
 
 
-def _end_offset(topic: str, asked: Any, ctx: RequestContext) -> Any:
+def _end_offset(topic: str, asked: Any, replica_id: int, ctx: RequestContext) -> Any:
     answer = messages.response(KEY).EpochEndOffset(partition=asked.partition)
+    if replica_id >= 0 and not ctx.may_act_as_broker:
+        answer.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return answer
     try:
         partition = ctx.broker.partition(topic, asked.partition)
         partition.check_online()

@@ -1,8 +1,9 @@
 """A follower's Fetch: what it asks for says what it has, what it gets is everything up to the log end.
 
-Always true: a follower's position counts only in the partition's leader epoch and only where the logs agree (rules A6, A7); it
-counts before anything is read for it (rule A15). A partition that can't be served does not hold up the others. A follower that is
-ahead of this node's metadata waits with its Fetch rather than being refused: the news is under way here too.
+Always true: only one that may act as a broker is answered with records (SEC-T6). A follower's position counts only in the
+partition's leader epoch, only where the logs agree (rules A6, A7) and only for the registered incarnation of its broker (SEC-T7);
+it counts before anything is read for it (rule A15). A partition that can't be served does not hold up the others. A follower that
+is ahead of this node's metadata waits with its Fetch rather than being refused: the news is under way here too.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from strandline.api.reading import absence, diverging, find
 from strandline.api.reply import Later
 from strandline.errors import ErrorCode, KafkaError
 from strandline.log.errors import NotCached
+from strandline.metadata.incarnations import Incarnation, incarnation
 from strandline.replica.partition import Partition
 from strandline.wire import fetch as wire
 from strandline.wire.fetch import FetchedPartition, FetchPartition, FetchRequest
@@ -34,6 +36,8 @@ AHEAD_OF_US = frozenset(
 
 
 def handle(request: FetchRequest, ctx: RequestContext) -> Any:
+    if not ctx.may_act_as_broker:
+        return _refused(request, ctx)
     try:
         session = _session(request, ctx)
     except KafkaError as error:
@@ -45,6 +49,17 @@ def handle(request: FetchRequest, ctx: RequestContext) -> Any:
     return _ReplicaFetch(ctx, request, session).answer()
 
 
+def _refused(request: FetchRequest, ctx: RequestContext) -> Any:
+    """As Kafka answers one that may not act as a broker: each partition, and no session."""
+    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    ctx.broker.on_refused(wire.KEY, code)
+    topics = [
+        (topic, [FetchedPartition(asked.partition, code) for asked in partitions])
+        for topic, partitions in request.topics
+    ]
+    return wire.write_response(ctx.version, topics)
+
+
 def _session(request: FetchRequest, ctx: RequestContext) -> FollowerSession:
     sessions = ctx.broker.follower_sessions
     by_id = ctx.version >= wire.TOPIC_ID_SINCE
@@ -54,12 +69,14 @@ def _session(request: FetchRequest, ctx: RequestContext) -> FollowerSession:
             sessions.end(request.session_id)
         if ctx.version < wire.SESSION_SINCE or request.session_epoch == FINAL_EPOCH:
             return FollowerSession(0, request.replica_id, request.replica_epoch, by_id, now)
-        if request.replica_id not in ctx.broker.image().brokers:
+        fetching = incarnation(ctx.broker.image(), request.replica_id, request.replica_epoch)
+        if fetching is not Incarnation.CURRENT or request.replica_id not in ctx.broker.image().brokers:
+            # Whoever only claims to be a broker must not push out a session of the one that is.
             return FollowerSession(0, request.replica_id, request.replica_epoch, by_id, now)
         return sessions.begin(request.replica_id, request.replica_epoch, by_id=by_id, now=now)
-    session = sessions.resume(request.session_id, request.session_epoch, request.replica_id, by_id=by_id)
-    session.broker_epoch = request.replica_epoch
-    return session
+    return sessions.resume(
+        request.session_id, request.session_epoch, request.replica_id, request.replica_epoch, by_id=by_id
+    )
 
 
 class _ReplicaFetch:
@@ -184,9 +201,11 @@ class _ReplicaFetch:
             parted = diverging(partition, asked)
             if parted is not None:
                 return _told(partition, asked.partition, parted)
-            watch.is_fresh = False
-            watch.is_level = asked.fetch_offset >= log.log_end_offset
-            partition.follower_fetched(session.replica_id, asked, session.broker_epoch, now)
+            watch.is_level = False
+            watch.is_ahead = not partition.follower_fetched(session.replica_id, asked, session.broker_epoch, now)
+            if not watch.is_ahead:
+                watch.is_fresh = False
+                watch.is_level = asked.fetch_offset >= log.log_end_offset
         end = log.log_end_offset
         records: Any = b""
         if asked.fetch_offset < end:

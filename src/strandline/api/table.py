@@ -83,7 +83,9 @@ from strandline.api import (
     vote,
 )
 from strandline.api.context import RequestContext
+from strandline.api.error_reply import error_reply
 from strandline.api.misdirected import as_misdirected
+from strandline.errors import ErrorCode
 from strandline.wire.messages import decode_request
 
 API_VERSIONS = 18
@@ -100,6 +102,8 @@ class Api(NamedTuple):
     listeners: tuple[str, ...] = ("broker",)
     forwarded: bool = False
     """For the active controller: a broker passes it on unless it is that itself."""
+    cluster_action: bool = False
+    """Only for one that may act as a broker (SEC-T6)."""
 
 
 def _api(module: ModuleType) -> Api:
@@ -113,7 +117,23 @@ def _api(module: ModuleType) -> Api:
         doc,
         getattr(module, "LISTENERS", ("broker",)),
         getattr(module, "FORWARDED", False),
+        getattr(module, "CLUSTER_ACTION", False),
     )
+
+
+def _for_brokers(api: Api) -> Api:
+    """The API, refused to one that may not act as a broker."""
+
+    def handle(request: Any, ctx: RequestContext) -> Any:
+        if ctx.may_act_as_broker:
+            return api.handle(request, ctx)
+        reply = error_reply(api.key, ctx.version, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        if reply is None:
+            raise ConnectionError(f"{api.name} version {ctx.version} is for brokers and can't tell an error")
+        return reply
+
+    assert not api.raw, f"{api.name}: a refusal is written from the decoded request"
+    return api._replace(handle=handle)
 
 
 def _passed_on(api: Api) -> Api:
@@ -209,7 +229,9 @@ BROKER_APIS: dict[int, Api] = {
     api.key: _passed_on(api) if api.forwarded else api for api in ALL if "broker" in api.listeners
 }
 """What clients and other brokers are served."""
-CONTROLLER_APIS: dict[int, Api] = {api.key: api for api in ALL if "controller" in api.listeners}
+CONTROLLER_APIS: dict[int, Api] = {
+    api.key: _for_brokers(api) if api.cluster_action else api for api in ALL if "controller" in api.listeners
+}
 """What the listeners of a controller serve, to brokers, other controllers, and tools that ask it directly."""
 
 

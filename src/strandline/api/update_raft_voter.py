@@ -16,7 +16,7 @@ from strandline.raft.messages import NOBODY, Address, QuorumEpochResponse, Updat
 from strandline.wire import messages
 
 KEY, VERSIONS = 82, range(1)
-LISTENERS = ("controller",)
+LISTENERS, CLUSTER_ACTION = ("controller",), True
 
 
 def handle(request: Any, ctx: RequestContext) -> Any:

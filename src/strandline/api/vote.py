@@ -16,7 +16,7 @@ from strandline.raft.messages import VoteRequest, VoteResponse
 from strandline.wire import messages
 
 KEY, VERSIONS = 52, range(3)
-LISTENERS = ("controller",)
+LISTENERS, CLUSTER_ACTION = ("controller",), True
 
 
 def handle(request: Any, ctx: RequestContext) -> Any:

@@ -56,7 +56,12 @@ KEYS = (
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT", None, LOW, READ_ONLY,
         "The security protocol of each listener name, as NAME:PROTOCOL."),
     Key("inter.broker.listener.name", STRING, None, None, MEDIUM, READ_ONLY,
-        "The listener that brokers use among themselves."),
+        "The listener that brokers use among themselves. Only there, and on the controllers' listeners, may a peer act as a "
+        "broker: give it a port that clients do not reach."),
+    Key("previous.inter.broker.listener.name", STRING, None, None, LOW, READ_ONLY,
+        "The listener that brokers used among themselves before: while a cluster is restarted node by node to use another one, "
+        "brokers are served there too, and those that have no other are asked there if it has the same security protocol. Remove "
+        "it afterwards."),
     Key("security.inter.broker.protocol", STRING,
         "PLAINTEXT", OneOf(("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")), MEDIUM, READ_ONLY,
         "The security protocol that brokers use among themselves, when no listener is named for it."),

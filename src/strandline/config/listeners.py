@@ -126,6 +126,21 @@ def build_listeners(
     return listeners, warnings
 
 
+def brokers_among_clients(listeners: Sequence[Listener], inter_broker: str, previous: str | None) -> list[str]:
+    """Warnings about listeners on which any client may act as a broker (SEC-T7)."""
+    if sum(not listener.controller for listener in listeners) == 1:
+        return [
+            f"listeners: {inter_broker} serves clients and brokers alike, so that any client can act as a broker and have records "
+            "acknowledged that no other broker has; give brokers a listener of their own (inter.broker.listener.name)"
+        ]
+    if previous is not None:
+        return [
+            f"previous.inter.broker.listener.name: any client can act as a broker on {previous}; remove it once every broker was "
+            f"restarted with inter.broker.listener.name={inter_broker}"
+        ]
+    return []
+
+
 def _keep_to_loopback(endpoint: Endpoint, public: Endpoint | None) -> tuple[str, list[str]]:
     """The host to bind for a PLAINTEXT listener. No host at all was no choice: loopback serves it if clients are told no other."""
     if is_loopback(endpoint.host):

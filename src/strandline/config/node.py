@@ -15,7 +15,13 @@ from strandline.config.broker import BROKER
 from strandline.config.errors import ConfigError
 from strandline.config.key import REQUIRED
 from strandline.config.layers import EMPTY, Layers
-from strandline.config.listeners import Listener, build_listeners, is_loopback, parse_protocol_map
+from strandline.config.listeners import (
+    Listener,
+    brokers_among_clients,
+    build_listeners,
+    is_loopback,
+    parse_protocol_map,
+)
 from strandline.config.properties import Properties
 from strandline.config.quorum import Address, Voter, check_membership, parse_bootstrap_servers, parse_voters
 from strandline.config.topic_config import TopicConfig
@@ -36,6 +42,7 @@ class NodeConfig:
     controller: bool
     listeners: tuple[Listener, ...]
     inter_broker_listener: str
+    previous_inter_broker_listener: str | None
     controller_listener_names: tuple[str, ...]
     protocols: Mapping[str, str]
     quorum_voters: tuple[Voter, ...]
@@ -206,6 +213,15 @@ class NodeConfig:
         """The values that count for a topic with these overrides."""
         return TopicConfig.build(self.layers, overrides) if overrides else self.topic_defaults
 
+    def may_act_as_broker(self, listener: str) -> bool:
+        """Whether whoever connects to that listener may speak as a broker or a controller (SEC-T6). Nobody has a name while
+        there is no authorizer, so it is the listener that decides."""
+        return listener in (
+            self.inter_broker_listener,
+            self.previous_inter_broker_listener,
+            *self.controller_listener_names,
+        )
+
     def listener(self, name: str) -> Listener | None:
         return next((listener for listener in self.listeners if listener.name == name), None)
 
@@ -243,11 +259,16 @@ def _derive(
     servers = parse_bootstrap_servers(values["controller.quorum.bootstrap.servers"])
     check_membership(values["node.id"], controller, voters, servers)
     log_dirs = values["log.dirs"] or values["log.dir"]
+    inter_broker = _inter_broker_listener(values, layers, listeners, broker=broker)
+    previous = _previous_listener(values, listeners, inter_broker, broker=broker)
+    if broker:
+        warnings += brokers_among_clients(listeners, inter_broker, previous)
     derived = {
         "broker": broker,
         "controller": controller,
         "listeners": tuple(listeners),
-        "inter_broker_listener": _inter_broker_listener(values, layers, listeners, broker=broker),
+        "inter_broker_listener": inter_broker,
+        "previous_inter_broker_listener": previous,
         "controller_listener_names": controller_names,
         "protocols": protocols,
         "quorum_voters": voters,
@@ -282,6 +303,19 @@ def _inter_broker_listener(
     name: str = (named or protocol).upper()
     if broker and name not in {listener.name for listener in listeners if not listener.controller}:
         raise ConfigError(f"inter.broker.listener.name must be one of the broker's listeners, and {name} is not")
+    return name
+
+
+def _previous_listener(
+    values: Mapping[str, Any], listeners: list[Listener], inter_broker: str, *, broker: bool
+) -> str | None:
+    if (named := values["previous.inter.broker.listener.name"]) is None:
+        return None
+    name: str = named.upper()
+    if broker and name not in {listener.name for listener in listeners if not listener.controller} - {inter_broker}:
+        raise ConfigError(
+            f"previous.inter.broker.listener.name must be another of the broker's listeners than {inter_broker}, and {name} is not"
+        )
     return name
 
 

@@ -77,6 +77,7 @@ class Connection(asyncio.BufferedProtocol):
         self._broker = broker
         self._listener = listener
         self._apis = CONTROLLER_APIS if listener in broker.config.controller_listener_names else BROKER_APIS
+        self._may_act_as_broker = broker.config.may_act_as_broker(listener)
         self._id = next(broker.connection_ids)
         self._frame_bytes_max = broker.config.socket_request_max_bytes
         self._incoming = FrameBuffer()
@@ -303,6 +304,7 @@ class Connection(asyncio.BufferedProtocol):
                 self.peer,
                 self._loop,
                 self._id,
+                self._may_act_as_broker,
             ),
             has_flexible_response_header(header.api_key, header.api_version),
             self._stats.of(header.api_key, header.api_version),

@@ -107,7 +107,7 @@ class Replicas:
             self._reconfigure(before, image)
         if before.brokers is not image.brokers:
             for partition in self.partitions.values():
-                partition.expand_isr()
+                partition.brokers_changed()
 
     def _gone(self, before: MetadataImage, image: MetadataImage, changed: list[TopicImage]) -> list[tuple[str, int]]:
         """Partitions that are open here and belong here no more: deleted, made anew under the same name, or moved."""

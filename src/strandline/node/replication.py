@@ -102,8 +102,13 @@ class Replication:
             self._dirs.is_in(log_dir.directory_id, topic, partition.index)
 
     def _address_of(self, broker_id: int) -> Address | None:
-        broker = self._replicas.surroundings.image.brokers.get(broker_id)
-        endpoint = None if broker is None else broker.endpoint(self._replicas.config.inter_broker_listener)
+        config, broker = self._replicas.config, self._replicas.surroundings.image.brokers.get(broker_id)
+        if broker is None:
+            return None
+        endpoint = broker.endpoint(config.inter_broker_listener)
+        previous, protocols = config.previous_inter_broker_listener, config.protocols
+        if endpoint is None and previous is not None and protocols[previous] == protocols[config.inter_broker_listener]:
+            endpoint = broker.endpoint(previous)  # it was not restarted yet
         return None if endpoint is None else Address(endpoint.host, endpoint.port)
 
     def is_leader_throttled(self, partition: Partition) -> bool:

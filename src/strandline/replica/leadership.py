@@ -13,6 +13,7 @@ from typing import Protocol
 
 from strandline.ids import Uuid
 from strandline.metadata.image import PartitionImage
+from strandline.metadata.incarnations import Incarnation
 from strandline.replica.followers import UNKNOWN, Follower
 from strandline.replica.isr import RECOVERED, Isr, IsrWish
 
@@ -24,6 +25,9 @@ class Brokers(Protocol):
         """May join an ISR: unfenced, not stopping, and this is its newest incarnation (-1: it does not say)."""
 
     def is_alive(self, broker_id: int) -> bool: ...
+
+    def incarnation(self, broker_id: int, broker_epoch: int) -> Incarnation:
+        """Which incarnation of that broker says this epoch."""
 
 
 class Leadership:

@@ -12,6 +12,7 @@ from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
 from strandline.log.log import Appended, Log
 from strandline.metadata.image import INTERNAL_TOPICS, PartitionImage
+from strandline.metadata.incarnations import Incarnation
 from strandline.replica import following, roles
 from strandline.replica.followers import UNKNOWN
 from strandline.replica.following import Taken
@@ -221,22 +222,43 @@ class Partition:
 
     # Leading
 
-    def follower_fetched(self, replica_id: int, asked: FetchPartition, broker_epoch: int, now: float) -> None:
-        """A follower's fetch says how far it is: it may be in sync by now, and more may be committed."""
+    def follower_fetched(self, replica_id: int, asked: FetchPartition, broker_epoch: int, now: float) -> bool:
+        """A follower's fetch says how far it is: it may be in sync by now, and more may be committed. Only the registered
+        incarnation of its broker counts (SEC-T7): an earlier one is refused; a later one is not counted, which is False, until
+        the metadata here knows it."""
         leadership = self.leadership
         assert leadership is not None, "followers fetch from the leader"
-        follower = leadership.followers[replica_id]
-        if UNKNOWN < broker_epoch < follower.broker_epoch:
+        fetching = self._surroundings.incarnation(replica_id, broker_epoch)
+        if fetching is not Incarnation.CURRENT:
+            if fetching is Incarnation.AHEAD:
+                return False
             raise KafkaError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
-                f"broker {replica_id} fetches {self} in epoch {broker_epoch}, and did so in {follower.broker_epoch} before",
+                f"broker {replica_id} fetches {self} in epoch {broker_epoch}, which is not the one that it is registered in",
             )
+        follower = leadership.followers[replica_id]
         follower.fetched(asked.fetch_offset, asked.log_start_offset, self.log.log_end_offset, broker_epoch, now)
         if replica_id not in leadership.isr.isr:
             self._expand_isr(leadership, now, fetching=replica_id)
         self.advance()
         if self._deleters:
             self._deleters.reached(self.low_watermark)
+        return True
+
+    def follower_was_level(self, replica_id: int, broker_epoch: int, at: float) -> None:
+        """A follower fetched at that time and there was nothing new for it."""
+        leadership = self.leadership
+        follower = None if leadership is None else leadership.followers.get(replica_id)
+        if follower is None or follower.broker_epoch != broker_epoch:
+            return
+        if self._surroundings.incarnation(replica_id, broker_epoch) is Incarnation.CURRENT:
+            follower.was_level(at)
+
+    def brokers_changed(self) -> None:
+        """The metadata has another set of brokers: some may be eligible now, and others known that were ahead of it."""
+        for watcher in tuple(self.watchers):
+            watcher.brokers_changed()
+        self.expand_isr()
 
     def expand_isr(self, *, refused: IsrWish | None = None) -> None:
         """Somebody's standing changed: those who were caught up already, and could not join, may be able to now."""

@@ -27,6 +27,9 @@ class Watcher(Protocol):
     def news(self, *, urgent: bool) -> None:
         """The log grew, or its follower must hear of an error: urgent. The watermark or the log start moved: that can wait."""
 
+    def brokers_changed(self) -> None:
+        """The metadata has another set of brokers: a position that did not count yet may count now."""
+
 
 class Surroundings(Brokers, Protocol):
     """What a partition needs of its node."""

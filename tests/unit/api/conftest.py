@@ -60,11 +60,18 @@ def dir_id(node_id: int) -> Uuid:
     return Uuid(bytes(8) + bytes([1]) + bytes(6) + bytes([node_id]))
 
 
-def registration(node_id: int, *, fenced: bool = False, listener: str = LISTENER, rack: str | None = None) -> Any:
+def registration(
+    node_id: int,
+    *,
+    fenced: bool = False,
+    listener: str = LISTENER,
+    rack: str | None = None,
+    epoch: int | None = None,
+) -> Any:
     return r.RegisterBrokerRecord(
         broker_id=node_id,
         incarnation_id=Uuid(bytes([node_id]) * 16),
-        broker_epoch=node_id,
+        broker_epoch=node_id if epoch is None else epoch,
         end_points=(
             r.BrokerEndpoint(name=listener, host=f"host{node_id}", port=9090 + node_id, security_protocol=0),
             r.BrokerEndpoint(name="OTHER", host=f"other{node_id}", port=9190 + node_id, security_protocol=0),
@@ -241,7 +248,7 @@ class TestBroker:
                     self._host(topic, index)
         if before.brokers is not self.image.brokers:
             for partition in self.parts.partitions.values():
-                partition.expand_isr()
+                partition.brokers_changed()
         self.groups.image_applied(self.image)
         self.watch.changed()
 
@@ -312,7 +319,14 @@ class TestBroker:
     def context(self, api_key: int, version: int, listener: str = LISTENER) -> RequestContext:
         loop = self.loop or asyncio.get_running_loop()
         return RequestContext(
-            self.parts, api_key, version, client_id="test", listener=listener, peer="127.0.0.1", loop=loop
+            self.parts,
+            api_key,
+            version,
+            client_id="test",
+            listener=listener,
+            peer="127.0.0.1",
+            loop=loop,
+            may_act_as_broker=self.parts.config.may_act_as_broker(listener),
         )
 
     async def call(self, api: ModuleType, version: int, listener: str = LISTENER, **fields: Any) -> Any:

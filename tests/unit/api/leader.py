@@ -14,7 +14,7 @@ from strandline.replica.partition import Partition
 from strandline.wire import messages
 from tests.unit.replica.hand_driven import HandLoop, MemoryDisk, at_once
 
-from .conftest import TestBroker, registration
+from .conftest import LISTENER, TestBroker, registration
 
 FETCH, VERSION = 1, 17
 Request = messages.request(FETCH)
@@ -80,6 +80,8 @@ class Leader:
     """Node 1 leads every partition of topic `t`."""
 
     def __init__(self, *replicas: tuple[int, ...], **configs: str) -> None:
+        self.listener = LISTENER
+        """On which the followers' Fetches arrive."""
         self.loop = HandLoop()
         self.disk = MemoryDisk(self.loop, "leader")
         self.broker = TestBroker(self.disk, "/data")
@@ -133,7 +135,7 @@ class Leader:
         if forget:
             message.forgotten_topics_data = [Request.ForgottenTopic(**name, partitions=list(forget))]
         frame = bytearray(messages.encode_request(FETCH, version, message))
-        return Asked(fetch.handle(memoryview(frame), self.broker.context(FETCH, version), 0), version)
+        return Asked(fetch.handle(memoryview(frame), self.broker.context(FETCH, version, self.listener), 0), version)
 
     def session(self, asked: Asked) -> FollowerSession:
         return self.broker.parts.follower_sessions._sessions[asked.session_id]

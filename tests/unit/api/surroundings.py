@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from strandline.metadata.image import MetadataImage
+from strandline.metadata.incarnations import Incarnation, incarnation
 from strandline.replica.followers import UNKNOWN
 from strandline.replica.isr import IsrWish
 from strandline.replica.partition import Partition
@@ -41,6 +42,9 @@ class Surroundings:
     def is_alive(self, broker_id: int) -> bool:
         broker = self._image().brokers.get(broker_id)
         return broker is not None and not broker.fenced
+
+    def incarnation(self, broker_id: int, broker_epoch: int) -> Incarnation:
+        return incarnation(self._image(), broker_id, broker_epoch)
 
     def flush_due(self, partition: Partition) -> None:
         self.flushes_due.append(partition)

@@ -33,25 +33,26 @@ def begin(sessions, replica=2, now=0.0):
     [
         ({"session_id": 0}, ErrorCode.FETCH_SESSION_ID_NOT_FOUND),
         ({"replica_id": 3}, ErrorCode.FETCH_SESSION_ID_NOT_FOUND),
+        ({"broker_epoch": 2}, ErrorCode.FETCH_SESSION_ID_NOT_FOUND),
         ({"by_id": True}, ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR),
         ({"epoch": 2}, ErrorCode.INVALID_FETCH_SESSION_EPOCH),
     ],
 )
 def test_who_may_not_go_on_with_a_session(sessions, change, error):
     session = begin(sessions)
-    wanted = {"session_id": session.session_id, "epoch": 1, "replica_id": 2, "by_id": False} | change
+    wanted = {"session_id": session.session_id, "epoch": 1, "replica_id": 2, "broker_epoch": 1, "by_id": False} | change
     with pytest.raises(KafkaError) as refused:
         sessions.resume(**wanted)
     assert refused.value.code is error
-    assert sessions.resume(session.session_id, 1, 2, by_id=False) is session, "it is not harmed"
+    assert sessions.resume(session.session_id, 1, 2, 1, by_id=False) is session, "it is not harmed"
 
 
 def test_epochs_rise_by_one_and_wrap_to_one(sessions):
     session = begin(sessions)
-    sessions.resume(session.session_id, 1, 2, by_id=False)
+    sessions.resume(session.session_id, 1, 2, 1, by_id=False)
     assert session.epoch == 2
     session.epoch = EPOCH_MAX
-    sessions.resume(session.session_id, EPOCH_MAX, 2, by_id=False)
+    sessions.resume(session.session_id, EPOCH_MAX, 2, 1, by_id=False)
     assert session.epoch == 1
 
 
@@ -61,8 +62,8 @@ def test_a_replica_has_only_so_many_sessions_and_loses_its_oldest(sessions):
     begin(sessions, now=99.0)
     assert len(sessions) == SESSIONS_MAX + 1
     with pytest.raises(KafkaError):
-        sessions.resume(first.session_id, 1, 2, by_id=False)
-    assert sessions.resume(others.session_id, 1, 3, by_id=False)
+        sessions.resume(first.session_id, 1, 2, 1, by_id=False)
+    assert sessions.resume(others.session_id, 1, 3, 1, by_id=False)
 
 
 def test_positions_are_kept_changed_and_forgotten(sessions):
@@ -87,6 +88,7 @@ def test_what_is_forgotten_right_after_its_records_were_sent_is_forgotten(sessio
 
 def test_a_partition_that_is_made_anew_is_another_one():
     leader = Leader((1, 2))
+    leader.broker.commit([r.FeatureLevelRecord(name="metadata.version", feature_level=9)])
     first = leader.fetch(part(0), version=12)
     leader.loop.run(1)
     [watch] = leader.session(first).watches.values()

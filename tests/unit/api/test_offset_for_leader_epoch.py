@@ -13,14 +13,16 @@ from .conftest import registration
 Request = messages.request(23)
 
 
-async def ask(broker, version, leader_epoch, *, topic="t", index=0, current=-1):
+async def ask(broker, version, leader_epoch, *, topic="t", index=0, current=-1, listener="PLAINTEXT", **fields):
     partition = Request.OffsetForLeaderPartition(
         partition=index, current_leader_epoch=current, leader_epoch=leader_epoch
     )
     reply = await broker.call(
         offset_for_leader_epoch,
         version,
+        listener,
         topics=[Request.OffsetForLeaderTopic(topic=topic, partitions=[partition])],
+        **fields,
     )
     [answer] = reply.topics[0].partitions
     assert (reply.topics[0].topic, answer.partition) == (topic, index)
@@ -62,3 +64,19 @@ async def test_partitions_that_are_not_here(filled):
     assert (await ask(filled, 4, 1, topic="other"))[0] == ErrorCode.NOT_LEADER_OR_FOLLOWER
     filled.parts.partitions["t", 0].fail()
     assert (await ask(filled, 4, 1))[0] == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+@pytest.mark.parametrize(
+    ("listener", "replica_id", "error"),
+    [
+        ("PLAINTEXT", 2, ErrorCode.NONE),
+        ("OTHER", 2, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+        ("OTHER", 0, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+        ("OTHER", -1, ErrorCode.NONE),
+        ("OTHER", -2, ErrorCode.NONE),
+    ],
+)
+async def test_sec_t6_a_brokers_question_is_answered_to_brokers_only(filled, listener, replica_id, error):
+    told = await ask(filled, 4, 1, listener=listener, replica_id=replica_id)
+    assert told == ((error, -1, -1) if error else (error, 1, 2))
+    assert await ask(filled, 2, 1, listener=listener) == (ErrorCode.NONE, 1, 2), "which names no replica"

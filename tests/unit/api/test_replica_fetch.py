@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from strandline.api.follower_sessions import SESSIONS_MAX
 from strandline.errors import ErrorCode
+from strandline.metadata import records as r
 
+from .conftest import registration
 from .leader import Leader, offsets, part
 
 WAIT_S = 0.5
@@ -184,6 +187,128 @@ def test_the_broker_epoch_of_a_fetch_says_who_may_join():
     leader.fetch(part(0), broker_epoch=2)
     [wish] = leader.broker.surroundings.wishes
     assert wish.isr == ((1, 1), (3, -1), (2, 2))
+
+
+# SEC-T6, SEC-T7: who may speak as a broker, and as which incarnation
+
+
+def seen_of(leader):
+    """What a forged Fetch must not move."""
+    partition, follower = leader.partition(), leader.follower()
+    known = (follower.log_end_offset, follower.broker_epoch, follower.caught_up_at, follower.fetched_at)
+    wishes = [wish.replicas for wish in leader.broker.surroundings.wishes]
+    return partition.high_watermark, known, wishes, len(leader.broker.parts.follower_sessions)
+
+
+@pytest.mark.parametrize("version", [4, 7, 12, 17])
+@pytest.mark.parametrize("epoch", [-1, 2, 2**62])
+def test_sec_t6_on_a_listener_for_clients_nobody_is_a_follower(version, epoch):
+    leader = Leader((1, 2), (1, 2))
+    leader.append(1)
+    before = seen_of(leader)
+    leader.listener = "OTHER"
+    asked = leader.fetch(part(1), part(0, 1), version=version, broker_epoch=epoch)
+    refused = {index: (answer.error_code, answer.records) for index, answer in asked.answers.items()}
+    assert refused == dict.fromkeys((0, 1), (ErrorCode.TOPIC_AUTHORIZATION_FAILED, b""))
+    assert asked.session_id == 0
+    assert seen_of(leader) == before
+
+
+def test_sec_t6_on_a_listener_for_clients_nobody_ends_or_continues_a_followers_session():
+    leader = Leader((1, 2))
+    leader.append(2)
+    first = leader.fetch(part(1))
+    session = leader.session(first)
+    before = seen_of(leader), session.epoch, session.fetched_at
+    leader.listener = "OTHER"
+    leader.loop.run(1)
+    for epoch in (1, 0, -1):
+        leader.fetch(part(2), session=(first.session_id, epoch))
+        leader.fetch(session=(first.session_id, epoch))
+    assert (seen_of(leader), session.epoch, session.fetched_at) == before
+    leader.listener = "PLAINTEXT"
+    leader.fetch(part(2), session=(first.session_id, 1))
+    assert leader.partition().high_watermark == 2
+
+
+@pytest.mark.parametrize(("epoch", "version"), [(-1, 17), (1, 17), (-1, 14)])
+def test_sec_t7_none_or_an_earlier_broker_epoch_is_refused_and_counts_for_nothing(epoch, version):
+    leader = Leader((1, 2))
+    leader.append(1)
+    before = seen_of(leader)
+    asked = leader.fetch(part(1), broker_epoch=epoch, version=version)
+    leader.append(1)
+    leader.loop.run()
+    assert asked.is_waiting, "a second look does not take it for counted"
+    leader.loop.run(WAIT_S)
+    assert (told(asked), asked.answer.records) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, b"")
+    assert seen_of(leader) == before
+
+
+def test_sec_t7_before_kip_903_no_follower_says_its_epoch():
+    leader = Leader((1, 2))
+    leader.broker.commit([r.FeatureLevelRecord(name="metadata.version", feature_level=9)])
+    leader.append(1)
+    leader.fetch(part(1), version=14)
+    assert leader.partition().high_watermark == 1
+
+
+def test_sec_t7_a_later_broker_epoch_is_answered_and_not_counted():
+    leader = Leader((1, 2))
+    leader.append(1)
+    before = seen_of(leader)
+    assert offsets(leader.fetch(part(0), broker_epoch=2**62).answer) == [0]
+    leader.fetch(part(1), broker_epoch=2**62)
+    leader.append(1)
+    leader.loop.run(WAIT_S)
+    assert seen_of(leader) == before
+    leader.fetch(part(2))
+    assert leader.partition().high_watermark == 2, "the follower itself is not locked out"
+
+
+def test_sec_t7_a_follower_that_restarted_counts_as_soon_as_its_registration_is_known():
+    leader = Leader((1, 2), (1, 2))
+    leader.append(1)
+    leader.append(1, index=1)
+    asked = leader.fetch(part(1), part(1, 1), broker_epoch=50)
+    assert (asked.is_waiting, leader.partition().high_watermark) == (True, 0)
+    leader.broker.commit([registration(2, epoch=50)])
+    leader.loop.run()
+    assert asked.is_waiting, "there is nothing to tell"
+    assert [leader.partition(index).high_watermark for index in (0, 1)] == [1, 1]
+
+
+def test_sec_t7_a_session_that_an_earlier_incarnation_goes_on_with_says_nothing_of_the_next():
+    leader = Leader((1, 2))
+    leader.append(1)
+    first = leader.fetch(part(1))
+    leader.loop.run(1)
+    leader.broker.commit([registration(2, epoch=50)])
+    before = seen_of(leader)
+    leader.fetch(session=(first.session_id, 1))
+    leader.append(1)
+    leader.loop.run(1)
+    assert seen_of(leader) == before
+
+
+def test_sec_t7_a_session_belongs_to_one_incarnation():
+    leader = Leader((1, 2))
+    first = leader.fetch(part(0))
+    leader.loop.run(1)
+    for epoch in (1, 3, -1):
+        refused = leader.fetch(part(0), session=(first.session_id, 1), broker_epoch=epoch)
+        assert refused.reply.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert leader.fetch(session=(first.session_id, 1)).is_waiting
+
+
+def test_sec_t7_one_who_is_not_the_registered_incarnation_pushes_out_no_session():
+    leader = Leader((1, 2))
+    first = leader.fetch(part(0))
+    leader.loop.run(1)
+    for epoch in range(50, 50 + 2 * SESSIONS_MAX):
+        leader.fetch(part(0), broker_epoch=epoch)
+        leader.fetch(part(0), broker_epoch=-1)
+    assert leader.fetch(session=(first.session_id, 1)).is_waiting
 
 
 # Waiting
@@ -380,6 +505,8 @@ def test_without_a_session_nothing_stays():
 @pytest.mark.parametrize("version", [4, 6, 7, 11, 12, 13, 14, 15, 16, 17, 18])
 def test_every_version(version):
     leader = Leader()
+    if version < 15:  # whose followers say no broker epoch
+        leader.broker.commit([r.FeatureLevelRecord(name="metadata.version", feature_level=9)])
     leader.append(2)
     epoch = -1 if version < 9 else 0
     asked = leader.fetch(part(0, epoch=epoch), version=version)

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from strandline.api.reply import Later
-from strandline.api.table import ALL, API_VERSIONS, BROKER_APIS
+from strandline.api.table import ALL, API_VERSIONS, BROKER_APIS, CONTROLLER_APIS
+from strandline.errors import ErrorCode
 from strandline.ids import ZERO_UUID, Uuid
 from strandline.wire import messages
 from strandline.wire.structs import Field, Struct
@@ -40,6 +41,34 @@ def test_every_api_has_a_name_and_versions_that_can_be_read_and_written():
         assert set(api.versions) <= set(messages.request_family(key).versions)
         assert set(api.versions) <= set(messages.response_family(key).versions)
     assert BROKER_APIS[API_VERSIONS].name == "ApiVersions"
+
+
+FOR_BROKERS = {1, 52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82}
+"""What Kafka asks CLUSTER_ACTION for on a controller."""
+
+
+def test_sec_t6_what_brokers_and_controllers_say_to_each_other_is_served_on_controllers_listeners_only():
+    assert {api.key for api in ALL if api.cluster_action} == FOR_BROKERS
+    assert not FOR_BROKERS & BROKER_APIS.keys() - {1}, "a follower's Fetch is looked at in replica_fetch.py"
+    assert {key for key, api in CONTROLLER_APIS.items() if api.cluster_action} == FOR_BROKERS
+
+
+@pytest.mark.parametrize("key", sorted(FOR_BROKERS))
+async def test_sec_t6_one_that_may_not_act_as_a_broker_is_refused(broker, key):
+    broker.create("t")
+    before = broker.image, broker.quorum.leader, len(broker.committed)
+    api, chance = CONTROLLER_APIS[key], random.Random(key)
+    for version in api.versions:
+        ctx = broker.context(key, version, "OTHER")
+        request = nasty(messages.request_family(key).struct(version), chance, ZERO_UUID)
+        try:
+            reply = api.handle(request, ctx)
+        except ConnectionError:
+            assert (key, version < 7) == (1, True), "these versions have no place for an error"
+            continue
+        answer = messages.decode_response(key, version, reply)
+        assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert (broker.image, broker.quorum.leader, len(broker.committed)) == before
 
 
 def nasty(struct: Struct, chance: random.Random, topic_id: Uuid) -> Any:

@@ -68,15 +68,59 @@ def test_the_settings_of_a_stock_kafka_file_start_with_warnings_only(tmp_path: P
         ("/tmp/kraft-combined-logs",),
     )
     assert [listener.host for listener in config.listeners] == ["127.0.0.1", "127.0.0.1"]
-    assert len(config.warnings) == 9
+    assert len(config.warnings) == 10
+    assert "PLAINTEXT serves clients and brokers alike" in config.warnings[-1]
     assert config.metadata_log_dir == "/tmp/kraft-combined-logs"
 
 
 @pytest.mark.parametrize("texts", [COMBINED, BROKER_ONLY, CONTROLLER_ONLY])
 def test_the_three_kinds_of_nodes(texts: dict[str, str]) -> None:
     config = build(texts)
-    assert config.warnings == ()
+    assert len(config.warnings) == config.broker
     assert config.inter_broker_listener == "PLAINTEXT"
+
+
+TWO_LISTENERS = COMBINED | {
+    "listeners": "PLAINTEXT://127.0.0.1:9092,broker://127.0.0.1:9094,CONTROLLER://127.0.0.1:9093",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "inter.broker.listener.name": "BROKER",
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "brokers", "warning"),
+    [
+        ({}, {"BROKER", "CONTROLLER"}, None),
+        ({"inter.broker.listener.name": "plaintext"}, {"PLAINTEXT", "CONTROLLER"}, None),
+        (
+            {"previous.inter.broker.listener.name": "plaintext"},
+            {"BROKER", "PLAINTEXT", "CONTROLLER"},
+            "any client can act as a broker on PLAINTEXT; remove it once every broker was restarted",
+        ),
+    ],
+)
+def test_sec_t6_who_may_act_as_a_broker_is_decided_by_the_listener(
+    changes: dict[str, str], brokers: set[str], warning: str | None
+) -> None:
+    config = build(TWO_LISTENERS | changes)
+    assert {listener.name for listener in config.listeners if config.may_act_as_broker(listener.name)} == brokers
+    assert [warning in told for told in config.warnings] == [True] * bool(warning)
+
+
+def test_sec_t7_one_listener_for_clients_and_brokers_is_warned_of() -> None:
+    config = build(COMBINED)
+    assert config.may_act_as_broker("PLAINTEXT")
+    [warning] = config.warnings
+    assert "any client can act as a broker" in warning
+    assert "inter.broker.listener.name" in warning
+
+
+@pytest.mark.parametrize("name", ["BROKER", "CONTROLLER", "ELSEWHERE"])
+def test_the_previous_listener_of_brokers_is_another_one_of_theirs(name: str) -> None:
+    with pytest.raises(
+        ConfigError, match=r"previous.inter.broker.listener.name must be another of the broker's listeners"
+    ):
+        build(TWO_LISTENERS | {"previous.inter.broker.listener.name": name})
 
 
 @pytest.mark.parametrize("name", [key.name for key in BROKER.values() if key.default is REQUIRED])
@@ -201,6 +245,7 @@ def test_every_honoured_key_is_used() -> None:
         "controller.quorum.bootstrap.servers",
         "controller.quorum.voters",
         "inter.broker.listener.name",
+        "previous.inter.broker.listener.name",
         "internal.metadata.log.segment.bytes",
         "listener.security.protocol.map",
         "message.max.bytes",

@@ -14,6 +14,7 @@ from strandline.config.topic import TOPIC
 SOURCE = Path(properties.__file__).parents[1]
 DERIVED = {
     *("listeners", "advertised.listeners", "listener.security.protocol.map", "inter.broker.listener.name"),
+    *("previous.inter.broker.listener.name",),
     *("security.inter.broker.protocol", "controller.listener.names", "process.roles", "node.id", "broker.id"),
     *("controller.quorum.voters", "controller.quorum.bootstrap.servers", "log.dirs", "log.dir", "metadata.log.dir"),
 }

@@ -15,6 +15,7 @@ from strandline.ids import Uuid
 from strandline.log.log import Log
 from strandline.log.recovery import load
 from strandline.metadata.image import PartitionImage
+from strandline.metadata.incarnations import Incarnation
 from strandline.records.batch import BatchBuilder
 from strandline.records.header import assign
 from strandline.replica.followers import Follower
@@ -63,6 +64,8 @@ class Bench:
         self.disk = MemoryDisk(self.loop, "bench")
         self.epochs = {2: 200, 3: 300, 4: 400}
         """Broker epochs of those who may join an ISR."""
+        self.registered = dict(self.epochs)
+        """Those of all brokers, fenced ones too."""
         self.wishes: list[IsrWish] = []
         self.flushes_due = 0
         self.notes: list[str] = []
@@ -81,6 +84,12 @@ class Bench:
 
     def is_alive(self, broker_id: int) -> bool:
         return broker_id in self.epochs
+
+    def incarnation(self, broker_id: int, broker_epoch: int) -> Incarnation:
+        known = self.registered.get(broker_id)
+        if known is None or broker_epoch > known:
+            return Incarnation.AHEAD
+        return Incarnation.CURRENT if broker_epoch == known else Incarnation.STALE
 
     def flush_due(self, partition: Partition) -> None:
         self.flushes_due += 1
@@ -103,11 +112,11 @@ class Bench:
     def wait_for(self, end_offset: int) -> None:
         self.partition.when_committed(end_offset, lambda code: self.told.append((end_offset, code)))
 
-    def fetched(self, replica_id: int, offset: int, *, broker_epoch: int | None = None) -> None:
+    def fetched(self, replica_id: int, offset: int, *, broker_epoch: int | None = None) -> bool:
         """A follower asks for `offset`, and the logs agree up to there."""
         asked = FetchPartition(0, self.partition.leader_epoch, offset, -1, 0, 2**20)
         epoch = self.epochs[replica_id] if broker_epoch is None else broker_epoch
-        self.partition.follower_fetched(replica_id, asked, epoch, self.now())
+        return self.partition.follower_fetched(replica_id, asked, epoch, self.now())
 
     def take(self, **fields: Any) -> Taken:
         """The leader's answer to what this follower asks for now."""

@@ -23,6 +23,7 @@ from strandline.errors import ErrorCode, KafkaError, error_code
 from strandline.log.log import Log
 from strandline.log.recovery import load
 from strandline.metadata.image import MetadataImage, PartitionImage
+from strandline.metadata.incarnations import Incarnation, incarnation
 from strandline.node.fetching.session import Followed, Session
 from strandline.records.batch import decode
 from strandline.records.header import iterate
@@ -91,7 +92,9 @@ class Process:
             shared_reads=SharedReads(),
             **{field.name: field.default for field in fields(Broker) if field.default is not MISSING},
         )
-        self.context: Any = SimpleNamespace(broker=self.api, version=VERSION, loop=cluster.loop, connection_id=0)
+        self.context: Any = SimpleNamespace(
+            broker=self.api, version=VERSION, loop=cluster.loop, connection_id=0, may_act_as_broker=True
+        )
 
     @property
     def runs(self) -> bool:
@@ -109,6 +112,9 @@ class Process:
     def is_alive(self, broker_id: int) -> bool:
         broker = self.image.brokers.get(broker_id)
         return broker is not None and not broker.fenced
+
+    def incarnation(self, broker_id: int, broker_epoch: int) -> Incarnation:
+        return incarnation(self.image, broker_id, broker_epoch)
 
     def flush_due(self, partition: Partition) -> None:
         self.is_flush_due = True
@@ -176,7 +182,7 @@ class Process:
         else:
             self.partition.apply(state)
         if before.brokers is not self.image.brokers and self.partition is not None:
-            self.partition.expand_isr()
+            self.partition.brokers_changed()
         self._follow()
 
     def _host(self, state: PartitionImage) -> None:

@@ -40,11 +40,12 @@ def test_b1_the_start_of_the_epoch_has_to_be_reached() -> None:
 
 def test_b1_who_is_fenced_or_of_another_incarnation_may_not() -> None:
     on = Bench(image(isr=(1, 2)))
-    on.fetched(3, 0, broker_epoch=299)
-    assert joining(on) == []
     epoch = on.epochs.pop(3)
     on.fetched(3, 0, broker_epoch=epoch)
     assert joining(on) == []
+    on.epochs[3] = on.registered[3] = epoch + 1
+    on.partition.brokers_changed()
+    assert joining(on) == [], "it restarted since"
 
 
 def test_b1_who_was_level_joins_once_it_is_unfenced_though_nothing_is_written() -> None:
@@ -203,15 +204,39 @@ def test_b5_an_answer_that_the_metadata_overtook_changes_nothing() -> None:
     assert on.leadership.isr.isr == (1, 2, 3)
 
 
-def test_b1_a_late_fetch_of_an_earlier_incarnation_does_not_count() -> None:
+@pytest.mark.parametrize("broker_epoch", [199, -1])
+def test_sec_t7_a_fetch_of_an_earlier_incarnation_or_of_none_does_not_count(broker_epoch: int) -> None:
     on = Bench()
     on.append(2)
     on.fetched(2, 1)
     with pytest.raises(KafkaError) as refused:
-        on.fetched(2, 2, broker_epoch=199)
+        on.fetched(2, 2, broker_epoch=broker_epoch)
     assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
     on.fetched(3, 2)
     assert on.offsets == (1, 2)
+
+
+def test_sec_t7_a_fetch_of_a_later_incarnation_does_not_count_and_locks_nobody_out() -> None:
+    on = Bench()
+    on.append(2)
+    on.fetched(3, 2)
+    for offset in (1, 2):
+        assert not on.fetched(2, offset, broker_epoch=2**62)
+        assert (on.offsets, on.follower(2).log_end_offset) == ((0, 2), -1)
+    assert on.fetched(2, 2)
+    assert on.offsets == (2, 2)
+
+
+@pytest.mark.parametrize("broker_epoch", [199, 200, 201])
+def test_sec_t7_only_the_registered_incarnation_is_known_to_have_been_level(broker_epoch: int) -> None:
+    on = Bench()
+    on.fetched(2, 0)
+    fetched_at = on.now()
+    on.partition.follower_was_level(2, broker_epoch, fetched_at + 9)
+    assert on.follower(2).caught_up_at == fetched_at + (9 if broker_epoch == 200 else 0)
+    on.registered[2] = 202
+    on.partition.follower_was_level(2, 200, fetched_at + 20)
+    assert on.follower(2).caught_up_at < fetched_at + 20, "it restarted since"
 
 
 def test_b1_one_that_was_taken_away_and_came_back_between_two_images_has_nothing() -> None:

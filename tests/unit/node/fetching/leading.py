@@ -13,6 +13,7 @@ from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
 from strandline.log.recovery import load
 from strandline.metadata.image import PartitionImage
+from strandline.metadata.incarnations import Incarnation
 from strandline.node.fetching.fetchers import Fetchers
 from strandline.node.fetching.throttles import Throttles
 from strandline.raft.messages import Address
@@ -269,6 +270,9 @@ class Broker:
 
     def is_alive(self, broker_id: int) -> bool:
         return True
+
+    def incarnation(self, broker_id: int, broker_epoch: int) -> Incarnation:
+        return Incarnation.CURRENT
 
     def now(self) -> float:
         return self.node.clock.monotonic()
