@@ -33,8 +33,8 @@ START_TIMEOUT_S = 30.0
 COMMAND_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 180.0
 """Every log is flushed at a stop, and there may be thousands; what has not stopped by then is killed."""
-PORT_OFFSETS = (0, 1000, 2000)
-"""Of the clients' port, the controllers' and that of the metrics."""
+PORT_OFFSETS = (0, 1000, 2000, 2100, 3000)
+"""Of the clients' port, the controllers', that of the metrics (separate controllers have theirs apart), and the brokers'."""
 PORT_ATTEMPTS_MAX = 20
 
 
@@ -149,7 +149,7 @@ def _pids(directory: str) -> tuple[int, ...]:
 
 
 def free_run_of_ports(nodes: int) -> int:
-    """A port that begins a run of free ones for clients, with the runs of controllers and metrics free as well."""
+    """A port that begins a run of free ones for clients, with the other runs of a cluster free as well."""
     for _ in range(PORT_ATTEMPTS_MAX):
         port = free_ports(1)[0]
         ports = [port + node + offset for node in range(nodes) for offset in PORT_OFFSETS]

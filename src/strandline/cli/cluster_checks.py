@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from strandline.cli import group_checks, topic_admin
+from strandline.cli import group_checks, listener_checks, topic_admin
 from strandline.cli.checks import FAIL, OK, WARN, Finding
 from strandline.cli.config_admin import DYNAMIC_TOPIC
 from strandline.cli.durability import effective_min_isr
@@ -49,6 +49,7 @@ def cluster(admin: Admin) -> Iterator[Finding]:
     silent = {broker.node_id for broker in described.brokers if not _answers(broker.host, broker.port)}
     yield from brokers(described, silent)
     live = [broker for broker in described.brokers if broker.node_id not in described.fenced | silent]
+    yield from listener_checks.listeners({broker.node_id: listener_checks.configs_of(admin, broker) for broker in live})
     yield from disks(admin, live)
     names = topic_admin.find(admin, None)
     views = topic_admin.describe(admin, names, with_reassignments=not isinstance(quorum, KafkaError))

@@ -5,10 +5,12 @@
     DIR/node-1/data                 its log dir
     DIR/node-1/log                  what it says
 
-Nodes 1, 2, … are brokers, on PORT, PORT+1, …. They are the controllers as well, on PORT+1000, …, unless separate ones were asked
-for, which are the nodes 101, 102, … on the same ports. Metrics are on PORT+2000, …, those of separate controllers on PORT+3000, ….
+Nodes 1, 2, … are brokers, on PORT, PORT+1, …, and among themselves on PORT+3000, …. They are the controllers as well, on
+PORT+1000, …, unless separate ones were asked for, which are the nodes 101, 102, … on the same ports. Metrics are on PORT+2000, …,
+those of separate controllers on PORT+2100, ….
 
-Always true: `cluster.json` is replaced as a whole, and a directory without it is not ours unless it is empty.
+Always true: `cluster.json` is replaced as a whole, and a directory without it is not ours unless it is empty. The file of a node
+that runs says what it was started with.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from strandline.cli.processes import Process
 HOST = "127.0.0.1"
 CONTROLLER_PORTS_FROM = 1000
 METRICS_PORTS_FROM = 2000
-CONTROLLER_METRICS_PORTS_FROM = 3000
+CONTROLLER_METRICS_PORTS_FROM = 2100
+BROKER_PORTS_FROM = 3000
 PORT_MAX = 65535
 DEFAULT_DIR = ".strandline"
 STATE_FILE = "cluster.json"
@@ -34,6 +37,17 @@ CONTROLLER_IDS_FROM = 101
 BROKER, CONTROLLER = "broker", "controller"
 METRICS_KEY = "metrics.listener"
 """Given with --config, it is the person's own affair, and empty it turns them off."""
+CLIENT_LISTENER, BROKER_LISTENER, CONTROLLER_LISTENER = "PLAINTEXT", "BROKER", "CONTROLLER"
+INTER_BROKER_KEY = "inter.broker.listener.name"
+LISTENER_KEYS = {
+    "listeners",
+    "advertised.listeners",
+    "listener.security.protocol.map",
+    "controller.listener.names",
+    INTER_BROKER_KEY,
+    "security.inter.broker.protocol",
+}
+"""With one of these in --config the listeners are the person's own affair: brokers get none of their own."""
 
 
 @dataclass
@@ -47,6 +61,8 @@ class LocalNode:
     process: Process | None = None
     metrics_port: int | None = None
     """None if there is no such port left."""
+    broker_port: int | None = None
+    """For brokers among themselves; None if they use the clients', for want of another."""
 
     @property
     def roles(self) -> list[str]:
@@ -55,12 +71,37 @@ class LocalNode:
 
     @property
     def ports(self) -> list[int]:
-        return [port for port in (self.port, self.controller_port) if port is not None]
+        return [port for port in (self.port, self.controller_port, self.broker_port) if port is not None]
 
     @property
     def metrics(self) -> str:
         """Where its metrics, events and replicas are served; empty if nowhere."""
-        return "" if self.metrics_port is None else f"{HOST}:{self.metrics_port}"
+        if self.metrics_port is None:
+            return ""
+        planned = f"{HOST}:{self.metrics_port}"
+        # One that an older version has started may have them elsewhere.
+        return self.written().get(METRICS_KEY, planned) if self.alive else planned
+
+    @property
+    def broker_address(self) -> str | None:
+        """Where other brokers reach it, if that is not where clients do."""
+        if self.broker_port is None or (self.alive and not self.serves_brokers_apart):
+            return None
+        return f"{HOST}:{self.broker_port}"
+
+    @property
+    def serves_brokers_apart(self) -> bool:
+        """Whether its file says so: one that an older version has written does not."""
+        return self.written().get(INTER_BROKER_KEY) == BROKER_LISTENER
+
+    def written(self) -> dict[str, str]:
+        """The properties in its file, as they stand there; none if there is no such file."""
+        try:
+            with open(self.properties_path, encoding="iso-8859-1") as file:
+                lines = [line.rstrip("\n").partition("=") for line in file if not line.startswith("#")]
+        except OSError:
+            return {}
+        return {key: value for key, _, value in lines}
 
     @property
     def address(self) -> str:
@@ -106,6 +147,7 @@ class LocalNode:
             "alive": self.alive,
             "data_dir": self.data_dir,
             "metrics": self.metrics or None,
+            "broker_address": self.broker_address,
         }
 
 
@@ -129,6 +171,7 @@ class LocalCluster:
                 self.port + index,
                 self._controller_port(index) if are_controllers else None,
                 self.port + METRICS_PORTS_FROM + index,
+                self.port + BROKER_PORTS_FROM + index,
             )
             for index in range(self.nodes_count)
         ]
@@ -146,9 +189,20 @@ class LocalCluster:
     def _controller_port(self, index: int) -> int:
         return self.port + CONTROLLER_PORTS_FROM + index
 
-    def _node(self, node_id: int, port: int | None, controller_port: int | None, metrics_port: int) -> LocalNode:
+    def _node(
+        self,
+        node_id: int,
+        port: int | None,
+        controller_port: int | None,
+        metrics_port: int,
+        broker_port: int | None = None,
+    ) -> LocalNode:
         directory = os.path.join(self.directory, f"node-{node_id}")
         has_metrics = metrics_port <= PORT_MAX and METRICS_KEY not in self.config
+        # All brokers have it or none: the last one's port decides.
+        has_brokers = self.port + BROKER_PORTS_FROM + self.nodes_count - 1 <= PORT_MAX
+        if not has_brokers or LISTENER_KEYS & self.config.keys():
+            broker_port = None
         return LocalNode(
             node_id,
             port,
@@ -156,6 +210,7 @@ class LocalCluster:
             directory,
             self.processes.get(node_id),
             metrics_port if has_metrics else None,
+            broker_port,
         )
 
     @property
@@ -184,8 +239,8 @@ class LocalCluster:
         os.replace(f"{path}.tmp", path)
 
     def write_properties(self) -> None:
-        """Each node's configuration, made anew at every start."""
-        for node in self.nodes:
+        """The configuration of each node that does not run, made anew at every start."""
+        for node in [node for node in self.nodes if not node.alive]:
             os.makedirs(node.directory, exist_ok=True)
             lines = ["# Written by `strandline up` at every start; change it with --config key=value."]
             lines += [f"{key}={_escape(value)}" for key, value in self._properties(node).items()]
@@ -194,24 +249,37 @@ class LocalCluster:
 
     def _properties(self, node: LocalNode) -> dict[str, str]:
         voters = ",".join(f"{voter.node_id}@{HOST}:{voter.controller_port}" for voter in self.controllers)
-        listeners = {"PLAINTEXT": node.port, "CONTROLLER": node.controller_port}
-        given = [f"{name}://{HOST}:{port}" for name, port in listeners.items() if port is not None]
+        ports = {
+            CLIENT_LISTENER: node.port,
+            BROKER_LISTENER: node.broker_port,
+            CONTROLLER_LISTENER: node.controller_port,
+        }
+        listeners = {name: f"{name}://{HOST}:{port}" for name, port in ports.items() if port is not None}
+        advertised = [told for name, told in listeners.items() if name != CONTROLLER_LISTENER]
         clients = {
-            "advertised.listeners": f"PLAINTEXT://{node.address}",
-            "inter.broker.listener.name": "PLAINTEXT",
+            "advertised.listeners": ",".join(advertised),
+            INTER_BROKER_KEY: CLIENT_LISTENER if node.broker_port is None else BROKER_LISTENER,
+            **self._previous_listener(node),
         }
         return {
             "process.roles": ",".join(node.roles),
             "node.id": str(node.node_id),
-            "listeners": ",".join(given),
+            "listeners": ",".join(listeners.values()),
             **(clients if node.port is not None else {}),
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in ports),
+            "controller.listener.names": CONTROLLER_LISTENER,
             "controller.quorum.voters": voters,
             "log.dirs": node.data_dir,
             METRICS_KEY: node.metrics,
             **self._replication(),
         } | self.config
+
+    def _previous_listener(self, node: LocalNode) -> dict[str, str]:
+        """While brokers run that an older version started, they are met where they look: on the clients' listener."""
+        is_rolling = any(other.alive and not other.serves_brokers_apart for other in self.brokers)
+        if node.broker_port is None or not is_rolling:
+            return {}
+        return {"previous.inter.broker.listener.name": CLIENT_LISTENER}
 
     def _replication(self) -> dict[str, str]:
         """As many replicas as there are brokers, up to three, and of those all but one in sync: the loss of one loses nothing."""

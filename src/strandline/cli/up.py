@@ -68,7 +68,8 @@ def up(
 ) -> None:
     """Start a cluster on this machine and wait until it answers.
 
-    Clients connect to 127.0.0.1:PORT, PORT+1, …; controllers listen on PORT+1000, …, metrics on PORT+2000, …. Started again on
+    Clients connect to 127.0.0.1:PORT, PORT+1, …; controllers listen on PORT+1000, …, brokers among themselves on PORT+3000, …;
+    metrics are on PORT+2000, …. Whoever reaches the ports from PORT+1000 on can act as a controller or a broker. Started again on
     the same DIR, the cluster goes on where it was; with --detach, nodes that died are started beside those that run. Ctrl-C
     stops it cleanly.
     """
@@ -123,6 +124,10 @@ def _prepare(
             present.controllers_count,
         )
         if detach and same and not (fresh or config):
+            for node in present.nodes:
+                if not node.alive:
+                    _check_free(node, present)
+            present.write_properties()
             return present
     if present is not None and present.running:
         pids = ", ".join(str(node.process.pid) for node in present.running if node.process)
@@ -142,7 +147,7 @@ def _prepare(
     # What --config gives is kept only once a cluster has started with it.
     cluster = replace(present, config=present.config | given)
     for node in cluster.nodes:
-        _check_free(node)
+        _check_free(node, cluster)
     present.save()
     cluster.write_properties()
     return cluster
@@ -164,7 +169,7 @@ def resize(cluster: LocalCluster, nodes: int | None, controllers: int | None) ->
     cluster.nodes_count = nodes
 
 
-def _check_free(node: LocalNode) -> None:
+def _check_free(node: LocalNode, cluster: LocalCluster) -> None:
     import socket
 
     for port in node.ports:
@@ -173,6 +178,12 @@ def _check_free(node: LocalNode) -> None:
             try:
                 listener.bind((HOST, port))
             except OSError:
+                for other in cluster.running:
+                    if other.metrics == f"{HOST}:{port}":
+                        raise Refused(
+                            f"{HOST}:{port} is for broker {node.node_id}, and node {other.node_id}, started by an older version, "
+                            "has its metrics there; restart the controllers first"
+                        ) from None
                 raise Refused(f"{HOST}:{port} is in use; choose another with --port") from None
 
 

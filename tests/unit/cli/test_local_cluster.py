@@ -44,7 +44,9 @@ def test_the_properties_are_a_nodes_configuration(cluster):
     node = cluster.nodes[1]
     config = NodeConfig.build(load(node.properties_path))
     assert (config.node_id, config.broker, config.controller) == (2, True, True)
-    assert [listener.port for listener in config.listeners] == [19093, 20093]
+    assert [listener.port for listener in config.listeners] == [19093, 22093, 20093]
+    assert [config.may_act_as_broker(listener.name) for listener in config.listeners] == [False, True, True]
+    assert config.warnings == ()
     assert config.log_dirs == (node.data_dir,)
     assert config.num_partitions == 4
     assert [voter.id for voter in config.quorum_voters] == [1, 2, 3]
@@ -67,7 +69,7 @@ def test_separate_roles_are_configurations_of_nodes(separate):
         NodeConfig.build(load(separate.nodes[index].properties_path), hostname="here") for index in (0, 2)
     )
     assert (broker.broker, broker.controller) == (True, False)
-    assert [listener.port for listener in broker.listeners] == [19092]
+    assert [listener.port for listener in broker.listeners] == [19092, 22092]
     assert (controller.broker, controller.controller) == (False, True)
     assert [listener.port for listener in controller.listeners] == [20092]
     assert [voter.id for voter in broker.quorum_voters] == [101, 102, 103]
@@ -84,9 +86,58 @@ def test_a_cluster_written_down_before_there_were_controllers_is_found(cluster, 
 
 
 def test_status_has_exactly_the_agreed_keys(cluster):
-    keys = ["node_id", "pid", "address", "roles", "alive", "data_dir", "metrics"]
+    keys = ["node_id", "pid", "address", "roles", "alive", "data_dir", "metrics", "broker_address"]
     assert list(cluster.nodes[0].status()) == keys
     assert cluster.nodes[0].status()["address"] == "127.0.0.1:19092"
+
+
+def of_an_older_version(cluster, *node_ids):
+    """These nodes run, and were started when brokers had no listener of their own: this very process is all of them."""
+    for node in cluster.nodes:
+        if node.node_id in node_ids:
+            os.makedirs(node.directory, exist_ok=True)
+            with open(node.properties_path, "w") as file:
+                file.write(
+                    "# Written by an older one\ninter.broker.listener.name=PLAINTEXT\nmetrics.listener=127.0.0.1:7\n"
+                )
+    cluster.processes = dict.fromkeys(node_ids, identify(os.getpid()))
+
+
+@pytest.mark.parametrize("running", [(), (2,), (2, 3)])
+def test_sec_t7_brokers_of_an_older_version_are_met_on_the_clients_listener_until_the_last_is_restarted(
+    cluster, running
+):
+    of_an_older_version(cluster, *running)
+    before = {node_id: cluster.nodes[node_id - 1].written() for node_id in running}
+    cluster.write_properties()
+    for node in cluster.nodes:
+        if node.node_id in running:
+            assert node.written() == before[node.node_id], "it says what the node was started with"
+            assert (node.status()["broker_address"], node.status()["metrics"]) == (None, "127.0.0.1:7")
+        else:
+            config = NodeConfig.build(load(node.properties_path))
+            assert config.inter_broker_listener == "BROKER"
+            assert config.previous_inter_broker_listener == ("PLAINTEXT" if running else None)
+            assert node.status()["broker_address"] == f"127.0.0.1:{22091 + node.node_id}"
+
+
+@pytest.mark.parametrize(
+    ("port", "config"),
+    [(62534, {}), (19092, {"inter.broker.listener.name": "PLAINTEXT"}), (19092, {"listeners": "PLAINTEXT://:1"})],
+)
+def test_where_there_is_no_port_or_listeners_are_given_brokers_have_none_of_their_own(tmp_path, port, config):
+    cluster = replace(local_cluster.new(str(tmp_path), port, 3), config=config)
+    assert [node.broker_port for node in cluster.nodes] == [None] * 3
+    cluster.write_properties()
+    written = cluster.nodes[0].written()
+    assert written["inter.broker.listener.name"] == "PLAINTEXT"
+    assert "BROKER://" not in written["listeners"]
+
+
+def test_the_ports_of_metrics_and_brokers_do_not_meet(tmp_path):
+    cluster = local_cluster.new(str(tmp_path), 19092, 99, 99)
+    ports = [port for node in cluster.nodes for port in (*node.ports, node.metrics_port)]
+    assert len(set(ports)) == len(ports) == 99 * 5
 
 
 def test_a_directory_with_something_else_is_refused(tmp_path):
