@@ -1,7 +1,7 @@
 """The controller listener under fire: what the quorum says to itself, and what brokers say to the active controller.
 
-A sound request may do harm: a Vote of a newer epoch ends a leadership, a heartbeat fences a broker, a registration puts one
-where none is. So what must hold here holds again after a while.
+A sound request may do harm: a heartbeat fences a broker, a registration puts one where none is. So what must hold here holds
+again after a while.
 
 Always true: after each case the node is the active controller, its broker is unfenced, registered as it registered itself,
 and alone; it never speaks to any host but this one.

@@ -80,6 +80,8 @@ class Core:
         self.effects: list[Effect] = []
         self.state: State = Unattached(inf)
         self.leader_address: Address | None = None
+        self.told_address: Address | None = None
+        """Where somebody says that the leader is, if the voters' record says otherwise: asked only while nobody answers there."""
         self.leader_lost = False
         """A Fetch to the leader came to nothing, or the leader said that it leads no more; and it has not answered since."""
         self.committed: int | None = None
@@ -131,6 +133,18 @@ class Core:
             and before.is_voter(self.me)
             and self.history.voters_offset >= (self.committed or 0)
         )
+
+    @property
+    def is_in_touch(self) -> bool:
+        """It leads, or its leader answers it: then nobody who is not asked unseats the leader (SEC-Z16). A leader that a majority
+        has turned away from resigns by itself (D5)."""
+        state = self.state
+        return isinstance(state, Leader) or (isinstance(state, Follower) and state.has_fetched and not self.leader_lost)
+
+    def is_known_voter(self, key: ReplicaKey) -> bool:
+        """A voter, as far as this node knows; of one that does not say its directory the id is enough."""
+        node = self.voters.get(key.id)
+        return node is not None and (not any(key.directory_id) or self.voters.is_voter(key))
 
     @property
     def high_watermark(self) -> int | None:
@@ -208,8 +222,10 @@ class Core:
         self.failed_rounds = 0
         self._enter(leader, self.election._replace(leader_id=self.me.id), self.own.address)
 
-    def to_resigned(self, successors: tuple[ReplicaKey, ...], now: float) -> None:
-        self._enter(self.resigned(successors, now), self.election)
+    def to_resigned(self, leader: Leader, successors: tuple[ReplicaKey, ...], now: float) -> None:
+        resigned = self.resigned(successors, now)
+        resigned.unrefused = resigned.unacknowledged - {parked.request.replica.id for parked in leader.parked}
+        self._enter(resigned, self.election)
 
     def resigned(self, successors: tuple[ReplicaKey, ...], now: float) -> Resigned:
         others = {node.key.id for node in self.other_voters()}
@@ -220,7 +236,8 @@ class Core:
         return epoch < EPOCH_MAX and epoch - self.epoch <= EPOCH_STEP_MAX
 
     def learn(self, epoch: int, leader_id: int, address: Address | None, now: float) -> bool:
-        """Somebody says that this is the epoch, and who leads it. Whether that made a difference."""
+        """Somebody whom this node asked, or has voted for, says that this is the epoch, and who leads it. Whether that made a
+        difference. Where a voter is, its own record says best (SEC-Z16)."""
         if not self.epoch <= epoch < EPOCH_MAX:
             return False
         if leader_id == self.me.id:
@@ -229,18 +246,28 @@ class Core:
             # It has led this epoch and forgotten it. It must not vote in it, as if it had not.
             self._enter(self.resigned((), now), ElectionState(epoch, self.me.id, self.me))
             return True
-        if leader_id != NOBODY and address is None and (known := self.voters.get(leader_id)) is not None:
+        told = address
+        if leader_id != NOBODY and (known := self.voters.get(leader_id)) is not None:
             address = known.address
+        elif leader_id != NOBODY and len(self.voters) > 0 and self.history.kraft_version == 0:
+            address = None  # the voters are configured, and it is none of them
         if epoch > self.epoch:
             if leader_id == NOBODY or address is None:
                 self.to_unattached(epoch, self._campaign_at(now))
-            else:
-                self.to_follower(epoch, leader_id, address, now)
-            return True
-        if leader_id != NOBODY and address is not None and self.election.leader_id == NOBODY:
+                return True
             self.to_follower(epoch, leader_id, address, now)
-            return True
-        return False
+        elif leader_id != NOBODY and address is not None and self.election.leader_id == NOBODY:
+            self.to_follower(epoch, leader_id, address, now)
+        else:
+            return False
+        self.note_address(leader_id, told)
+        return True
+
+    def note_address(self, leader_id: int, told: Address | None) -> None:
+        """Where the leader is said to be. Configured voters are where the configuration says."""
+        is_other = told is not None and told != self.leader_address
+        if is_other and leader_id == self.election.leader_id and self.history.kraft_version > 0:
+            self.told_address = told
 
     def _campaign_at(self, now: float) -> float:
         """In a newer epoch: whoever waited for an election already does not wait longer for it."""
@@ -263,6 +290,8 @@ class Core:
         assert type(state) in TRANSITIONS[type(before)], f"from {before} to {state}"
         assert election.epoch >= self.epoch
         self.state = state
+        if (election.epoch, election.leader_id) != (self.epoch, self.election.leader_id):
+            self.told_address = None
         if election.leader_id == NOBODY or isinstance(state, Resigned):
             self.leader_address = None
         elif address is not None:

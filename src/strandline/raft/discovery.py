@@ -1,20 +1,23 @@
 """Finding the leader: whoever does not know it, or has lost it, asks the others with a Fetch that does not wait.
 
-Always true: one question at a time, to a voter or bootstrap server drawn at random; each that brings nothing new makes the
-next one wait longer. The answer teaches the epoch and its leader; records in it are left alone.
+Always true: one question at a time, to a voter or bootstrap server drawn at random, and one to a voter that is said to lead; each
+that brings nothing new makes the next one wait longer. The answer teaches the epoch and its leader; records in it are left alone.
 """
 
 from __future__ import annotations
 
 from math import inf
 
+from strandline.errors import ErrorCode
 from strandline.raft.core import Core
 from strandline.raft.events import Destination
 from strandline.raft.messages import NOBODY, FetchResponse
 from strandline.raft.outbox import Slot
+from strandline.raft.states import Prospective
 
 DISCOVER = "discover"
 SLOT: Slot = (DISCOVER, NOBODY)
+CONFIRM: Slot = ("confirm", NOBODY)
 
 
 def poll(core: Core, now: float) -> float:
@@ -26,12 +29,29 @@ def poll(core: Core, now: float) -> float:
     return inf  # an event tells when there is an answer, or when the log is on the device
 
 
+def confirm(core: Core, leader_id: int, now: float) -> None:
+    """Ask a voter that is said to lead, where the voters' record says it is: a request may come from anybody, its answer does
+    not (SEC-Z16)."""
+    node = core.voters.get(leader_id)
+    if node is not None and node.key.id != core.me.id and core.is_on_device and core.outbox.ready_at(CONFIRM) <= now:
+        core.outbox.send(
+            core.effects, CONFIRM, Destination(leader_id, node.address), core.fetch_request(max_wait_s=0.0)
+        )
+
+
 def _destinations(core: Core) -> list[Destination]:
     voters = [Destination(node.key.id, node.address) for node in core.other_voters()]
     known = {voter.address for voter in voters} | set(core.own.endpoints.values())
     return voters + [Destination(NOBODY, address) for address in core.bootstrap if address not in known]
 
 
-def handle_response(core: Core, response: FetchResponse, now: float) -> None:
-    if not core.learn(response.epoch, response.leader_id, response.leader_address, now):
-        core.outbox.failed(SLOT, now)
+def handle_response(core: Core, slot: Slot, asked: int, response: FetchResponse, now: float) -> None:
+    if core.learn(response.epoch, response.leader_id, response.leader_address, now):
+        return
+    leads = response.error is ErrorCode.NONE and (response.epoch, response.leader_id) == (core.epoch, asked)
+    if leads and isinstance(core.state, Prospective) and core.leader_address is not None:
+        # The leader that it believed to be gone has answered.
+        core.leader_lost = False
+        core.to_follower(core.epoch, asked, core.leader_address, now)
+    else:
+        core.outbox.failed(slot, now)

@@ -1,7 +1,10 @@
 """Elections: who asks for votes, who grants them, and what becomes of it.
 
 Always true: a vote is given once in an epoch, only to a log at least as new as one's own, and is saved before it is said
-(D1, D2); a pre-vote costs nothing and binds nobody, but who hears its leader grants none (D4).
+(D1, D2); a pre-vote costs nothing and binds nobody, but who hears its leader grants none (D4), nor does it leave its leader's
+epoch for a Vote (SEC-Z16): a candidate that a majority has elected shows itself by the answers of that majority. Configured voters
+elect one of themselves. Where voters are records of the log, one that is behind may not know the newest yet, and votes for a
+candidate that it does not know; else nobody might be electable.
 """
 
 from __future__ import annotations
@@ -36,10 +39,16 @@ def _vote(core: Core, request: VoteRequest, now: float) -> tuple[ErrorCode, bool
         return ErrorCode.FENCED_LEADER_EPOCH, False
     if request.candidate.id < 0 or request.candidate.id == core.me.id or not core.is_believable(request.epoch):
         return ErrorCode.INVALID_REQUEST, False
-    if request.epoch > core.epoch:
+    is_known = core.is_known_voter(request.candidate)
+    may_be_voter = is_known or core.history.kraft_version > 0
+    if request.epoch > core.epoch and may_be_voter and not core.is_in_touch:
         core.learn(request.epoch, NOBODY, None, now)
     if not is_meant(core, request.voter):
         return ErrorCode.INVALID_VOTER_KEY, False
+    if not may_be_voter:
+        return ErrorCode.INCONSISTENT_VOTER_SET, False
+    if core.is_in_touch and not (is_known and request.epoch == core.epoch):
+        return ErrorCode.NONE, False
     is_up_to_date = (last_epoch, end_offset) >= (core.log.last_epoch, core.log.end_offset)
     if not is_up_to_date or not core.is_controller:
         return ErrorCode.NONE, False

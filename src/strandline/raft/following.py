@@ -92,12 +92,23 @@ def suspect(core: Core, now: float) -> None:
             delay = core.timings.disconnect_grace_s * core.randomness.random()
             core.state.campaign_at = now + (core.round_backoff() if core.failed_rounds else delay)
         core.leader_lost = True
+        if core.state.successors is not None:
+            leader_resigned(core, core.state, now)
+
+
+def leader_resigned(core: Core, follower: Follower, now: float) -> None:
+    """The leader has said that it leads no more, and does not: the voters ask to succeed it in the order that it gave."""
+    follower.has_resigned = True
+    follower.campaign_at = min(follower.campaign_at, now + handover_delay(core, follower.successors or ()))
 
 
 def unanswered(core: Core, now: float) -> None:
     """A Fetch to the leader came to nothing. The first time it is asked again at once: perhaps only a connection is gone."""
     if core.leader_lost:
         core.outbox.failed(FETCH, now)
+    if core.told_address is not None:
+        # It may have moved since the voters' record was written.
+        core.leader_address, core.told_address = core.told_address, core.leader_address
     suspect(core, now)
 
 
@@ -266,5 +277,5 @@ def handover_delay(core: Core, preferred: tuple[ReplicaKey, ...]) -> float:
         return grace_s * core.randomness.random()
     for position, key in enumerate(preferred):
         if key.id == core.me.id and (not any(key.directory_id) or key == core.me):
-            return position * grace_s
-    return len(preferred) * grace_s
+            return min(position, len(core.voters)) * grace_s
+    return min(len(preferred), len(core.voters)) * grace_s

@@ -1,7 +1,8 @@
 """The beginning and the end of a leadership, as the voters are told: BeginQuorumEpoch, EndQuorumEpoch.
 
 Always true: a new leader tells each voter until it has heard from it; one that resigns tells who should succeed it, the
-voter with the longest log first (D15). Neither is needed for safety: who missed it finds out later.
+voter with the longest log first (D15). Neither is needed for safety: who missed it finds out later. Both may come from anybody:
+they count once the leader's own answer, from where the voters' record says it is, bears them out (SEC-Z16).
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 from math import inf
 
 from strandline.errors import ErrorCode
+from strandline.raft import discovery
 from strandline.raft.core import EPOCH_MAX, Core
 from strandline.raft.elections import is_meant
 from strandline.raft.events import Destination
-from strandline.raft.following import FETCH, handover_delay
+from strandline.raft.following import FETCH, leader_resigned
 from strandline.raft.messages import (
     NOBODY,
     Address,
@@ -57,29 +59,40 @@ def handle_begin_response(core: Core, leader: Leader, node_id: int, response: Qu
 
 
 def handle_begin(core: Core, request: BeginQuorumEpochRequest, answer: AnswerTo, now: float) -> None:
-    error = _learn_from_leader(core, request.epoch, request.leader_id, request.leader_endpoints, now)
+    error = _claim_error(core, request.epoch, request.leader_id)
     if error is ErrorCode.NONE:
-        if isinstance(core.state, Prospective) and core.leader_address is not None:
-            core.leader_lost = False
-            core.to_follower(core.epoch, request.leader_id, core.leader_address, now)
-        elif isinstance(core.state, Follower):
-            core.outbox.succeeded(FETCH)  # it is there: no more waiting before the next Fetch
+        _begun(core, request, now)
+        if request.epoch > core.epoch:
+            error = ErrorCode.UNKNOWN_LEADER_EPOCH  # not known yet: the leader says it again until this node fetches
     if error is ErrorCode.NONE and not is_meant(core, request.voter):
         error = ErrorCode.INVALID_VOTER_KEY
     core.answer(answer, core.quorum_response(error))
 
 
-def _learn_from_leader(core: Core, epoch: int, leader_id: int, endpoints: Endpoints, now: float) -> ErrorCode:
+def _begun(core: Core, request: BeginQuorumEpochRequest, now: float) -> None:
+    """Somebody says that this leader has begun its epoch. Whoever has voted for it believes that, the others ask it."""
+    epoch, leader_id = request.epoch, request.leader_id
+    voted = core.election.voted
+    told = _address(core, request.leader_endpoints)
+    if epoch == core.epoch and core.election.leader_id == NOBODY and voted is not None and voted.id == leader_id:
+        core.learn(epoch, leader_id, None, now)
+    if (epoch, leader_id) != (core.epoch, core.election.leader_id) or isinstance(core.state, Prospective):
+        discovery.confirm(core, leader_id, now)
+    elif isinstance(core.state, Follower):
+        core.note_address(leader_id, told)
+        core.outbox.succeeded(FETCH)  # it is there: no more waiting before the next Fetch
+
+
+def _claim_error(core: Core, epoch: int, leader_id: int) -> ErrorCode:
+    """Why it can't be that this leader has this epoch."""
     if epoch < core.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     if leader_id < 0 or leader_id == core.me.id or not core.is_believable(epoch):
         return ErrorCode.INVALID_REQUEST
     if epoch == core.epoch and core.election.leader_id not in (NOBODY, leader_id):
         return ErrorCode.INVALID_REQUEST  # an epoch has one leader, and it is another
-    address = _address(core, endpoints)
-    core.learn(epoch, leader_id, address, now)
-    if address is not None and core.election.leader_id == leader_id:
-        core.leader_address = address  # it knows best; what others or the voters' record say may be of old
+    if core.history.kraft_version == 0 and core.voters.get(leader_id) is None:
+        return ErrorCode.INCONSISTENT_VOTER_SET
     return ErrorCode.NONE
 
 
@@ -129,8 +142,13 @@ def handle_end_response(
 
 
 def handle_end(core: Core, request: EndQuorumEpochRequest, answer: AnswerTo, now: float) -> None:
-    error = _learn_from_leader(core, request.epoch, request.leader_id, request.leader_endpoints, now)
-    if error is ErrorCode.NONE and isinstance(core.state, Follower):
-        core.leader_lost = core.state.has_resigned = True
-        core.state.campaign_at = min(core.state.campaign_at, now + handover_delay(core, request.preferred_candidates))
+    error = _claim_error(core, request.epoch, request.leader_id)
+    if error is ErrorCode.NONE:
+        if (request.epoch, request.leader_id) != (core.epoch, core.election.leader_id):
+            discovery.confirm(core, request.leader_id, now)
+        elif isinstance(core.state, Follower):
+            core.state.successors = request.preferred_candidates
+            core.outbox.succeeded(FETCH)  # the next Fetch does not wait: its answer tells whether that is true
+            if core.leader_lost:
+                leader_resigned(core, core.state, now)
     core.answer(answer, core.quorum_response(error))

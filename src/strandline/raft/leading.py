@@ -54,7 +54,7 @@ def poll(core: Core, leader: Leader, now: float) -> float:
 
 
 def resign(core: Core, leader: Leader, now: float) -> None:
-    core.to_resigned(successors(leader), now)
+    core.to_resigned(leader, successors(leader), now)
 
 
 def successors(leader: Leader) -> tuple[ReplicaKey, ...]:

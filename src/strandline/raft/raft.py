@@ -163,9 +163,12 @@ class Raft:
 
     @property
     def has_handed_over(self) -> bool:
-        """Of a leader that was told to resign: every voter has heard of it, or another epoch has begun."""
+        """Of a leader that was told to resign: every voter has heard of it, and by the answer to a Fetch that it is so; or another
+        epoch has begun."""
         state = self._core.state
-        return not isinstance(state, Leader) and not (isinstance(state, Resigned) and state.unacknowledged)
+        if isinstance(state, Resigned):
+            return not (state.unacknowledged or state.unrefused)
+        return not isinstance(state, Leader)
 
     def leader_address(self) -> Address | None:
         return self._core.leader_address
@@ -206,9 +209,9 @@ class Raft:
                 pass
             case Received(request, answer):
                 self._received(request, answer, now)
-            case Replied(_, request, response):
+            case Replied(to, request, response):
                 if (slot := core.outbox.settle(request)) is not None:
-                    self._replied(slot, request, response, now)
+                    self._replied(slot, to.id, request, response, now)
             case Unanswered(_, request):
                 if (slot := core.outbox.settle(request)) is not None:
                     self._unanswered(slot, now)
@@ -301,14 +304,14 @@ class Raft:
             case ApiVersionsRequest():
                 core.effects.append(Answer(answer, ApiVersionsResponse(ErrorCode.NONE, core.own.kraft_versions)))
 
-    def _replied(self, slot: Slot, request: Request, response: Response, now: float) -> None:
+    def _replied(self, slot: Slot, asked: int, request: Request, response: Response, now: float) -> None:
         """The slot was still waiting, and slots are emptied with each change of state: the state is the request's."""
         core = self._core
         match core.state, request, response:
             case ((Prospective() | Candidate()), VoteRequest(), VoteResponse()):
                 elections.handle_vote_response(core, slot[1], request, response, now)
-            case _, FetchRequest(), FetchResponse() if slot == discovery.SLOT:
-                discovery.handle_response(core, response, now)
+            case _, FetchRequest(), FetchResponse() if slot in (discovery.SLOT, discovery.CONFIRM):
+                discovery.handle_response(core, slot, asked, response, now)
             case Follower() as follower, FetchRequest(), FetchResponse():
                 following.handle_fetch_response(core, follower, request, response, now)
             case Follower() as follower, FetchSnapshotRequest(), FetchSnapshotResponse():

@@ -20,7 +20,7 @@ from strandline.raft.messages import (
     FetchSnapshotResponse,
     OffsetAndEpoch,
 )
-from strandline.raft.states import AnswerTo, Leader, Parked
+from strandline.raft.states import AnswerTo, Leader, Parked, Resigned
 
 BOOTSTRAP_SNAPSHOT: Final = OffsetAndEpoch(0, 0)
 """What a disk was formatted with. It is not for others: the first leader writes what it says into the log."""
@@ -47,6 +47,8 @@ def handle_fetch(core: Core, request: FetchRequest, answer: AnswerTo, now: float
     error = leader_error(core, request.epoch) if is_possible else ErrorCode.INVALID_REQUEST
     leader = core.state
     if error is not ErrorCode.NONE or not isinstance(leader, Leader):
+        if isinstance(leader, Resigned) and error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            leader.unrefused.discard(request.replica.id)
         core.answer(answer, core.fetch_error(error))
         return
     refusal = _divergence(core, leader, request)

@@ -67,8 +67,11 @@ class Follower:
     """Sooner than that, a voter asks for a pre-vote: the leader is believed to be gone."""
     has_fetched: bool = False
     """The leader has answered in this epoch: it is alive, so nobody else need be elected (D4)."""
+    successors: tuple[ReplicaKey, ...] | None = None
+    """Somebody said in the leader's name that it leads no more, and who should succeed it. Anybody can say that: it counts once
+    the leader has refused a Fetch, or does not answer one (SEC-Z16)."""
     has_resigned: bool = False
-    """The leader said that it leads no more; an answer of its that comes later says nothing else."""
+    """The leader leads no more; an answer of its that comes later says nothing else."""
     expected_end_offset: int = 0
     """What is to be appended ends here; only when it is on the device comes the next Fetch (D8)."""
     snapshot: FetchingSnapshot | None = None
@@ -118,6 +121,8 @@ class Resigned:
     """By how far their logs reach, the farthest first."""
     unacknowledged: set[int]
     """The voters that have not heard of it yet."""
+    unrefused: set[int] = field(default_factory=set)
+    """The voters of which no Fetch was refused since: they have no proof of it yet."""
 
 
 State = Unattached | Prospective | Candidate | Follower | Leader | Resigned

@@ -210,9 +210,17 @@ class Bench:
         self.flush()
 
     def follow(self, leader: int = 2, epoch: int = 1) -> None:
-        request = BeginQuorumEpochRequest(key(self.raft.me.id), epoch, leader, {"CONTROLLER": address(leader)})
-        self.ask(request)
+        """It is said to it that this leader has begun its epoch; it asks the leader, and that says so too."""
+        self.ask(BeginQuorumEpochRequest(key(self.raft.me.id), epoch, leader, {"CONTROLLER": address(leader)}))
+        if (self.raft.epoch, self.raft.leader_id) != (epoch, leader):
+            self.confirm(leader, FetchResponse(NONE, epoch, leader, leader_address=address(leader)))
         assert self.raft.role == "Follower"
+
+    def confirm(self, leader: int, response: FetchResponse) -> list[do.Effect]:
+        """The answer of a voter that was said to lead, and was asked."""
+        asked = [s for s in self.under_way if s.to.id == leader and isinstance(s.request, FetchRequest)]
+        assert asked[-1].to.address == address(leader)
+        return self.reply(asked[-1].request, response)
 
     def answer_fetch(self, **fields: object) -> list[do.Effect]:
         request = self.fetch()

@@ -116,6 +116,7 @@ def test_d8_a_question_says_only_what_is_on_the_device() -> None:
     other = MemoryLog()
     other.append(1, [(b"", b"value")])
     bench.answer_fetch(records=other.batches[0].data)
+    bench.wait(2)  # the leader is silent, and so is the disk
     bench.ask(VoteRequest(key(1), 2, key(3), 1, 9, pre_vote=False))
     assert bench.raft.role == "Unattached"
     assert bench.sent(FetchRequest) == [], "whom it asks may lead, and would count it for the high watermark"

@@ -148,11 +148,57 @@ def test_d3_an_older_epoch_is_fenced_and_told_the_newer_one() -> None:
     assert response == VoteResponse(ErrorCode.FENCED_LEADER_EPOCH, 5, -1)
 
 
-def test_d3_a_newer_epoch_makes_a_leader_unattached_even_if_it_refuses() -> None:
+def test_d3_a_newer_epoch_makes_one_unattached_even_if_it_refuses() -> None:
     bench = Bench()
-    bench.become_leader()
+    bench.follow()
+    bench.log.append(1, [(b"", b"value")])
     assert not granted(bench, request(7))
     assert (bench.raft.role, bench.raft.epoch) == ("Unattached", 7)
+
+
+def in_touch(role: str, kraft_version: int) -> Bench:
+    bench = Bench(kraft_version=kraft_version)
+    if role == "Leader":
+        bench.become_leader()
+    else:
+        bench.follow()
+        bench.answer_fetch()
+    return bench
+
+
+@pytest.mark.parametrize("role", ["Leader", "Follower"])
+@pytest.mark.parametrize("kraft_version", [0, 1])
+@pytest.mark.parametrize("candidate", [key(3), ReplicaKey(3), key(99), ReplicaKey(3, key(9).directory_id)])
+@pytest.mark.parametrize("pre_vote", [False, True])
+def test_sec_z16_nobody_who_asks_for_votes_unseats_a_leader_that_is_heard(
+    role: str, kraft_version: int, candidate: ReplicaKey, pre_vote: bool
+) -> None:
+    bench = in_touch(role, kraft_version)
+    before = bench.raft.role, bench.raft.epoch, bench.raft.leader_id, bench.saved
+    for epoch in (1, 2, 51):
+        asked = VoteRequest(key(1), epoch, candidate, 1, 10**9, pre_vote)
+        if epoch == 1 and not pre_vote:
+            asked = asked._replace(last_epoch=0)
+        response = bench.ask(asked)
+        assert isinstance(response, VoteResponse)
+        assert not response.granted
+        assert (bench.raft.role, bench.raft.epoch, bench.raft.leader_id, bench.saved) == before
+
+
+def test_sec_z16_configured_voters_vote_for_one_of_themselves() -> None:
+    bench = Bench()
+    for pre_vote in (False, True):
+        response = bench.ask(VoteRequest(key(1), 3, key(99), 0, 10**9, pre_vote))
+        assert isinstance(response, VoteResponse)
+        assert (response.error, response.granted) == (ErrorCode.INCONSISTENT_VOTER_SET, False)
+    assert (bench.raft.epoch, bench.saved.voted) == (0, None)
+
+
+def test_a_voter_that_is_behind_votes_for_one_that_it_does_not_know_yet() -> None:
+    """It may be the only one with everything that is committed (KIP-853)."""
+    bench = Bench(kraft_version=1)
+    assert granted(bench, VoteRequest(key(1), 3, key(4), 2, 10, pre_vote=True))
+    assert granted(bench, VoteRequest(key(1), 3, key(4), 2, 10, pre_vote=False))
 
 
 def test_a_request_without_directory_means_whom_it_reaches() -> None:

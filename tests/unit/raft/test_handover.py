@@ -12,6 +12,8 @@ from strandline.raft.messages import (
     Address,
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
+    FetchRequest,
+    FetchResponse,
     QuorumEpochResponse,
     ReplicaKey,
     VoteRequest,
@@ -50,6 +52,9 @@ def test_d15_a_leader_that_is_stopped_names_its_successors_by_their_logs() -> No
     assert not bench.raft.has_handed_over
     for request in told:
         bench.reply(request, QuorumEpochResponse(NONE, 1, -1))
+    for node_id in (2, 3):
+        assert not bench.raft.has_handed_over, "they believe a refused Fetch, which is still to come"
+        bench.fetched_by(node_id)
     assert bench.raft.has_handed_over
 
 
@@ -82,31 +87,60 @@ def test_who_led_before_a_restart_is_resigned_and_begins_the_next_epoch_in_time(
     assert bench.saved == ElectionState(5)
 
 
-def test_d15_the_first_in_the_list_asks_at_once_the_next_a_little_later() -> None:
-    first = following()
-    first.ask(end(1, 2, 1, 3))
-    assert first.raft.role == "Prospective"
-    second = following()
-    second.ask(end(1, 2, 3, 1))
-    assert second.wait_for("Prospective") == pytest.approx(0.1)
-    absent = following()
-    absent.ask(end(1, 2, 3, 4))
-    assert absent.wait_for("Prospective") == pytest.approx(0.2)
-    unnamed = following()
-    unnamed.ask(end(1, 2))
-    assert unnamed.wait_for("Prospective") <= 0.1
+def refuse(bench: Bench) -> None:
+    """The leader's own answer to a Fetch: it leads no more."""
+    bench.answer_fetch(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader_id=-1)
+
+
+@pytest.mark.parametrize("refused_first", [False, True])
+def test_d15_the_first_in_the_list_asks_at_once_the_next_a_little_later(refused_first: bool) -> None:
+    def told(*preferred: int) -> Bench:
+        bench = following()
+        if refused_first:
+            refuse(bench)
+        bench.ask(end(1, 2, *preferred))
+        if not refused_first:
+            refuse(bench)
+        return bench
+
+    assert told(1, 3).raft.role == "Prospective"
+    assert told(3, 1).wait_for("Prospective") <= 0.1
+    assert told(3, 4).wait_for("Prospective") <= 0.2
+    assert told().wait_for("Prospective") <= 0.1
 
 
 def test_d15_an_answer_that_was_under_way_does_not_bring_the_resigned_leader_back() -> None:
     bench = following()
+    fetch = bench.fetch()
     bench.ask(end(1, 2, 3, 1))
-    bench.answer_fetch()
-    assert bench.wait_for("Prospective") == pytest.approx(0.1)
+    bench.reply(fetch, FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, 1, -1))
+    bench.reply(bench.sign_of_life(), FetchResponse(NONE, 1, 2))
+    assert bench.wait_for("Prospective") <= 0.1
+
+
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_sec_z16_who_says_in_the_leaders_name_that_it_resigned_is_not_believed_while_it_answers(
+    is_stopped: bool,
+) -> None:
+    bench = following()
+    for preferred in ((1, 3), (), (3,) * 10_000):
+        response = bench.ask(end(1, 2, *preferred))
+        assert response == QuorumEpochResponse(NONE, 1, 2, address(2))
+        bench.answer_fetch()
+        bench.wait(0.5)
+        assert (bench.raft.role, bench.raft.leader_id, bench.saved.epoch) == ("Follower", 2, 1)
+    vote = bench.ask(VoteRequest(key(1), 1, key(3), 0, 0, pre_vote=True))
+    assert isinstance(vote, VoteResponse)
+    assert not vote.granted
+    if is_stopped:
+        refuse(bench)
+        assert bench.wait_for("Prospective") <= 0.3, "a list of ten thousand names does not keep it waiting"
 
 
 def test_d15_the_others_grant_it_their_pre_vote_though_they_had_fetched() -> None:
     bench = following()
     bench.ask(end(1, 2, 3, 1))
+    refuse(bench)
     response = bench.ask(VoteRequest(key(1), 1, key(3), 0, 0, pre_vote=True))
     assert isinstance(response, VoteResponse)
     assert response.granted
@@ -115,7 +149,8 @@ def test_d15_the_others_grant_it_their_pre_vote_though_they_had_fetched() -> Non
 def test_a_directory_that_is_not_ones_own_is_somebody_else() -> None:
     bench = following()
     bench.ask(end(1, 2)._replace(preferred_candidates=(ReplicaKey(1, key(9).directory_id), key(1))))
-    assert bench.wait_for("Prospective") == pytest.approx(0.1)
+    refuse(bench)
+    assert 0 < bench.wait_for("Prospective") <= 0.1
 
 
 @pytest.mark.parametrize(
@@ -138,45 +173,104 @@ def test_what_cannot_be_is_refused(request_: BeginQuorumEpochRequest | EndQuorum
     assert bench.ask(request_) == QuorumEpochResponse(error, 5, 2, address(2))
 
 
-def test_a_leader_that_begins_is_saved_before_it_is_acknowledged() -> None:
-    bench = Bench()
+def test_whoever_voted_for_a_leader_believes_that_it_has_begun_and_saves_that_first() -> None:
+    bench = Bench(state=ElectionState(3, -1, key(2)))
     bench.ask(begin(3, 2))
     kinds = bench.kinds()
     assert kinds.index(do.Save) < kinds.index(do.Answer)
-    assert bench.saved == ElectionState(3, 2)
+    assert bench.saved == ElectionState(3, 2, key(2))
     assert bench.of(do.LeaderChanged) == [do.LeaderChanged(3, 2)]
 
 
 def test_the_vote_of_the_epoch_is_kept_when_its_leader_is_known() -> None:
     bench = Bench(state=ElectionState(3, -1, key(3)))
-    bench.ask(begin(3, 2))
+    bench.follow(2, epoch=3)
     assert bench.saved == ElectionState(3, 2, key(3))
 
 
-def test_a_prospective_that_hears_its_leader_follows_it_again() -> None:
+STATES = {
+    "Unattached": Bench,
+    "Follower": following,
+    "Leader": lambda: _leading(),
+    "Prospective": lambda: _deserted(),
+}
+
+
+def _leading() -> Bench:
+    bench = Bench()
+    bench.become_leader()
+    return bench
+
+
+def _deserted() -> Bench:
     bench = following()
     bench.lose_leader()
     bench.wait_for("Prospective")
+    return bench
+
+
+@pytest.mark.parametrize("role", STATES)
+@pytest.mark.parametrize("kraft_version", [0, 1])
+def test_sec_z16_who_says_that_a_voter_leads_only_has_that_voter_asked(role: str, kraft_version: int) -> None:
+    """Where the voters' record says it is, whatever the request says."""
+    bench = STATES[role]()
+    bench.raft._core.history.add_kraft_version(7, kraft_version)
+    before = bench.raft.role, bench.raft.epoch, bench.raft.leader_id, bench.saved
+    bench.under_way.clear()
+    lie = BeginQuorumEpochRequest(key(1), bench.raft.epoch + 1, 3, {"CONTROLLER": Address("elsewhere", 9)})
+    response = bench.ask(lie)
+    assert isinstance(response, QuorumEpochResponse)
+    assert response.error is ErrorCode.UNKNOWN_LEADER_EPOCH
+    assert [(send.to.id, send.to.address) for send in bench.under_way if isinstance(send.request, FetchRequest)] == [
+        (3, address(3))
+    ]
+    bench.confirm(3, FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, bench.raft.epoch, -1))
+    assert (bench.raft.role, bench.raft.epoch, bench.raft.leader_id, bench.saved) == before
+
+
+def test_a_leader_that_the_voter_itself_confirms_is_followed_at_once() -> None:
+    bench = following()
+    bench.follow(3, epoch=4)
+    assert bench.saved == ElectionState(4, 3)
+    assert bench.fetch()
+
+
+def test_a_prospective_follows_its_leader_again_when_that_answers() -> None:
+    bench = _deserted()
     bench.ask(begin(1, 2))
+    assert bench.raft.role == "Prospective", "anybody can say that"
+    bench.confirm(2, FetchResponse(NONE, 1, 2))
     assert bench.raft.role == "Follower"
 
 
-def test_a_leader_of_an_unknown_address_is_looked_for() -> None:
-    bench = Bench()
-    bench.ask(BeginQuorumEpochRequest(key(1), 3, 77, {}))
-    assert (bench.raft.role, bench.raft.epoch, bench.raft.leader_id) == ("Unattached", 3, -1)
+@pytest.mark.parametrize("kraft_version", [0, 1])
+def test_sec_z16_a_leader_is_a_voter(kraft_version: int) -> None:
+    bench = Bench(kraft_version=kraft_version)
+    bench.under_way.clear()
+    for epoch in (bench.raft.epoch, 3):
+        bench.ask(BeginQuorumEpochRequest(key(1), epoch, 77, {"CONTROLLER": Address("elsewhere", 9)}))
+        bench.ask(EndQuorumEpochRequest(epoch, 77, (), {"CONTROLLER": Address("elsewhere", 9)}))
+        assert (bench.raft.role, bench.raft.epoch, bench.raft.leader_id) == ("Unattached", 0, -1)
+    bench.wait(0.5)
+    assert Address("elsewhere", 9) not in [send.to.address for send in bench.under_way]
 
 
-@pytest.mark.parametrize("is_lost", [False, True])
-def test_the_leader_itself_knows_best_where_it_listens(is_lost: bool) -> None:
-    bench = Bench()
-    bench.ask(begin(1, 2))
-    if is_lost:
-        bench.lose_leader()
-        bench.wait_for("Prospective")
+def test_sec_z16_configured_voters_are_where_the_configuration_says() -> None:
+    bench = following()
+    bench.ask(BeginQuorumEpochRequest(key(1), 1, 2, {"CONTROLLER": Address("elsewhere", 9)}))
+    bench.lose_leader()
+    bench.wait(0.5)
+    assert {send.to.address for send in bench.under_way} <= {address(2), address(3)}
+
+
+def test_sec_z16_where_a_voter_says_it_has_moved_is_asked_once_nobody_answers_where_its_record_says() -> None:
+    bench = Bench(kraft_version=1)
+    bench.follow()
+    bench.answer_fetch()
     moved = Address("elsewhere", 9)
     bench.ask(BeginQuorumEpochRequest(key(1), 1, 2, {"CONTROLLER": moved}))
-    assert (bench.raft.role, bench.raft.leader_address()) == ("Follower", moved)
-    if not is_lost:
-        bench.lose_leader()
+    bench.answer_fetch()
+    assert (bench.raft.leader_address(), bench.under_way[-1].to.address) == (address(2), address(2))
+    bench.lose_leader()
+    assert bench.raft.leader_address() == moved
     assert moved in [send.to.address for send in bench.under_way]

@@ -257,6 +257,7 @@ def test_an_update_of_a_stranger_or_with_other_versions_is_refused(leader: Bench
 def test_who_waits_for_a_change_hears_that_the_leader_changed(leader: Bench) -> None:
     assert leader.ask(REMOVE_3) is None
     waiting = leader.answer
+    leader.flush()
     leader.follow(2, epoch=9)
     (answer,) = [e for e in leader.of(do.Answer) if e.answer is waiting]
     assert isinstance(answer.response, VoterChangeResponse)

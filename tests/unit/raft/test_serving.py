@@ -262,6 +262,8 @@ def test_a_fetch_is_answered_when_the_leader_is_none_any_more(leader: Bench) -> 
     assert leader.fetched_by(3, wait_s=0.5) is None
     waiting = leader.answer
     leader.ask(BeginQuorumEpochRequest(key(1), 4, 3, {"CONTROLLER": address(3)}))
+    assert leader.raft.is_leader, "anybody can say that"
+    leader.confirm(3, FetchResponse(ErrorCode.FENCED_LEADER_EPOCH, 4, 3))
     (answer,) = [e for e in leader.of(do.Answer) if e.answer is waiting]
     assert answer.response == FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, 4, 3, leader_address=address(3))
     assert leader.kinds().index(do.Save) < leader.effects.index(answer)

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from strandline.raft import effects as do
 from strandline.raft import events as on
 from strandline.raft.core import Core
 from strandline.raft.election_state import ElectionState
 from strandline.raft.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
+    FetchRequest,
     FetchResponse,
     QuorumEpochResponse,
     Response,
@@ -45,6 +47,7 @@ def _candidate() -> Bench:
 def _leader() -> Bench:
     bench = _candidate()
     bench.reply(bench.votes(pre_vote=False)[3], bench.vote(True))
+    bench.flush()
     return bench
 
 
@@ -79,6 +82,10 @@ def perform(bench: Bench, command: str) -> None:
             bench.reply(send.request, _newer(send.request, epoch, int(options.get("leader", -1))))
         case "begin":
             bench.ask(BeginQuorumEpochRequest(key(1), epoch, node_id, {"CONTROLLER": address(node_id)}))
+            if any(
+                isinstance(send.request, FetchRequest) and not send.request.max_wait_s for send in bench.of(do.Send)
+            ):
+                bench.confirm(node_id, FetchResponse(NONE, epoch, node_id))
         case "vote" | "asks":
             bench.ask(VoteRequest(key(1), epoch, key(node_id), 0, 9, pre_vote=words[0] == "asks"))
         case "lost":
