@@ -1,7 +1,8 @@
 """BrokerHeartbeat (63), versions 0-2: a broker is alive, and wants to be unfenced, fenced or stopped.
 
 It tells how far it has applied the metadata; the answer tells whether that is enough, whether it is fenced now, and whether it
-may stop (rules B13, B14). Its connection is one by which the controller knows that it is alive.
+may stop (rules B13, B14). Its connection is one by which the controller knows that it is alive; while that is open and in use, a
+heartbeat that comes on another one is answered and changes nothing (SEC-Z16).
 v1 tells of log dirs that failed (KIP-858), v2 of log dirs that shall get no new partitions (KIP-1066).
 Left out: nothing.
 """
@@ -34,6 +35,7 @@ def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
         want_shut_down=request.want_shut_down,
         offline_log_dirs=_ids(request.offline_log_dirs),
         cordoned_log_dirs=None if request.cordoned_log_dirs is None else _ids(request.cordoned_log_dirs),
+        connection=ctx.connection_id,
     )
     return _heartbeat(said, ctx)
 
@@ -47,10 +49,7 @@ async def _heartbeat(said: Heartbeat, ctx: RequestContext) -> Any:
 
     def decision(image: MetadataImage) -> tuple[list[MetadataRecord], HeartbeatAnswer]:
         now = broker.clock.monotonic()
-        decided = heartbeat(image, broker.liveness, said, now, policy_of(image, layers(broker, image)))
-        # After it is known to be a heartbeat of a broker that is registered: any number of others would be remembered else.
-        broker.liveness.connection_opened(said.broker_id, ctx.connection_id, now)
-        return decided
+        return heartbeat(image, broker.liveness, said, now, policy_of(image, layers(broker, image)))
 
     try:
         answer = await broker.decide(decision)

@@ -4,14 +4,15 @@ A broker is FENCED from its registration on, UNFENCED once it has applied that, 
 move, and told to SHUTDOWN_NOW at the end. What the metadata says of it decides which it is; `Liveness` adds only what metadata
 can't know: how far the other brokers have come.
 
-Always true: a broker is unfenced only when it has applied its own registration (B13), and told to stop only when it leads
+Always true: a heartbeat counts only on the connection that the broker's heartbeats come on, so that nobody else takes it out of
+service; a broker is unfenced only when it has applied its own registration (B13), and told to stop only when it leads
 nothing, and, if it did when it asked, when all active brokers have applied that (B14).
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from typing import NamedTuple
 
 from strandline.controller import elections
@@ -40,6 +41,8 @@ class Heartbeat(NamedTuple):
     offline_log_dirs: Sequence[Uuid] = ()
     cordoned_log_dirs: Sequence[Uuid] | None = None
     """None while it does not know yet."""
+    connection: Hashable = None
+    """On which it came."""
 
 
 class State(enum.Enum):
@@ -67,7 +70,14 @@ def heartbeat(
 ) -> tuple[list[r.MetadataRecord], HeartbeatAnswer]:
     """What follows from a heartbeat, which also prolongs the session."""
     broker = check_epoch(image, request.broker_id, request.broker_epoch)
+    if not liveness.speaks_for(broker.broker_id, broker.epoch, request.connection, now):
+        # Not the broker's own, or of one whose last connection is not known here to be gone: it is told how things stand.
+        return [], HeartbeatAnswer(request.metadata_offset >= broker.epoch, state_of(broker))
     liveness.contact(broker.broker_id, broker.epoch, now, request.metadata_offset)
+    liveness.heard_on(broker.broker_id, request.connection)
+    if request.connection is not None:
+        # After it is known to be a heartbeat of a broker that is registered: any number of others would be remembered else.
+        liveness.connection_opened(broker.broker_id, request.connection, now)
     records = _log_dirs_failed(image, broker, request.offline_log_dirs, policy)
     records += _log_dirs_cordoned(image, broker, request.cordoned_log_dirs)
     seen = replay(image, records, image.end_offset + len(records), image.epoch) if records else image

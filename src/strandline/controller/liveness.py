@@ -6,7 +6,7 @@ connection to this node is given `CLOSED_GRACE_S` to be back, and, where this no
 to find the new controller. A standby has no sessions, but takes note of connections, so that it knows who is gone already.
 
 Always true: whoever has an open connection here is overdue only by the session timeout; what was heard of an older broker
-epoch never prolongs a session.
+epoch never prolongs a session; a broker's heartbeats are believed on one connection at a time.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ class _Session:
     """By this controller itself; else it was taken over, and the broker may be long gone."""
     metadata_offset: int = NO_OFFSET
     """The newest metadata that the broker has applied, as far as it told."""
+    connection: Hashable | None = None
+    """The one that its heartbeats come on; None before the first, and when it closed."""
     shutdown_offset: int | None = None
     """What the active brokers must have applied before this one may stop; None if it is not stopping."""
 
@@ -67,6 +69,18 @@ class Liveness:
 
     # What is heard
 
+    def speaks_for(self, broker_id: int, epoch: int, connection: Hashable, now: float) -> bool:
+        """Whether a heartbeat of this epoch on this connection is the broker's own (SEC-Z16). Epochs can be guessed: while the
+        connection that the broker's heartbeats come on is open and was not silent for half a session, no other one counts."""
+        session = self._sessions.get(broker_id)
+        if session is None or session.epoch != epoch or session.connection in (None, connection):
+            return True
+        return now - session.last_contact >= self._session_timeout_s / 2
+
+    def heard_on(self, broker_id: int, connection: Hashable) -> None:
+        """The broker's heartbeats come on this connection."""
+        self._sessions[broker_id].connection = connection
+
     def contact(self, broker_id: int, epoch: int, now: float, metadata_offset: int = NO_OFFSET) -> None:
         """A registration or a heartbeat of this broker epoch."""
         session = self._sessions.get(broker_id)
@@ -95,6 +109,9 @@ class Liveness:
         """A connection to this node is gone; it is no matter if it was no broker's."""
         broker_id = self._broker_of.pop(connection, None)
         if broker_id is not None:
+            session = self._sessions.get(broker_id)
+            if session is not None and session.connection == connection:
+                session.connection = None
             connections = self._connections[broker_id]
             connections.open.discard(connection)
             if not connections.open:

@@ -145,6 +145,8 @@ class TestBroker:
         self.departed: frozenset[int] = frozenset()
         self.beside: list[asyncio.Task[None]] = []
         self.surroundings = Surroundings(lambda: self.image)
+        self.connection_id = 0
+        """On which requests come."""
         self.loop: Any = None
         """The one that a test drives by hand, if it does."""
         self.watch = ImageWatch(lambda: self.image)
@@ -326,6 +328,7 @@ class TestBroker:
             listener=listener,
             peer="127.0.0.1",
             loop=loop,
+            connection_id=self.connection_id,
             may_act_as_broker=self.parts.config.may_act_as_broker(listener),
         )
 

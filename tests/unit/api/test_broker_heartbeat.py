@@ -21,8 +21,10 @@ def controller(broker):
     return activate(broker)
 
 
-async def hear(controller, broker_id: int, version: int = 2, **fields: Any):
+async def hear(controller, broker_id: int, version: int = 2, *, connection: int | None = None, **fields: Any):
+    """Each broker has its own connection."""
     fields = {"broker_epoch": broker_id, "current_metadata_offset": controller.image.end_offset - 1, **fields}
+    controller.connection_id = broker_id if connection is None else connection
     reply = await controller.call(api, version, CONTROLLER, broker_id=broker_id, **fields)
     return reply.error_code, reply.is_caught_up, reply.is_fenced, reply.should_shut_down
 
@@ -77,8 +79,35 @@ async def test_its_connection_tells_that_it_is_alive(controller):
     await hear(controller, 2)
     liveness, now = controller.parts.liveness, controller.clock.monotonic()
     assert liveness.is_live(2, now + 1)
-    liveness.connection_closed(0, now)
+    liveness.connection_closed(2, now)
     assert not liveness.is_live(2, now + 1)
+
+
+@pytest.mark.parametrize(
+    "wanted", [{"want_fence": True}, {"want_shut_down": True}, {"offline_log_dirs": [dir_id(1)]}, {}], ids=str
+)
+async def test_sec_z16_on_another_connection_nobody_takes_a_broker_out_of_service(controller, wanted):
+    controller.create("d", (1, 2), directories=(dir_id(1), dir_id(2)))
+    await hear(controller, 2)
+    await hear(controller, 1)
+    before, liveness = controller.image, controller.parts.liveness
+    assert await hear(controller, 1, connection=99, **wanted) == (0, True, False, False)
+    assert controller.image == before
+    now = controller.clock.monotonic()
+    liveness.connection_closed(99, now)
+    assert liveness.is_live(1, now + 1), "a connection that is not the broker's says nothing when it closes"
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+async def test_a_broker_is_believed_on_another_connection_once_its_last_one_is_gone_or_silent(controller, is_closed):
+    await hear(controller, 2)
+    await hear(controller, 1)
+    liveness, now = controller.parts.liveness, controller.clock.monotonic()
+    if is_closed:
+        liveness.connection_closed(1, now)
+    assert liveness.speaks_for(1, 1, 99, now) is is_closed
+    assert liveness.speaks_for(1, 1, 99, now + 1.5)
+    assert liveness.speaks_for(1, 2, 99, now), "another incarnation has its own connections"
 
 
 async def test_whoever_does_not_lead_says_so(controller):
