@@ -7,7 +7,7 @@ import pytest
 from strandline.errors import ErrorCode
 from strandline.raft import effects as do
 from strandline.raft import events as on
-from strandline.raft.messages import FetchRequest, FetchResponse, VoteRequest
+from strandline.raft.messages import Address, FetchRequest, FetchResponse, VoteRequest
 from tests.unit.raft.bench import Bench
 from tests.unit.raft.cluster import address, key
 from tests.unit.raft.memory_log import MemoryLog
@@ -122,3 +122,20 @@ def test_d8_a_question_says_only_what_is_on_the_device() -> None:
     assert bench.sent(FetchRequest) == [], "whom it asks may lead, and would count it for the high watermark"
     bench.flush()
     assert question(bench).offset == 1
+
+
+def test_sec_z16_a_leader_that_is_no_configured_voter_is_not_followed() -> None:
+    bench = Bench()
+    asked = question(bench)
+    bench.reply(asked, FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, 4, 77, leader_address=Address("elsewhere", 9)))
+    assert (bench.raft.role, bench.raft.epoch, bench.raft.leader_id) == ("Unattached", 4, -1)
+    bench.wait(0.5)
+    assert Address("elsewhere", 9) not in [send.to.address for send in bench.under_way]
+
+
+def test_an_observer_follows_the_leader_that_a_bootstrap_server_names() -> None:
+    """It knows no voters yet; it asked where its configuration says."""
+    bench = Bench([], is_controller=False, bootstrap=[2], kraft_version=1)
+    asked = question(bench)
+    bench.reply(asked, FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, 4, 3, leader_address=address(3)))
+    assert (bench.raft.role, bench.raft.leader_address()) == ("Follower", address(3))
