@@ -85,7 +85,8 @@ def test_up_status_down_and_up_again(tmp_path):
     directory = tmp_path / "cluster"
     with up(directory) as cluster:
         (row,) = cluster.status()
-        assert list(row) == ["node_id", "pid", "address", "roles", "alive", "data_dir", "metrics", "controller"]
+        keys = ["node_id", "pid", "address", "roles", "alive", "data_dir", "metrics", "broker_address", "controller"]
+        assert list(row) == keys
         assert row["address"] == f"127.0.0.1:{cluster.port}"
         assert row["roles"] == ["broker", "controller"]
         assert row["alive"] is True

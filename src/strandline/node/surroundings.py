@@ -44,6 +44,9 @@ class NodeSurroundings:
         return broker is not None and not broker.fenced
 
     def incarnation(self, broker_id: int, broker_epoch: int) -> Incarnation:
+        broker = self.image.brokers.get(broker_id)
+        if broker is not None and broker.epoch == broker_epoch:
+            return Incarnation.CURRENT  # as nearly always, and without another call
         return incarnation(self.image, broker_id, broker_epoch)
 
     def flush_due(self, partition: Partition) -> None:

@@ -249,8 +249,6 @@ class Core:
         told = address
         if leader_id != NOBODY and (known := self.voters.get(leader_id)) is not None:
             address = known.address
-        elif leader_id != NOBODY and len(self.voters) > 0 and self.history.kraft_version == 0:
-            address = None  # the voters are configured, and it is none of them
         if epoch > self.epoch:
             if leader_id == NOBODY or address is None:
                 self.to_unattached(epoch, self._campaign_at(now))

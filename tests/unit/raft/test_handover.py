@@ -248,9 +248,14 @@ def test_sec_z16_a_leader_is_a_voter(kraft_version: int) -> None:
     bench = Bench(kraft_version=kraft_version)
     bench.under_way.clear()
     for epoch in (bench.raft.epoch, 3):
-        bench.ask(BeginQuorumEpochRequest(key(1), epoch, 77, {"CONTROLLER": Address("elsewhere", 9)}))
-        bench.ask(EndQuorumEpochRequest(epoch, 77, (), {"CONTROLLER": Address("elsewhere", 9)}))
-        assert (bench.raft.role, bench.raft.epoch, bench.raft.leader_id) == ("Unattached", 0, -1)
+        for lie in (
+            BeginQuorumEpochRequest(key(1), epoch, 77, {"CONTROLLER": Address("elsewhere", 9)}),
+            EndQuorumEpochRequest(epoch, 77, (), {"CONTROLLER": Address("elsewhere", 9)}),
+        ):
+            response = bench.ask(lie)
+            assert isinstance(response, QuorumEpochResponse)
+            assert (response.error is ErrorCode.INCONSISTENT_VOTER_SET) == (kraft_version == 0)
+            assert (bench.raft.role, bench.raft.epoch, bench.raft.leader_id) == ("Unattached", 0, -1)
     bench.wait(0.5)
     assert Address("elsewhere", 9) not in [send.to.address for send in bench.under_way]
 
