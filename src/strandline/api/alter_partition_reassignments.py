@@ -11,7 +11,9 @@ from collections.abc import Awaitable
 from typing import Any
 
 from strandline.api.context import RequestContext
+from strandline.api.decisions import check_count
 from strandline.api.resources import layers
+from strandline.api.slices import Work
 from strandline.controller.elections import policy_of
 from strandline.controller.reassignments import alter
 from strandline.errors import ErrorCode, KafkaError
@@ -31,12 +33,13 @@ async def _alter(request: Any, ctx: RequestContext) -> Any:
     broker, response = ctx.broker, messages.response(KEY)
     wanted = [(topic.name, partition) for topic in request.topics for partition in topic.partitions]
 
-    def decision(image: MetadataImage) -> tuple[list[MetadataRecord], list[KafkaError | None]]:
+    def decision(image: MetadataImage) -> Work[tuple[list[MetadataRecord], list[KafkaError | None]]]:
         policy = policy_of(image, layers(broker, image))
         records: list[MetadataRecord] = []
         outcomes: list[KafkaError | None] = []
         seen = set()
         for topic, partition in wanted:
+            yield 0
             key = (topic, partition.partition_index)
             try:
                 if key in seen:
@@ -59,6 +62,7 @@ async def _alter(request: Any, ctx: RequestContext) -> Any:
 
     answer = response(allow_replication_factor_change=request.allow_replication_factor_change, error_message=None)
     try:
+        check_count(len(wanted))
         outcomes = iter(await broker.decide(decision))
     except KafkaError as error:
         answer.error_code, answer.error_message = error.code, error.message

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from strandline.api.context import Broker, RequestContext
+from strandline.api.slices import Work, answer
 from strandline.errors import ErrorCode
 from strandline.wire import messages
 
@@ -20,25 +21,25 @@ KEY, VERSIONS = 34, range(1, 3)
 
 
 def handle(request: Any, ctx: RequestContext) -> Any:
+    return answer(_alter(request, ctx), request, ctx)
+
+
+def _alter(request: Any, ctx: RequestContext) -> Work[Any]:
     wanted: dict[str, dict[int, str]] = {}
     for log_dir in request.dirs:
         for topic in log_dir.topics:
             wanted.setdefault(topic.name, {}).update(dict.fromkeys(topic.partitions, log_dir.path))
+            yield 0
     response = messages.response(KEY)
-    return response(
-        results=[
-            response.AlterReplicaLogDirTopicResult(
-                topic_name=topic,
-                partitions=[
-                    response.AlterReplicaLogDirPartitionResult(
-                        partition_index=index, error_code=_outcome(ctx.broker, topic, index, path)
-                    )
-                    for index, path in partitions.items()
-                ],
-            )
-            for topic, partitions in wanted.items()
-        ]
-    )
+    reply = response()
+    for name, partitions in wanted.items():
+        result = response.AlterReplicaLogDirTopicResult(topic_name=name)
+        for index, path in partitions.items():
+            code = _outcome(ctx.broker, name, index, path)
+            result.partitions.append(response.AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code))
+            yield 0
+        reply.results.append(result)
+    return reply
 
 
 def _outcome(broker: Broker, topic: str, index: int, path: str) -> ErrorCode:

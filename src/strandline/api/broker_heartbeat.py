@@ -46,6 +46,10 @@ def _ids(directories: Any) -> list[Uuid]:
 
 async def _heartbeat(said: Heartbeat, ctx: RequestContext) -> Any:
     broker = ctx.broker
+    known = broker.image().brokers.get(said.broker_id)
+    if broker.quorum.is_active and known is not None and known.epoch == said.broker_epoch:
+        # A long decision may be under way: the heartbeat counts from now on, not from when its turn comes.
+        broker.liveness.contact(known.broker_id, known.epoch, broker.clock.monotonic())
 
     def decision(image: MetadataImage) -> tuple[list[MetadataRecord], HeartbeatAnswer]:
         now = broker.clock.monotonic()

@@ -21,7 +21,7 @@ KEY, VERSIONS = 69, range(2)
 
 
 def handle(request: Any, ctx: RequestContext) -> Any:
-    group_ids, asking = request.group_ids, caller(ctx)
+    group_ids, asking = list(dict.fromkeys(request.group_ids)), caller(ctx)
     if not serves_consumer_protocol(ctx):
         return messages.response(KEY)(
             groups=[_refused(group_id, ErrorCode.UNSUPPORTED_VERSION, None) for group_id in group_ids]
@@ -44,7 +44,7 @@ def handle(request: Any, ctx: RequestContext) -> Any:
                     group.authorized_operations = GROUP_OPERATIONS
         return messages.response(KEY)(groups=groups)
 
-    return read_each(ctx, group_ids, describe, refusal, reply)
+    return read_each(request, ctx, group_ids, describe, refusal, reply)
 
 
 def _refused(group_id: str, code: ErrorCode, message: str | None) -> Any:

@@ -8,11 +8,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
-from collections.abc import Awaitable, Callable, Container, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Container, Coroutine, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from strandline.api.fetch_sessions import FetchSessions
+from strandline.api.slices import LargeRequests
 from strandline.api.topic_bytes import TopicBytes
 from strandline.config.node import NodeConfig
 from strandline.errors import ErrorCode, KafkaError
@@ -39,9 +40,15 @@ T = TypeVar("T")
 class Decider(Protocol):
     """The way to the controller."""
 
-    def __call__(self, decision: Callable[[MetadataImage], tuple[list[MetadataRecord], T]]) -> Awaitable[T]:
+    def __call__(
+        self,
+        decision: Callable[
+            [MetadataImage], tuple[list[MetadataRecord], T] | Generator[int, None, tuple[list[MetadataRecord], T]]
+        ],
+    ) -> Awaitable[T]:
         """Have `decision` make records and an answer from the newest image; the answer comes once the records are
-        committed. What it raises is raised, and nothing is written. No records: nothing is written."""
+        committed. What it raises is raised, and nothing is written. No records: nothing is written. One that may take long is
+        a generator, which pauses between its parts."""
 
 
 class Quorum(Protocol):
@@ -161,6 +168,7 @@ class Broker:
     """A connection of that id, to whichever listener, is no more."""
     warn: Callable[[str], None] = lambda sentence: None
     """Log what the operator should know and the protocol has no place for."""
+    large_requests: LargeRequests = field(default_factory=LargeRequests)
     connection_ids: Iterator[int] = field(default_factory=itertools.count)
 
     @property

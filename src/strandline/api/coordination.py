@@ -6,9 +6,10 @@ of the coordinator, not of the log beneath it (`groups.outcome.told`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
+from strandline.api import slices
 from strandline.api.context import RequestContext
 from strandline.api.reply import Later
 from strandline.errors import ErrorCode, KafkaError
@@ -55,6 +56,17 @@ class Several:
         if not count:
             self.later.complete(reply([]))
 
+    def begin(self, ask: Callable[[int], None], request: Any, ctx: RequestContext) -> Later | Awaitable[Any]:
+        """Ask about the group of each place; the promise of the reply."""
+        promised: Later | Awaitable[Any] = slices.answer(self._begin(ask), request, ctx)
+        return promised
+
+    def _begin(self, ask: Callable[[int], None]) -> slices.Work[Later]:
+        for place in range(len(self._answers)):
+            ask(place)
+            yield 0
+        return self.later
+
     def put(self, place: int, answer: Any) -> None:
         if self._answers[place] is None:
             self._answers[place] = answer
@@ -64,17 +76,20 @@ class Several:
 
 
 def read_each(
+    request: Any,
     ctx: RequestContext,
     group_ids: Sequence[str],
     operation: Callable[[int, Shard, Moment], Any],
     refusal: Callable[[int, KafkaError], Any],
     reply: Callable[[list[Any]], Any],
-) -> Later:
+) -> Later | Awaitable[Any]:
     """Read something of each group; both functions are told the place of the group among those that are asked about."""
+
+    def read(place: int) -> None:
+        _read(ctx, group_ids[place], place, operation, refusal, several)
+
     several = Several(len(group_ids), reply)
-    for place, group_id in enumerate(group_ids):
-        _read(ctx, group_id, place, operation, refusal, several)
-    return several.later
+    return several.begin(read, request, ctx)
 
 
 def _read(

@@ -15,8 +15,9 @@ from typing import Any
 from strandline.api.context import RequestContext
 from strandline.api.decisions import Outcome, decide_each
 from strandline.api.resources import layers, topic_defaults
+from strandline.api.slices import Work, in_turns
 from strandline.config.describe import describe_topic
-from strandline.controller.topics import PARTITIONS_PER_REQUEST_MAX, NewTopic, create
+from strandline.controller.topics import PARTITIONS_PER_REQUEST_MAX, NewTopic, TakenNames, create
 from strandline.errors import ErrorCode, KafkaError
 from strandline.metadata import records as r
 from strandline.metadata.image import MetadataImage
@@ -42,12 +43,24 @@ async def _create(request: Any, ctx: RequestContext) -> Any:
         too_many = KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
         return response(topics=[_refusal(name, refused.get(name, too_many)) for name in named])
 
+    taken: list[TakenNames] = []
+
     def decide(image: MetadataImage, topic: Any) -> list[r.MetadataRecord]:
-        return create(image, _new_topic(topic), topic_defaults(broker, image), broker.randomness)
+        if not taken:
+            taken.append(TakenNames(image))
+        return create(image, _new_topic(topic), topic_defaults(broker, image), broker.randomness, taken[0])
 
     outcomes = await decide_each(broker, wanted, decide, validate_only=request.validate_only)
-    answers = [_answer(topic, outcome, ctx) for topic, outcome in zip(wanted, outcomes, strict=True)]
-    return response(topics=[*answers, *(_refusal(name, error) for name, error in refused.items())])
+
+    def answers() -> Work[list[Any]]:
+        found = []
+        for topic, outcome in zip(wanted, outcomes, strict=True):
+            found.append(_answer(topic, outcome, ctx))
+            yield 0
+        return found
+
+    answered = await in_turns(answers(), broker.clock.monotonic)
+    return response(topics=[*answered, *(_refusal(name, error) for name, error in refused.items())])
 
 
 def _partition_count(topic: Any, ctx: RequestContext) -> int:

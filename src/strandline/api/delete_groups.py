@@ -22,9 +22,7 @@ KEY, VERSIONS = 42, range(3)
 def handle(request: Any, ctx: RequestContext) -> Any:
     group_ids = list(dict.fromkeys(request.groups_names))
     several = Several(len(group_ids), lambda results: messages.response(KEY)(results=results))
-    for place, group_id in enumerate(group_ids):
-        _delete(ctx, group_id, place, several)
-    return several.later
+    return several.begin(lambda place: _delete(ctx, group_ids[place], place, several), request, ctx)
 
 
 def _delete(ctx: RequestContext, group_id: str, place: int, several: Several) -> None:

@@ -2,7 +2,8 @@
 
 v2 is flexible. Offset -1 stands for the high watermark. The answer is the low watermark: where the log starts now on every live
 replica. Followers move their log start as they fetch; what they have not done in time is REQUEST_TIMED_OUT, and still under way.
-Records of an internal topic are not deleted this way, nor those of one that is only compacted (POLICY_VIOLATION).
+Of a partition that is named twice the last offset counts, as in Kafka. Records of an internal topic are not deleted this way, nor
+those of one that is only compacted (POLICY_VIOLATION).
 Left out: nothing.
 """
 
@@ -12,6 +13,7 @@ import asyncio
 from typing import Any
 
 from strandline.api.context import RequestContext
+from strandline.api.slices import Work, answer
 from strandline.errors import ErrorCode, KafkaError
 from strandline.metadata.image import INTERNAL_TOPICS
 from strandline.replica.partition import Partition
@@ -25,16 +27,24 @@ _Waiting = tuple[Any, Partition, "asyncio.Future[ErrorCode]"]
 
 
 def handle(request: Any, ctx: RequestContext) -> Any:
+    return answer(_delete_all(request, ctx), request, ctx)
+
+
+def _delete_all(request: Any, ctx: RequestContext) -> Work[Any]:
     response = messages.response(KEY)
     waiting: list[_Waiting] = []
-    reply = response(
-        topics=[
-            response.DeleteRecordsTopicResult(
-                name=topic.name, partitions=[_delete(topic.name, asked, ctx, waiting) for asked in topic.partitions]
-            )
-            for topic in request.topics
-        ]
-    )
+    reply = response()
+    wanted: dict[str, dict[int, Any]] = {}
+    for topic in request.topics:
+        for asked in topic.partitions:
+            wanted.setdefault(topic.name, {})[asked.partition_index] = asked
+            yield 0
+    for name, partitions in wanted.items():
+        result = response.DeleteRecordsTopicResult(name=name)
+        for asked in partitions.values():
+            result.partitions.append(_delete(name, asked, ctx, waiting))
+            yield 0
+        reply.topics.append(result)
     return _settle(reply, waiting, request.timeout_ms) if waiting else reply
 
 

@@ -2,7 +2,7 @@
 
 v1 tells sources and synonyms; v3 types and documentation; v4 is flexible. Resources are topics (2), this broker by its id (4),
 the defaults of all brokers (4, with an empty name), groups (32), whether they exist or not, and this broker's loggers (8), of
-which there are none to set.
+which there are none to set. A resource that is named twice with the same keys is described once.
 The rows are those of Kafka 4.3: keys that are refused show their default, on a broker as read-only; internal ones are not listed.
 The value of a sensitive key is never told.
 Left out: client metrics (16), which have no configuration here: their list is empty; the keys of share and streams groups.
@@ -14,6 +14,7 @@ from typing import Any
 
 from strandline.api import resources
 from strandline.api.context import RequestContext
+from strandline.api.slices import Work, answer
 from strandline.config.describe import (
     ConfigRow,
     describe_broker,
@@ -29,8 +30,39 @@ KEY, VERSIONS = 32, range(1, 5)
 LISTENERS = ("broker", "controller")
 
 
+ROW_BYTES = 16
+"""What an entry of the answer has beside its texts, or nearly."""
+
+
 def handle(request: Any, ctx: RequestContext) -> Any:
-    return messages.response(KEY)(results=[_describe(resource, request, ctx) for resource in request.resources])
+    return answer(_describe_all(request, ctx), request, ctx)
+
+
+def _describe_all(request: Any, ctx: RequestContext) -> Work[Any]:
+    reply = messages.response(KEY)()
+    wanted = {
+        (
+            resource.resource_type,
+            resource.resource_name,
+            None if resource.configuration_keys is None else frozenset(resource.configuration_keys),
+        ): resource
+        for resource in request.resources
+    }
+    for resource in wanted.values():
+        result = _describe(resource, request, ctx)
+        reply.results.append(result)
+        yield sum(map(_size_bytes, result.configs))
+    return reply
+
+
+def _size_bytes(entry: Any) -> int:
+    texts = (
+        entry.name,
+        entry.value,
+        entry.documentation,
+        *(part for s in entry.synonyms for part in (s.name, s.value)),
+    )
+    return ROW_BYTES + sum(len(text) for text in texts if text)
 
 
 def _describe(resource: Any, request: Any, ctx: RequestContext) -> Any:

@@ -2,7 +2,7 @@
 
 v1 has the throttle time; v3 tells what the client may do with the group; v4 static members; v5 is flexible; v6 tells of a group
 that does not exist (GROUP_ID_NOT_FOUND), which is Dead in the others. A KIP-848 group is told in the words of the classic
-protocol; in Kafka it does not exist for those who ask this way.
+protocol; in Kafka it does not exist for those who ask this way. A group that is named twice is described once.
 Left out: nothing.
 """
 
@@ -23,7 +23,7 @@ OPERATIONS_SINCE = 3
 
 
 def handle(request: Any, ctx: RequestContext) -> Any:
-    group_ids, asking = request.groups, caller(ctx)
+    group_ids, asking = list(dict.fromkeys(request.groups)), caller(ctx)
 
     def describe(place: int, shard: Shard, at: Moment) -> Any:
         return shard.describe_group(group_ids[place], asking)
@@ -38,4 +38,4 @@ def handle(request: Any, ctx: RequestContext) -> Any:
                     group.authorized_operations = GROUP_OPERATIONS
         return messages.response(KEY)(groups=groups)
 
-    return read_each(ctx, group_ids, describe, refusal, reply)
+    return read_each(request, ctx, group_ids, describe, refusal, reply)

@@ -8,10 +8,10 @@ Left out: future replicas (moving a replica between log dirs) and cordoned log d
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from strandline.api.context import RequestContext
+from strandline.api.slices import Work, answer
 from strandline.errors import ErrorCode
 from strandline.replica.partition import Partition
 from strandline.wire import messages
@@ -20,16 +20,24 @@ KEY, VERSIONS = 35, range(1, 6)
 
 
 def handle(request: Any, ctx: RequestContext) -> Any:
+    return answer(_describe_all(request, ctx), request, ctx)
+
+
+def _describe_all(request: Any, ctx: RequestContext) -> Work[Any]:
     partitions = ctx.broker.partitions
+    wanted: dict[tuple[str, int], None] = {}
     if request.topics is None:
-        wanted: Iterable[Partition] = partitions.values()
+        wanted = dict.fromkeys(partitions)
     else:
-        named = dict.fromkeys((topic.topic, index) for topic in request.topics for index in topic.partitions)
-        wanted = [partitions[place] for place in named if place in partitions]
-    by_dir: dict[str, dict[str, list[Partition]]] = {}
-    for partition in wanted:
-        log_dir = partition.log.directory.rpartition("/")[0]
-        by_dir.setdefault(log_dir, {}).setdefault(partition.topic, []).append(partition)
+        for topic in request.topics:
+            wanted.update(((topic.topic, index), None) for index in topic.partitions)
+            yield 0
+    by_dir: dict[str, dict[str, list[Any]]] = {}
+    for place in wanted:
+        if (partition := partitions.get(place)) is not None:
+            log_dir = partition.log.directory.rpartition("/")[0]
+            by_dir.setdefault(log_dir, {}).setdefault(partition.topic, []).append(_partition(partition))
+        yield 0
     return messages.response(KEY)(
         results=[
             _describe(log_dir, online, by_dir.get(log_dir, {}), ctx)
@@ -38,7 +46,7 @@ def handle(request: Any, ctx: RequestContext) -> Any:
     )
 
 
-def _describe(log_dir: str, online: bool, topics: dict[str, list[Partition]], ctx: RequestContext) -> Any:
+def _describe(log_dir: str, online: bool, topics: dict[str, list[Any]], ctx: RequestContext) -> Any:
     response = messages.response(KEY)
     try:
         if not online:
@@ -49,8 +57,7 @@ def _describe(log_dir: str, online: bool, topics: dict[str, list[Partition]], ct
     return response.DescribeLogDirsResult(
         log_dir=log_dir,
         topics=[
-            response.DescribeLogDirsTopic(name=topic, partitions=[_partition(partition) for partition in partitions])
-            for topic, partitions in topics.items()
+            response.DescribeLogDirsTopic(name=topic, partitions=partitions) for topic, partitions in topics.items()
         ],
         total_bytes=total_bytes,
         usable_bytes=usable_bytes,

@@ -1,6 +1,6 @@
 """DescribeProducers (61), version 0: who writes to a partition with a producer id, and since where with a transaction open.
 
-It is how a hanging transaction is found (KIP-664).
+It is how a hanging transaction is found (KIP-664). A partition that is named twice is described once.
 Left out: nothing.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from strandline.api.context import RequestContext
+from strandline.api.slices import Work, answer
 from strandline.errors import ErrorCode, KafkaError
 from strandline.log.names import topic_name_problem
 from strandline.log.producers import Producer
@@ -16,31 +17,43 @@ from strandline.wire import messages
 
 KEY, VERSIONS = 61, range(1)
 
+STATE_BYTES = 37
+"""Of one producer in the answer."""
+
 
 def handle(request: Any, ctx: RequestContext) -> Any:
+    return answer(_describe_all(request, ctx), request, ctx)
+
+
+def _describe_all(request: Any, ctx: RequestContext) -> Work[Any]:
     response = messages.response(KEY)
-    return response(
-        topics=[
-            response.TopicResponse(
-                name=topic.name, partitions=[_describe(topic.name, index, ctx) for index in topic.partition_indexes]
-            )
-            for topic in request.topics
-        ]
-    )
+    reply = response()
+    wanted: dict[str, dict[int, None]] = {}
+    for topic in request.topics:
+        wanted.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
+    for name, indexes in wanted.items():
+        result = response.TopicResponse(name=name)
+        for index in indexes:
+            result.partitions.append((yield from _describe(name, index, ctx)))
+            yield 0
+        reply.topics.append(result)
+    return reply
 
 
-def _describe(topic: str, index: int, ctx: RequestContext) -> Any:
-    answer = messages.response(KEY).PartitionResponse(partition_index=index)
+def _describe(topic: str, index: int, ctx: RequestContext) -> Work[Any]:
+    described = messages.response(KEY).PartitionResponse(partition_index=index)
     try:
         if problem := topic_name_problem(topic):
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {problem}")
         partition = ctx.broker.partition(topic, index)
         partition.check_leads()
     except KafkaError as error:
-        answer.error_code, answer.error_message = error.code, error.message
-        return answer
-    answer.active_producers = [_state(producer) for producer in partition.log.producers.by_id.values()]
-    return answer
+        described.error_code, described.error_message = error.code, error.message
+        return described
+    for producer in list(partition.log.producers.by_id.values()):
+        described.active_producers.append(_state(producer))
+        yield STATE_BYTES
+    return described
 
 
 def _state(producer: Producer) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 from strandline.api.authorized_operations import TOPIC_OPERATIONS
 from strandline.api.cluster_view import ClusterView
 from strandline.api.context import RequestContext
+from strandline.api.slices import Work, answer
 from strandline.errors import ErrorCode
 from strandline.log.names import topic_name_problem
 from strandline.metadata.image import INTERNAL_TOPICS, PartitionImage, TopicImage
@@ -21,6 +22,10 @@ KEY, VERSIONS = 75, range(1)
 
 
 def handle(request: Any, ctx: RequestContext) -> Any:
+    return answer(_describe(request, ctx), request, ctx)
+
+
+def _describe(request: Any, ctx: RequestContext) -> Work[Any]:
     response = messages.response(KEY)
     image, cursor = ctx.broker.image(), request.cursor
     named = {topic.name for topic in request.topics}
@@ -43,6 +48,7 @@ def handle(request: Any, ctx: RequestContext) -> Any:
                 ErrorCode.INVALID_TOPIC_EXCEPTION if topic_name_problem(name) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             )
             reply.topics.append(_failed(name, unknown))
+            yield len(name)
             continue
         start = first_index if name == first_topic else 0
         page = range(start, min(len(topic.partitions), start + left))
@@ -51,6 +57,7 @@ def handle(request: Any, ctx: RequestContext) -> Any:
             reply.next_cursor = response.Cursor(topic_name=name, partition_index=page.stop)
             break
         left -= len(page)
+        yield len(name)
     return reply
 
 

@@ -11,7 +11,9 @@ from collections.abc import Awaitable
 from typing import Any
 
 from strandline.api.context import RequestContext
+from strandline.api.decisions import check_count
 from strandline.api.resources import layers
+from strandline.api.slices import Work
 from strandline.controller.elections import elect, needs_election, policy_of
 from strandline.controller.partition_change import Election
 from strandline.errors import ErrorCode, KafkaError
@@ -36,23 +38,28 @@ async def _elect(request: Any, ctx: RequestContext) -> Any:
     kind = ELECTIONS.get(request.election_type)
     named = None
     if request.topic_partitions is not None:
-        named = [(topic.topic, index) for topic in request.topic_partitions for index in topic.partitions]
+        named = list(
+            dict.fromkeys((topic.topic, index) for topic in request.topic_partitions for index in topic.partitions)
+        )
 
-    def decision(image: MetadataImage) -> tuple[list[MetadataRecord], Outcomes]:
+    def decision(image: MetadataImage) -> Work[tuple[list[MetadataRecord], Outcomes]]:
         if kind is None:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}.")
         policy = policy_of(image, layers(broker, image))
         records: list[MetadataRecord] = []
         outcomes: Outcomes = {}
-        for topic, index in _all(image, kind) if named is None else dict.fromkeys(named):
+        for topic, index in _all(image, kind) if named is None else named:
             try:
                 records.append(elect(image, topic, index, kind, policy))
                 outcomes[topic, index] = None
             except KafkaError as error:
                 outcomes[topic, index] = error
+            check_count(len(records))
+            yield 0
         return records, outcomes
 
     try:
+        check_count(len(named or ()))
         outcomes = await broker.decide(decision)
     except KafkaError as error:
         return _answer(dict.fromkeys(named or (), error), error.code)

@@ -10,18 +10,21 @@ Left out: acting as the client's principal; there is no authorization yet.
 from __future__ import annotations
 
 import socket
+from collections import defaultdict
 from collections.abc import Awaitable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from strandline.api.context import RequestContext
-from strandline.api.error_reply import error_reply, tells
+from strandline.api.error_reply import error_reply, tells, told_errors_in_slices
 from strandline.api.forwarding import PRINCIPAL_DATA, PRINCIPAL_VERSION
 from strandline.api.reply import Later
+from strandline.api.slices import INLINE_BYTES_MAX, encoded, in_turns, settled
 from strandline.errors import ErrorCode, KafkaError
 from strandline.wire import messages
 from strandline.wire.errors import MalformedRequest
 from strandline.wire.headers import RequestHeader, read_request_header, response_header
+from strandline.wire.message import Message
 
 if TYPE_CHECKING:
     from strandline.api.table import Api
@@ -30,6 +33,8 @@ KEY, VERSIONS = 58, range(1)
 LISTENERS, CLUSTER_ACTION = ("controller",), True
 
 DESCRIBE_QUORUM = 55
+NOT_CONTROLLER = defaultdict(lambda: ErrorCode.NOT_CONTROLLER, {DESCRIBE_QUORUM: ErrorCode.NOT_LEADER_OR_FOLLOWER})
+"""By which error an API says that this node is not the active controller."""
 
 
 def handle(request: Any, ctx: RequestContext) -> Any | Awaitable[Any] | Later:
@@ -37,17 +42,19 @@ def handle(request: Any, ctx: RequestContext) -> Any | Awaitable[Any] | Later:
         _check_principal(request.request_principal)
         peer = _address(request.client_host_address)
         header, api = _find(request.request_data)
+        inner = replace(
+            ctx,
+            api_key=header.api_key,
+            version=header.api_version,
+            client_id=header.client_id,
+            peer=peer,
+            may_act_as_broker=False,  # the broker passes on what others asked
+        )
+        if len(request.request_data) > INLINE_BYTES_MAX:
+            return _handle_large(header, api, request.request_data, inner)
         embedded = _decode(header, request.request_data)
     except KafkaError as error:
         return _refused(error.code)
-    inner = replace(
-        ctx,
-        api_key=header.api_key,
-        version=header.api_version,
-        client_id=header.client_id,
-        peer=peer,
-        may_act_as_broker=False,  # the broker passes on what others asked
-    )
     answer = _Answer(header, embedded, inner)
     try:
         outcome = api.handle(embedded, inner)
@@ -58,6 +65,33 @@ def handle(request: Any, ctx: RequestContext) -> Any | Awaitable[Any] | Later:
         outcome.deliver_to(lambda reply: later.complete(answer.of(reply)))
         return later
     return answer.awaited(outcome) if isinstance(outcome, Awaitable) else answer.of(outcome)
+
+
+async def _handle_large(header: RequestHeader, api: Api, data: bytes, inner: RequestContext) -> Any:
+    """The same in slices."""
+
+    async def handled(embedded: Any, inner: RequestContext) -> bytes:
+        answer = _Answer(header, embedded, inner)
+        try:
+            reply = await settled(api.handle(embedded, inner))
+            if isinstance(reply, Message):
+                monotonic = inner.broker.clock.monotonic
+                if NOT_CONTROLLER[header.api_key] in await in_turns(told_errors_in_slices(reply), monotonic):
+                    return _encoded(_refused(ErrorCode.NOT_CONTROLLER))
+                reply = await encoded(reply, embedded, inner)
+                return _encoded(answer.enveloped(bytes(reply)))
+        except Exception as error:
+            return _encoded(answer.failed(error))
+        return _encoded(answer.of(reply))
+
+    try:
+        return await inner.broker.large_requests.serve_bytes(handled, data[header.body_position :], inner)
+    except MalformedRequest:
+        return _refused(ErrorCode.UNSUPPORTED_VERSION)
+
+
+def _encoded(reply: Any) -> bytes:
+    return messages.encode_response(KEY, VERSIONS[-1], reply)
 
 
 def _check_principal(data: bytes | None) -> None:
@@ -134,8 +168,12 @@ class _Answer:
             message = messages.decode_response(key, version, body)
         else:
             body, message = messages.encode_response(key, version, reply), reply
-        if tells(message, ErrorCode.NOT_LEADER_OR_FOLLOWER if key == DESCRIBE_QUORUM else ErrorCode.NOT_CONTROLLER):
+        if tells(message, NOT_CONTROLLER[key]):
             return _refused(ErrorCode.NOT_CONTROLLER)
+        return self.enveloped(body)
+
+    def enveloped(self, body: bytes) -> Any:
+        key, version = self._header.api_key, self._header.api_version
         return messages.response(KEY)(response_data=response_header(key, version, self._header.correlation_id) + body)
 
     def failed(self, error: Exception) -> Any:

@@ -8,6 +8,7 @@ Always true: the reply is of the version that was asked in, and names every item
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any
 
 from strandline.errors import ErrorCode
@@ -78,6 +79,24 @@ def told_errors(message: Any) -> list[int]:
     if isinstance(message, Message):
         _collect(message, found)
     return found
+
+
+def told_errors_in_slices(message: Message) -> Generator[int, None, list[int]]:
+    """The same, pausing after every message that is part of it."""
+    found: list[int] = []
+    yield from _collect_in_slices(message, found)
+    return found
+
+
+def _collect_in_slices(message: Message, found: list[int]) -> Generator[int, None, None]:
+    if message.__dict__.get("error_code"):
+        found.append(message.__dict__["error_code"])
+    for value in message.__dict__.values():
+        for item in value if value.__class__ is list else (value,):
+            if not isinstance(item, Message):
+                break
+            yield from _collect_in_slices(item, found)
+    yield 0
 
 
 def _collect(message: Message, found: list[int]) -> None:

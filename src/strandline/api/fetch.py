@@ -14,7 +14,7 @@ from typing import Any
 
 from strandline.api import cold_reads, leader_hints, replica_fetch
 from strandline.api.context import Broker, RequestContext, code_of, note_failure
-from strandline.api.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, Place, Session
+from strandline.api.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, SESSION_PARTITIONS_MAX, Place, Session
 from strandline.api.preferred_replica import preferred_read_replica
 from strandline.api.reading import absence, diverging, find
 from strandline.api.reply import Later
@@ -30,6 +30,9 @@ KEY, VERSIONS, RAW = wire.KEY, wire.VERSIONS, True
 RACK_SINCE = 11
 """From here on a consumer knows that it may read from a follower."""
 
+PARTITIONS_MAX = SESSION_PARTITIONS_MAX
+"""That a consumer may name in one request."""
+
 COLD_READS_MAX = 16
 """How often one Fetch may wait for the device before it answers with what is in memory."""
 
@@ -39,6 +42,8 @@ def handle(frame: memoryview, ctx: RequestContext, position: int) -> Any:
     if request.replica_id >= 0:
         return replica_fetch.handle(request, ctx)
     try:
+        if sum(len(partitions) for _, partitions in request.topics) > PARTITIONS_MAX:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"more than {PARTITIONS_MAX} partitions in one Fetch")
         session, full = _session(request, ctx)
     except KafkaError as error:
         return wire.write_response(ctx.version, [], error_code=error.code)
@@ -74,7 +79,8 @@ def _session(request: FetchRequest, ctx: RequestContext) -> tuple[Session | None
 def _wanted(request: FetchRequest, session: Session | None) -> list[tuple[Place, FetchPartition]]:
     if session is not None:
         return [(place, cached.wanted) for place, cached in session.partitions.items()]
-    return [((topic, p.partition), p) for topic, partitions in request.topics for p in partitions]
+    # Of a partition that is named twice the last offset counts, as in Kafka.
+    return list({(topic, p.partition): p for topic, partitions in request.topics for p in partitions}.items())
 
 
 class _Fetch:

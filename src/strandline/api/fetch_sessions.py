@@ -18,6 +18,8 @@ INITIAL_EPOCH, FINAL_EPOCH = 0, -1
 EPOCH_MAX = 2**31 - 1
 EVICTION_IDLE_S = 120.0
 """A session that was idle for so long may make room for a new one."""
+SESSION_PARTITIONS_MAX = 10_000
+"""In one session: each of its requests, however short, looks at all of them (SEC-L2). One that would grow beyond it ends."""
 PARTITIONS_MAX = 1_000_000
 """In all sessions of a broker: some 300 MiB at the worst. A reader for which there is no room names its partitions each time."""
 
@@ -90,7 +92,7 @@ class FetchSessions:
     def begin(self, wanted: Wanted, *, by_id: bool, now: float) -> Session | None:
         """A new session, or None if there is no room for one: the reader then goes on without."""
         count = sum(len(partitions) for _, partitions in wanted)
-        if not count or self._partitions_count + count > PARTITIONS_MAX:
+        if not 0 < count <= SESSION_PARTITIONS_MAX or self._partitions_count + count > PARTITIONS_MAX:
             return None
         if len(self._sessions) >= self._slots and not self._evict(now):
             return None
@@ -133,7 +135,7 @@ class FetchSessions:
             self._partitions_count -= len(session.partitions)
             session.update(wanted, forgotten)
             self._partitions_count += len(session.partitions)
-            if self._partitions_count > PARTITIONS_MAX:
+            if len(session.partitions) > SESSION_PARTITIONS_MAX or self._partitions_count > PARTITIONS_MAX:
                 self.end(session_id)
                 raise _not_found(session_id)
         return session

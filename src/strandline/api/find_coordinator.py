@@ -1,7 +1,7 @@
 """FindCoordinator (10), versions 0-6: which broker looks after this group or transactional id?
 
 v1 asks for transactional ids too; v3 is flexible; v4 asks for several keys at once; v5 knows TRANSACTION_ABORTABLE; v6 asks for
-share coordinators.
+share coordinators. A key that is named twice is answered once.
 A group is looked after by the leader of its partition of `__consumer_offsets`, a topic that is created when it is first asked for:
 until it is there, and while the partition has no leader that can be reached, the answer is COORDINATOR_NOT_AVAILABLE.
 There are no transactions yet, and a producer that wants them must not try for a minute: the answer for a transactional id is final
@@ -16,6 +16,7 @@ from typing import Any
 
 from strandline.api.context import RequestContext
 from strandline.api.group_placement import partition_of
+from strandline.api.slices import Work, answer
 from strandline.errors import ErrorCode
 from strandline.metadata.image import Endpoint
 from strandline.wire import messages
@@ -40,11 +41,16 @@ def handle(request: Any, ctx: RequestContext) -> Any:
     response = messages.response(KEY)
     if ctx.version < SEVERAL_KEYS_SINCE:
         return response(**_found(request.key_type, request.key, ctx))
-    return response(
-        coordinators=[
-            response.Coordinator(key=key, **_found(request.key_type, key, ctx)) for key in request.coordinator_keys
-        ]
-    )
+    return answer(_find_all(request, ctx), request, ctx)
+
+
+def _find_all(request: Any, ctx: RequestContext) -> Work[Any]:
+    reply = messages.response(KEY)()
+    for key in dict.fromkeys(request.coordinator_keys):
+        found = _found(request.key_type, key, ctx)
+        reply.coordinators.append(messages.response(KEY).Coordinator(key=key, **found))
+        yield 0
+    return reply
 
 
 def _found(key_type: int, key: str, ctx: RequestContext) -> dict[str, Any]:

@@ -38,24 +38,19 @@ class ForwardingRefused(ConnectionError):
     """There is no answer that the client would understand; its connection ends."""
 
 
-def forward(frame: memoryview, ctx: RequestContext, body_position: int) -> Awaitable[bytes]:
-    """The body of the reply. The frame is copied here and now: it lives no longer than this call."""
-    request = messages.decode_request(ctx.api_key, ctx.version, frame, body_position)
-    return _forward(bytes(frame), request, ctx)
-
-
 async def decided_here(reply: Awaitable[Any], frame: bytes, request: Any, ctx: RequestContext) -> Any:
     """The reply of the controller in this very node, once the broker has acted on what was decided: whoever created a topic
     here can use it here at once. If it is not the controller any more, the request goes on to the one that is."""
     answer = await reply
     if tells(answer, ErrorCode.NOT_CONTROLLER):
-        return await _forward(frame, request, ctx)
+        return await forward(frame, request, ctx)
     decided = ctx.broker.quorum.committed.end_offset
     await ctx.broker.image_until(lambda image: image.end_offset >= decided, SEEN_WITHIN_S)
     return answer
 
 
-async def _forward(frame: bytes, request: Any, ctx: RequestContext) -> bytes:
+async def forward(frame: bytes, request: Any, ctx: RequestContext) -> bytes:
+    """The body of the reply to a request, which is passed on as the frame that it came in."""
     try:
         async with asyncio.timeout(timeout_s(request, ctx)):
             answer = await ctx.broker.forward(frame, anonymous(), host_bytes(ctx.peer))

@@ -12,6 +12,7 @@ from typing import Any
 from strandline.api import resources
 from strandline.api.cluster_view import ClusterView
 from strandline.api.context import RequestContext
+from strandline.api.slices import Work, answer
 from strandline.errors import ErrorCode
 from strandline.wire import messages
 
@@ -29,14 +30,19 @@ def handle(request: Any, ctx: RequestContext) -> Any:
     listed = _LISTED[ctx.version]
     if not set(request.resource_types) <= set(listed):
         return response(error_code=ErrorCode.UNSUPPORTED_VERSION)
-    return response(
-        config_resources=[
-            response.ConfigResource(resource_name=name, resource_type=resource_type)
-            for resource_type in listed
-            if not request.resource_types or resource_type in request.resource_types
-            for name in _names(resource_type, ctx)
-        ]
-    )
+    return answer(_list(request, listed, ctx), request, ctx)
+
+
+def _list(request: Any, listed: tuple[int, ...], ctx: RequestContext) -> Work[Any]:
+    reply, wanted = messages.response(KEY)(), set(request.resource_types)
+    for resource_type in listed:
+        if wanted and resource_type not in wanted:
+            continue
+        for name in _names(resource_type, ctx):
+            resource = messages.response(KEY).ConfigResource(resource_name=name, resource_type=resource_type)
+            reply.config_resources.append(resource)
+            yield len(name)
+    return reply
 
 
 def _names(resource_type: int, ctx: RequestContext) -> list[str]:

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Awaitable
 from typing import Any
 
-from strandline.api import cold_reads
+from strandline.api import cold_reads, slices
 from strandline.api.context import RequestContext, code_of, note_failure
 from strandline.errors import ErrorCode, KafkaError
 from strandline.log.errors import NotCached
@@ -39,8 +39,16 @@ _Cold = tuple[Any, Partition, Any, NotCached]
 
 
 def handle(request: Any, ctx: RequestContext) -> Any | Awaitable[Any]:
+    return slices.answer(_list(request, ctx), request, ctx)
+
+
+def _list(request: Any, ctx: RequestContext) -> slices.Work[Any]:
     response = messages.response(KEY)
-    named = Counter((topic.name, asked.partition_index) for topic in request.topics for asked in topic.partitions)
+    named: Counter[tuple[str, int]] = Counter()
+    for topic in request.topics:
+        for asked in topic.partitions:
+            named[topic.name, asked.partition_index] += 1
+            yield 0
     cold: list[_Cold] = []
     reply = response()
     for topic in request.topics:
@@ -54,6 +62,7 @@ def handle(request: Any, ctx: RequestContext) -> Any | Awaitable[Any]:
             else:
                 _try(topic.name, asked, answer, request, ctx, cold)
             answers.append(answer)
+            yield 0
         reply.topics.append(response.ListOffsetsTopicResponse(name=topic.name, partitions=answers))
     return _warm(reply, cold, request, ctx) if cold else reply
 

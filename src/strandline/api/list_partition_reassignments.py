@@ -6,10 +6,11 @@ Left out: the timeout (the answer comes at once).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from typing import Any
 
 from strandline.api.context import RequestContext
+from strandline.api.slices import Work, in_turns
 from strandline.controller.reassignments import under_way
 from strandline.errors import KafkaError
 from strandline.metadata.image import MetadataImage, TopicImage
@@ -27,22 +28,37 @@ def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
 async def _list(request: Any, ctx: RequestContext) -> Any:
     response = messages.response(KEY)
 
-    def look(image: MetadataImage) -> tuple[list[MetadataRecord], list[Any]]:
+    def look(image: MetadataImage) -> tuple[list[MetadataRecord], MetadataImage]:
+        return [], image
+
+    def tell(image: MetadataImage) -> Work[list[Any]]:
+        wanted: dict[str, dict[int, None] | None] = {}
         if request.topics is None:
-            found = [_topic(topic, None) for topic in image.topics.values()]
-        else:
-            named = [(image.topics.get(topic.name), topic.partition_indexes) for topic in request.topics]
-            found = [_topic(topic, indexes) for topic, indexes in named if topic is not None]
-        return [], [topic for topic in found if topic.partitions]
+            wanted = dict.fromkeys(image.topics)
+        for topic in request.topics or ():
+            named = wanted.setdefault(topic.name, {})
+            assert named is not None, "either all topics are asked for or these"
+            named.update(dict.fromkeys(topic.partition_indexes))
+            yield 0
+        found = []
+        for name, indexes in wanted.items():
+            if (present := image.topics.get(name)) is not None:
+                told = _topic(present, indexes)
+                if told.partitions:
+                    found.append(told)
+            yield 0
+        return found
 
     # It decides nothing, but only the active controller knows the newest.
     try:
-        return response(topics=await ctx.broker.decide(look), error_message=None)
+        image = await ctx.broker.decide(look)
+        topics = await in_turns(tell(image), ctx.broker.clock.monotonic)
+        return response(topics=topics, error_message=None)
     except KafkaError as error:
         return response(error_code=error.code, error_message=error.message)
 
 
-def _topic(topic: TopicImage, indexes: list[int] | None) -> Any:
+def _topic(topic: TopicImage, indexes: Iterable[int] | None) -> Any:
     response = messages.response(KEY)
     return response.OngoingTopicReassignment(
         name=topic.name,

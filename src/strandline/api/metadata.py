@@ -17,7 +17,7 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Any
 
-from strandline.api import metadata_news
+from strandline.api import metadata_news, slices
 from strandline.api.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from strandline.api.cluster_view import ClusterView
 from strandline.api.context import RequestContext
@@ -40,22 +40,23 @@ CREATED_PER_REQUEST_MAX = 1_000
 def handle(request: Any, ctx: RequestContext) -> bytes | Awaitable[bytes]:
     if request.topics is None or (ctx.version == 0 and not request.topics):
         ctx.broker.told.note(ctx)
-        return _Answer(request, ctx).all_topics()
+        all_topics: bytes | Awaitable[bytes] = slices.answer(_Answer(request, ctx).all_topics(), request, ctx)
+        return all_topics
     if ctx.version < 12 and any(topic.name is None or topic.topic_id != ZERO_UUID for topic in request.topics):
         return _refused(request, ctx.version)
     absent = _to_create(request, ctx)
     if absent:
         return _create_and_answer(absent, request, ctx)
     answer, told = _Answer(request, ctx), ctx.broker.told
-    body = answer.named_topics()
-    if told.must_wait(ctx):
+    body: bytes | Awaitable[bytes] = slices.answer(answer.named_topics(), request, ctx)
+    if isinstance(body, bytes) and told.must_wait(ctx):
         return _answer_with_news(request, ctx, body, suspected=answer.names_a_suspect())
     told.note(ctx)
     return body
 
 
 async def _answer_with_news(request: Any, ctx: RequestContext, body: bytes, *, suspected: bool) -> bytes:
-    newest = await metadata_news.wait(ctx, body, lambda: _Answer(request, ctx).named_topics(), suspected=suspected)
+    newest = await metadata_news.wait(ctx, body, lambda: _Answer(request, ctx).named_at_once(), suspected=suspected)
     ctx.broker.told.note(ctx, waited=True)
     return newest
 
@@ -91,7 +92,7 @@ async def _create_and_answer(names: list[str], request: Any, ctx: RequestContext
         # That it exists by now is no failure here: somebody else asked for it at the same time.
         made = [name for name, code in codes.items() if code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)]
         await broker.image_until(lambda image: all(name in image.topics for name in made), CREATED_WITHIN_MS / 1000)
-    return _Answer(request, ctx, invalid).named_topics()
+    return await slices.in_turns(_Answer(request, ctx, invalid).named_topics(), broker.clock.monotonic)
 
 
 def _refused(request: Any, version: int) -> bytes:
@@ -120,18 +121,28 @@ class _Answer:
         self.message = messages.response(KEY)
         self.operations = bool(request.include_topic_authorized_operations)
 
-    def all_topics(self) -> bytes:
-        return self._reply([self._present(topic) for topic in self.image.topics.values()])
+    def all_topics(self) -> slices.Work[bytes]:
+        topics = []
+        for topic in self.image.topics.values():
+            topics.append(self._present(topic))
+            yield len(topics[-1])
+        return self._reply(topics)
 
-    def named_topics(self) -> bytes:
+    def named_at_once(self) -> bytes:
+        """Of a request that was answered within one turn before."""
+        return slices.finished(self.named_topics())
+
+    def named_topics(self) -> slices.Work[bytes]:
         # A topic that is asked for twice is told once, as Kafka does. Where an id is given, the name does not count.
         wanted = dict.fromkeys(
             topic.name if topic.topic_id == ZERO_UUID else Uuid(topic.topic_id) for topic in self.request.topics
         )
-        found = [(name_or_id, self._find(name_or_id)) for name_or_id in wanted]
-        return self._reply(
-            [self._absent(name_or_id) if topic is None else self._present(topic) for name_or_id, topic in found]
-        )
+        topics = []
+        for name_or_id in wanted:
+            topic = self._find(name_or_id)
+            topics.append(self._absent(name_or_id) if topic is None else self._present(topic))
+            yield len(topics[-1])
+        return self._reply(topics)
 
     def names_a_suspect(self) -> bool:
         """Whether a partition of the topics that were asked for is led by a broker that may be gone."""

@@ -9,6 +9,7 @@ Left out: nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from strandline.api.context import RequestContext
@@ -21,27 +22,71 @@ from strandline.wire import messages
 KEY, VERSIONS = 9, range(1, 11)
 GROUP_ERROR_SINCE, SEVERAL_GROUPS_SINCE = 2, 8
 NO_OFFSET = -1
+PARTITIONS_AT_ONCE_MAX = 2_000
+"""Offsets that are looked up in one go; a request for more is answered in parts."""
 
 _UNANSWERED = {ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
 def handle(request: Any, ctx: RequestContext) -> Any:
     asked = request.groups if ctx.version >= SEVERAL_GROUPS_SINCE else [_only_group(request)]
+    pieces = [(place, piece) for place, group in enumerate(asked) for piece in _pieces(group)]
     asking = caller(ctx)
 
     def fetch(place: int, shard: Shard, at: Moment) -> Any:
-        return shard.fetch_offsets(asked[place], request.require_stable, asking, at)
+        return shard.fetch_offsets(pieces[place][1], request.require_stable, asking, at)
 
     def refusal(place: int, error: KafkaError) -> Any:
         code = ErrorCode.NOT_COORDINATOR if error.code in _UNANSWERED else told(error.code)
-        return _refused(asked[place], code, ctx.version)
+        return _refused(pieces[place][1], code, ctx.version)
 
-    def reply(groups: list[Any]) -> Any:
+    def reply(fetched: list[Any]) -> Any:
+        groups: dict[int, Any] = {}
+        for (place, _), piece in zip(pieces, fetched, strict=True):
+            whole = groups.setdefault(place, piece)
+            if whole is not piece:
+                _add(whole, piece)
+        for group in groups.values():
+            if group.error_code and ctx.version >= GROUP_ERROR_SINCE:
+                group.topics = []
         if ctx.version >= SEVERAL_GROUPS_SINCE:
-            return messages.response(KEY)(groups=groups)
-        return _old_reply(groups[0])
+            return messages.response(KEY)(groups=list(groups.values()))
+        # Topics and partitions have the same fields in old versions, under other names.
+        return messages.response(KEY)(error_code=groups[0].error_code, topics=groups[0].topics)
 
-    return read_each(ctx, [group.group_id for group in asked], fetch, refusal, reply)
+    return read_each(request, ctx, [piece.group_id for _, piece in pieces], fetch, refusal, reply)
+
+
+def _pieces(group: Any) -> Iterator[Any]:
+    """What is asked of a group, in parts of at most PARTITIONS_AT_ONCE_MAX partitions: each is read in one go."""
+    if group.topics is None or sum(len(topic.partition_indexes) for topic in group.topics) <= PARTITIONS_AT_ONCE_MAX:
+        yield group
+        return
+    message, topics, room = messages.request(KEY), [], PARTITIONS_AT_ONCE_MAX
+    for topic in group.topics:
+        indexes = topic.partition_indexes
+        for start in range(0, max(len(indexes), 1), PARTITIONS_AT_ONCE_MAX):
+            some = indexes[start : start + PARTITIONS_AT_ONCE_MAX]
+            topics.append(
+                message.OffsetFetchRequestTopics(name=topic.name, topic_id=topic.topic_id, partition_indexes=some)
+            )
+            room -= 1 + len(some)
+            if room <= 0:
+                yield message.OffsetFetchRequestGroup(**{**vars(group), "topics": topics})
+                topics, room = [], PARTITIONS_AT_ONCE_MAX
+    if topics:
+        yield message.OffsetFetchRequestGroup(**{**vars(group), "topics": topics})
+
+
+def _add(whole: Any, piece: Any) -> None:
+    """Add another part of the same group to its answer; an error of one part is that of the whole."""
+    whole.error_code = whole.error_code or piece.error_code
+    for topic in piece.topics:
+        last = whole.topics[-1] if whole.topics else None
+        if last is not None and (last.name, last.topic_id) == (topic.name, topic.topic_id):
+            last.partitions += topic.partitions
+        else:
+            whole.topics.append(topic)
 
 
 def _only_group(request: Any) -> Any:
@@ -55,20 +100,6 @@ def _only_group(request: Any) -> Any:
         else [
             message.OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
             for topic in topics
-        ],
-    )
-
-
-def _old_reply(group: Any) -> Any:
-    response = messages.response(KEY)
-    return response(
-        error_code=group.error_code,
-        topics=[
-            response.OffsetFetchResponseTopic(
-                name=topic.name,
-                partitions=[response.OffsetFetchResponsePartition(**vars(partition)) for partition in topic.partitions],
-            )
-            for topic in group.topics
         ],
     )
 

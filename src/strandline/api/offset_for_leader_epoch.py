@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from strandline.api.context import RequestContext
+from strandline.api.slices import Work, answer
 from strandline.errors import ErrorCode, KafkaError
 from strandline.wire import messages
 
@@ -19,16 +20,19 @@ KEY, VERSIONS = 23, range(2, 5)
 
 
 def handle(request: Any, ctx: RequestContext) -> Any:
+    return answer(_end_offsets(request, ctx), request, ctx)
+
+
+def _end_offsets(request: Any, ctx: RequestContext) -> Work[Any]:
     response = messages.response(KEY)
-    return response(
-        topics=[
-            response.OffsetForLeaderTopicResult(
-                topic=topic.topic,
-                partitions=[_end_offset(topic.topic, asked, request.replica_id, ctx) for asked in topic.partitions],
-            )
-            for topic in request.topics
-        ]
-    )
+    reply = response()
+    for topic in request.topics:
+        result = response.OffsetForLeaderTopicResult(topic=topic.topic)
+        for asked in topic.partitions:
+            result.partitions.append(_end_offset(topic.topic, asked, request.replica_id, ctx))
+            yield 0
+        reply.topics.append(result)
+    return reply
 
 
 def _end_offset(topic: str, asked: Any, replica_id: int, ctx: RequestContext) -> Any:

@@ -86,7 +86,6 @@ from strandline.api.context import RequestContext
 from strandline.api.error_reply import error_reply
 from strandline.api.misdirected import as_misdirected
 from strandline.errors import ErrorCode
-from strandline.wire.messages import decode_request
 
 API_VERSIONS = 18
 
@@ -140,11 +139,15 @@ def _passed_on(api: Api) -> Api:
     """The API as a broker serves it to clients."""
 
     def handle(frame: memoryview, ctx: RequestContext, body_position: int) -> Any:
-        if ctx.broker.quorum.is_active:
-            request = decode_request(api.key, ctx.version, frame, body_position)
+        whole = bytes(frame)
+
+        def decide_or_pass_on(request: Any, ctx: RequestContext) -> Any:
+            if not ctx.broker.quorum.is_active:
+                return forwarding.forward(whole, request, ctx)
             reply = api.handle(request, ctx)
-            return forwarding.decided_here(reply, bytes(frame), request, ctx) if inspect.isawaitable(reply) else reply
-        return forwarding.forward(frame, ctx, body_position)
+            return forwarding.decided_here(reply, whole, request, ctx) if inspect.isawaitable(reply) else reply
+
+        return ctx.broker.large_requests.serve(api._replace(handle=decide_or_pass_on), frame, ctx, body_position)
 
     assert not api.raw, f"{api.name}: a request that is passed on is decoded by whoever answers it"
     return api._replace(handle=handle, raw=True)

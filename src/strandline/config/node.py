@@ -134,6 +134,8 @@ class NodeConfig:
     group_min_session_timeout_ms: int
     group_max_session_timeout_ms: int
     group_max_size: int
+    group_coordinator_max_groups_per_partition: int
+    group_config_max_resources: int
     group_consumer_session_timeout_ms: int
     group_consumer_min_session_timeout_ms: int
     group_consumer_max_session_timeout_ms: int
@@ -144,6 +146,7 @@ class NodeConfig:
     group_consumer_min_assignment_interval_ms: int
     group_consumer_max_assignment_interval_ms: int
     group_consumer_max_size: int
+    group_consumer_max_regexes: int
     group_consumer_assignors: tuple[str, ...]
     group_consumer_migration_policy: str
     group_consumer_regex_refresh_interval_ms: int
@@ -158,6 +161,7 @@ class NodeConfig:
 
     # Producers and transactions.
     producer_id_expiration_ms: int
+    producer_id_max_per_partition: int
     producer_id_expiration_check_interval_ms: int
     transactional_id_expiration_ms: int
     transaction_max_timeout_ms: int

@@ -39,6 +39,8 @@ DIFFERENT_DEFAULTS = {
     "broker.heartbeat.interval.ms": ("2000", "a dead broker is noticed sooner"),
     "broker.session.timeout.ms": ("9000", "a dead broker is noticed sooner"),
     "group.coordinator.rebalance.protocols": ("classic,consumer,streams", "streams groups are not served"),
+    "group.consumer.max.size": ("2147483647", "what a peer can make us hold is finite"),
+    "group.max.size": ("2147483647", "what a peer can make us hold is finite"),
     "log.dir": ("/tmp/kafka-logs", "never another broker's directory by accident"),
     "max.connections": ("2147483647", "what a peer can make us hold is finite"),
     "metric.reporters": ("org.apache.kafka.common.metrics.JmxReporter", "there is no JMX"),

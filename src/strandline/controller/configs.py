@@ -16,13 +16,22 @@ from strandline.errors import ErrorCode, KafkaError
 from strandline.metadata import records as r
 from strandline.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, MetadataImage
 
+GROUPS_MAX = 10_000
+
 
 def alter(
-    image: MetadataImage, resource_type: int, name: str, alterations: Sequence[Alteration], layers: Layers
+    image: MetadataImage,
+    resource_type: int,
+    name: str,
+    alterations: Sequence[Alteration],
+    layers: Layers,
+    groups_max: int = GROUPS_MAX,
 ) -> list[r.MetadataRecord]:
-    """Set, delete, append to and subtract from the overrides of one resource."""
+    """Set, delete, append to and subtract from the overrides of one resource. `groups_max`: the most groups that have any."""
     _check_resource(image, resource_type, name)
     current = image.config(resource_type, name)
+    if resource_type == GROUP_RESOURCE and not current:
+        _check_room_for_group(image, groups_max)
     try:
         if resource_type == TOPIC_RESOURCE:
             wanted = alter_topic(current, alterations, layers)
@@ -37,13 +46,18 @@ def alter(
 
 
 def replace(
-    image: MetadataImage, resource_type: int, name: str, values: Mapping[str, str | None], layers: Layers
+    image: MetadataImage,
+    resource_type: int,
+    name: str,
+    values: Mapping[str, str | None],
+    layers: Layers,
+    groups_max: int = GROUPS_MAX,
 ) -> list[r.MetadataRecord]:
     """Make `values` the only overrides of one resource (the old AlterConfigs)."""
     current = image.config(resource_type, name)
     alterations = [Alteration(key, Op.SET, value) for key, value in values.items()]
     alterations += [Alteration(key, Op.DELETE, None) for key in current if key not in values]
-    return alter(image, resource_type, name, alterations, layers)
+    return alter(image, resource_type, name, alterations, layers, groups_max)
 
 
 def without_effect(records: Iterable[r.MetadataRecord]) -> list[str]:
@@ -73,6 +87,19 @@ def _check_resource(image: MetadataImage, resource_type: int, name: str) -> None
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
     else:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Configuration of resource type {resource_type} can't be altered.")
+
+
+def _check_room_for_group(image: MetadataImage, groups_max: int) -> None:
+    """Groups need not exist to be configured, and nothing ever removes what was set for one: so many may be, and no more."""
+    # Topics and brokers have to exist: only beyond that do the groups have to be counted.
+    if len(image.configs) < groups_max:
+        return
+    if sum(resource_type == GROUP_RESOURCE for resource_type, _ in image.configs) >= groups_max:
+        raise KafkaError(
+            ErrorCode.POLICY_VIOLATION,
+            f"{groups_max} groups have a configuration of their own already, which is the most "
+            "(group.config.max.resources).",
+        )
 
 
 def _difference(

@@ -8,7 +8,7 @@ Always true: no reassignment adds to the ISR (rule B15); cancelled, the replicas
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from strandline.controller.elections import Policy
 from strandline.controller.partition_change import Election, Target, active_brokers, change
@@ -81,7 +81,7 @@ def is_reassigning(partition: PartitionImage) -> bool:
     return bool(partition.adding_replicas or partition.removing_replicas)
 
 
-def under_way(topic: TopicImage, indexes: Sequence[int] | None = None) -> Iterator[tuple[int, PartitionImage]]:
+def under_way(topic: TopicImage, indexes: Iterable[int] | None = None) -> Iterator[tuple[int, PartitionImage]]:
     """The partitions that are being reassigned, of the whole topic or among these."""
     for index in range(len(topic.partitions)) if indexes is None else indexes:
         if 0 <= index < len(topic.partitions) and is_reassigning(topic.partitions[index]):

@@ -43,11 +43,29 @@ class Defaults(NamedTuple):
     layers: Layers
 
 
+class TakenNames:
+    """By which of the existing topics each name is taken, '.' and '_' being one. Made once for many new topics."""
+
+    def __init__(self, image: MetadataImage) -> None:
+        self._by_key = {collision_key(name): name for name in image.topics}
+
+    def by(self, name: str) -> str | None:
+        return self._by_key.get(collision_key(name))
+
+    def take(self, name: str) -> None:
+        self._by_key[collision_key(name)] = name
+
+
 def create(
-    image: MetadataImage, wanted: NewTopic, defaults: Defaults, randomness: random.Random
+    image: MetadataImage,
+    wanted: NewTopic,
+    defaults: Defaults,
+    randomness: random.Random,
+    taken: TakenNames | None = None,
 ) -> list[r.MetadataRecord]:
-    """The records of a new topic; KafkaError if it can't be."""
-    _check_name(image, wanted.name)
+    """The records of a new topic; KafkaError if it can't be. `taken` holds the names of the image's topics."""
+    taken = taken or TakenNames(image)
+    _check_name(image, wanted.name, taken)
     try:
         check_topic(wanted.configs, defaults.layers)
     except ConfigError as error:
@@ -60,23 +78,19 @@ def create(
         for name, value in wanted.configs.items()
     ]
     records += [_partition(image, topic_id, index, chosen) for index, chosen in enumerate(replicas)]
+    taken.take(wanted.name)
     return records
 
 
-def _check_name(image: MetadataImage, name: str) -> None:
+def _check_name(image: MetadataImage, name: str, taken: TakenNames) -> None:
     if problem := topic_name_problem(name):
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {problem}")
     if name == CLUSTER_METADATA_TOPIC:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
     if name in image.topics:
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-    if "." in name or "_" in name:
-        key = collision_key(name)
-        for other in image.topics:
-            if collision_key(other) == key:
-                raise KafkaError(
-                    ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}"
-                )
+    if (other := taken.by(name)) is not None:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
 
 
 def _placed(

@@ -18,8 +18,17 @@ RE2_MEMORY_BYTES_MAX = 8 << 20
 """A pattern that compiles to more than this is refused."""
 
 
+PATTERN_CHARACTERS_MAX = 4096
+"""Of a pattern that a member subscribes by: sixteen names of topics fit, of the longest there are."""
+
+
 def check(pattern: str) -> None:
     """INVALID_REGULAR_EXPRESSION if RE2 does not understand the pattern, or finds it too large."""
+    if len(pattern) > PATTERN_CHARACTERS_MAX:
+        raise KafkaError(
+            ErrorCode.INVALID_REGULAR_EXPRESSION,
+            f"SubscribedTopicRegex has {len(pattern)} characters, more than {PATTERN_CHARACTERS_MAX}.",
+        )
     _compile(pattern)
 
 

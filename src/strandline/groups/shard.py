@@ -22,6 +22,7 @@ from strandline.groups.consumer import describing_as_classic
 from strandline.groups.consumer import heartbeating as consumer_heartbeating
 from strandline.groups.consumer import replaying as consumer_replaying
 from strandline.groups.consumer.group import ConsumerGroup
+from strandline.groups.consumer.member import JOIN_GROUP_MEMBER_EPOCH
 from strandline.groups.migration import classic_members
 from strandline.groups.offsets import committing, expiring, fetching
 from strandline.groups.offsets import deleting as offset_deleting
@@ -66,9 +67,21 @@ class Shard:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
         return group
 
+    def check_room(self, group_id: str) -> None:
+        """POLICY_VIOLATION if this would be one group more than there may be (SEC-L10)."""
+        groups_max = self.surroundings.config.group_coordinator_max_groups_per_partition
+        if group_id not in self.groups and len(self.groups) >= groups_max:
+            raise KafkaError(
+                ErrorCode.POLICY_VIOLATION,
+                f"There are {groups_max} groups in this partition of __consumer_offsets already, which is the most "
+                "(group.coordinator.max.groups.per.partition).",
+            )
+
     # Members
 
     def join_group(self, request: Any, caller: Caller, at: Moment, answer: Answer) -> Outcome | None:
+        if not request.member_id:
+            self.check_room(request.group_id)
         if self._is_consumer(request.group_id):
             return classic_members.join(self, request, caller, at, answer)
         return joining.join(self, request, caller, at, answer)
@@ -89,6 +102,8 @@ class Shard:
         return leaving.leave(self, request, caller, at, answer)
 
     def consumer_group_heartbeat(self, request: Any, caller: Caller, at: Moment, answer: Answer) -> Outcome | None:
+        if request.member_epoch == JOIN_GROUP_MEMBER_EPOCH:
+            self.check_room(request.group_id)
         return consumer_heartbeating.heartbeat(self, request, caller, at, answer)
 
     def _is_consumer(self, group_id: str) -> bool:
@@ -97,6 +112,8 @@ class Shard:
     # Offsets
 
     def commit_offsets(self, request: Any, caller: Caller, at: Moment, answer: Answer) -> Outcome | None:
+        if request.generation_id_or_member_epoch < 0:
+            self.check_room(request.group_id)
         return committing.commit(self, request, caller, at, answer)
 
     def fetch_offsets(self, group: Any, require_stable: bool, caller: Caller, at: Moment) -> Any:

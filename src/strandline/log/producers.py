@@ -1,7 +1,8 @@
 """What a partition remembers of its producers, so that a retry is no duplicate and a gap is noticed.
 
 Always true: per producer the last five batches are kept; sequences follow each other without a gap, wrapping from 2^31-1 to
-0; an older epoch never writes again. The same state grows on followers from the batches alone.
+0; an older epoch never writes again. The same state grows on followers from the batches alone. No more producers are remembered
+than `ids_max` (SEC-L10).
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
 NO_SEQUENCE = -1
 SEQUENCE_MAX = 2**31 - 1
+IDS_MAX = 100_000
+FORGOTTEN_AT_ONCE = 10
+"""When there are too many, the tenth that was silent longest goes at once: to look for one each time would cost too much."""
 
 
 class Batch(NamedTuple):
@@ -111,9 +115,13 @@ class Completed(NamedTuple):
 class Producers:
     """All producers of one partition, up to `end_offset`."""
 
+    ids_max = IDS_MAX
+    """How many are remembered (`producer.id.max.per.partition`)."""
+
     def __init__(self) -> None:
         self.by_id: dict[int, Producer] = {}
         self.end_offset = 0
+        self.forgotten_early = 0
         self._open_txns: dict[int, int] = {}
         """First offset of each open transaction, by producer, in the order they began."""
         self._ended_txns: dict[int, int] = {}
@@ -145,11 +153,28 @@ class Producers:
         """A batch of this producer is in the log."""
         producer = self.by_id.get(producer_id)
         if producer is None:
-            producer = self.by_id[producer_id] = Producer(producer_id)
+            producer = self._new(producer_id)
         producer.add(epoch, Batch(last_sequence, last_offset, last_offset - first_offset, timestamp))
         if transactional and producer.current_txn_first_offset < 0:
             producer.current_txn_first_offset = first_offset
             self._open_txns[producer_id] = first_offset
+
+    def _new(self, producer_id: int) -> Producer:
+        if len(self.by_id) >= self.ids_max:
+            self._forget_silent()
+        producer = self.by_id[producer_id] = Producer(producer_id)
+        return producer
+
+    def _forget_silent(self) -> None:
+        """Make room for a tenth of all: those that wrote last the longest ago, never one with an open transaction.
+
+        As after `producer.id.expiration.ms`, whatever they send next is taken for their first batch.
+        """
+        silent = [producer for producer in self.by_id.values() if producer.current_txn_first_offset < 0]
+        silent.sort(key=lambda producer: producer.last_timestamp)
+        for producer in silent[: max(self.ids_max // FORGOTTEN_AT_ONCE, 1)]:
+            del self.by_id[producer.producer_id]
+            self.forgotten_early += 1
 
     def end_txn(
         self, producer_id: int, epoch: int, coordinator_epoch: int, offset: int, timestamp: int, aborted: bool
@@ -157,7 +182,7 @@ class Producers:
         """A marker at `offset` ends the producer's transaction; None if it had none."""
         producer = self.by_id.get(producer_id)
         if producer is None:
-            producer = self.by_id[producer_id] = Producer(producer_id)
+            producer = self._new(producer_id)
         if epoch > producer.epoch:
             producer.epoch = epoch
             producer.batches.clear()

@@ -6,7 +6,7 @@ Sections that no record touches are shared with the image before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -72,6 +72,23 @@ def replay(image: MetadataImage, records: Iterable[r.MetadataRecord], end_offset
     for record in records:
         _apply(draft, record)
     return draft.finish(end_offset, epoch)
+
+
+class GrowingImage:
+    """The image of one decision with many parts, each of which sees what those before it wrote.
+
+    Its sections are copied once, not for each part: `image` is only good until the next `add`, and nobody may keep it.
+    """
+
+    def __init__(self, image: MetadataImage) -> None:
+        self._draft = _Draft(image)
+        self.image = image
+
+    def add(self, records: Sequence[r.MetadataRecord]) -> None:
+        if records:
+            for record in records:
+                _apply(self._draft, record)
+            self.image = self._draft.finish(self.image.end_offset + len(records), self.image.epoch)
 
 
 def _apply(draft: _Draft, record: r.MetadataRecord) -> None:

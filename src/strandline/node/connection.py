@@ -26,7 +26,7 @@ from strandline.node.reply_slots import HEAD_BYTES_MAX, Kind, Slot, head
 from strandline.ports import Buffer
 from strandline.wire.errors import MalformedRequest
 from strandline.wire.headers import has_flexible_response_header, read_request_header
-from strandline.wire.messages import decode_request, encode_response
+from strandline.wire.messages import encode_response
 
 GROWN_BYTES_KEPT_MAX = 4 * 1024 * 1024
 """A buffer that grew beyond this for one frame is given back right after it."""
@@ -258,8 +258,7 @@ class Connection(asyncio.BufferedProtocol):
             if api.raw:
                 outcome = api.handle(frame, kind.context, kind.body_position)
             else:
-                request = decode_request(api.key, kind.context.version, frame, kind.body_position)
-                outcome = api.handle(request, kind.context)
+                outcome = self._broker.large_requests.serve(api, frame, kind.context, kind.body_position)
             self._take(kind, correlation_id, outcome)
         except MalformedRequest as error:
             self._stats.refused += 1
@@ -364,6 +363,10 @@ class Connection(asyncio.BufferedProtocol):
             return
         try:
             self._put(slot, reply)
+        except MalformedRequest as error:
+            self._stats.refused += 1
+            self._owner.refused(self, str(error))
+            self._give_up()
         except Exception as error:
             self._owner.failed(self, error)
             self._give_up()

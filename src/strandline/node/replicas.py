@@ -189,6 +189,7 @@ class Replicas:
                     self.dir_failed(place.log_dir, result)
                     failed.append(place)
                 else:
+                    result.log.producers.ids_max = self.config.producer_id_max_per_partition
                     self._host(place, result)
             for place in failed:
                 if place.known:

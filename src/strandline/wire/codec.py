@@ -7,11 +7,12 @@ the caller's buffer. Bytes after the message are left alone. What writing raises
 from __future__ import annotations
 
 import struct as structs
+from collections.abc import Generator
 from functools import cached_property
 from typing import Any
 
-from strandline.wire.decoder import Decode, decoder
-from strandline.wire.encoder import Encode, encoder
+from strandline.wire.decoder import Decode, DecodeInSlices, decoder, decoder_in_slices
+from strandline.wire.encoder import Encode, EncodeInSlices, encoder, encoder_in_slices
 from strandline.wire.errors import MalformedRequest
 from strandline.wire.primitives import REQUEST_OBJECTS_MAX
 from strandline.wire.source import field_at
@@ -21,7 +22,7 @@ Buffer = bytes | bytearray | memoryview
 
 
 class Codec:
-    """The two functions of one struct, each generated when it is first used: a broker never writes a request."""
+    """The functions of one struct, each generated when it is first used: a broker never writes a request."""
 
     def __init__(self, struct: Struct, version: int) -> None:
         self.struct = struct
@@ -35,6 +36,14 @@ class Codec:
     def _encode(self) -> Encode:
         return encoder(self.struct, self.title)
 
+    @cached_property
+    def _decode_in_slices(self) -> DecodeInSlices:
+        return decoder_in_slices(self.struct, self.title)
+
+    @cached_property
+    def _encode_in_slices(self) -> EncodeInSlices:
+        return encoder_in_slices(self.struct, self.title)
+
     def decode(self, buffer: Buffer, position: int = 0, objects_max: int = REQUEST_OBJECTS_MAX) -> tuple[Any, int]:
         """The message that begins at this position, and the position after it."""
         # Slices of bytes are several times cheaper than those of a memoryview, so one copy pays for itself.
@@ -42,21 +51,38 @@ class Codec:
         data = buffer if isinstance(buffer, bytes) else bytes(memoryview(buffer)[position:])
         try:
             message, end = self._decode(data, position - start, objects_max - self.struct.objects)
-        except MalformedRequest as error:
-            raise self._malformed(error, str(error)) from None
-        except (IndexError, structs.error) as error:
-            raise self._malformed(error, "the bytes end here") from None
-        except UnicodeDecodeError as error:
-            raise self._malformed(error, "not UTF-8") from None
+        except (MalformedRequest, IndexError, structs.error, UnicodeDecodeError) as error:
+            raise self._malformed(error) from None
         return message, start + end
 
-    def _malformed(self, error: Exception, reason: str) -> MalformedRequest:
+    def decode_in_slices(
+        self, data: bytes, position: int = 0, objects_max: int = REQUEST_OBJECTS_MAX
+    ) -> Generator[int, None, tuple[Any, int]]:
+        """The same, pausing after every array element."""
+        try:
+            return (yield from self._decode_in_slices(data, position, objects_max - self.struct.objects))
+        except (MalformedRequest, IndexError, structs.error, UnicodeDecodeError) as error:
+            raise self._malformed(error) from None
+
+    def _malformed(self, error: Exception) -> MalformedRequest:
+        if isinstance(error, MalformedRequest):
+            reason = str(error)
+        else:
+            reason = "not UTF-8" if isinstance(error, UnicodeDecodeError) else "the bytes end here"
         field = field_at(error.__traceback__)
         return MalformedRequest(f"{self.title}, {field}: {reason}" if field else f"{self.title}: {reason}")
 
     def encode(self, message: Any) -> bytes:
         try:
             return self._encode(message)
+        except Exception as error:
+            error.add_note(f"while writing {self.title}, {field_at(error.__traceback__)}")
+            raise
+
+    def encode_in_slices(self, message: Any) -> Generator[int, None, bytes]:
+        """The same, pausing after every array element."""
+        try:
+            return (yield from self._encode_in_slices(message))
         except Exception as error:
             error.add_note(f"while writing {self.title}, {field_at(error.__traceback__)}")
             raise

@@ -2,7 +2,8 @@
 
 The whole message, nested structs and arrays included, becomes one function over local variables: `d` the bytes, `n` their
 end, `p` the position, `left` the objects that may still be made, `x` the size or count just read. Neighbouring fields of a
-fixed size, and the size that follows them, are unpacked together.
+fixed size, and the size that follows them, are unpacked together. The same function can be written as a generator, which pauses
+after every array element: a large request is read in slices (SEC-L2).
 
 Always true: before a size or a count is used it has been compared with the bytes left, and counts also with the objects left.
 """
@@ -10,7 +11,7 @@ Always true: before a size or a count is used it has been compared with the byte
 from __future__ import annotations
 
 import struct as structs
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import is_dataclass
 from typing import Any
 
@@ -21,15 +22,22 @@ from strandline.wire.structs import FIXED, FIXED_SIZE, Field, Struct, element_si
 
 Decode = Callable[[bytes, int, int], tuple[Any, int]]
 """(data, position, objects that may be made) -> (message, position after it)."""
+DecodeInSlices = Callable[[bytes, int, int], Generator[int, None, tuple[Any, int]]]
+"""The same, pausing after every array element."""
 
 
 def decoder(root: Struct, title: str) -> Decode:
-    return _Decoder(root, title).compile()
+    return _Decoder(root, title, in_slices=False).compile()
+
+
+def decoder_in_slices(root: Struct, title: str) -> DecodeInSlices:
+    return _Decoder(root, title, in_slices=True).compile()
 
 
 class _Decoder:
-    def __init__(self, root: Struct, title: str) -> None:
-        self.source = Source(f"decode {title}")
+    def __init__(self, root: Struct, title: str, *, in_slices: bool) -> None:
+        self.in_slices = in_slices
+        self.source = Source(f"decode {title}{' in slices' if in_slices else ''}")
         self.source.names.update(
             read_unsigned_varint=primitives.read_unsigned_varint,
             charge_tags=primitives.charge_tags,
@@ -49,10 +57,12 @@ class _Decoder:
         self.uuids: list[str] = []
         self.root = root
 
-    def compile(self) -> Decode:
+    def compile(self) -> Callable[..., Any]:
         with self.source.block("def decode(d, p, left):"):
             self.source.line("n = len(d)")
             message = self.struct(self.root)
+            if self.in_slices:
+                self.source.line("yield 0")  # a generator also when it has no array
             self.source.line(f"return {message}, p")
         return self.source.compile("decode")
 
@@ -192,6 +202,8 @@ class _Decoder:
                     element = Field("element", field.type, field.default)
                     self.text_or_bytes(element, struct, "element")
                     line(f"{append}(element)")
+                if self.in_slices:
+                    line("yield 0")
         if frozen:
             line(f"{variable} = tuple({variable})")
 

@@ -1,7 +1,8 @@
 """From messages to bytes: writes the function that writes one struct in one version.
 
 As in `decoder.py`, the whole message becomes one function; `w` appends to the list of parts that is joined at the end, and
-neighbouring fields of a fixed size, with the size that follows them, are packed together.
+neighbouring fields of a fixed size, with the size that follows them, are packed together. As a generator it pauses after every
+array element.
 
 Always true: a field that this version does not have is left out, and a tagged field that has its default is not sent.
 """
@@ -9,7 +10,7 @@ Always true: a field that this version does not have is left out, and a tagged f
 from __future__ import annotations
 
 import struct as structs
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 from strandline.wire import primitives
@@ -17,15 +18,21 @@ from strandline.wire.source import Source
 from strandline.wire.structs import FIXED, Field, Struct
 
 Encode = Callable[[Any], bytes]
+EncodeInSlices = Callable[[Any], Generator[int, None, bytes]]
 
 
 def encoder(root: Struct, title: str) -> Encode:
-    return _Encoder(root, title).compile()
+    return _Encoder(root, title, in_slices=False).compile()
+
+
+def encoder_in_slices(root: Struct, title: str) -> EncodeInSlices:
+    return _Encoder(root, title, in_slices=True).compile()
 
 
 class _Encoder:
-    def __init__(self, root: Struct, title: str) -> None:
-        self.source = Source(f"encode {title}")
+    def __init__(self, root: Struct, title: str, *, in_slices: bool) -> None:
+        self.in_slices = in_slices
+        self.source = Source(f"encode {title}{' in slices' if in_slices else ''}")
         self.source.names.update(
             encode_unsigned_varint=primitives.encode_unsigned_varint, tagged=primitives.tagged, join=b"".join
         )
@@ -34,12 +41,14 @@ class _Encoder:
         self.write = "w"
         self.root = root
 
-    def compile(self) -> Encode:
+    def compile(self) -> Callable[..., Any]:
         with self.source.block("def encode(message):"):
             self.source.line("parts = []")
             self.source.line("w = parts.append")
             self.struct(self.root, "message")
             self.flush()
+            if self.in_slices:
+                self.source.line("yield 0")
             self.source.line("return join(parts)")
         return self.source.compile("encode")
 
@@ -157,6 +166,8 @@ class _Encoder:
                     else:
                         self.text_or_bytes(Field("element", field.type, field.default), struct, element)
                     self.flush()
+                    if self.in_slices:
+                        line("yield 0")
 
     # Tagged fields
 

@@ -23,7 +23,7 @@ TOPIC_ID_SINCE = 13
 SESSION_SINCE = 7
 REPLICA_STATE_SINCE = 15
 ENDPOINTS_SINCE = 16
-ENTRIES_MAX = 200_000
+ENTRIES_MAX = 50_000
 """Topics and partitions in one request, forgotten ones included: some 64 MiB of Python objects at the worst."""
 
 _INT16 = struct.Struct(">h")

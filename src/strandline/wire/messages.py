@@ -11,6 +11,7 @@ Always true: decoding raises MalformedRequest or returns a message; LookupError 
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from functools import cache
 from typing import Any
 
@@ -54,8 +55,20 @@ def decode_request(api_key: int, version: int, buffer: Buffer, position: int = 0
     return request_family(api_key).codec(version).decode(buffer, position, REQUEST_OBJECTS_MAX)[0]
 
 
+def decode_request_in_slices(api_key: int, version: int, data: bytes, position: int = 0) -> Generator[int, None, Any]:
+    """The same, pausing after every array element (`api/slices.py`)."""
+    codec = request_family(api_key).codec(version)
+    message, _ = yield from codec.decode_in_slices(data, position, REQUEST_OBJECTS_MAX)
+    return message
+
+
 def encode_response(api_key: int, version: int, message: Any) -> bytes:
     return response_family(api_key).codec(version).encode(message)
+
+
+def encode_response_in_slices(api_key: int, version: int, message: Any) -> Generator[int, None, bytes]:
+    """The same, pausing after every array element."""
+    return response_family(api_key).codec(version).encode_in_slices(message)
 
 
 def encode_request(api_key: int, version: int, message: Any) -> bytes:

@@ -13,8 +13,9 @@ from typing import Any, NoReturn
 
 from strandline.wire.errors import MalformedRequest
 
-REQUEST_OBJECTS_MAX = 1_000_000
-"""Structs, fields and array elements that one request may become: some 64 MiB of Python objects at the worst."""
+REQUEST_OBJECTS_MAX = 400_000
+"""Structs, fields and array elements that one request may become: some 32 MiB of Python objects at the worst. The names of 100,000
+topics fit, or what to look up of 60,000 partitions."""
 
 RESPONSE_OBJECTS_MAX = 16_000_000
 """The same for a reply, from a server that we chose: the metadata of 800,000 partitions fits."""

@@ -20,7 +20,7 @@ KEY, VERSIONS = 0, range(3, 14)
 FLEXIBLE_SINCE = 9
 LEADER_SINCE = 10
 TOPIC_ID_SINCE = 13
-ENTRIES_MAX = 100_000
+ENTRIES_MAX = 10_000
 """Topics and partitions in one request: some 32 MiB of Python objects at the worst."""
 
 _ACKS_TIMEOUT = struct.Struct(">hi")

@@ -18,6 +18,7 @@ from strandline.api.follower_sessions import FollowerSessions
 from strandline.api.metadata_news import Told
 from strandline.api.reply import Later
 from strandline.api.shared_reads import SharedReads
+from strandline.api.slices import finished
 from strandline.api.topic_bytes import TopicBytes
 from strandline.config.node import NodeConfig
 from strandline.config.properties import of
@@ -201,11 +202,12 @@ class TestBroker:
             parts, OffsetsTopic(lambda: self.parts.config, self._ask_controller, self._spawn, logger)
         )
 
-    async def _decide(self, decision: Callable[[MetadataImage], tuple[list[Any], Any]]) -> Any:
+    async def _decide(self, decision: Callable[[MetadataImage], Any]) -> Any:
         await asyncio.sleep(0)
         if self.controller_error is not None:
             raise self.controller_error
-        records, answer = decision(self.image)
+        outcome = decision(self.image)
+        records, answer = finished(outcome) if inspect.isgenerator(outcome) else outcome
         self.commit(records)
         return answer
 

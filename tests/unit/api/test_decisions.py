@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from strandline.api.decisions import decide_each, decide_on
+from strandline.api.slices import finished
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
 from strandline.metadata import records as r
@@ -17,7 +18,7 @@ def make(image, name):
 
 
 def test_each_sees_what_those_before_it_wrote_and_a_refusal_stops_nobody():
-    records, outcomes = decide_on(MetadataImage(), ["a", "b", "a", "c"], make)
+    records, outcomes = finished(decide_on(MetadataImage(), ["a", "b", "a", "c"], make))
     assert [record.name for record in records] == ["a", "b", "c"]
     assert isinstance(outcomes[2], KafkaError)
     assert [outcomes[i] for i in (0, 1, 3)] == [[record] for record in records]

@@ -215,8 +215,14 @@ async def test_a_fetch_of_nothing_is_answered_at_once(filled):
 
 
 async def test_an_error_is_answered_at_once(filled):
-    first, second = ask(filled, 12, part(10), part(99), max_wait_ms=60_000)
-    assert (first.error_code, second.error_code) == (0, 1)
+    first, second = ask(filled, 12, part(10), part(0, index=99), max_wait_ms=60_000)
+    assert (first.error_code, second.error_code) == (0, 3)
+
+
+async def test_of_a_partition_that_is_named_twice_the_last_offset_counts(filled):
+    """As in Kafka (SEC-L2): its records are read once, whatever a request says."""
+    [answer] = ask(filled, 12, part(0), part(99), max_wait_ms=60_000)
+    assert answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
 async def test_a_cancelled_fetch_leaves_nothing_behind(filled):

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 MEMBER_ID_REQUIRED_SINCE = 4
 NULL_PROTOCOL_SINCE = 7
+PROTOCOLS_MAX = 100
+"""That a member may offer."""
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
 """A member that doesn't know its id yet can't send heartbeats; should it be gone, it is waited for no longer than this."""
 
@@ -73,6 +75,10 @@ def refusal(shard: Shard, request: Any) -> ErrorCode | None:
         return ErrorCode.INVALID_GROUP_ID
     if not config.group_min_session_timeout_ms <= request.session_timeout_ms <= config.group_max_session_timeout_ms:
         return ErrorCode.INVALID_SESSION_TIMEOUT
+    metadata_bytes = sum(len(protocol.metadata) for protocol in request.protocols)
+    if len(request.protocols) > PROTOCOLS_MAX or metadata_bytes > config.topic_defaults.max_message_bytes:
+        # It could not be written down with the group.
+        return ErrorCode.INVALID_REQUEST
     return None
 
 
@@ -115,6 +121,9 @@ def _join(
 
 def _has_room(shard: Shard, group: ClassicGroup, request: Any) -> bool:
     size_max = shard.surroundings.config.group_max_size
+    if request.member_id == UNKNOWN_MEMBER_ID and len(group.pending_join) >= 2 * size_max:
+        # Kafka gives out ids without a bound, each of which it remembers for a session.
+        return False
     # A static member that comes back takes no more room than it had.
     member = group.members.get(request.member_id or group.static_members.get(request.group_instance_id, ""))
     if group.state is EMPTY:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from strandline.errors import ErrorCode, KafkaError
 from strandline.groups import regex as expressions
 from strandline.groups.consumer.drafting import Draft
 from strandline.groups.consumer.group import ConsumerGroup
@@ -39,6 +40,13 @@ def update(shard: Shard, draft: Draft, old: Member, new: Member, at: Moment) -> 
     if old.subscribed_topic_regex != new.subscribed_topic_regex:
         if new.subscribed_topic_regex and new.subscribed_topic_regex not in draft.origin.subscribed_regular_expressions:
             expressions.check(new.subscribed_topic_regex)
+            regexes_max = shard.surroundings.config.group_consumer_max_regexes
+            if len(draft.group.subscribed_regular_expressions) > regexes_max:
+                raise KafkaError(
+                    ErrorCode.INVALID_REGULAR_EXPRESSION,
+                    f"The members of the group subscribe by {regexes_max} different patterns already, which is the most "
+                    "(group.consumer.max.regexes).",
+                )
         for regex in list(draft.group.resolved_regular_expressions):
             if regex not in draft.group.subscribed_regular_expressions:
                 draft.add(regex_tombstone(group_id, regex))

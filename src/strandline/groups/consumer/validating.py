@@ -19,6 +19,11 @@ CONSUMER_GENERATED_MEMBER_ID_VERSION = 1
 """Since this version consumers make up their ids themselves (KIP-1082)."""
 
 
+SUBSCRIBED_TOPICS_MAX = 10_000
+"""Of one member, by name: with more it could not be written down."""
+OWNED_PARTITIONS_MAX = 100_000
+
+
 def validate(request: Any, version: int, assignors: Sequence[str]) -> None:
     epoch = request.member_epoch
     if version >= CONSUMER_GENERATED_MEMBER_ID_VERSION or epoch > 0 or epoch == LEAVE_GROUP_MEMBER_EPOCH:
@@ -26,6 +31,8 @@ def validate(request: Any, version: int, assignors: Sequence[str]) -> None:
     _not_blank(request.group_id, "GroupId")
     _not_blank(request.instance_id, "InstanceId")
     _not_blank(request.rack_id, "RackId")
+    _at_most(len(request.subscribed_topic_names or ()), SUBSCRIBED_TOPICS_MAX, "subscribed topics")
+    _at_most(sum(len(t.partitions) for t in request.topic_partitions or ()), OWNED_PARTITIONS_MAX, "owned partitions")
     if epoch == JOIN_GROUP_MEMBER_EPOCH:
         if request.rebalance_timeout_ms == -1:
             raise _invalid("RebalanceTimeoutMs must be provided in first request.")
@@ -43,6 +50,11 @@ def validate(request: Any, version: int, assignors: Sequence[str]) -> None:
             ErrorCode.UNSUPPORTED_ASSIGNOR,
             f"ServerAssignor {request.server_assignor} is not supported. Supported assignors: {', '.join(assignors)}.",
         )
+
+
+def _at_most(count: int, most: int, what: str) -> None:
+    if count > most:
+        raise _invalid(f"{count} {what} are more than {most}.")
 
 
 def _not_blank(text: str | None, name: str) -> None:

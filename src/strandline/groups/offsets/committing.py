@@ -27,7 +27,14 @@ GROUP_ID_NOT_FOUND_SINCE = 9
 NO_RETENTION_TIME = -1
 
 
+OFFSETS_PER_REQUEST_MAX = 10_000
+"""More would not fit into one batch of `__consumer_offsets`, as it is by default, or hardly."""
+
+
 def commit(shard: Shard, request: Any, caller: Caller, at: Moment, answer: Answer) -> Outcome | None:
+    if sum(len(topic.partitions) for topic in request.topics) > OFFSETS_PER_REQUEST_MAX:
+        # Kafka says so once it has built the batch.
+        raise KafkaError(ErrorCode.INVALID_COMMIT_OFFSET_SIZE, f"more than {OFFSETS_PER_REQUEST_MAX} offsets at once")
     by_id = caller.version >= TOPIC_IDS_SINCE
     image = shard.surroundings.image
     found = [image.topic(topic.topic_id if by_id else topic.name) for topic in request.topics]

@@ -16,10 +16,13 @@ if TYPE_CHECKING:
     from strandline.groups.shard import Shard
 
 OFFSET_DELETE = 47
+OFFSETS_PER_REQUEST_MAX = 10_000
 
 
 def delete(shard: Shard, request: Any, caller: Caller, at: Moment, answer: Answer) -> Outcome | None:
     """KafkaError if the group is not known, or not in a state in which any of its offsets may be deleted."""
+    if sum(len(topic.partitions) for topic in request.topics) > OFFSETS_PER_REQUEST_MAX:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"more than {OFFSETS_PER_REQUEST_MAX} offsets at once")
     group_id, image, offsets = request.group_id, shard.surroundings.image, shard.offsets
     group = shard.groups.get(group_id)
     if group is None:

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import TypeVar
 
+from strandline.api.slices import UnderWay, Work, finished
 from strandline.config.node import NodeConfig
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
@@ -56,8 +57,13 @@ from strandline.raft.voters import VoterNode
 T = TypeVar("T")
 Apply = Callable[[MetadataImage], Awaitable[None]]
 
+Value = tuple[None, bytes]
+"""Key and value of a record in the metadata log."""
+
 BATCH_RECORDS_MAX = 10_000
 """In one batch of the metadata log; a larger decision is a metadata transaction of several."""
+INLINE_RECORDS_MAX = 256
+"""A decision with more records is written in slices."""
 READ_BYTES = 1 << 20
 """Read of the log at once to be replayed."""
 INLINE_BYTES_MAX = 1 << 16
@@ -134,6 +140,8 @@ class Quorum:
         self._progress = asyncio.Event()
         self._reading = asyncio.Lock()
         """Held while the log is read for replay, and while it is replaced."""
+        self._deciding = asyncio.Lock()
+        """Held while a decision is made and appended, which may take several turns of the loop."""
         self._active_epoch: int | None = None
         self._activation: asyncio.Task[None] | None = None
 
@@ -283,34 +291,62 @@ class Quorum:
 
     # Deciding
 
-    async def decide(self, decision: Callable[[MetadataImage], tuple[list[MetadataRecord], T]]) -> T:
+    async def decide(
+        self,
+        decision: Callable[[MetadataImage], tuple[list[MetadataRecord], T] | Work[tuple[list[MetadataRecord], T]]],
+    ) -> T:
         """Have `decision` make records and an answer from the tip; the answer comes when they are committed and applied here.
-        What it raises is raised, and nothing is written. NOT_CONTROLLER if this node is not active, or not long enough."""
+        What it raises is raised, and nothing is written. NOT_CONTROLLER if this node is not active, or not long enough.
+        One that is a generator is made in slices; the next decision waits for it, everything else goes on."""
         while self._activation is not None and self._activation is not asyncio.current_task():
             await asyncio.wait([self._activation])
-        if not self.is_active:
-            raise self._not_controller()
-        records, answer = decision(self.tip)
-        if records:
-            done = self._append(records)
-        elif (last := self._images.last_decision) is not None:
-            # It may rest on decisions that are not committed yet: they go first.
-            done = last.done
-        else:
-            return answer
+        async with self._deciding:
+            if not self.is_active:
+                raise self._not_controller()
+            tip = self.tip
+            outcome = decision(tip)
+            if isinstance(outcome, Generator):
+                outcome = await self._in_slices(outcome)
+            records, answer = outcome
+            if records:
+                values = self._values(_framed(records))
+                encoded = await self._in_slices(values) if len(records) > INLINE_RECORDS_MAX else finished(values)
+                assert self.tip is tip, "nobody else decides meanwhile"
+                done = self._append(records, encoded)
+            elif (last := self._images.last_decision) is not None:
+                # It may rest on decisions that are not committed yet: they go first.
+                done = last.done
+            else:
+                return answer
         # Others may wait for it too: whoever gives up waits no longer, but does not take it away from them.
         await asyncio.shield(done)
         return answer
 
-    def _append(self, records: Sequence[MetadataRecord]) -> asyncio.Future[None]:
+    async def _in_slices(self, work: Work[T]) -> T:
+        """What the work returns; NOT_CONTROLLER if leadership goes meanwhile."""
+        epoch, under_way = self._active_epoch, UnderWay(work, self._clock.monotonic)
+        while not under_way.turn():
+            await asyncio.sleep(0)
+            if not self.is_active or self._active_epoch != epoch:
+                work.close()
+                raise self._not_controller()
+        return under_way.value
+
+    def _values(self, records: Sequence[MetadataRecord]) -> Work[list[Value]]:
+        """The records as they are written."""
+        level = self.tip.features.get("metadata.version", METADATA_VERSION_4_3)
+        values: list[Value] = []
+        for record in records:
+            values.append((None, framing.encode(record, version_for(type(record), level))))
+            yield 0
+        return values
+
+    def _append(self, records: Sequence[MetadataRecord], values: Sequence[Value]) -> asyncio.Future[None]:
+        """Append records, which are written as these values."""
         start_offset, appended_bytes = self._log.end_offset, self._log.log.appended_bytes
-        written: Sequence[MetadataRecord] = records
-        if len(records) > BATCH_RECORDS_MAX:
-            # Several batches take effect together or not at all.
-            written = [BeginTransactionRecord(), *records, EndTransactionRecord()]
         timestamp_ms = 0
-        for start in range(0, len(written), BATCH_RECORDS_MAX):
-            timestamp_ms = self._append_batch(written[start : start + BATCH_RECORDS_MAX])
+        for start in range(0, len(values), BATCH_RECORDS_MAX):
+            timestamp_ms = self._append_batch(values[start : start + BATCH_RECORDS_MAX])
         self._images.advance_tip(records, self._log.end_offset, self.raft.epoch)
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         done.add_done_callback(_seen)
@@ -319,11 +355,9 @@ class Quorum:
         self._driver.tell(events.Appended(self._log.end_offset))
         return done
 
-    def _append_batch(self, records: Sequence[MetadataRecord]) -> int:
+    def _append_batch(self, values: Sequence[Value]) -> int:
         """Its timestamp."""
         assert self._active_epoch == _led_epoch(self.raft), "only the active controller appends"
-        level = self.tip.features.get("metadata.version", METADATA_VERSION_4_3)
-        values = [(None, framing.encode(record, version_for(type(record), level))) for record in records]
         try:
             return self._log.append(values, self.raft.epoch)
         except OSError as error:
@@ -397,7 +431,7 @@ class Quorum:
         self._images.begin_deciding(self._log.end_offset, raft.epoch)
         if self._images.is_within_transaction:
             # Else all that is decided from now on would belong to a transaction that never ends.
-            self._append_batch([AbortTransactionRecord(reason="its leader was lost")])
+            self._append_batch(finished(self._values([AbortTransactionRecord(reason="its leader was lost")])))
             self._images.advance_tip((), self._log.end_offset, raft.epoch)
             self._driver.tell(events.Appended(self._log.end_offset))
         if self.on_active is not None:
@@ -423,6 +457,13 @@ class Quorum:
         self._committed.set()  # what is committed of those that are lost is read from the log now
         if self.on_inactive is not None:
             self.on_inactive()
+
+
+def _framed(records: Sequence[MetadataRecord]) -> Sequence[MetadataRecord]:
+    """Several batches take effect together or not at all."""
+    if len(records) <= BATCH_RECORDS_MAX:
+        return records
+    return [BeginTransactionRecord(), *records, EndTransactionRecord()]
 
 
 def _led_epoch(raft: Raft) -> int | None:

@@ -61,6 +61,11 @@ class NodeMetrics(Collector):
             partitions = list(self._view.broker.partitions.values())
             yield from self._replica_manager(partitions)
             yield from self._topics()
+            yield gauge(
+                "kafka_server_fetchsessioncache_numincrementalfetchsessions",
+                "Fetch sessions of consumers.",
+                len(self._view.broker.fetch_sessions),
+            )
             yield from of_groups(self._view.groups)
             if self._view.cleaner is not None:
                 broker = self._view.broker
@@ -95,11 +100,21 @@ class NodeMetrics(Collector):
                 "Led here and being reassigned.",
                 sum(bool(p.state.adding_replicas or p.state.removing_replicas) for p in led),
             ),
+            (
+                "produceridcount",
+                "Producer ids that are remembered.",
+                sum(len(p.log.producers.by_id) for p in partitions),
+            ),
         ):
             yield gauge(f"kafka_server_replicamanager_{name}", help_, value)
         for name, help_, value in (
             ("isrshrinks", "Times that an ISR of a partition led here became smaller.", view.events.isr_shrinks),
             ("isrexpands", "Times that it became larger.", view.events.isr_expands),
+            (
+                "produceridsforgottenearly",
+                "Producer ids for which a partition had no room any more.",
+                sum(partition.log.producers.forgotten_early for partition in partitions),
+            ),
             ("failedisrupdates", "ISR changes that the controller did not make.", view.failed_isr_updates()),
         ):
             yield counter(f"kafka_server_replicamanager_{name}", help_, value)
@@ -141,6 +156,13 @@ class NodeMetrics(Collector):
             errors.add_metric((NAMES.get(key, str(key)), error_code(code).name), count)
         yield from (requests, times, errors)
         yield counter("strandline_requests_refused", "Requests that could not be read or answered.", stats.refused)
+        large = self._view.broker.large_requests
+        for name, help_, value in (
+            ("served", "Requests that were read in slices, since they are large.", large.served_count),
+            ("refused", "Requests larger than one may be, or than there was room for.", large.refused_count),
+        ):
+            yield counter(f"strandline_large_requests_{name}", help_, value)
+        yield gauge("strandline_large_requests_waiting_bytes", "Of large requests under way.", large.waiting_bytes)
 
     # The quorum and the controller
 
