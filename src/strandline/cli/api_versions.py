@@ -11,6 +11,7 @@ import click
 from strandline.cli.access import Access, access_options, kafka_access_options
 from strandline.cli.kafka_flags import kafka_command
 from strandline.cli.output import example, json_option, print_json, print_table
+from strandline.cli.terminal import echo
 
 if TYPE_CHECKING:
     from strandline.client.core.cluster import Broker
@@ -50,7 +51,7 @@ def kafka_broker_api_versions(access: Access) -> None:
     """Show which APIs each broker serves, in the form of Kafka's tool."""
     for broker, apis in _ask(access):
         where = f"{broker.host}:{broker.port} (id: {broker.node_id} rack: {broker.rack or 'null'} isFenced: false)"
-        click.echo(f"{where} -> (\n\t" + ",\n\t".join(api_lines(apis)) + "\n)")
+        echo(f"{where} -> (\n\t" + ",\n\t".join(api_lines(apis)) + "\n)")
 
 
 def api_lines(apis: Iterable[Any]) -> list[str]:

@@ -6,6 +6,7 @@ import click
 
 from strandline.cli.access import Access, access_options, or_controllers
 from strandline.cli.output import example, json_option, print_json, print_table
+from strandline.cli.terminal import echo
 
 cluster_options = or_controllers(access_options)
 
@@ -35,7 +36,7 @@ def describe(access: Access, as_json: bool) -> None:
     if as_json:
         print_json({"cluster_id": described.cluster_id, "controllers" if of_controllers else "brokers": rows})
         return
-    click.echo(f"cluster {described.cluster_id}")
+    echo(f"cluster {described.cluster_id}")
     print_table(("node", "host", "port", "rack", "state"), [tuple(row.values()) for row in rows])
 
 
@@ -48,4 +49,4 @@ def unregister(node_id: int, access: Access) -> None:
 
     with connect_admin(access) as admin:
         admin.unregister_broker(node_id)
-    click.echo(f"Broker {node_id} is no longer registered.")
+    echo(f"Broker {node_id} is no longer registered.")

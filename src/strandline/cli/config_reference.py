@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from strandline.cli.output import example, print_json
+from strandline.cli.terminal import echo
 
 
 @click.command(epilog=example("strandline config-reference > docs/config.md"))
@@ -14,7 +15,7 @@ def config_reference(as_json: bool) -> None:
     from strandline.config.reference import reference
 
     if not as_json:
-        click.echo(reference(), nl=False)
+        echo(reference(), nl=False)
         return
     from strandline.config.broker import BROKER
     from strandline.config.key import REQUIRED

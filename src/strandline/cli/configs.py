@@ -11,6 +11,7 @@ import click
 from strandline.cli.access import Access, access_options
 from strandline.cli.kafka_flags import key_values
 from strandline.cli.output import example, json_option, print_json, print_table
+from strandline.cli.terminal import echo
 
 if TYPE_CHECKING:
     from strandline.client.flow.described import ConfigResource
@@ -98,7 +99,7 @@ def describe(one: ConfigResource, access: Access, all_: bool, as_json: bool) -> 
 def set_(pairs: tuple[str, ...], one: ConfigResource, access: Access) -> None:
     """Set keys of a topic, a broker or a group. Others stay as they are."""
     _change(one, access, key_values(pairs, "KEY=VALUE"), ())
-    click.echo(f"Set {', '.join(pairs)}.")
+    echo(f"Set {', '.join(pairs)}.")
 
 
 @configs.command(epilog=example("strandline configs unset --topic hello retention.ms"))
@@ -108,7 +109,7 @@ def set_(pairs: tuple[str, ...], one: ConfigResource, access: Access) -> None:
 def unset(keys: tuple[str, ...], one: ConfigResource, access: Access) -> None:
     """Give keys of a topic, a broker or a group their default back."""
     _change(one, access, {}, keys)
-    click.echo(f"Unset {', '.join(keys)}.")
+    echo(f"Unset {', '.join(keys)}.")
 
 
 def _change(one: ConfigResource, access: Access, to_set: dict[str, str], to_delete: tuple[str, ...]) -> None:

@@ -95,7 +95,7 @@ def consume(
     reach, config = for_consumer(access, settings)
     start = start_of(config, settings, from_beginning) if offset is None else offset
     wanted = Wanted(topic, partition, start, max_messages, timeout_s, until_end)
-    show = json_line if as_json else LineFormatter({"print.key": str(keys)}).format
+    show = json_line if as_json else LineFormatter({"print.key": str(keys)}, for_terminal=is_terminal()).format
     is_watched = is_terminal(sys.stderr)
     count = consume_records(reach, wanted, config, show, sys.stdout.buffer, _say_what_is_read if is_watched else None)
     if is_watched:
@@ -127,7 +127,7 @@ def json_line(record: ConsumerRecord) -> bytes:
     _put(line, "value", record.value)
     if record.headers:
         line["headers"] = [_put({"key": key}, "value", value) for key, value in record.headers]
-    return json.dumps(line, ensure_ascii=False).encode() + b"\n"
+    return json.dumps(line).encode() + b"\n"
 
 
 def _put(line: dict[str, Any], name: str, data: bytes | None) -> dict[str, Any]:

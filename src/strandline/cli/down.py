@@ -9,6 +9,7 @@ import click
 from strandline.cli import local_cluster
 from strandline.cli.output import example, note
 from strandline.cli.processes import Process, stop
+from strandline.cli.terminal import echo
 
 
 @click.command(epilog=example("strandline down --dir .strandline"))
@@ -33,7 +34,7 @@ def down(directory: str, timeout_s: float) -> int:
     """Stop the nodes that `up` started in DIR. Their data stays; `up` goes on with it."""
     cluster = local_cluster.require(directory)
     if not cluster.running:
-        click.echo(f"nothing is running in {directory}")
+        echo(f"nothing is running in {directory}")
         return 0
     killed: list[Process] = []
 
@@ -49,5 +50,5 @@ def down(directory: str, timeout_s: float) -> int:
         stop([node.process for node in running if node.process is not None], timeout_s, on_kill, lambda: None)
         for node in running:
             how = "killed" if node.process in killed else "stopped cleanly"
-            click.echo(f"node {node.node_id} {how} in {time.monotonic() - began:.1f} s")
+            echo(f"node {node.node_id} {how} in {time.monotonic() - began:.1f} s")
     return 0

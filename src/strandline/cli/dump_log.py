@@ -14,7 +14,8 @@ import click
 
 from strandline.cli.errors import Refused
 from strandline.cli.kafka_flags import kafka_command
-from strandline.cli.output import example, note
+from strandline.cli.output import example, is_terminal, note
+from strandline.escaping import escaped
 
 if TYPE_CHECKING:
     from strandline.cli.dump.indexes import Findings
@@ -128,11 +129,11 @@ def _dump_all(files: tuple[str, ...], options: Options, *, sanity_only: bool, ve
     gaps: Gaps = {}
     findings = Findings()
     # A line per record: through click it would take several times as long.
-    write = sys.stdout.write
+    write, show = sys.stdout.write, escaped if is_terminal() else str
     for path in map(os.path.normpath, files):
         write(f"Dumping {path}\n")
         for line in _lines(path, options, sanity_only, verify_only, gaps, findings):
-            write(line + "\n")
+            write(show(line) + "\n")
     sys.stdout.flush()
     for line in findings.lines():
         note(line)

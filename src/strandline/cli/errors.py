@@ -10,12 +10,14 @@ import os
 
 import click
 
+from strandline.cli.terminal import echo
+
 
 class Refused(click.ClickException):
     """A command will not or cannot do what it was asked: exit code 1."""
 
     def show(self, file: object = None) -> None:
-        click.echo(f"strandline: {one_line(self.message)}", err=True)
+        echo(f"strandline: {one_line(self.message)}", err=True)
 
 
 def one_line(text: str) -> str:

@@ -12,6 +12,7 @@ import click
 
 from strandline.cli.access import Access
 from strandline.cli.errors import Refused
+from strandline.cli.terminal import echo
 
 UPGRADE, DOWNGRADE, DISABLE = "upgrade", "downgrade", "disable"
 
@@ -81,7 +82,7 @@ def change(access: Access, operation: str, levels: dict[str, int], *, unsafe: bo
             levels, UpgradeType.UPGRADE if operation == UPGRADE else downgrade, validate_only=dry_run
         )
     for line in change_lines(operation, levels, answers, dry_run):
-        click.echo(line)
+        echo(line)
     failures = sum(error is not None for error in answers.values())
     if failures:
         raise Refused(f"{failures} out of {len(levels)} operation(s) failed.")

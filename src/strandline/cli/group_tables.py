@@ -11,6 +11,7 @@ from typing import Any
 
 from strandline.cli.group_rows import MemberRow, OffsetRow, StateRow
 from strandline.cli.offset_resets import Plan, TopicPartition
+from strandline.cli.terminal import shown
 
 MISSING = "-"
 WIDTH = 15
@@ -140,11 +141,11 @@ def assignment(partitions: Iterable[TopicPartition]) -> str:
 
 
 def _width(values: Iterable[str], least: int = WIDTH) -> int:
-    return max([least, *map(len, values)])
+    return max([least, *(len(_shown(value)) for value in values)])
 
 
 def _shown(value: object) -> str:
-    return MISSING if value is None else str(value)
+    return MISSING if value is None else shown(str(value))
 
 
 def _line(cells: Sequence[object], widths: Sequence[int]) -> str:

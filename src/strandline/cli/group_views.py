@@ -13,6 +13,7 @@ from strandline.cli.group_rows import OffsetRow
 from strandline.cli.group_tables import assignment
 from strandline.cli.offset_resets import Plan, TopicPartition
 from strandline.cli.output import is_terminal, note, print_json, print_table
+from strandline.cli.terminal import shown
 from strandline.client.flow.group_described import GroupDescription
 
 OFFSET_COLUMNS = ("group", "topic", "partition", "offset", "end", "lag", "member", "client", "host")
@@ -34,7 +35,9 @@ def print_group(group: GroupDescription, offsets: Sequence[OffsetRow] | None) ->
     """Offsets and lag of each partition, or the members."""
     lag = "" if offsets is None else f", lag {sum(row.lag or 0 for row in offsets)}"
     count = len(group.members)
-    note(f"{group.group_id}: {group.type.lower()}, {group.state}, {count} member{'' if count == 1 else 's'}{lag}")
+    note(
+        f"{shown(group.group_id, err=True)}: {group.type.lower()}, {group.state}, {count} member{'' if count == 1 else 's'}{lag}"
+    )
     columns: Sequence[str]
     if offsets is None:
         columns, rows, empty = MEMBER_COLUMNS, _member_rows(group), "no members"

@@ -14,6 +14,7 @@ from strandline.cli.access import Access, access_options
 from strandline.cli.errors import Refused, explain
 from strandline.cli.offset_resets import SCENARIOS, parse_datetime, parse_duration_ms
 from strandline.cli.output import example, json_option, note, print_json, print_table
+from strandline.cli.terminal import echo, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -95,7 +96,7 @@ def describe(names: tuple[str, ...], access: Access, as_json: bool, **views: boo
     else:
         for number, group in enumerate(found):
             if number:
-                click.echo()
+                echo()
             group_views.print_group(group, offsets.get(group.group_id))
     if not chosen and not as_json:
         note("no groups")
@@ -172,7 +173,7 @@ def reset_offsets(name: str, access: Access, **options: Any) -> None:
         )
         state = group_admin.state_of(admin, name)
         if options["execute"] and group_admin.has_members(state):
-            raise Refused(f"group '{name}' is {state} and not empty; stop its members first")
+            raise Refused(f"group '{shown(name, err=True)}' is {state} and not empty; stop its members first")
         known = group_admin.committed_offsets(admin, name)
         planned = reset.plan(name, [name], known)
         if options["execute"]:
@@ -181,13 +182,17 @@ def reset_offsets(name: str, access: Access, **options: Any) -> None:
             except KafkaError as error:
                 raise Refused(_refusal(name, error)) from None
     if options["export"]:
-        click.echo(write_csv({name: planned}, with_group=False), nl=False)
+        echo(write_csv({name: planned}, with_group=False), nl=False)
     else:
         group_views.print_plan(planned, known, as_json=options["as_json"])
     if planned:
         note(_what_was_done(name, state, len(planned), is_done=options["execute"]))
     elif not options["as_json"]:
-        note("nothing to reset" if state is not None else f"nothing to reset: there is no group '{name}'")
+        note(
+            "nothing to reset"
+            if state is not None
+            else f"nothing to reset: there is no group '{shown(name, err=True)}'"
+        )
 
 
 def _what_was_done(name: str, state: str | None, number: int, *, is_done: bool) -> str:
@@ -195,11 +200,16 @@ def _what_was_done(name: str, state: str | None, number: int, *, is_done: bool) 
 
     if is_done:
         made = " (the group is new)" if state is None else ""
-        return f"{_count(number, 'offset')} of group '{name}' {'was' if number == 1 else 'were'} set{made}"
+        return f"{_count(number, 'offset')} of group '{shown(name, err=True)}' {'was' if number == 1 else 'were'} set{made}"
     if has_members(state):
-        return f"nothing was changed; group '{name}' is {state}: --execute needs one without members, stop them first"
+        return (
+            f"nothing was changed; group '{shown(name, err=True)}' is {state}: --execute needs one without members, "
+            "stop them first"
+        )
     if state is None:
-        return f"nothing was changed; --execute does it, and makes group '{name}', which is not there yet"
+        return (
+            f"nothing was changed; --execute does it, and makes group '{shown(name, err=True)}', which is not there yet"
+        )
     return "nothing was changed; --execute does it"
 
 
@@ -218,7 +228,7 @@ def delete(names: tuple[str, ...], access: Access, as_json: bool) -> int:
     else:
         for name, error in answers.items():
             if error is None:
-                click.echo(f"Deleted group {name}.")
+                echo(f"Deleted group {shown(name)}.")
     return _refuse(_refusal(name, error) for name, error in answers.items() if error is not None)
 
 
@@ -247,7 +257,7 @@ def delete_offsets(name: str, access: Access, topics: tuple[str, ...], as_json: 
         print_json([{"topic": topic, "partition": index, **_outcome(error)} for (topic, index), error in rows])
     deleted = sum(error is None for error in results.values())
     if deleted and not as_json:
-        click.echo(f"Deleted the offsets of group {name} for {_count(deleted, 'partition')}.")
+        echo(f"Deleted the offsets of group {shown(name)} for {_count(deleted, 'partition')}.")
     return _refuse(_refusal(name, error, topic) for (topic, _), error in sorted(results.items()) if error is not None)
 
 
@@ -260,11 +270,11 @@ def _refusal(name: str, error: KafkaError, topic: str = "") -> str:
     """What the coordinator did not do, and what to do first."""
     match error.code.name:
         case "GROUP_ID_NOT_FOUND":
-            return f"there is no group '{name}'; `strandline groups list` shows those that there are"
+            return f"there is no group '{shown(name, err=True)}'; `strandline groups list` shows those that there are"
         case "NON_EMPTY_GROUP" | "UNKNOWN_MEMBER_ID":
-            return f"group '{name}' has members; stop them first"
+            return f"group '{shown(name, err=True)}' has members; stop them first"
         case "GROUP_SUBSCRIBED_TO_TOPIC":
-            return f"group '{name}' reads {topic}; stop its members first"
+            return f"group '{shown(name, err=True)}' reads {topic}; stop its members first"
         case "UNKNOWN_TOPIC_OR_PARTITION" if topic:
             return (
                 f"'{topic}' is no topic, or has no such partition; `strandline topics list` shows those that there are"

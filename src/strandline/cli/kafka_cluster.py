@@ -11,6 +11,7 @@ from strandline.cli.access import Access, kafka_access_options, or_controllers
 from strandline.cli.errors import Refused
 from strandline.cli.kafka_flags import KafkaCommand
 from strandline.cli.output import example
+from strandline.cli.terminal import echo
 
 if TYPE_CHECKING:
     from strandline.client.flow.described import ClusterDescription
@@ -38,7 +39,7 @@ def cluster_id(access: Access) -> None:
     from strandline.cli.cluster import connect_admin
 
     with connect_admin(access) as admin:
-        click.echo(f"Cluster ID: {admin.describe_cluster().cluster_id}")
+        echo(f"Cluster ID: {admin.describe_cluster().cluster_id}")
 
 
 @_command("unregister", " --id 3")
@@ -50,7 +51,7 @@ def unregister(access: Access, broker_id: int) -> None:
 
     with connect_admin(access) as admin:
         admin.unregister_broker(broker_id)
-    click.echo(f"Broker {broker_id} is no longer registered.")
+    echo(f"Broker {broker_id} is no longer registered.")
 
 
 @_command("list-endpoints", " --include-fenced-brokers")
@@ -66,7 +67,7 @@ def list_endpoints(access: Access, include_fenced_brokers: bool) -> None:
     with connect_admin(access) as admin:
         described = admin.describe_cluster(include_fenced_brokers=include_fenced_brokers)
     for line in endpoint_lines(described, of_controllers):
-        click.echo(line)
+        echo(line)
 
 
 def endpoint_lines(described: ClusterDescription, of_controllers: bool) -> list[str]:

@@ -13,6 +13,7 @@ from strandline.cli.access import Access, kafka_access_options
 from strandline.cli.errors import Refused
 from strandline.cli.kafka_flags import comma_pairs, kafka_command
 from strandline.cli.output import example
+from strandline.cli.terminal import echo
 
 if TYPE_CHECKING:
     from strandline.client.blocking import Admin
@@ -112,15 +113,15 @@ def _describe(admin: Admin, kind: str, name: str | None, all_: bool) -> None:
     singular = kind[:-1]
     known = _names(admin, kind)
     if name and not all_ and name not in known and kind != "groups":
-        click.echo(f"The {singular} '{name}' doesn't exist and doesn't have dynamic config.")
+        echo(f"The {singular} '{name}' doesn't exist and doesn't have dynamic config.")
         return
     for one in known if name is None else [name]:
         if one == "":
-            click.echo(f"Default configs for {kind} in the cluster are:")
+            echo(f"Default configs for {kind} in the cluster are:")
         else:
-            click.echo(f"{'All' if all_ else 'Dynamic'} configs for {singular} {one} are:")
+            echo(f"{'All' if all_ else 'Dynamic'} configs for {singular} {one} are:")
         for entry in read(admin, resource(kind, one), own_only=not all_):
-            click.echo(config_line(entry))
+            echo(config_line(entry))
 
 
 def _names(admin: Admin, kind: str) -> list[str]:
@@ -150,6 +151,6 @@ def _alter(admin: Admin, kind: str, name: str, to_set: dict[str, str], to_delete
 
     change(admin, resource(kind, name), to_set, to_delete)
     if name:
-        click.echo(f"Completed updating config for {kind[:-1]} {name}.")
+        echo(f"Completed updating config for {kind[:-1]} {name}.")
     else:
-        click.echo(f"Completed updating default config for {kind} in the cluster.")
+        echo(f"Completed updating default config for {kind} in the cluster.")

@@ -13,7 +13,7 @@ import click
 from strandline.cli.access import Access, kafka_access_options
 from strandline.cli.errors import Refused
 from strandline.cli.kafka_flags import kafka_command, key_values
-from strandline.cli.output import example, note
+from strandline.cli.output import example, is_terminal, note
 
 STRING_CLASSES = ("org.apache.kafka.common.serialization.StringDeserializer",)
 
@@ -144,7 +144,8 @@ def console_consumer(access: Access, topic: str, **options: Any) -> None:
     from strandline.cli.lines import LineFormatter
 
     formatter = LineFormatter(
-        _properties(options["formatter_config"], options["formatter_property"], "--formatter-property")
+        _properties(options["formatter_config"], options["formatter_property"], "--formatter-property"),
+        for_terminal=is_terminal(),
     )
     settings = from_file(access.command_config)
     settings |= from_flag(key_values(options["command_property"], "--command-property"), "--command-property")

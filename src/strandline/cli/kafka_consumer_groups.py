@@ -12,6 +12,7 @@ from strandline.cli.access import Access, kafka_access_options
 from strandline.cli.kafka_flags import KafkaCommand
 from strandline.cli.offset_resets import SCENARIOS
 from strandline.cli.output import example
+from strandline.cli.terminal import echo, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -166,7 +167,7 @@ def _check_reset(options: dict[str, Any]) -> None:
     if not (options["topic"] or options["all_topics"] or scenarios == ["from_file"]):
         raise click.UsageError("One of the reset scopes should be defined: --all-topics, --topic.")
     if not options["dry_run"] and not options["execute"] and not options["export"]:
-        click.echo("WARN: nothing will be changed without --execute; --dry-run says the same explicitly", err=True)
+        echo("WARN: nothing will be changed without --execute; --dry-run says the same explicitly", err=True)
 
 
 def _scenarios(options: dict[str, Any]) -> list[str]:
@@ -178,7 +179,7 @@ def _flag(name: str) -> str:
 
 
 def _error(message: str) -> None:
-    click.echo(f"\nError: {' '.join(message.split())}")
+    echo(f"\nError: {' '.join(message.split())}")
 
 
 def _sentence(error: KafkaError) -> str:
@@ -196,9 +197,9 @@ def _validate(pattern: str) -> int:
     except re2.error as error:
         reason = error.args[0]
         shown = reason.decode() if isinstance(reason, bytes) else str(reason)
-        click.echo(f"The regular expression `{pattern}` is invalid: {shown}.")
+        echo(f"The regular expression `{pattern}` is invalid: {shown}.")
         return 1
-    click.echo(f"The regular expression `{pattern}` is valid.")
+    echo(f"The regular expression `{pattern}` is valid.")
     return 0
 
 
@@ -219,7 +220,7 @@ def _list(admin: Admin, options: dict[str, Any]) -> None:
     found = group_admin.list_groups(admin, states, types)
     if options["state"] is None and options["type"] is None:
         for group in found:
-            click.echo(group.group_id)
+            echo(shown(group.group_id))
         return
     headings, rows = ["GROUP"], [[group.group_id] for group in found]
     for name, attribute in (("type", "type"), ("state", "state")):
@@ -227,7 +228,7 @@ def _list(admin: Admin, options: dict[str, Any]) -> None:
             headings.append(name.upper())
             for row, group in zip(rows, found, strict=True):
                 row.append(getattr(group, attribute) or "Unknown")
-    click.echo(listing_table(rows, headings), nl=False)
+    echo(listing_table(rows, headings), nl=False)
 
 
 def _chosen(text: str | None, known: Sequence[str], what: str) -> list[str]:
@@ -249,14 +250,14 @@ def _describe(admin: Admin, options: dict[str, Any]) -> None:
     for group_id, group in group_admin.describe(admin, _groups(admin, options)).items():
         if options["members"]:
             _is_shown(group_id, group.state, len(group.members))
-            click.echo(members_table(member_rows(group), verbose=verbose), nl=False)
+            echo(members_table(member_rows(group), verbose=verbose), nl=False)
         elif options["state"] is not None:
             if _is_shown(group_id, group.state, 1):
-                click.echo(state_table(state_row(group), verbose=verbose), nl=False)
+                echo(state_table(state_row(group), verbose=verbose), nl=False)
         else:
             offsets = group_admin.offsets_of(admin, group)
             if _is_shown(group_id, group.state, len(offsets)):
-                click.echo(offsets_table(offsets, verbose=verbose), nl=False)
+                echo(offsets_table(offsets, verbose=verbose), nl=False)
 
 
 def _is_shown(group_id: str, state: str, rows: int) -> bool:
@@ -264,26 +265,26 @@ def _is_shown(group_id: str, state: str, rows: int) -> bool:
     from strandline.cli.group_admin import REBALANCING
 
     if state == "Dead":
-        _error(f"Consumer group '{group_id}' does not exist.")
+        _error(f"Consumer group '{shown(group_id)}' does not exist.")
     elif state == "Empty":
-        click.echo(f"\nConsumer group '{group_id}' has no active members.", err=True)
+        echo(f"\nConsumer group '{shown(group_id)}' has no active members.", err=True)
     elif state in REBALANCING:
-        click.echo(f"\nWarning: Consumer group '{group_id}' is rebalancing.", err=True)
+        echo(f"\nWarning: Consumer group '{shown(group_id)}' is rebalancing.", err=True)
     return state != "Dead" and rows > 0
 
 
 def _delete(admin: Admin, options: dict[str, Any]) -> None:
     answers = admin.delete_groups(_groups(admin, options))
-    done = ", ".join(f"'{group}'" for group, error in answers.items() if error is None)
+    done = ", ".join(f"'{shown(group)}'" for group, error in answers.items() if error is None)
     failed = {group: error for group, error in answers.items() if error is not None}
     if not failed:
-        click.echo(f"Deletion of requested consumer groups ({done}) was successful.")
+        echo(f"Deletion of requested consumer groups ({done}) was successful.")
         return
     _error("Deletion of some consumer groups failed:")
     for group, error in failed.items():
-        click.echo(f"* Group '{group}' could not be deleted due to: {_sentence(error)}")
+        echo(f"* Group '{shown(group)}' could not be deleted due to: {_sentence(error)}")
     if done:
-        click.echo(f"\nThese consumer groups were deleted successfully: {done}")
+        echo(f"\nThese consumer groups were deleted successfully: {done}")
 
 
 def _reset(admin: Admin, options: dict[str, Any]) -> None:
@@ -299,7 +300,7 @@ def _reset(admin: Admin, options: dict[str, Any]) -> None:
         topics=options["topic"],
         all_topics=options["all_topics"],
         now_ms=time.time_ns() // 1_000_000,
-        warn=lambda text: click.echo(f"\nWarn: {text}", err=True),
+        warn=lambda text: echo(f"\nWarn: {text}", err=True),
         words=KAFKA_WORDS,
     )
     groups = _groups(admin, options)
@@ -316,9 +317,9 @@ def _reset(admin: Admin, options: dict[str, Any]) -> None:
         if options["execute"]:
             reset.execute(group, plans[group])
     if options["export"]:
-        click.echo(write_csv(plans, with_group=len(options["group"]) != 1))
+        echo(write_csv(plans, with_group=len(options["group"]) != 1))
     else:
-        click.echo(plan_table(plans), nl=False)
+        echo(plan_table(plans), nl=False)
 
 
 def _delete_offsets(admin: Admin, options: dict[str, Any]) -> None:
@@ -329,13 +330,13 @@ def _delete_offsets(admin: Admin, options: dict[str, Any]) -> None:
     group = options["group"][-1]
     error, results = delete_offsets(admin, group, options["topic"])
     if error is None:
-        click.echo(f"Request succeeded for deleting offsets from group {group}.")
+        echo(f"Request succeeded for deleting offsets from group {shown(group)}.")
     elif error.code in (ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
         _error("Encountered some partition-level error, see the follow-up details.")
     else:
         _error(_sentence(error))
-    shown = {key: None if problem is None else _sentence(problem) for key, problem in results.items()}
-    click.echo(deleted_offsets_table(shown), nl=False)
+    results_shown = {key: None if problem is None else _sentence(problem) for key, problem in results.items()}
+    echo(deleted_offsets_table(results_shown), nl=False)
 
 
 _DO = {

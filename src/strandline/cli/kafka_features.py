@@ -11,6 +11,7 @@ from strandline.cli.access import Access, kafka_access_options, or_controllers
 from strandline.cli.errors import Refused
 from strandline.cli.kafka_flags import KafkaCommand
 from strandline.cli.output import example
+from strandline.cli.terminal import echo
 
 if TYPE_CHECKING:
     from strandline.client.flow.described import FeaturesDescription
@@ -39,7 +40,7 @@ def describe(access: Access, node_id: int | None) -> None:
     with connect_admin(access) as admin:
         described = admin.describe_features(node_id)
     for line in describe_lines(described):
-        click.echo(line)
+        echo(line)
 
 
 def describe_lines(described: FeaturesDescription) -> list[str]:
@@ -61,7 +62,7 @@ def _levels(
         return feature_admin.levels_of(operation, features, release_version)
     if release_version is not None:
         raise Refused("Can not specify `release-version` with other feature flags.")
-    click.echo(" `metadata` flag is deprecated and may be removed in a future release.")
+    echo(" `metadata` flag is deprecated and may be removed in a future release.")
     named = f"metadata.version={feature_admin.mapping(metadata)['metadata.version']}"
     return feature_admin.levels_of(operation, (named, *features))
 
@@ -128,7 +129,7 @@ def version_mapping(release_version: str | None) -> None:
     """Show which level of each feature goes with a release. Asks no cluster."""
     for name, level in feature_admin.mapping(release_version).items():
         release = release_version or feature_admin.level_text(name, level)
-        click.echo(f"{name}={level} ({release})" if name == "metadata.version" else f"{name}={level}")
+        echo(f"{name}={level} ({release})" if name == "metadata.version" else f"{name}={level}")
 
 
 @kafka_features.command(
@@ -143,7 +144,7 @@ def feature_dependencies(features: tuple[str, ...]) -> None:
         raise click.UsageError("Missing option '--feature'.")
     for text in features:
         for line in dependency_lines(*feature_admin.dependencies(text)):
-            click.echo(line)
+            echo(line)
 
 
 def dependency_lines(name: str, level: int, needed: dict[str, int]) -> list[str]:

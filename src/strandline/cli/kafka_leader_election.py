@@ -10,6 +10,7 @@ from strandline.cli.access import Access, kafka_access_options
 from strandline.cli.errors import Refused
 from strandline.cli.kafka_flags import kafka_command
 from strandline.cli.output import example
+from strandline.cli.terminal import echo
 
 if TYPE_CHECKING:
     from strandline.cli.election_admin import Elected, Partitions
@@ -41,7 +42,7 @@ def kafka_leader_election(access: Access, election_type: str, **options: Any) ->
 
     elected = election_admin.elect(access, election_type.lower() == "unclean", partitions)
     for line in lines(elected, election_type.upper()):
-        click.echo(line)
+        echo(line)
     if elected.failed:
         raise Refused(f"{len(elected.failed)} replica(s) could not be elected")
     return 0

@@ -12,6 +12,7 @@ from strandline.cli.access import Access, kafka_access_options, or_controllers
 from strandline.cli.errors import Refused
 from strandline.cli.kafka_flags import KafkaCommand
 from strandline.cli.output import example
+from strandline.cli.terminal import echo
 
 if TYPE_CHECKING:
     from strandline.client.flow.described import QuorumDescription
@@ -50,7 +51,7 @@ def describe(access: Access, status: bool, replication: bool, human_readable: bo
         quorum = admin.describe_quorum()
     now_ms = time.time_ns() // 1_000_000
     for line in status_lines(quorum, cluster_id) if status else replication_lines(quorum, human_readable, now_ms):
-        click.echo(line)
+        echo(line)
 
 
 def status_lines(quorum: QuorumDescription, cluster_id: str) -> list[str]:
@@ -121,7 +122,7 @@ def add_controller(access: Access, dry_run: bool) -> None:
         # The file configures a node, not a client.
         with connect_admin(access._replace(command_config=None)) as admin:
             admin.add_raft_voter(*controller)
-    click.echo(f"{'DRY RUN of adding' if dry_run else 'Added'} {controller}")
+    echo(f"{'DRY RUN of adding' if dry_run else 'Added'} {controller}")
 
 
 @kafka_metadata_quorum.command(
@@ -148,4 +149,4 @@ def remove_controller(access: Access, controller_id: int, controller_directory_i
         with connect_admin(access) as admin:
             admin.remove_raft_voter(controller_id, directory_id)
     done = "DRY RUN of removing " if dry_run else "Removed "
-    click.echo(f"{done}KRaft controller {controller_id} with directory id {directory_id}")
+    echo(f"{done}KRaft controller {controller_id} with directory id {directory_id}")

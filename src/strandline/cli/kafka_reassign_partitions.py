@@ -13,6 +13,7 @@ from strandline.cli.access import Access, kafka_access_options, or_controllers
 from strandline.cli.errors import Refused
 from strandline.cli.kafka_flags import kafka_command
 from strandline.cli.output import example, note
+from strandline.cli.terminal import echo
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -93,13 +94,13 @@ def kafka_reassign_partitions(access: Access, **options: Any) -> int:
         with connect_admin(access) as admin:
             _DO[action](admin, options)
     except _Terse as error:
-        click.echo(str(error))
+        echo(str(error))
         return 1
     except (Refused, KafkaError, OSError) as error:
         from strandline.cli.errors import explain
 
         message = error.message if isinstance(error, Refused) else explain(error)
-        click.echo(f"Error: {message}")
+        echo(f"Error: {message}")
         return 1
     return 0
 
@@ -142,8 +143,8 @@ def _generate(admin: Admin, options: dict[str, Any]) -> None:
     places = reassignment_admin.current_places(admin, current)
     racks = reassignment_admin.usable_racks(admin, brokers, rack_aware=not options["disable_rack_aware"])
     proposed = propose(current, racks)
-    click.echo(f"Current partition replica assignment\n{reassignment_plan.encode(current, places)}\n")
-    click.echo(f"Proposed partition reassignment configuration\n{reassignment_plan.encode(proposed)}")
+    echo(f"Current partition replica assignment\n{reassignment_plan.encode(current, places)}\n")
+    echo(f"Proposed partition reassignment configuration\n{reassignment_plan.encode(proposed)}")
 
 
 def _plan(options: dict[str, Any]) -> Plan:
@@ -165,29 +166,27 @@ def _execute(admin: Admin, options: dict[str, Any]) -> None:
     if plan.log_dirs:
         reassignment_admin.check_log_dirs(plan, reassignment_admin.log_dirs(admin, plan.brokers))
     places = reassignment_admin.current_places(admin, current)
-    click.echo(f"Current partition replica assignment\n\n{reassignment_plan.encode(current, places)}\n")
-    click.echo("Save this to use as the --reassignment-json-file option during rollback")
+    echo(f"Current partition replica assignment\n\n{reassignment_plan.encode(current, places)}\n")
+    echo("Save this to use as the --reassignment-json-file option during rollback")
     rate, log_dir_rate = (_rate(options[name]) for name in ("throttle", "replica_alter_log_dirs_throttle"))
     if rate is not None or log_dir_rate is not None:
-        click.echo(VERIFY_PERIODICALLY)
+        echo(VERIFY_PERIODICALLY)
     if rate is not None:
         moving = reassignment_throttles.moves(under_way, plan.targets, current)
         reassignment_throttles.set_throttle(admin, moving, rate)
-        click.echo(f"The inter-broker throttle limit was set to {rate} B/s")
+        echo(f"The inter-broker throttle limit was set to {rate} B/s")
     if log_dir_rate is not None:
         # It holds for no broker, since nothing moves between log dirs.
-        click.echo(f"The replica-alter-dir throttle limit was set to {log_dir_rate} B/s")
+        echo(f"The replica-alter-dir throttle limit was set to {log_dir_rate} B/s")
     refused = reassignment_admin.begin(
         admin, plan.targets, allow_replication_factor_change=not options["disallow_replication_factor_change"]
     )
     if refused:
         raise _Terse("\n".join(["Error reassigning partition(s):", *reassignment_admin.refusal_lines(refused)]))
     partitions = reassignment_plan.names(plan.targets, ",")
-    click.echo(f"Successfully started partition reassignment{_s(plan.targets)} for {partitions}")
+    echo(f"Successfully started partition reassignment{_s(plan.targets)} for {partitions}")
     for (topic, index, broker), path in sorted(plan.log_dirs.items(), key=_by_broker):
-        click.echo(
-            f"Successfully started moving log directory to {path} for replica {topic}-{index} with broker {broker} "
-        )
+        echo(f"Successfully started moving log directory to {path} for replica {topic}-{index} with broker {broker} ")
 
 
 def _rate(given: int | None) -> int | None:
@@ -200,10 +199,10 @@ def _verify(admin: Admin, options: dict[str, Any]) -> None:
 
     plan = _plan(options)
     states, under_way = reassignment_admin.states(admin, plan.targets)
-    click.echo("\n".join(state_lines(states)))
+    echo("\n".join(state_lines(states)))
     dirs = reassignment_admin.log_dirs(admin, {broker for _, _, broker in plan.log_dirs}) if plan.log_dirs else {}
     places = reassignment_admin.places(dirs)
-    click.echo("\n".join(place_lines(plan.log_dirs, places)))
+    echo("\n".join(place_lines(plan.log_dirs, places)))
     if not under_way and plan.log_dirs.keys() <= places.keys() and not options["preserve_throttles"]:
         _clear_throttles(admin, plan)
 
@@ -255,11 +254,11 @@ def _cancel(admin: Admin, options: dict[str, Any]) -> None:
         if refused:
             head = f"Error cancelling partition reassignment{_s(refused)} for:"
             raise _Terse("\n".join([head, *reassignment_admin.refusal_lines(refused)]))
-        click.echo(f"Successfully cancelled partition reassignment{_s(active)} for: {names(active, ',')}")
+        echo(f"Successfully cancelled partition reassignment{_s(active)} for: {names(active, ',')}")
     else:
-        click.echo("None of the specified partition reassignments are active.")
+        echo("None of the specified partition reassignments are active.")
     # Kafka's tool ends no line here.
-    click.echo("None of the specified partition moves are active.", nl=False)
+    echo("None of the specified partition moves are active.", nl=False)
     if not options["preserve_throttles"]:
         _clear_throttles(admin, plan)
 
@@ -269,16 +268,16 @@ def _clear_throttles(admin: Admin, plan: Plan) -> None:
 
     live = reassignment_admin.live_brokers(admin)
     brokers = sorted(live.keys() | plan.brokers)
-    click.echo(f"Clearing broker-level throttles on broker{_s(brokers)} {_ids(brokers)}")
+    echo(f"Clearing broker-level throttles on broker{_s(brokers)} {_ids(brokers)}")
     reassignment_throttles.clear_broker_throttles(admin, live)
     if gone := sorted(plan.brokers - live.keys()):
         note(f"not cleared on {_ids(gone)}: only a broker that is alive can be asked")
-    click.echo(f"Clearing topic-level throttles on topic{_s(plan.topics)} {','.join(plan.topics)}")
+    echo(f"Clearing topic-level throttles on topic{_s(plan.topics)} {','.join(plan.topics)}")
     reassignment_throttles.clear_topic_throttles(admin, plan.topics)
 
 
 def _list(admin: Admin, options: dict[str, Any]) -> None:
-    click.echo("\n".join(list_lines(admin.list_partition_reassignments())))
+    echo("\n".join(list_lines(admin.list_partition_reassignments())))
 
 
 def list_lines(under_way: Mapping[TopicPartition, Reassignment]) -> list[str]:

@@ -9,6 +9,7 @@ import click
 from strandline.cli.access import Access, kafka_access_options
 from strandline.cli.kafka_flags import kafka_command, key_values
 from strandline.cli.output import example
+from strandline.cli.terminal import echo
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +64,7 @@ def kafka_topics(access: Access, **options: Any) -> int:
         _act(access, options)
     except (KafkaError, _Failed) as error:
         message = error.message if isinstance(error, KafkaError) else str(error)
-        click.echo(f"Error while executing topic command : {' '.join(message.split())}")
+        echo(f"Error while executing topic command : {' '.join(message.split())}")
         return 1
     return 0
 
@@ -131,7 +132,7 @@ def _create(admin: Admin, options: dict[str, Any]) -> None:
 
     name, partitions, replicas = options["topic"], options["partitions"], options["replication_factor"]
     if "." in name or "_" in name:
-        click.echo(COLLISION)
+        echo(COLLISION)
     if replicas is not None and not 1 <= replicas <= SHORT_MAX:
         raise _Failed(f"The replication factor must be between 1 and {SHORT_MAX} inclusive")
     if partitions is not None and partitions < 1:
@@ -149,7 +150,7 @@ def _create(admin: Admin, options: dict[str, Any]) -> None:
         if error.code is ErrorCode.TOPIC_ALREADY_EXISTS and options["if_not_exists"]:
             return
         raise
-    click.echo(f"Created topic {name}.")
+    echo(f"Created topic {name}.")
 
 
 def parse_assignment(text: str | None) -> dict[int, list[int]]:
@@ -186,7 +187,7 @@ def _list(admin: Admin, options: dict[str, Any]) -> None:
     from strandline.cli import topic_admin
 
     names = topic_admin.find(admin, options["topic"], exclude_internal=options["exclude_internal"])
-    click.echo("\n".join(names))
+    echo("\n".join(names))
 
 
 def _alter(admin: Admin, options: dict[str, Any]) -> None:
@@ -243,7 +244,7 @@ def _describe(admin: Admin, options: dict[str, Any]) -> None:
     views = topic_admin.describe(admin, names, with_reassignments=True)
     live = {broker.node_id for broker in admin.describe_cluster().brokers}
     for line in describe_lines(views, options, live):
-        click.echo(line)
+        echo(line)
 
 
 def describe_lines(views: list[TopicView], options: dict[str, Any], live: set[int]) -> list[str]:

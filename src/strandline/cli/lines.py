@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from strandline.cli.errors import Refused
+from strandline.escaping import escaped_bytes
 
 if TYPE_CHECKING:
     from strandline.client.core.fetched import ConsumerRecord
@@ -122,10 +123,11 @@ class LineReader:
 
 
 class LineFormatter:
-    """Records to lines. `properties` are those of Kafka's default formatter."""
+    """Records to lines. `properties` are those of Kafka's default formatter. For a terminal what is in records is escaped."""
 
-    def __init__(self, properties: Mapping[str, str]) -> None:
+    def __init__(self, properties: Mapping[str, str], *, for_terminal: bool = False) -> None:
         settled = _settled(properties, FORMATTER_PROPERTIES, "formatter")
+        self._for_terminal = for_terminal
         self._columns = [column for name, column in _COLUMNS.items() if _is_true(settled[f"print.{name}"])]
         self._separator = settled["key.separator"].encode()
         self._end = settled["line.separator"].encode()
@@ -157,7 +159,9 @@ class LineFormatter:
         headers: Headers = record.headers
         if not headers:
             return b"NO_HEADERS"
-        return self._headers_separator.join(key.encode() + b":" + self._text(value) for key, value in headers)
+        return self._headers_separator.join(
+            self._text(key.encode()) + b":" + self._text(value) for key, value in headers
+        )
 
     def _key(self, record: ConsumerRecord) -> bytes:
         return self._text(record.key)
@@ -166,7 +170,9 @@ class LineFormatter:
         return self._text(record.value)
 
     def _text(self, data: bytes | None) -> bytes:
-        return self._null if data is None else data
+        if data is None:
+            return self._null
+        return escaped_bytes(data) if self._for_terminal else data
 
 
 _COLUMNS = {

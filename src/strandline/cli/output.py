@@ -1,27 +1,28 @@
 """What commands show: tables, JSON, and words.
 
 Always true: what another program may read goes to stdout and is plain (no colour, no frame, tabs between columns) unless it is
-a terminal; progress and advice go to stderr; rich is imported only when something is drawn on a terminal.
+a terminal, where what strangers wrote is escaped (`terminal.py`); JSON is ASCII; progress and advice go to stderr; rich is
+imported only when something is drawn on a terminal.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 import click
 
+from strandline.cli.terminal import echo, is_terminal
+from strandline.escaping import escaped
+
+__all__ = ["example", "is_terminal", "json_option", "note", "print_json", "print_table"]
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 
 
-def is_terminal(stream: Any = None) -> bool:
-    return bool((sys.stdout if stream is None else stream).isatty())
-
-
 def print_json(value: Any) -> None:
-    click.echo(json.dumps(value, indent=2 if is_terminal() else None, ensure_ascii=False))
+    click.echo(json.dumps(value, indent=2 if is_terminal() else None))
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str = "") -> None:
@@ -32,7 +33,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, emp
         return
     if not is_terminal():
         for row in (columns, *rows):
-            click.echo("\t".join(map(_cell, row)))
+            echo("\t".join(map(_cell, row)))
         return
     from rich.console import Console
     from rich.table import Table
@@ -42,7 +43,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, emp
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(_cell(value), style=_style(value)) for value in row))
+        table.add_row(*(Text(escaped(_cell(value)), style=_style(value)) for value in row))
     Console().print(table)
 
 
@@ -65,7 +66,7 @@ def _style(value: object) -> str:
 
 def note(text: str) -> None:
     """A word to the person at the terminal; never part of the output."""
-    click.echo(text, err=True)
+    echo(text, err=True)
 
 
 def example(*lines: str) -> str:

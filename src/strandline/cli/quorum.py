@@ -9,6 +9,7 @@ import click
 
 from strandline.cli.access import Access, access_options, or_controllers
 from strandline.cli.output import example, json_option, print_json, print_table
+from strandline.cli.terminal import echo
 
 if TYPE_CHECKING:
     from strandline.cli.quorum_admin import Row
@@ -123,7 +124,7 @@ def add_controller(file: str, access: Access, dry_run: bool) -> None:
 
         with connect_admin(access) as admin:
             admin.add_raft_voter(*controller)
-    click.echo(f"{'Would add' if dry_run else 'Added'} {controller}.")
+    echo(f"{'Would add' if dry_run else 'Added'} {controller}.")
 
 
 @quorum.command("remove-controller", epilog=example("strandline quorum remove-controller 103 qx1xTm0qSrWIyXeSJZTa1A"))
@@ -142,4 +143,4 @@ def remove_controller(controller_id: int, directory_id: str, access: Access, dry
         with connect_admin(access) as admin:
             admin.remove_raft_voter(controller_id, directory)
     done = "Would remove" if dry_run else "Removed"
-    click.echo(f"{done} controller {controller_id} with directory id {directory}.")
+    echo(f"{done} controller {controller_id} with directory id {directory}.")

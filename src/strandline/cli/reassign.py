@@ -13,6 +13,7 @@ import click
 from strandline.cli.access import Access, access_options
 from strandline.cli.errors import Refused
 from strandline.cli.output import example, is_terminal, json_option, note, print_json, print_table
+from strandline.cli.terminal import echo
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -71,7 +72,7 @@ def generate(
     proposed = propose(current, racks, replication_factor)
     changed = {key: replicas for key, replicas in proposed.items() if list(current[key]) != replicas}
     note(summary(current, changed))
-    click.echo(reassignment_plan.encode(changed))
+    echo(reassignment_plan.encode(changed))
 
 
 def summary(current: Assignment, changed: Assignment) -> str:
@@ -123,7 +124,7 @@ def execute(file: str, access: Access, throttle: str | None, additional: bool, w
         current = reassignment_admin.replicas_of(admin, plan.targets)
         if plan.log_dirs:
             reassignment_admin.check_log_dirs(plan, reassignment_admin.log_dirs(admin, plan.brokers))
-        click.echo(reassignment_plan.encode(current))
+        echo(reassignment_plan.encode(current))
         if rate_bytes is not None:
             moving = reassignment_throttles.moves(under_way, plan.targets, current)
             reassignment_throttles.set_throttle(admin, moving, rate_bytes)
@@ -176,7 +177,7 @@ def cancel(file: str | None, access: Access, all_: bool, preserve_throttles: boo
         active = admin.list_partition_reassignments(None if plan is None else plan.targets)
         refused = reassignment_admin.cancel(admin, active) if active else {}
         for partition in sorted(active.keys() - refused.keys()):
-            click.echo(f"Cancelled the reassignment of {name(partition)}.")
+            echo(f"Cancelled the reassignment of {name(partition)}.")
         if not active:
             note("none of these reassignments is under way")
         if not preserve_throttles and not refused:

@@ -12,6 +12,7 @@ import click
 from strandline.cli.access import Access
 from strandline.cli.output import example, is_terminal, json_option, note, print_json, print_table
 from strandline.cli.sighting import Place, get_all, places, sight_options
+from strandline.escaping import escaped
 
 if TYPE_CHECKING:
     from strandline.cli.replica_table import PartitionTable
@@ -122,14 +123,14 @@ def _drawn(found: list[PartitionTable], problems: Mapping[int, str]) -> Any:
         parts += [_title(table), _rows(table), Text("")]
     if not found:
         parts.append(Text(_nothing(problems), style="dim"))
-    parts += [Text(f"node {node_id} {problem}", style="yellow") for node_id, problem in problems.items()]
+    parts += [Text(escaped(f"node {node_id} {problem}"), style="yellow") for node_id, problem in problems.items()]
     return Group(*parts)
 
 
 def _title(table: PartitionTable) -> Any:
     from rich.text import Text
 
-    title = Text(f"{table.topic}-{table.partition}", style="bold")
+    title = Text(escaped(f"{table.topic}-{table.partition}"), style="bold")
     leader = f"leader {table.leader}" if table.leader >= 0 else "no leader"
     title.append(f"  {leader}", style="green" if table.leader >= 0 else "red")
     title.append(f"  epoch {table.leader_epoch}.{table.partition_epoch}", style="dim")

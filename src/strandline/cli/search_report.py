@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from strandline.cli.output import print_json, print_table
+from strandline.cli.terminal import echo
 
 if TYPE_CHECKING:
     from strandline.histories.coverage import Coverage
@@ -56,24 +55,24 @@ def print_report(report: Report, whole_coverage: bool) -> None:
         _echo(telling.smallest(found, len(outcome.faults)) if found else [f"  again: {telling.command(outcome.seed)}"])
     if len(failures) > FAILURES_TOLD:
         seeds = ", ".join(str(outcome.seed) for outcome in failures[FAILURES_TOLD:])
-        click.echo(f"failed too, among others: {seeds}")
+        echo(f"failed too, among others: {seeds}")
     _print_coverage(tally.coverage, whole_coverage)
-    click.echo(
+    echo(
         f"{report.seeds_per_second:.1f} seeds per second, "
         f"{report.simulated_hours_per_minute:.1f} simulated hours per minute"
     )
-    click.echo(f"{tally.faults} faults, {tally.operations} operations, {tally.acknowledged} acknowledged")
+    echo(f"{tally.faults} faults, {tally.operations} operations, {tally.acknowledged} acknowledged")
     if least := tally.least:
-        click.echo(
+        echo(
             f"each at least {least.virtual_s:.1f} virtual seconds, {least.faults} faults, {least.operations} operations"
         )
     _echo(f"required: {lack}" for lack in report.lacking)
-    click.echo(tally)
+    echo(tally)
 
 
 def _echo(lines: Iterator[str] | Sequence[str]) -> None:
     for line in lines:
-        click.echo(line)
+        echo(line)
 
 
 def _print_coverage(coverage: Coverage, whole: bool) -> None:

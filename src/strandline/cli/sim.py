@@ -13,6 +13,7 @@ import click
 
 from strandline.cli.errors import Refused, explain_os
 from strandline.cli.output import example, is_terminal, note
+from strandline.cli.terminal import echo
 
 if TYPE_CHECKING:
     from strandline.cli.interrupts import Asked
@@ -242,15 +243,15 @@ def _tell(seed: int, without: frozenset[int], trace: str | None, as_json: bool, 
 
         for part in (trace_file.opening, trace_file.told, trace_file.closing):
             for line in part(outcome):
-                click.echo(json.dumps(line, ensure_ascii=False))
+                echo(json.dumps(line))
         return 1 if outcome.problems else 0
     for words in telling.beginning(outcome):
-        click.echo(words)
+        echo(words)
     for event in telling.events(outcome):
         colour = {telling.FAULT: "yellow", telling.PROBLEM: "red"}.get(event.kind)
         click.echo(click.style(str(event), fg=colour) if colour and is_terminal() else str(event))
     for words in (*telling.ending(outcome), *telling.failure(outcome)):
-        click.echo(words)
+        echo(words)
     if outcome.problems and shrink_jobs and not without and _can_shrink(outcome):
         _tell_smallest(outcome, play, shrink_jobs)
     return 1 if outcome.problems else 0
@@ -268,4 +269,4 @@ def _tell_smallest(outcome: Outcome, play: Play, jobs: int) -> None:
         finally:
             shown.close()
     for line in telling.smallest(found, len(outcome.faults)):
-        click.echo(line)
+        echo(line)

@@ -11,6 +11,7 @@ import click
 
 from strandline.cli.errors import Refused
 from strandline.cli.output import example, json_option, note, print_json
+from strandline.cli.terminal import echo
 
 if TYPE_CHECKING:
     from strandline.spark.packing import Packed
@@ -114,7 +115,7 @@ def pack(out: Path | None, pure_out: Path | None, python: str | None, with_pyspa
         print_json([_as_json(packed) for packed in made])
         return
     for packed in made:
-        click.echo(f"{packed.path}: {len(packed.packages)} packages, {packed.size_bytes / 1e6:.0f} MB")
+        echo(f"{packed.path}: {len(packed.packages)} packages, {packed.size_bytes / 1e6:.0f} MB")
         note(f"next: {_next(packed)}")
 
 

@@ -9,6 +9,7 @@ import click
 
 from strandline.cli.errors import Refused
 from strandline.cli.output import example, print_json
+from strandline.cli.terminal import echo
 
 if TYPE_CHECKING:
     from strandline.config.node import NodeConfig
@@ -205,16 +206,16 @@ def _format(
     finally:
         disk.close()
     if not fresh:
-        click.echo("All of the log directories are already formatted.")
+        echo("All of the log directories are already formatted.")
         return
-    click.echo(f"Bootstrap metadata: {_bootstrap_text(levels)}")
+    echo(f"Bootstrap metadata: {_bootstrap_text(levels)}")
     metadata_kind = "metadata directory"
     if voters:
         is_voter = node.node_id in {voter.id for voter in voters}
         metadata_kind = "dynamic metadata voter directory" if is_voter else "dynamic metadata directory"
     for path in fresh:
         kind = metadata_kind if path == node.metadata_log_dir else "data directory"
-        click.echo(f"Formatting {kind} {path} with metadata.version {METADATA_VERSIONS[levels[METADATA_VERSION]]}.")
+        echo(f"Formatting {kind} {path} with metadata.version {METADATA_VERSIONS[levels[METADATA_VERSION]]}.")
 
 
 def _bootstrap_text(levels: dict[str, int]) -> str:
@@ -239,10 +240,10 @@ def version_mapping(release_version: str | None) -> None:
         level = table.metadata_version(release_version or newest)
     except table.UnknownFeature as error:
         raise Refused(str(error)) from None
-    click.echo(f"metadata.version={level} ({release_version or newest})")
+    echo(f"metadata.version={level} ({release_version or newest})")
     for name in table.SUPPORTED:
         if name != table.METADATA_VERSION:
-            click.echo(f"{name}={table.default_level(name, level)}")
+            echo(f"{name}={table.default_level(name, level)}")
 
 
 @_both
@@ -262,9 +263,9 @@ def feature_dependencies(features: tuple[str, ...]) -> None:
         except table.UnknownFeature as error:
             raise Refused(str(error)) from None
         title = _feature_text(name, level)
-        click.echo(f"{title} requires:" if needed else f"{title} has no dependencies.")
+        echo(f"{title} requires:" if needed else f"{title} has no dependencies.")
         for other, least in needed.items():
-            click.echo(f"    {_feature_text(other, least)}")
+            echo(f"    {_feature_text(other, least)}")
 
 
 def _feature_text(name: str, level: int) -> str:
@@ -281,7 +282,7 @@ def random_uuid() -> None:
 
     from strandline.ids import Uuid
 
-    click.echo(str(Uuid.draw(random.SystemRandom())))
+    echo(str(Uuid.draw(random.SystemRandom())))
 
 
 @_both
@@ -303,15 +304,15 @@ def info(config: str, as_json: bool) -> int:
     _print_list("Found log directory:", "Found log directories:", found)
     if metas:
         inner = ", ".join(f"{key}={value}" for key, value in sorted(metas[0].items()))
-        click.echo(f"Found metadata: {{{inner}}}\n")
+        echo(f"Found metadata: {{{inner}}}\n")
     _print_list("Found problem:", "Found problems:", problems)
     return 1 if problems else 0
 
 
 def _print_list(one: str, several: str, lines: list[Any]) -> None:
     if lines:
-        click.echo(one if len(lines) == 1 else several)
-        click.echo("".join(f"  {line}\n" for line in lines))
+        echo(one if len(lines) == 1 else several)
+        echo("".join(f"  {line}\n" for line in lines))
 
 
 def _inspect(path: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import click
 
 from strandline.cli.errors import Refused
 from strandline.cli.output import example, is_terminal, note, print_json, print_table
+from strandline.cli.terminal import echo
 
 if TYPE_CHECKING:
     from strandline.stories.frames import Telling
@@ -139,11 +140,11 @@ def _print(telling: Telling, language: str, step: bool) -> None:
     if step:
         note(word("a key", language))
     for frame in telling.frames:
-        click.echo()
+        echo()
         _show(terminal.step(frame, language))
         if step and click.getchar() in QUIT:
             return
-    click.echo()
+    echo()
     _show(terminal.end(telling, language))
 
 
@@ -152,7 +153,7 @@ def _show(lines: Iterable[Line]) -> None:
 
     if not is_terminal():
         for line in lines:
-            click.echo(plain(line))
+            echo(plain(line))
         return
     from rich.console import Console
     from rich.text import Text

@@ -15,6 +15,7 @@ import click
 from strandline.cli.access import Access
 from strandline.cli.output import example, is_terminal, note
 from strandline.cli.sighting import TIMEOUT_S, Place, Unreachable, get, get_all, places, sight_options
+from strandline.cli.terminal import echo, shown
 
 if TYPE_CHECKING:
     from strandline.cli.event_merging import Told
@@ -157,9 +158,9 @@ def _listen(place: Place, news: queue.Queue[list[Told]]) -> None:
 
 def _print(event: Told, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(event.as_json(), ensure_ascii=False))
+        echo(json.dumps(event.as_json()))
         return
-    line = [_time(event.wall_ms), f"{event.kind:<21}", _where(event), _what(event)]
+    line = [_time(event.wall_ms), f"{event.kind:<21}", shown(_where(event)), shown(_what(event))]
     if is_terminal():
         line[0] = click.style(line[0], dim=True)
         line[1] = click.style(line[1], fg=_COLOURS.get(event.kind), bold=event.kind in _COLOURS)

@@ -13,6 +13,7 @@ from strandline.cli.access import Access, access_options
 from strandline.cli.errors import Refused
 from strandline.cli.kafka_flags import key_values
 from strandline.cli.output import example, is_terminal, json_option, note, print_json, print_table
+from strandline.cli.terminal import echo, shown
 
 if TYPE_CHECKING:
     from strandline.cli.topic_admin import TopicView
@@ -75,10 +76,10 @@ def create(
         made = admin.create_topics([topic])[name]
     if not isinstance(made, KafkaError):
         counts = f"{_count(made.num_partitions, 'partition')}, {_count(made.replication_factor, 'replica')} of each"
-        click.echo(f"Created topic {name}: {counts}.")
+        echo(f"Created topic {name}: {counts}.")
         note_without_effect(Where.TOPIC, topic.configs)
     elif made.code is ErrorCode.TOPIC_ALREADY_EXISTS and if_not_exists:
-        click.echo(f"Topic {name} is there already.")
+        echo(f"Topic {name} is there already.")
     else:
         raise made
 
@@ -164,7 +165,7 @@ def delete(names: tuple[str, ...], access: Access, if_exists: bool) -> None:
     failed: list[KafkaError] = []
     for name, error in answers.items():
         if error is None:
-            click.echo(f"Deleted topic {name}.")
+            echo(f"Deleted topic {name}.")
         elif error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not if_exists:
             failed.append(KafkaError(error.code, f"there is no topic '{name}'"))
         elif error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
@@ -183,7 +184,7 @@ def alter(name: str, access: Access, partitions: int) -> None:
 
     with connect_admin(access) as admin:
         value_of(admin.create_partitions({name: partitions})[name])
-    click.echo(f"Topic {name} has {partitions} partitions.")
+    echo(f"Topic {name} has {partitions} partitions.")
 
 
 def _summary(view: TopicView) -> dict[str, Any]:
@@ -220,15 +221,15 @@ def _details(view: TopicView) -> dict[str, Any]:
 
 def _print(view: TopicView, *, first: bool) -> None:
     if not first:
-        click.echo()
+        echo()
     mark = {"ok": "✓", "warn": "!"}[view.verdict.level]
-    title = f"{view.topic.name}  {view.topic.topic_id}"
+    title = shown(f"{view.topic.name}  {view.topic.topic_id}")
     click.echo(click.style(title, bold=True) if is_terminal() else title)
     colour = {"ok": "green", "warn": "yellow"}[view.verdict.level] if is_terminal() else None
     advice = f"; {view.verdict.advice}" if view.verdict.advice else ""
     click.echo(click.style(f"{mark} {view.verdict.sentence} (with acks=all){advice}", fg=colour))
     if view.overrides:
-        click.echo("configs: " + ", ".join(f"{entry.name}={entry.value}" for entry in view.overrides))
+        echo("configs: " + ", ".join(shown(f"{entry.name}={entry.value}") for entry in view.overrides))
     print_table(
         ("partition", "leader", "epoch", "replicas", "isr", "out of sync"),
         [

@@ -20,6 +20,7 @@ from strandline.cli.launch import Launch
 from strandline.cli.local_cluster import DEFAULT_DIR, HOST, LocalCluster, LocalNode
 from strandline.cli.output import example, json_option, note, print_json, print_table
 from strandline.cli.processes import age_s
+from strandline.cli.terminal import echo
 
 NODES_DEFAULT = 1
 
@@ -200,18 +201,18 @@ def _announce(cluster: LocalCluster, ready_s: float, detach: bool, as_json: bool
             for row in rows
         ],
     )
-    click.echo(f"\nready in {ready_s:.1f} s, cluster {cluster.cluster_id}\n")
+    echo(f"\nready in {ready_s:.1f} s, cluster {cluster.cluster_id}\n")
     server = "" if cluster.port == 9092 else f" -b {HOST}:{cluster.port}"
     default = cluster.directory == os.path.abspath(DEFAULT_DIR)
     down = "strandline down" if default else local_cluster.command("down", _short(cluster.directory))
-    click.echo("Try next:")
+    echo("Try next:")
     for command in (
         f"topics create hello{server}",
         f"produce hello{server}",
         f"consume hello --from-beginning{server}",
     ):
-        click.echo(f"  {_program()} {command}")
-    click.echo(f"Stop it with: {down}" if detach else "Stop it with: Ctrl-C")
+        echo(f"  {_program()} {command}")
+    echo(f"Stop it with: {down}" if detach else "Stop it with: Ctrl-C")
     sys.stdout.flush()
 
 

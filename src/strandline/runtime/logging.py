@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any, TextIO
+
+from strandline.escaping import escaped, escaped_text
 
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
 
@@ -60,7 +62,7 @@ class JsonLogger:
         line = {"event": event, "level": level, "timestamp": timestamp(), **self._bound, **values}
         if (raised := line.pop("exc_info", None)) is not None and raised is not False:
             line["exception"] = _traceback(raised)
-        self._write(json.dumps(line, default=str, ensure_ascii=False))
+        self._write(json.dumps(line, default=str))
 
 
 def timestamp() -> str:
@@ -85,6 +87,18 @@ def _line_writer(stream: TextIO) -> Callable[[str], None]:
     return write
 
 
+def _escape_values(logger: Any, method: str, line: MutableMapping[str, Any]) -> Mapping[str, Any]:
+    """What strangers wrote must not reach somebody's terminal as it is."""
+    return {
+        name: escaped_text(value) if isinstance(value, str) and name in ("exception", "stack") else _escaped(value)
+        for name, value in line.items()
+    }
+
+
+def _escaped(value: Any) -> Any:
+    return escaped(value) if isinstance(value, str) else value
+
+
 def _console_logger(stream: TextIO, threshold: int) -> Any:
     import structlog
 
@@ -93,6 +107,7 @@ def _console_logger(stream: TextIO, threshold: int) -> Any:
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="%H:%M:%S.%f", utc=False),
+            _escape_values,
             structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(threshold),

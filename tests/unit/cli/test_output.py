@@ -17,8 +17,8 @@ def test_no_rows_say_so_on_stderr(capsys):
     assert captured.err == "no topics\n"
 
 
-def test_json_keeps_its_letters(capsys):
+def test_json_is_ascii_and_keeps_its_letters(capsys):
     print_json([{"name": "토픽"}])
     out = capsys.readouterr().out
-    assert "토픽" in out
+    assert out.isascii(), "no mark that turns the direction of text, and no separator of lines (SEC-H3)"
     assert json.loads(out) == [{"name": "토픽"}]

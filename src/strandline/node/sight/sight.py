@@ -152,7 +152,7 @@ def _json(value: Any, status: int = 200) -> Answer:
 
 
 def _encode(value: Any) -> str:
-    return json.dumps(value, default=str, ensure_ascii=False)
+    return json.dumps(value, default=str)
 
 
 def _number(query: Mapping[str, str], name: str, default: int) -> int:
