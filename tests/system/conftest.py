@@ -52,6 +52,7 @@ def ca(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     authority = trustme.CA()
     keystore, trusted = directory / "server.pem", directory / "ca.pem"
     authority.issue_cert("127.0.0.1", "localhost").private_key_and_cert_chain_pem.write_to_path(str(keystore))
+    keystore.chmod(0o600)
     authority.cert_pem.write_to_path(str(trusted))
     return trusted, keystore
 

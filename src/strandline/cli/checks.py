@@ -11,7 +11,7 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 OK, WARN, FAIL = "ok", "warn", "fail"
@@ -70,6 +70,16 @@ def java_version(text: str, advice: str) -> Finding:
         return Finding(WARN, "Java", "its version is not known", advice)
     shown = match[0].removeprefix("version ").strip('"')
     return Finding(OK, "Java", shown) if int(match[1]) >= JAVA_MIN else Finding(WARN, "Java", shown, advice)
+
+
+def private_directories(paths: Iterable[str]) -> Iterator[Finding]:
+    """Those that nodes made before had the modes of the umask, and keep them (SEC-H1)."""
+    from strandline.runtime.modes import readable_by_others
+
+    for path in paths:
+        if readable_by_others(path):
+            advice = f"chmod -R go-rwx {path}: credentials and records are in it"
+            yield Finding(WARN, "directories", f"everybody on this machine can look into {path}", advice)
 
 
 def open_files(limit: int) -> Finding:

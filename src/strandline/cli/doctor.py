@@ -41,7 +41,7 @@ def doctor(bootstrap_server: str | None, command_config: str | None, directory: 
 
 
 def _cluster(access: Access, directory: str | None) -> Iterator[Finding]:
-    from strandline.cli.checks import FAIL, OK, Finding
+    from strandline.cli.checks import FAIL, OK, Finding, private_directories
     from strandline.errors import KafkaError
 
     if access == Access():
@@ -50,6 +50,7 @@ def _cluster(access: Access, directory: str | None) -> Iterator[Finding]:
             if directory is not None:
                 local_cluster.require(directory)
             return
+        yield from private_directories([known.directory, *(node.directory for node in known.nodes)])
         for node in known.nodes:
             if node.alive:
                 yield Finding(OK, "processes", f"node {node.node_id} runs, pid {node.status()['pid']}")

@@ -70,7 +70,7 @@ def _leave_parent(log_path: str, name: str) -> None:
             except OSError:  # the listing itself was one of them
                 pass
     nothing = os.open(os.devnull, os.O_RDONLY)
-    log = os.open(log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    log = os.open(log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for source, target in ((nothing, 0), (log, 1), (log, 2)):
         os.dup2(source, target)
     os.close(nothing)

@@ -234,17 +234,19 @@ class LocalCluster:
         path = os.path.join(self.directory, STATE_FILE)
         state = {"version": STATE_VERSION} | {k: v for k, v in asdict(self).items() if k != "directory"}
         state["processes"] = {str(node_id): process._asdict() for node_id, process in self.processes.items()}
-        with open(f"{path}.tmp", "w") as file:
+        with open(f"{path}.tmp", "w", opener=_private) as file:
             json.dump(state, file, indent=2)
         os.replace(f"{path}.tmp", path)
 
     def write_properties(self) -> None:
         """The configuration of each node that does not run, made anew at every start."""
         for node in [node for node in self.nodes if not node.alive]:
-            os.makedirs(node.directory, exist_ok=True)
+            os.makedirs(node.directory, 0o700, exist_ok=True)
             lines = ["# Written by `strandline up` at every start; change it with --config key=value."]
             lines += [f"{key}={_escape(value)}" for key, value in self._properties(node).items()]
-            with open(node.properties_path, "w", encoding="iso-8859-1", errors="backslashreplace") as file:
+            with open(
+                node.properties_path, "w", encoding="iso-8859-1", errors="backslashreplace", opener=_private
+            ) as file:
                 file.write("\n".join(lines) + "\n")
 
     def _properties(self, node: LocalNode) -> dict[str, str]:
@@ -351,12 +353,17 @@ def clear(directory: str) -> None:
 LOCK_FILE = ".lock"
 
 
+def _private(path: str, flags: int) -> int:
+    """For its owner alone: a node's configuration may hold passwords (SEC-H1)."""
+    return os.open(path, flags, 0o600)
+
+
 def lock(directory: str) -> Any:
     """Keep other `up`s out of this directory while the returned file is open."""
     import fcntl
 
-    os.makedirs(directory, exist_ok=True)
-    file = open(os.path.join(directory, LOCK_FILE), "w")  # noqa: SIM115  (held by the caller)
+    os.makedirs(directory, 0o700, exist_ok=True)
+    file = open(os.path.join(directory, LOCK_FILE), "w", opener=_private)  # noqa: SIM115  (held by the caller)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

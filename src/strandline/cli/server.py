@@ -9,6 +9,8 @@ import click
 from strandline.cli.errors import Refused
 from strandline.cli.output import example
 
+INSECURE = "Let a PLAINTEXT listener be reached from other machines, and everybody on this one read a TLS key."
+
 LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -31,7 +33,7 @@ def run(
 )
 @click.argument("file", type=click.Path(dir_okay=False), metavar="FILE.properties")
 @click.option("--override", multiple=True, metavar="KEY=VALUE", help="A property that wins over the file.")
-@click.option("--insecure", is_flag=True, help="Let a PLAINTEXT listener be reached from other machines.")
+@click.option("--insecure", is_flag=True, help=INSECURE)
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="The least to log.")
 @click.option("--cluster-id", metavar="ID", help="Format log dirs that are not formatted yet, for this cluster.")
 def server(file: str, override: tuple[str, ...], insecure: bool, log_level: str, cluster_id: str | None) -> None:
@@ -48,7 +50,7 @@ def server(file: str, override: tuple[str, ...], insecure: bool, log_level: str,
 )
 @click.argument("file", type=click.Path(dir_okay=False), metavar="server.properties")
 @click.option("--override", multiple=True, metavar="KEY=VALUE", help="A property that wins over the file.")
-@click.option("--insecure", is_flag=True, help="Let a PLAINTEXT listener be reached from other machines.")
+@click.option("--insecure", is_flag=True, help=INSECURE)
 def kafka_server_start(file: str, override: tuple[str, ...], insecure: bool) -> None:
     """Run one node in the foreground: `strandline server` under Kafka's name."""
     run(file, override, insecure)

@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from strandline.ports import A, Disk, Pace
+from strandline.runtime import modes
 from strandline.runtime.files import FileTable, RealFile
 from strandline.runtime.niced import Niced
 
@@ -72,7 +73,7 @@ class FileDisk:
         return os.stat(path).st_size
 
     def mkdir(self, path: str) -> None:
-        os.makedirs(path, exist_ok=True)
+        os.makedirs(path, modes.DIRECTORY, exist_ok=True)
 
     def rename(self, old: str, new: str) -> None:
         old, new = os.path.abspath(old), os.path.abspath(new)
@@ -103,7 +104,7 @@ class FileDisk:
         path = os.path.abspath(path)
         temporary = f"{path}.tmp"
         try:
-            with open(temporary, "wb") as file:
+            with open(temporary, "wb", opener=_private) as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
@@ -126,7 +127,7 @@ class FileDisk:
         return volume.f_blocks * volume.f_frsize, volume.f_bavail * volume.f_frsize
 
     def lock(self, path: str) -> None:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, modes.FILE)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -172,3 +173,7 @@ class FileDisk:
         for fd in self._locks:
             os.close(fd)
         self._locks.clear()
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, modes.FILE)

@@ -18,6 +18,7 @@ from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
 
 from strandline.ports import Buffer
+from strandline.runtime import modes
 
 RWF_NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
 COPIED_BYTES_MAX = 64 * 1024
@@ -189,7 +190,7 @@ class FileTable:
             if file is not None:
                 file._opens += 1
                 return file
-            fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644)
+            fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if create else 0), modes.FILE)
             file = RealFile(self, path, fd)
             self._directories.setdefault(directory, {})[name] = file
             self._hold(file)

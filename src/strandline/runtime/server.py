@@ -28,6 +28,7 @@ from strandline.runtime.disk import FileDisk
 from strandline.runtime.logging import make_logger
 from strandline.runtime.loop import run
 from strandline.runtime.memory import keep_freed_memory
+from strandline.runtime.modes import keep_to_owner, readable_by_others
 from strandline.runtime.watchdog import Watchdog
 from strandline.wire import messages
 
@@ -60,8 +61,11 @@ def run_node(
         config = NodeConfig.build(load(path, environment, overrides), insecure=insecure, hostname=socket.gethostname())
     except ConfigError as error:
         raise ServerError(str(error)) from None
+    keep_to_owner()
     for listener in config.listeners:
         check_port(listener)
+        if not insecure:
+            check_key_file(listener)
     if cluster_id is not None:
         _format(config, cluster_id)
     keep_freed_memory()
@@ -96,6 +100,16 @@ def check_port(listener: Listener) -> None:
             probe.bind((host, listener.port))
         except OSError as error:
             raise ServerError(_explain_bind(listener, error)) from None
+
+
+def check_key_file(listener: Listener) -> None:
+    """ServerError if anybody on this machine can read the listener's private key (SEC-H1)."""
+    path = None if listener.tls is None else listener.tls.keystore_location
+    if path is not None and readable_by_others(path):
+        raise ServerError(
+            f"ssl.keystore.location of listener {listener.name}: everybody on this machine can read {path}; "
+            f"chmod o-rwx {path}, or start with --insecure"
+        )
 
 
 def _explain_bind(listener: Listener, error: OSError) -> str:
