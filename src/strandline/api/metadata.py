@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from itertools import islice
 from typing import Any
 
 from strandline.api import metadata_news, slices
@@ -33,6 +34,8 @@ KEY, VERSIONS = 3, range(14)
 CREATE_TOPICS = 19
 CREATED_WITHIN_MS = 5_000
 
+AT_ONCE_MAX = 1_000
+"""A request for more topics is answered in slices, and never held back until there is news."""
 CREATED_PER_REQUEST_MAX = 1_000
 """Topics that one Metadata request may bring into being; the rest are unknown until it is sent again."""
 
@@ -48,8 +51,12 @@ def handle(request: Any, ctx: RequestContext) -> bytes | Awaitable[bytes]:
     if absent:
         return _create_and_answer(absent, request, ctx)
     answer, told = _Answer(request, ctx), ctx.broker.told
-    body: bytes | Awaitable[bytes] = slices.answer(answer.named_topics(), request, ctx)
-    if isinstance(body, bytes) and told.must_wait(ctx):
+    if len(request.topics) > AT_ONCE_MAX:
+        told.note(ctx)
+        many: bytes | Awaitable[bytes] = slices.answer(answer.named_topics(), request, ctx)
+        return many
+    body = answer.named_at_once()
+    if told.must_wait(ctx):
         return _answer_with_news(request, ctx, body, suspected=answer.names_a_suspect())
     told.note(ctx)
     return body
@@ -67,12 +74,12 @@ def _to_create(request: Any, ctx: RequestContext) -> list[str]:
         return []
     topics = ctx.broker.image().topics
     names = dict.fromkeys(topic.name for topic in request.topics if topic.topic_id == ZERO_UUID)
-    absent = [
+    absent = (
         name
         for name in names
         if name is not None and name not in topics and name not in INTERNAL_TOPICS and topic_name_problem(name) is None
-    ]
-    return absent[:CREATED_PER_REQUEST_MAX]
+    )
+    return list(islice(absent, CREATED_PER_REQUEST_MAX))
 
 
 async def _create_and_answer(names: list[str], request: Any, ctx: RequestContext) -> bytes:
@@ -129,7 +136,7 @@ class _Answer:
         return self._reply(topics)
 
     def named_at_once(self) -> bytes:
-        """Of a request that was answered within one turn before."""
+        """Of a request for few topics."""
         return slices.finished(self.named_topics())
 
     def named_topics(self) -> slices.Work[bytes]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from strandline.api.decisions import decide_each, decide_on
+import pytest
+
+from strandline.api.decisions import RECORDS_PER_REQUEST_MAX, decide_each, decide_on
 from strandline.api.slices import finished
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
@@ -14,7 +16,7 @@ def make(image, name):
     """A topic, of which none may be named twice."""
     if name in image.topics:
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS)
-    return [r.TopicRecord(name=name, topic_id=Uuid(name.encode() * 16))]
+    return [r.TopicRecord(name=name, topic_id=Uuid(name.encode().ljust(16, b"-")))]
 
 
 def test_each_sees_what_those_before_it_wrote_and_a_refusal_stops_nobody():
@@ -33,3 +35,31 @@ async def test_validating_writes_nothing(broker):
     [outcome] = await decide_each(broker.parts, ["a"], make, validate_only=True)
     assert len(outcome) == 1
     assert not broker.image.topics
+
+
+async def test_a_request_writes_at_most_so_many_records(broker):
+    """As in Kafka, all of it or nothing (SEC-L2)."""
+    names = [f"t{i}" for i in range(RECORDS_PER_REQUEST_MAX)]
+    assert all(
+        isinstance(outcome, list) for outcome in await decide_each(broker.parts, names, make, validate_only=True)
+    )
+    outcomes = await decide_each(broker.parts, [*names, "one more"], make)
+    assert {outcome.code for outcome in outcomes} == {ErrorCode.POLICY_VIOLATION}
+    assert not broker.image.topics
+
+
+async def test_items_that_write_more_than_one_record_each(broker):
+    def make_two(image, name):
+        return [*make(image, name), *make(image, f"{name}-2")]
+
+    names = [f"t{i}" for i in range(RECORDS_PER_REQUEST_MAX // 2 + 1)]
+    outcomes = await decide_each(broker.parts, names, make_two)
+    assert {outcome.code for outcome in outcomes} == {ErrorCode.POLICY_VIOLATION}
+    assert not broker.image.topics
+
+
+def test_a_decision_pauses_after_every_item():
+    work = decide_on(MetadataImage(), ["a", "b", "c"], make)
+    assert [next(work) for _ in range(3)] == [0, 0, 0]
+    with pytest.raises(StopIteration):
+        next(work)

@@ -148,3 +148,13 @@ def test_what_a_reader_must_hear():
     assert cached.update(told._replace(diverging_epoch=(1, 2)))
     assert cached.update(told._replace(snapshot_id=(1, 2)))
     assert cached.update(told._replace(preferred_read_replica=2))
+
+
+def test_a_session_has_only_so_many_partitions(sessions, monkeypatch):
+    """Each of its requests, however short, looks at all of them (SEC-L2)."""
+    monkeypatch.setattr(subject, "SESSION_PARTITIONS_MAX", 5)
+    assert sessions.begin(wanted(*range(6)), by_id=False, now=0) is None
+    session = sessions.begin(wanted(*range(4)), by_id=False, now=0)
+    resume(sessions, session, 1, wanted(4))
+    assert refusal(lambda: resume(sessions, session, 2, wanted(5))) == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert len(sessions) == 0

@@ -10,7 +10,7 @@ from strandline.controller import configs
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
 from strandline.metadata import records as r
-from strandline.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
+from strandline.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, MetadataImage
 
 from .conftest import after, broker, cluster
 
@@ -77,3 +77,17 @@ def test_what_can_not_be_altered(kind: int, name: str, alteration: Alteration, c
     with pytest.raises(KafkaError) as error:
         alter(alteration, kind=kind, name=name)
     assert error.value.code is code
+
+
+def test_only_so_many_groups_are_configured() -> None:
+    """SEC-L10: they need not exist, and nothing ever removes what was set for one."""
+
+    def configure(image: MetadataImage, name: str) -> MetadataImage:
+        alterations = [Alteration("consumer.session.timeout.ms", Op.SET, "50000")]
+        return after(image, configs.alter(image, GROUP_RESOURCE, name, alterations, DEFAULTS, groups_max=2))
+
+    image = configure(configure(IMAGE, "a"), "b")
+    with pytest.raises(KafkaError, match=r"group\.config\.max\.resources") as refused:
+        configure(image, "c")
+    assert refused.value.code is ErrorCode.POLICY_VIOLATION
+    assert configure(image, "a").configs == image.configs, "one that has some already may be changed"

@@ -13,7 +13,7 @@ from strandline.config.layers import DEFAULTS
 from strandline.controller import reassignments, topics
 from strandline.controller.elections import Policy
 from strandline.controller.placement import UNASSIGNED_DIRECTORY
-from strandline.controller.topics import Defaults, NewTopic
+from strandline.controller.topics import Defaults, NewTopic, TakenNames
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
 from strandline.metadata import records as r
@@ -266,3 +266,13 @@ def test_one_min_isr_for_all_brokers_while_elr_is_on() -> None:
         with pytest.raises(KafkaError) as error:
             topics.min_isr_changed(after(THREE, [ELR_ON]), [change])
         assert error.value.code is ErrorCode.INVALID_CONFIG
+
+
+def test_many_topics_in_one_request_know_each_other() -> None:
+    """Names that '.' and '_' make one collide with those before them, too, without all being looked at for each (SEC-L2)."""
+    image = cluster(broker(1))
+    taken = TakenNames(image)
+    defaults = Defaults(1, 1, DEFAULTS)
+    topics.create(image, NewTopic("a.b", 1, 1), defaults, random.Random(1), taken)
+    with pytest.raises(KafkaError, match=r"collides with existing topic: a\.b"):
+        topics.create(image, NewTopic("a_b", 1, 1), defaults, random.Random(1), taken)

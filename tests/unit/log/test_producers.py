@@ -164,3 +164,23 @@ def test_silent_producers_are_forgotten_but_not_within_a_transaction(story: Stor
     story.producers.expire(now_ms=2000, expiration_ms=1000)
     assert list(story.producers.by_id) == [2, 3]
     assert story.send(500, pid=1) == 3
+
+
+def test_only_so_many_are_remembered_and_the_silent_ones_go() -> None:
+    """SEC-L10: producer ids are free to have. One that is forgotten may go on, as after its expiration."""
+    story = Story()
+    story.producers.ids_max = 20
+    story.send(0, pid=7, at=1, txn=True)
+    for pid in range(100, 119):
+        story.send(0, pid=pid, at=pid)
+    assert len(story.producers.by_id) == 20
+    story.send(1, pid=100, at=500)
+    story.send(0, pid=200, at=501)
+    assert story.producers.forgotten_early == 2
+    assert {101, 102}.isdisjoint(story.producers.by_id), "they were silent longest, but for who has a transaction open"
+    assert {7, 100, 103, 200} <= story.producers.by_id.keys()
+    story.send(1, pid=101, at=502)
+    story.refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 7, pid=100)
+    for pid in range(1000, 3000):
+        story.send(0, pid=pid, at=pid)
+    assert len(story.producers.by_id) <= 20

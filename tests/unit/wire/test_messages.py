@@ -9,6 +9,7 @@ import pytest
 
 from strandline.ids import ZERO_UUID
 from strandline.wire import messages, schemas
+from strandline.wire.errors import MalformedRequest
 
 from .samples import sample
 
@@ -142,3 +143,30 @@ def test_unknown_apis_and_versions_are_lookup_errors():
         messages.request(4)
     with pytest.raises(LookupError):
         messages.decode_request(12, 99, b"")
+
+
+@pytest.mark.parametrize(("find", "key"), FAMILIES, ids=[f"{find.__name__} {key}" for find, key in FAMILIES])
+def test_in_slices_every_message_is_read_and_written_the_same(find, key):
+    """A large request is read in slices (SEC-L2), by a function of its own."""
+    family = find(key)
+    chance = random.Random(f"{find.__name__} {key}")
+    for version in family.versions:
+        codec = family.codec(version)
+        message = sample(family.struct(version), chance)
+        data = codec.encode(message)
+        assert finished(codec.encode_in_slices(message)) == data
+        assert finished(codec.decode_in_slices(b"--" + data + b"rest", 2)) == (message, 2 + len(data))
+        if data:
+            with pytest.raises(MalformedRequest) as at_once:
+                codec.decode(data[:-1])
+            with pytest.raises(MalformedRequest) as sliced:
+                finished(codec.decode_in_slices(data[:-1]))
+            assert str(sliced.value) == str(at_once.value)
+
+
+def finished(work):
+    while True:
+        try:
+            assert next(work) == 0
+        except StopIteration as stop:
+            return stop.value

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from strandline.api.slices import STEPS_PER_TURN_MAX
 from strandline.errors import ErrorCode, KafkaError
 from strandline.log.log import batches_from
 from strandline.node.quorum.quorum import Quorum
@@ -304,5 +305,53 @@ def test_a_failing_disk_ends_the_node_and_nothing_else(fault):
         first.failures.clear()
         first.host.kill()
         await stage.decide("c")
+
+    play(story)
+
+
+def adding_in_slices(*names):
+    """The same decision, pausing after each topic."""
+
+    def decision(image):
+        for _ in names:
+            yield 0
+        return adding(*names)(image)
+
+    return decision
+
+
+def test_a_decision_in_slices_holds_up_the_next_decision_and_nothing_else():
+    async def story(stage):
+        member = await stage.active()
+        epoch = member.quorum.leader
+        names = [f"t{i:05}" for i in range(3 * STEPS_PER_TURN_MAX)]
+        long = stage.on(member, member.quorum.decide(adding_in_slices(*names)))
+        short = decided(stage, member, "z")
+        looked = stage.on(member, member.quorum.decide(lambda image: ([], len(image.topics))))
+        assert await long == []
+        assert await short == names
+        assert await looked == len(names) + 1
+        assert member.quorum.leader == epoch
+        await stage.agreed([*names, "z"])
+
+    play(story)
+
+
+def test_a_decision_in_slices_is_refused_when_leadership_goes_meanwhile():
+    async def story(stage):
+        await stage.decide("a")
+        first = await stage.active()
+
+        def endless(image):
+            while True:
+                yield 0
+
+        lost = stage.on(first, first.quorum.decide(endless))
+        waits = decided(stage, first, "b")
+        await asyncio.sleep(0)
+        stage.on(first, first.quorum.resign_and_close())
+        assert await code_of(lost) is ErrorCode.NOT_CONTROLLER
+        assert await code_of(waits) is ErrorCode.NOT_CONTROLLER
+        assert all("b" not in member.topics for member in others(stage, first))
 
     play(story)
