@@ -46,16 +46,17 @@ async def _create(request: Any, ctx: RequestContext) -> Any:
     taken: list[TakenNames] = []
 
     def decide(image: MetadataImage, topic: Any) -> list[r.MetadataRecord]:
-        if not taken:
-            taken.append(TakenNames(image))
+        if topic is wanted[0]:  # the decision may be made more than once
+            taken[:] = [TakenNames(image)]
         return create(image, _new_topic(topic), topic_defaults(broker, image), broker.randomness, taken[0])
 
     outcomes = await decide_each(broker, wanted, decide, validate_only=request.validate_only)
 
     def answers() -> Work[list[Any]]:
         found = []
+        plain = _configs({}, ctx)
         for topic, outcome in zip(wanted, outcomes, strict=True):
-            found.append(_answer(topic, outcome, ctx))
+            found.append(_answer(topic, outcome, plain, ctx))
             yield 0
         return found
 
@@ -84,12 +85,12 @@ def _refusal(name: str, error: KafkaError) -> Any:
     return messages.response(KEY).CreatableTopicResult(name=name, error_code=error.code, error_message=error.message)
 
 
-def _answer(topic: Any, outcome: Outcome, ctx: RequestContext) -> Any:
+def _answer(topic: Any, outcome: Outcome, plain: list[Any], ctx: RequestContext) -> Any:
+    """`plain` is the configuration of a topic that was given none, which most have."""
     if isinstance(outcome, KafkaError):
         return _refusal(topic.name, outcome)
     response = messages.response(KEY)
     partitions = [record for record in outcome if isinstance(record, r.PartitionRecord)]
-    overrides = {config.name: config.value for config in topic.configs}
     answer = response.CreatableTopicResult(
         name=topic.name,
         topic_id=partitions[0].topic_id,
@@ -98,14 +99,20 @@ def _answer(topic: Any, outcome: Outcome, ctx: RequestContext) -> Any:
         replication_factor=len(partitions[0].replicas),
     )
     if ctx.version >= 5:
-        answer.configs = [
-            response.CreatableTopicConfigs(
-                name=row.name,
-                value=row.value,
-                read_only=row.read_only,
-                config_source=row.source,
-                is_sensitive=row.sensitive,
-            )
-            for row in describe_topic(layers(ctx.broker, ctx.broker.image()), overrides)
-        ]
+        overrides = {config.name: config.value for config in topic.configs}
+        answer.configs = _configs(overrides, ctx) if overrides else plain
     return answer
+
+
+def _configs(overrides: dict[str, str], ctx: RequestContext) -> list[Any]:
+    response = messages.response(KEY)
+    return [
+        response.CreatableTopicConfigs(
+            name=row.name,
+            value=row.value,
+            read_only=row.read_only,
+            config_source=row.source,
+            is_sensitive=row.sensitive,
+        )
+        for row in describe_topic(layers(ctx.broker, ctx.broker.image()), overrides)
+    ]

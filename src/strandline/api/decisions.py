@@ -1,7 +1,7 @@
 """Several decisions in one request: topics to create, resources to alter, partitions to move.
 
-A decision with many parts is made in slices (`slices.py`): other requests are served meanwhile, and Raft goes on. The quorum makes
-no other decision until it is complete.
+A decision with many parts is made in slices (`slices.py`): other requests are served meanwhile, other decisions are made, and Raft
+goes on. If another decision was made, this one is made once more, on what is there then.
 
 Always true: each decision sees what those before it in the request wrote; one that is refused writes nothing and stops none
 of the others; all that were accepted are committed together. Settings among them that have no effect are logged. A request writes

@@ -9,6 +9,7 @@ Always true: the reply is of the version that was asked in, and names every item
 from __future__ import annotations
 
 from collections.abc import Generator
+from functools import cache
 from typing import Any
 
 from strandline.errors import ErrorCode
@@ -93,17 +94,27 @@ def _collect_in_slices(message: Message, found: list[int]) -> Generator[int, Non
         found.append(message.__dict__["error_code"])
     for value in message.__dict__.values():
         for item in value if value.__class__ is list else (value,):
-            if not isinstance(item, Message):
+            if not isinstance(item, Message) or not _may_tell(item.__class__):
                 break
             yield from _collect_in_slices(item, found)
     yield 0
+
+
+@cache
+def _may_tell(cls: type[Message]) -> bool:
+    """Whether such a message, or one inside it, has a place for an error."""
+    return any(map(_field_may_tell, cls._fields.values()))
+
+
+def _field_may_tell(field: Field) -> bool:
+    return field.name == "error_code" or (field.struct is not None and any(map(_field_may_tell, field.struct.fields)))
 
 
 def _collect(message: Message, found: list[int]) -> None:
     for name, value in message.__dict__.items():
         if value.__class__ is list:
             # A list has things of one type: if the first one is no message, none is.
-            if value and isinstance(value[0], Message):
+            if value and isinstance(value[0], Message) and _may_tell(value[0].__class__):
                 for item in value:
                     _collect(item, found)
         elif name == "error_code":

@@ -15,11 +15,13 @@ from collections.abc import Awaitable
 from typing import Any
 
 from strandline.api.context import RequestContext
-from strandline.api.error_reply import error_reply, tells
+from strandline.api.error_reply import error_reply, tells, told_errors_in_slices
+from strandline.api.slices import in_turns
 from strandline.errors import ErrorCode, KafkaError
 from strandline.wire import messages
 from strandline.wire.errors import MalformedRequest
 from strandline.wire.headers import read_response_header
+from strandline.wire.message import Message
 
 TIMEOUT_MIN_S = 1.0
 """A controller takes longer than no time at all, whatever a client allows."""
@@ -42,11 +44,18 @@ async def decided_here(reply: Awaitable[Any], frame: bytes, request: Any, ctx: R
     """The reply of the controller in this very node, once the broker has acted on what was decided: whoever created a topic
     here can use it here at once. If it is not the controller any more, the request goes on to the one that is."""
     answer = await reply
-    if tells(answer, ErrorCode.NOT_CONTROLLER):
+    if await _tells_not_controller(answer, ctx):
         return await forward(frame, request, ctx)
     decided = ctx.broker.quorum.committed.end_offset
     await ctx.broker.image_until(lambda image: image.end_offset >= decided, SEEN_WITHIN_S)
     return answer
+
+
+async def _tells_not_controller(answer: Any, ctx: RequestContext) -> bool:
+    if not isinstance(answer, Message):
+        return tells(answer, ErrorCode.NOT_CONTROLLER)
+    codes = await in_turns(told_errors_in_slices(answer), ctx.broker.clock.monotonic)
+    return ErrorCode.NOT_CONTROLLER in codes
 
 
 async def forward(frame: bytes, request: Any, ctx: RequestContext) -> bytes:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from strandline.api.slices import UnderWay, Work, finished
 from strandline.config.node import NodeConfig
@@ -62,6 +62,8 @@ Value = tuple[None, bytes]
 
 BATCH_RECORDS_MAX = 10_000
 """In one batch of the metadata log; a larger decision is a metadata transaction of several."""
+ATTEMPTS_MAX = 4
+"""How often a decision in slices is made, because others were made meanwhile; the last time they wait."""
 INLINE_RECORDS_MAX = 256
 """A decision with more records is written in slices."""
 READ_BYTES = 1 << 20
@@ -141,7 +143,9 @@ class Quorum:
         self._reading = asyncio.Lock()
         """Held while the log is read for replay, and while it is replaced."""
         self._deciding = asyncio.Lock()
-        """Held while a decision is made and appended, which may take several turns of the loop."""
+        """Held while a decision is made and appended."""
+        self._deciding_in_slices = asyncio.Lock()
+        """Held by the one that is made in slices."""
         self._active_epoch: int | None = None
         self._activation: asyncio.Task[None] | None = None
 
@@ -297,30 +301,59 @@ class Quorum:
     ) -> T:
         """Have `decision` make records and an answer from the tip; the answer comes when they are committed and applied here.
         What it raises is raised, and nothing is written. NOT_CONTROLLER if this node is not active, or not long enough.
-        One that is a generator is made in slices; the next decision waits for it, everything else goes on."""
+        One that is a generator is made in slices. Others are made meanwhile, a broker's heartbeat for example; then it is made
+        once more."""
         while self._activation is not None and self._activation is not asyncio.current_task():
             await asyncio.wait([self._activation])
         async with self._deciding:
-            if not self.is_active:
-                raise self._not_controller()
-            tip = self.tip
-            outcome = decision(tip)
-            if isinstance(outcome, Generator):
-                outcome = await self._in_slices(outcome)
-            records, answer = outcome
-            if records:
-                values = self._values(_framed(records))
-                encoded = await self._in_slices(values) if len(records) > INLINE_RECORDS_MAX else finished(values)
-                assert self.tip is tip, "nobody else decides meanwhile"
-                done = self._append(records, encoded)
-            elif (last := self._images.last_decision) is not None:
-                # It may rest on decisions that are not committed yet: they go first.
-                done = last.done
-            else:
-                return answer
-        # Others may wait for it too: whoever gives up waits no longer, but does not take it away from them.
-        await asyncio.shield(done)
+            self._check_active()
+            outcome = decision(self.tip)
+            if not isinstance(outcome, Generator):
+                records, answer = outcome
+                done = await self._write(records)
+        if isinstance(outcome, Generator):
+            in_slices = cast(Callable[[MetadataImage], Work[tuple[list[MetadataRecord], T]]], decision)
+            answer, done = await self._decide_in_slices(in_slices)
+        if done is not None:
+            # Others may wait for it too: whoever gives up waits no longer, but does not take it away from them.
+            await asyncio.shield(done)
         return answer
+
+    async def _decide_in_slices(
+        self, decision: Callable[[MetadataImage], Work[tuple[list[MetadataRecord], T]]]
+    ) -> tuple[T, asyncio.Future[None] | None]:
+        """One such decision at a time. It counts if nothing else was decided meanwhile; in the end nothing else is."""
+        async with self._deciding_in_slices:
+            for _ in range(ATTEMPTS_MAX - 1):
+                self._check_active()
+                tip = self.tip
+                records, answer = await self._in_slices(decision(tip))
+                async with self._deciding:
+                    self._check_active()
+                    if self.tip is tip:
+                        return answer, await self._write(records)
+            async with self._deciding:
+                self._check_active()
+                records, answer = await self._in_slices(decision(self.tip))
+                return answer, await self._write(records)
+
+    def _check_active(self) -> None:
+        if not self.is_active:
+            raise self._not_controller()
+
+    async def _write(self, records: Sequence[MetadataRecord]) -> asyncio.Future[None] | None:
+        """Append what was decided on the tip; what to wait for until it is committed. None: nothing."""
+        if not records:
+            # It may rest on decisions that are not committed yet: they go first.
+            last = self._images.last_decision
+            return None if last is None else last.done
+        values = self._values(_framed(records))
+        if len(records) <= INLINE_RECORDS_MAX:
+            return self._append(records, finished(values))
+        tip = self.tip
+        encoded = await self._in_slices(values)
+        assert self.tip is tip, "nobody else decides meanwhile"
+        return self._append(records, encoded)
 
     async def _in_slices(self, work: Work[T]) -> T:
         """What the work returns; NOT_CONTROLLER if leadership goes meanwhile."""

@@ -9,7 +9,7 @@ import pytest
 from strandline.api.slices import STEPS_PER_TURN_MAX
 from strandline.errors import ErrorCode, KafkaError
 from strandline.log.log import batches_from
-from strandline.node.quorum.quorum import Quorum
+from strandline.node.quorum.quorum import ATTEMPTS_MAX, Quorum
 from strandline.raft.messages import ReplicaKey, VoteRequest
 from strandline.sim.faults import Fault
 
@@ -320,19 +320,40 @@ def adding_in_slices(*names):
     return decision
 
 
-def test_a_decision_in_slices_holds_up_the_next_decision_and_nothing_else():
+def test_a_decision_in_slices_holds_up_nothing_and_sees_what_was_decided_meanwhile():
+    """A broker whose heartbeat had to wait for it would be taken for dead."""
+
     async def story(stage):
         member = await stage.active()
-        epoch = member.quorum.leader
+        leader = member.quorum.leader
         names = [f"t{i:05}" for i in range(3 * STEPS_PER_TURN_MAX)]
         long = stage.on(member, member.quorum.decide(adding_in_slices(*names)))
-        short = decided(stage, member, "z")
-        looked = stage.on(member, member.quorum.decide(lambda image: ([], len(image.topics))))
-        assert await long == []
-        assert await short == names
-        assert await looked == len(names) + 1
-        assert member.quorum.leader == epoch
-        await stage.agreed([*names, "z"])
+        await asyncio.sleep(0)
+        assert await decided(stage, member, "a") == []
+        assert not long.done()
+        assert await long == ["a"]
+        assert await decided(stage, member, "z") == ["a", *names]
+        assert member.quorum.leader == leader
+        await stage.agreed(["a", *names, "z"])
+
+    play(story)
+
+
+def test_a_decision_in_slices_comes_to_an_end_whatever_is_decided_meanwhile():
+    async def story(stage):
+        member = await stage.active()
+        names = [f"t{i:05}" for i in range(2 * STEPS_PER_TURN_MAX)]
+        meanwhile = []
+
+        def decision(image):
+            meanwhile.append(decided(stage, member, f"other-{len(meanwhile)}"))
+            return (yield from adding_in_slices(*names)(image))
+
+        seen = await stage.on(member, member.quorum.decide(decision))
+        assert len(meanwhile) == ATTEMPTS_MAX
+        assert seen == [f"other-{i}" for i in range(ATTEMPTS_MAX - 1)], "the last one waited"
+        await asyncio.gather(*meanwhile)
+        assert len(member.quorum.tip.topics) == len(names) + ATTEMPTS_MAX
 
     play(story)
 
