@@ -9,6 +9,7 @@ loss only once `sync` returned; a name that was created, renamed or removed surv
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
@@ -17,6 +18,14 @@ A = TypeVar("A")
 Buffer = bytes | bytearray | memoryview
 Pace = Callable[[int], None]
 """Called by work that is to go slowly, with the bytes that it has just read or written: returns when it may go on."""
+
+
+OUT_OF_HANDLES = frozenset({errno.EMFILE, errno.ENFILE})
+
+
+def is_out_of_handles(error: BaseException) -> bool:
+    """The process, or the system, has no descriptor left: of the disk that says nothing, and it passes (SEC-L5)."""
+    return isinstance(error, OSError) and error.errno in OUT_OF_HANDLES
 
 
 class WorkLost(OSError):

@@ -20,7 +20,7 @@ from strandline.errors import ErrorCode, KafkaError
 from strandline.log.errors import CorruptBatch
 from strandline.metadata.image import MetadataImage
 from strandline.metadata.records import MetadataRecord
-from strandline.ports import Clock, Disk
+from strandline.ports import Clock, Disk, is_out_of_handles
 from strandline.raft.messages import Request, Response
 from strandline.replica.partition import Partition
 
@@ -35,6 +35,15 @@ if TYPE_CHECKING:
     from strandline.raft.replicas import QuorumDescription
 
 T = TypeVar("T")
+
+REPLY_BYTES_MAX = 8 * 1024 * 1024
+WAIT_MS_MAX = 5 * 60 * 1000
+"""A Fetch waits no longer than this, whatever it asks for: a peer that is gone must not hold its place for weeks (SEC-L7)."""
+
+
+def wait_s(max_wait_ms: int) -> float:
+    """How long a Fetch that asks for so much may wait."""
+    return min(max(max_wait_ms, 0), WAIT_MS_MAX) / 1000
 
 
 class Decider(Protocol):
@@ -205,6 +214,8 @@ class RequestContext:
     may_act_as_broker: bool = False
     """Whether the sender may speak as a broker or a controller of this cluster, which is Kafka's CLUSTER_ACTION (SEC-T6). While
     there is no authorizer the listener decides (`NodeConfig.may_act_as_broker`)."""
+    reply_room: Callable[[], int] = lambda: REPLY_BYTES_MAX
+    """How many bytes a Fetch may read for this connection now."""
 
     @property
     def now_ms(self) -> int:
@@ -224,5 +235,6 @@ def code_of(error: Exception) -> tuple[ErrorCode, str | None]:
     if isinstance(error, KafkaError):
         return error.code, error.message
     if isinstance(error, OSError):
-        return ErrorCode.KAFKA_STORAGE_ERROR, "the log dir failed"
+        why = "the node has no descriptor left; try again" if is_out_of_handles(error) else "the log dir failed"
+        return ErrorCode.KAFKA_STORAGE_ERROR, why
     raise error

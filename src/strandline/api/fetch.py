@@ -13,7 +13,7 @@ import asyncio
 from typing import Any
 
 from strandline.api import cold_reads, leader_hints, replica_fetch
-from strandline.api.context import Broker, RequestContext, code_of, note_failure
+from strandline.api.context import Broker, RequestContext, code_of, note_failure, wait_s
 from strandline.api.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, SESSION_PARTITIONS_MAX, Place, Session
 from strandline.api.preferred_replica import preferred_read_replica
 from strandline.api.reading import absence, diverging, find
@@ -99,7 +99,7 @@ class _Fetch:
         self._session = session
         self._full = full
         self._wanted = wanted
-        self._deadline = ctx.loop.time() + max(request.max_wait_ms, 0) / 1000
+        self._deadline = ctx.loop.time() + wait_s(request.max_wait_ms)
         self._answers: list[tuple[Place, FetchedPartition]] = []
         self._missing_bytes = 0
         self._is_withheld = False
@@ -112,7 +112,7 @@ class _Fetch:
     def try_now(self) -> bool:
         """Read; True if that is enough to answer."""
         request = self._request
-        budget = min(max(request.max_bytes, 0), self._ctx.broker.config.fetch_max_bytes)
+        budget = min(max(request.max_bytes, 0), self._ctx.broker.config.fetch_max_bytes, self._ctx.reply_room())
         found, at_once = 0, not self._wanted
         self._answers, self._is_withheld = [], False
         for place, wanted in self._wanted:

@@ -12,7 +12,7 @@ import asyncio
 from typing import Any
 
 from strandline.api import cold_reads
-from strandline.api.context import RequestContext, code_of, note_failure
+from strandline.api.context import RequestContext, code_of, note_failure, wait_s
 from strandline.api.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH
 from strandline.api.follower_sessions import UNTOLD, FollowerSession, Watch
 from strandline.api.reading import absence, diverging, find
@@ -88,7 +88,7 @@ class _ReplicaFetch:
         self._session = session
         self._min_bytes = request.min_bytes
         self._max_bytes = min(max(request.max_bytes, 0), ctx.broker.config.fetch_max_bytes)
-        self._deadline = ctx.loop.time() + max(request.max_wait_ms, 0) / 1000
+        self._deadline = ctx.loop.time() + wait_s(request.max_wait_ms)
         self._answers: list[tuple[Watch, FetchedPartition]] = []
         self._later: Later | None = None
         self._timer: asyncio.TimerHandle | None = None

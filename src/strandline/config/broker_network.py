@@ -80,6 +80,18 @@ KEYS = (
         "How long it may take at most, as failures in a row lengthen the wait."),
     Key("queued.max.request.bytes", LONG, 256 * MIB, None, MEDIUM, READ_ONLY,
         "While this many bytes of requests are being handled, no further request is read; -1 for no limit."),
+    Key("queued.max.response.bytes", LONG, 256 * MIB, Range(MIB), MEDIUM, READ_ONLY,
+        "While connections hold this many bytes of replies that their peers have not read, those with unread replies wait until "
+        "they are read."),
+    Key("queued.max.response.bytes.per.connection", INT, 8 * MIB, Range(64 * KIB), MEDIUM, READ_ONLY,
+        "How many unread bytes of replies one connection may hold: a Fetch reads no more than what is left of it, though always "
+        "one batch."),
+    Key("socket.receive.stalled.timeout.ms", INT, 10 * SECOND_MS, AT_LEAST_1, MEDIUM, READ_ONLY,
+        "A request for which memory is held and of which less than 64 KiB/s arrive over this time closes its connection."),
+    Key("socket.send.stalled.timeout.ms", INT, 30 * SECOND_MS, AT_LEAST_1, MEDIUM, READ_ONLY,
+        "A connection whose peer reads nothing of its replies for this long is closed."),
+    Key("ssl.handshake.timeout.ms", INT, 10 * SECOND_MS, AT_LEAST_1, MEDIUM, READ_ONLY,
+        "A connection to a TLS listener that has not finished its handshake within this time is closed."),
     Key("connections.max.idle.ms", LONG, 10 * MINUTE_MS, None, MEDIUM, READ_ONLY,
         "A connection that was idle for this long is closed."),
     Key("watchdog.timeout.ms", INT, 2 * SECOND_MS, AT_LEAST_0, MEDIUM, READ_ONLY,
@@ -88,10 +100,15 @@ KEYS = (
     Key("metrics.listener", STRING, "", AddressOrNothing(), MEDIUM, READ_ONLY,
         "Where this node serves Prometheus metrics, its events and its replicas' positions over HTTP, as host:port; empty turns "
         "it off. It has no authentication: keep it on loopback, which :port stands for, or behind a proxy."),
-    Key("max.connections", INT, 10_000, AT_LEAST_0, MEDIUM, CLUSTER_WIDE,
-        "The most connections this broker accepts at a time."),
-    Key("max.connections.per.ip", INT, INT_MAX, AT_LEAST_0, MEDIUM, CLUSTER_WIDE,
-        "The most connections it accepts from one address."),
+    Key("metrics.allowed.hosts", LIST, (), None, LOW, READ_ONLY,
+        "Names by which metrics.listener may be asked, beside loopback's, its own host, the advertised ones and the address it is "
+        "reached at. A browser that was led here under another name is refused."),
+    Key("max.connections", INT, 10_000, AT_LEAST_1, MEDIUM, CLUSTER_WIDE,
+        "The most connections of clients at a time, those in their TLS handshake included; never more than the system's limit of "
+        "open files leaves room for. Connections to controller listeners, and to the inter-broker listener if clients have "
+        "another one, do not count."),
+    Key("max.connections.per.ip", INT, INT_MAX, AT_LEAST_1, MEDIUM, CLUSTER_WIDE,
+        "The most connections it accepts from one address, but for those listeners."),
     Key("fetch.max.bytes", INT, 55 * MIB, Range(KIB), MEDIUM, READ_ONLY,
         "The most bytes one Fetch answer holds; a first batch larger than this is still returned, so that a reader can go on."),
     Key("max.incremental.fetch.session.cache.slots", INT, 1000, AT_LEAST_0, MEDIUM, READ_ONLY,

@@ -86,10 +86,16 @@ class NodeConfig:
     socket_connection_setup_timeout_ms: int
     socket_connection_setup_timeout_max_ms: int
     queued_max_request_bytes: int
+    queued_max_response_bytes: int
+    queued_max_response_bytes_per_connection: int
+    socket_receive_stalled_timeout_ms: int
+    socket_send_stalled_timeout_ms: int
+    ssl_handshake_timeout_ms: int
     connections_max_idle_ms: int
     max_connections: int
     max_connections_per_ip: int
     metrics_listener: str
+    metrics_allowed_hosts: tuple[str, ...]
     watchdog_timeout_ms: int
     fetch_max_bytes: int
     max_incremental_fetch_session_cache_slots: int

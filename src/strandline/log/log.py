@@ -225,16 +225,17 @@ class Log:
     def roll(self, now_ms: int, last_offset: int = 0) -> Segment:
         """Close the active segment and begin one at the log end, or so far above it that it can hold `last_offset`."""
         base_offset = max(self.log_end_offset, last_offset - RELATIVE_OFFSET_MAX)
+        if not self.active.size and self.active.base_offset == base_offset:
+            return self.active
+        # First: if there is no descriptor for it, the log is as it was.
+        segment = new_segment(self.disk, self.directory, base_offset, self.config, now_ms)
         if self.active.size:
             self.active.seal()
             self.unsynced.segments.append(self.active)
-        elif self.active.base_offset == base_offset:
-            return self.active
         else:
             self.bases.pop()
             cutting.remove(self, [self.segments.pop()])
         self.unsynced.snapshots.append((base_offset, producer_snapshot.encode(self.producers)))
-        segment = new_segment(self.disk, self.directory, base_offset, self.config, now_ms)
         self.segments.append(segment)
         self.bases.append(segment.base_offset)
         self.active = segment

@@ -3,7 +3,7 @@
 Always true: a frame is a memoryview into this connection's own buffer, valid only during the call that handles it. Replies
 leave in the order of their requests. Only a Produce, an OffsetCommit or a follower's Fetch that waits may be overtaken: any other
 is a barrier, behind which nothing is handled. What a peer can make us hold is bounded: one frame, what was read ahead, the requests
-in flight and the bytes it has not read yet.
+in flight and the bytes it has not read yet; so is the time for which its requests are handled before it is the others' turn.
 """
 
 from __future__ import annotations
@@ -11,29 +11,25 @@ from __future__ import annotations
 import asyncio
 import struct
 from bisect import bisect_left
-from collections import deque
 from collections.abc import Awaitable, Coroutine
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from strandline.api.context import Broker, RequestContext
 from strandline.api.error_reply import told_errors
 from strandline.api.reply import Later
 from strandline.api.request_stats import BOUNDS_S, RequestStats
 from strandline.api.table import API_VERSIONS, BROKER_APIS, CONTROLLER_APIS, MISDIRECTED, unsupported_version
-from strandline.node.frame_buffer import FrameBuffer
-from strandline.node.read_budget import ReadBudget
-from strandline.node.reply_slots import HEAD_BYTES_MAX, Kind, Slot, head
-from strandline.ports import Buffer
+from strandline.node.connection_owner import ConnectionOwner
+from strandline.node.connection_resources import ConnectionResources
+from strandline.node.intake import Intake
+from strandline.node.outflow import Outflow
+from strandline.node.reply_queue import ReplyQueue
+from strandline.node.reply_slots import Kind, Slot, kind_of
 from strandline.wire.errors import MalformedRequest
-from strandline.wire.headers import has_flexible_response_header, read_request_header
+from strandline.wire.headers import read_request_header
 from strandline.wire.messages import encode_response
 
-GROWN_BYTES_KEPT_MAX = 4 * 1024 * 1024
-"""A buffer that grew beyond this for one frame is given back right after it."""
 REQUESTS_IN_FLIGHT_MAX = 4096
-WRITE_BUFFER_HIGH_BYTES = 4 * 1024 * 1024
-JOIN_BYTES_MAX = 16 * 1024
-"""Replies up to this size are joined into one write."""
 READY_BYTES_MAX = 256 * 1024
 """Replies leave once so much is ready, even if more requests were read."""
 REPLIES_HELD_BYTES_MAX = 4 * 1024 * 1024
@@ -44,27 +40,13 @@ LINGER_S = 5.0
 _CORRELATION_ID = struct.Struct(">i")
 
 
-class Owner(Protocol):
-    """Who is told about connections: the listener."""
-
-    def opened(self, connection: Connection) -> None: ...
-
-    def closed(self, connection: Connection) -> None: ...
-
-    def refused(self, connection: Connection, reason: str) -> None:
-        """The peer broke the protocol; its connection ends."""
-
-    def failed(self, connection: Connection, error: Exception) -> None:
-        """We could not answer; the connection ends, the node goes on."""
-
-
 class Connection(asyncio.BufferedProtocol):
     def __init__(
         self,
-        owner: Owner,
+        owner: ConnectionOwner,
         broker: Broker,
         listener: str,
-        budget: ReadBudget | None = None,
+        resources: ConnectionResources | None = None,
         stats: RequestStats | None = None,
     ) -> None:
         self._owner = owner
@@ -72,19 +54,21 @@ class Connection(asyncio.BufferedProtocol):
         self._now = broker.clock.monotonic
         self._taken_at = 0.0
         """When the request that is being handled was."""
-        self._budget = budget or ReadBudget()
-        self._waits_for_room = False
+        self._resources = resources = resources or ConnectionResources()
+        self._turns = resources.turns
+        self._node_replies = resources.replies
+        self._waits_for_turn = False
         self._broker = broker
         self._listener = listener
         self._apis = CONTROLLER_APIS if listener in broker.config.controller_listener_names else BROKER_APIS
         self._may_act_as_broker = broker.config.may_act_as_broker(listener)
         self._id = next(broker.connection_ids)
         self._frame_bytes_max = broker.config.socket_request_max_bytes
-        self._incoming = FrameBuffer()
-        self._slots: deque[Slot] = deque()
-        self._ready: list[Buffer] = []
-        """Replies that may leave with the next write: nothing that is not there yet comes before them."""
-        self._ready_bytes = self._held_bytes = 0
+        self._intake = Intake(resources.landing, resources.reads)
+        self._incoming = self._intake.frames
+        self._replies = ReplyQueue()
+        reply_bytes_max = broker.config.queued_max_response_bytes_per_connection
+        self._outflow = Outflow(self._replies, resources.replies, reply_bytes_max, broker.clock.monotonic)
         self._kind: Kind | None = None
         self._barrier: Slot | None = None
         self._handling = self._is_sending_soon = False
@@ -94,33 +78,36 @@ class Connection(asyncio.BufferedProtocol):
         """Set once the connection ends: nothing is handled any more."""
         self._loop = asyncio.get_running_loop()
         self.peer = "?"
+        self.is_lost = False
         self.last_active = self.last_served = self._loop.time()
 
     # The transport's side
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(high=WRITE_BUFFER_HIGH_BYTES)
+        self._outflow.open(self._transport)
         peername = transport.get_extra_info("peername")
         self.peer = str(peername[0]) if isinstance(peername, tuple) else str(peername)
         self._owner.opened(self)
+        if self._incoming.held_bytes:
+            self._loop.call_soon(self._go_on)  # what came with the end of the TLS handshake
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
+        self.is_lost = True
         if self._linger is not None:
             self._linger.cancel()
-        self._budget.give_back(self, self._incoming.grown_bytes)
         self._owner.closed(self)
         self._forget_requests()
+        self._intake.close()
+        self._outflow.close()
         self._broker.on_connection_closed(self._id)
 
     def _forget_requests(self) -> None:
         """Nobody will get the replies: stop what waits for them."""
-        slots, self._slots = self._slots, deque()
         self._barrier = None
-        self._held_bytes = 0
         self._incoming.clear()
-        for slot in slots:
+        for slot in self._replies.forget():
             if isinstance(slot.later, asyncio.Task):
                 # Not at once: cancelled before its first step, it would drop the handler's coroutine without awaiting it.
                 self._loop.call_soon(slot.later.cancel)
@@ -128,17 +115,17 @@ class Connection(asyncio.BufferedProtocol):
                 slot.later.cancel()
 
     def get_buffer(self, size_hint: int) -> memoryview:
-        return self._incoming.room()
+        return self._intake.buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
         if self._linger is not None:
             return
-        self._incoming.filled(nbytes)
-        self._handle_frames()
-        if self._incoming.is_full:
-            self._make_room()
-        elif self._incoming.grown_bytes > GROWN_BYTES_KEPT_MAX:
-            self.rest()
+        self._intake.filled(nbytes)
+        if self._transport is not None:
+            self._handle_frames()
+            if self._incoming.is_full:
+                self._make_room()
+        self._intake.settle()
 
     def _pause_reading(self) -> None:
         if not self._reading_paused and self._transport is not None:
@@ -153,6 +140,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self._writing_paused = False
+        self._outflow.resumed()
         self._go_on()
 
     def close(self) -> None:
@@ -174,33 +162,50 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_idle(self) -> bool:
-        return not self._slots
+        return not self._replies.slots
+
+    def is_request_stalled(self, now: float, timeout_s: float) -> bool:
+        return self._intake.is_stalled(now, timeout_s, is_reading=not self._is_held() and not self._waits_for_turn)
+
+    def replies_stalled_s(self, now: float) -> float:
+        return self._outflow.stalled_s(now)
 
     # Requests
 
     def _is_held(self) -> bool:
         """Nothing more is handled for now."""
-        return self._barrier is not None or self._writing_paused or self._is_full()
+        if self._barrier is not None or self._writing_paused or self._is_full():
+            return True
+        if self._node_replies.is_exhausted:
+            self._outflow.press()
+        return self._writing_paused
 
     def _is_full(self) -> bool:
         """Too much waits behind a Produce."""
-        return len(self._slots) >= REQUESTS_IN_FLIGHT_MAX or self._held_bytes > REPLIES_HELD_BYTES_MAX
+        replies = self._replies
+        return len(replies.slots) >= REQUESTS_IN_FLIGHT_MAX or replies.held_bytes > REPLIES_HELD_BYTES_MAX
 
     def _go_on(self) -> None:
         """What held the requests up is gone."""
-        if self._transport is None or self._handling or self._linger is not None:
+        if self._transport is None or self._handling or self._linger is not None or self._waits_for_turn:
             return
         self._handle_frames()
         if self._incoming.is_full:
             self._make_room()
-        if self._reading_paused and not self._is_held() and not self._waits_for_room and self._transport is not None:
+        self._intake.settle()
+        self._resume_reading()
+
+    def _resume_reading(self) -> None:
+        is_stopped = self._intake.waits_for_room or self._waits_for_turn or self._linger is not None
+        if self._reading_paused and not is_stopped and not self._is_held() and self._transport is not None:
             self._reading_paused = False
             self._transport.resume_reading()
 
     def _handle_frames(self) -> None:
         self.last_active = self._loop.time()
         self._handling = True
-        self._taken_at = self._now()
+        self._taken_at = now = self._now()
+        ends_at = now + self._turns.turn_s
         incoming = self._incoming
         try:
             while not self._is_held() and (size := incoming.frame_size()) is not None:
@@ -210,6 +215,9 @@ class Connection(asyncio.BufferedProtocol):
                     )
                     self._give_up()
                     return
+                if self._taken_at > ends_at:
+                    self._end_turn()
+                    break
                 frame = incoming.take(size)
                 if frame is None:
                     break
@@ -221,29 +229,31 @@ class Connection(asyncio.BufferedProtocol):
             self._handling = False
         self._send_ready()
 
+    def _end_turn(self) -> None:
+        """Its time is up: others come first, then it goes on with what is in the buffer, and only then reads again."""
+        self._waits_for_turn = True
+        self._pause_reading()
+        self._turns.stop(self._next_turn, self._loop, self._now)
+
+    def _next_turn(self) -> None:
+        self._waits_for_turn = False
+        self._go_on()
+
     def _make_room(self) -> None:
         """The buffer is full of what can't be handled yet: requests behind a barrier, or one that is larger than it."""
-        if self._is_held() or self._linger is not None:
+        if self._is_held() or self._waits_for_turn or self._linger is not None:
             self._pause_reading()
             return
-        step_bytes = self._incoming.step_bytes()
-        if self._budget.try_take(self, step_bytes):
-            self._incoming.grow(step_bytes)
-        else:
-            self._waits_for_room = True
+        if not self._intake.grow(self._ask_for_room_again):
             self._pause_reading()
-            self._budget.when_freed(self, self._ask_for_room_again)
 
     def _ask_for_room_again(self) -> None:
-        self._waits_for_room = False
+        self._intake.waits_for_room = False
         self._go_on()
 
     def rest(self) -> None:
-        """Nothing happened for a while: give back what a large request took."""
-        if self._incoming.grown_bytes and not self._incoming.held_bytes:
-            grown_bytes = self._incoming.grown_bytes
-            self._incoming.shrink()
-            self._budget.give_back(self, grown_bytes)
+        """Nothing happened for a while."""
+        self._intake.rest()
 
     def _handle(self, frame: memoryview) -> bool:
         """Serve one request; False if the connection must end."""
@@ -289,50 +299,40 @@ class Connection(asyncio.BufferedProtocol):
             # Whatever a client speaks, it understands this answer in version 0, and learns what we speak.
             api = api._replace(handle=lambda frame, context, position: unsupported_version(), raw=True)
             header = header._replace(api_version=0)
-        self._kind = Kind(
-            bytes(frame[:4]),
-            bytes(frame[8 : header.body_position]),
-            header.body_position,
-            api,
-            RequestContext(
-                self._broker,
-                header.api_key,
-                header.api_version,
-                header.client_id,
-                self._listener,
-                self.peer,
-                self._loop,
-                self._id,
-                self._may_act_as_broker,
-            ),
-            has_flexible_response_header(header.api_key, header.api_version),
-            self._stats.of(header.api_key, header.api_version),
+        context = RequestContext(
+            self._broker,
+            header.api_key,
+            header.api_version,
+            header.client_id,
+            self._listener,
+            self.peer,
+            self._loop,
+            self._id,
+            self._may_act_as_broker,
+            reply_room=self._outflow.fetch_room,
         )
+        self._kind = kind_of(frame, header, api, context, self._stats.of(header.api_key, header.api_version))
         return self._kind
 
     def _take(self, kind: Kind, correlation_id: int, outcome: Any) -> None:
         if outcome is None:
-            kind.stats.answered(self._now() - self._taken_at)
+            now = self._now()
+            kind.stats.answered(now - self._taken_at)
+            self._taken_at = now
             return
-        if not self._slots and isinstance(outcome, (bytes, list)):
+        if not self._replies.slots and isinstance(outcome, (bytes, list)):
             # As ApiStats.answered does, without the call. The next request of this read, if any, begins where this one ends.
             stats, now = kind.stats, self._now()
             took_s = now - self._taken_at
             stats.buckets[bisect_left(BOUNDS_S, took_s)] += 1
             stats.total_s += took_s
             self._taken_at = now
-            if isinstance(outcome, bytes):
-                size_bytes = len(outcome)
-                self._ready.append(head(kind, correlation_id, size_bytes) + outcome)
-            else:
-                size_bytes = sum(map(len, outcome))
-                self._ready += (head(kind, correlation_id, size_bytes), *outcome)
-            self._ready_bytes += HEAD_BYTES_MAX + size_bytes
-            if self._ready_bytes > READY_BYTES_MAX:
+            if self._replies.add(kind, correlation_id, outcome) > READY_BYTES_MAX:
                 self._send_ready()
             return
         slot = Slot(kind, correlation_id, self._taken_at)
-        self._slots.append(slot)
+        self._replies.slots.append(slot)
+        self._taken_at = self._now()
         if isinstance(outcome, Later):
             if not outcome.done:
                 slot.later = outcome
@@ -381,17 +381,13 @@ class Connection(asyncio.BufferedProtocol):
             for code in told_errors(reply):
                 self._stats.failed(kind.api.key, code)
             reply = encode_response(kind.api.key, kind.context.version, reply)
-        buffers = reply if isinstance(reply, list) else [reply]
-        size_bytes = sum(map(len, buffers))
-        slot.buffers = [head(kind, slot.correlation_id, size_bytes), *buffers]
-        slot.size_bytes = HEAD_BYTES_MAX + size_bytes
-        slot.later = None
-        self._held_bytes += slot.size_bytes
+        self._replies.put(slot, reply if isinstance(reply, list) else [reply])
+        self._outflow.note(slot.size_bytes)
         released = self._barrier is slot
         if released:
             self._barrier = None
         if not self._handling:
-            if len(self._slots) > 1:
+            if len(self._replies.slots) > 1:
                 self._send_soon()
             else:
                 self._send_ready()
@@ -415,22 +411,10 @@ class Connection(asyncio.BufferedProtocol):
             self._send_ready()
 
     def _send_ready(self) -> None:
-        slots, buffers = self._slots, self._ready
-        if slots:
+        replies = self._replies
+        if replies.slots:
             was_full = self._is_full()
-            while slots and (ready := slots[0].buffers) is not None:
-                buffers += ready
-                self._ready_bytes += slots[0].size_bytes
-                self._held_bytes -= slots[0].size_bytes
-                slots.popleft()
+            replies.gather()
             if was_full and not self._is_full():
                 self._go_on_soon()
-        if not buffers or self._transport is None:
-            return
-        size_bytes, self._ready_bytes, self._ready = self._ready_bytes, 0, []
-        if len(buffers) == 1:
-            self._transport.write(buffers[0])
-        elif size_bytes <= JOIN_BYTES_MAX:
-            self._transport.write(b"".join(buffers))
-        else:
-            self._transport.writelines(buffers)
+        self._outflow.send()

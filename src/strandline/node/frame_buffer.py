@@ -1,7 +1,11 @@
 """The bytes that a connection has read, as frames.
 
-Always true: a frame is a view into this buffer, valid until the next read. A claimed size alone gets nobody memory: the buffer
-grows in steps, when it is full of bytes that have arrived and its owner allows it.
+Reads land in a buffer that many connections share, because the event loop reads one of them at a time and most reads hold whole
+frames. What is left of a read once its frames were handled moves into a buffer of the connection's own (`settle`).
+
+Always true: a frame is a view into one of these buffers, valid until the next read. A connection that holds no bytes has no
+buffer of its own, unless it grew for a frame beyond the shared one and more such frames may follow. A claimed size alone gets
+nobody memory: the buffer grows in steps, when it is full of bytes that have arrived and its owner allows it.
 """
 
 from __future__ import annotations
@@ -9,6 +13,13 @@ from __future__ import annotations
 import struct
 
 BUFFER_BYTES = 256 * 1024
+"""The buffer in which reads land."""
+OWN_BYTES_MIN = 4 * 1024
+"""The least that a connection takes for the start of a frame; it does not count as taken."""
+OWN_FACTOR = 4
+"""The first buffer of a connection's own has this many times the bytes it is made for, if the frame is that large."""
+SPARE_BYTES = 1024
+"""Room beside requests that have to wait: while there is some, the connection reads on, and notices that the peer is gone."""
 GROW_BYTES = 1024 * 1024
 """A frame that claims to be large gets its room in steps, as its bytes arrive."""
 SLACK_BYTES = 64 * 1024
@@ -17,11 +28,12 @@ _SIZE = struct.Struct(">i")
 
 
 class FrameBuffer:
-    __slots__ = ("_buffer", "_end", "_start", "_view")
+    __slots__ = ("_end", "_landing", "_start", "_view")
 
-    def __init__(self) -> None:
-        self._buffer = bytearray(BUFFER_BYTES)
-        self._view = memoryview(self._buffer)
+    def __init__(self, landing: memoryview | None = None) -> None:
+        """Without a `landing` to share with others, one of its own."""
+        self._landing = landing if landing is not None else memoryview(bytearray(BUFFER_BYTES))
+        self._view = self._landing
         self._start = self._end = 0
 
     @property
@@ -29,46 +41,70 @@ class FrameBuffer:
         return self._end - self._start
 
     @property
+    def taken_bytes(self) -> int:
+        """What counts of the connection's own buffer."""
+        return 0 if self._view is self._landing else len(self._view) - OWN_BYTES_MIN
+
+    def taken_bytes_after(self, step_bytes: int) -> int:
+        """The same once it grew by so much."""
+        return len(self._view) + step_bytes - OWN_BYTES_MIN
+
+    @property
     def grown_bytes(self) -> int:
-        """What it takes beyond the buffer that every connection has."""
-        return len(self._buffer) - BUFFER_BYTES
+        """What it takes beyond the buffer in which reads land."""
+        return max(0, len(self._view) - len(self._landing))
 
     @property
     def is_full(self) -> bool:
         """Nothing more can be read before a frame is taken or the buffer grows."""
-        return self._end - self._start == len(self._buffer)
+        return self._end - self._start == len(self._view)
 
     def room(self) -> memoryview:
         """Where to read to; empty only if the buffer is full."""
         if self._start == self._end:
             self._start = self._end = 0
+            return self._view
         held = self._end - self._start
-        needed = 4 + _SIZE.unpack_from(self._buffer, self._start)[0] if held >= 4 else 4
-        if self._start and (self._end == len(self._buffer) or self._start + needed > len(self._buffer)):
+        needed = 4 + _SIZE.unpack_from(self._view, self._start)[0] if held >= 4 else 4
+        if self._start and (self._end == len(self._view) or self._start + needed > len(self._view)):
             self._view[:held] = self._view[self._start : self._end]
             self._start, self._end = 0, held
         return self._view[self._end :]
 
+    def settle(self) -> None:
+        """The read was handled, and the next one may be another connection's: what is left moves out of the shared buffer."""
+        held = self._end - self._start
+        if not held:
+            self._start = self._end = 0
+            if len(self._view) <= len(self._landing):
+                self._view = self._landing
+        elif self._view is self._landing:
+            needed = 4 + _SIZE.unpack_from(self._view, self._start)[0] if held >= 4 else 0
+            wanted = max(held + SPARE_BYTES, OWN_BYTES_MIN, min(needed, OWN_FACTOR * held))
+            self._replace(max(held, min(wanted, len(self._landing))))
+
     def step_bytes(self) -> int:
         """By how much the frame that fills the buffer makes it grow next."""
-        needed: int = 4 + _SIZE.unpack_from(self._buffer, self._start)[0]
-        size = len(self._buffer)
+        needed: int = 4 + _SIZE.unpack_from(self._view, self._start)[0]
+        size = len(self._view)
+        if size < len(self._landing):
+            return min(max(needed, OWN_FACTOR * size // 2), OWN_FACTOR * size, len(self._landing)) - size
         return max(min(needed, max(2 * size, GROW_BYTES)), size) + SLACK_BYTES - size
 
     def grow(self, by_bytes: int) -> None:
-        self._replace(len(self._buffer) + by_bytes)
+        self._replace(len(self._view) + by_bytes)
 
     def shrink(self) -> None:
-        """Back to what every connection has; only while nothing is held."""
+        """Back to the buffer in which reads land; only while nothing is held."""
         assert self._start == self._end, "a frame is in the buffer"
-        self._replace(BUFFER_BYTES)
+        self._view = self._landing
+        self._start = self._end = 0
 
     def _replace(self, size: int) -> None:
         held = self._end - self._start
-        buffer = bytearray(size)
-        view = memoryview(buffer)
+        view = memoryview(bytearray(size))
         view[:held] = self._view[self._start : self._end]
-        self._buffer, self._view = buffer, view
+        self._view = view
         self._start, self._end = 0, held
 
     def filled(self, count: int) -> None:
@@ -77,7 +113,7 @@ class FrameBuffer:
 
     def frame_size(self) -> int | None:
         """The size that the next frame claims, which may be nonsense; None while it is not known."""
-        return _SIZE.unpack_from(self._buffer, self._start)[0] if self._end - self._start >= 4 else None
+        return _SIZE.unpack_from(self._view, self._start)[0] if self._end - self._start >= 4 else None
 
     def take(self, size: int) -> memoryview | None:
         """The next frame, if all of it is here."""

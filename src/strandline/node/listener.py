@@ -1,7 +1,8 @@
 """One address that the node listens on, and the connections it has there.
 
-Always true: the number of connections is bounded, in all and per peer; an idle one is closed after `connections.max.idle.ms`;
-a peer that breaks the protocol loses its connection and nothing else happens.
+Always true: the number of connections is bounded, in all and per peer, from the moment they are accepted; an idle one is closed
+after `connections.max.idle.ms`, one whose peer neither goes on sending nor reads before that; a peer that breaks the protocol loses
+its connection and nothing else happens.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import asyncio
 import os
 import socket
 import ssl
-from collections import Counter
+from functools import partial
 from typing import Any
 
 from strandline.api.context import Broker
@@ -18,11 +19,20 @@ from strandline.api.request_stats import RequestStats
 from strandline.config.listeners import Listener as ListenerConfig
 from strandline.config.tls import TlsConfig
 from strandline.node.connection import Connection
+from strandline.node.connection_counts import ConnectionCounts
+from strandline.node.connection_resources import ConnectionResources
+from strandline.node.limited_log import LimitedLog
 from strandline.node.logger import Logger
-from strandline.node.read_budget import ReadBudget
+from strandline.node.tls_handshake import TlsHandshake
 
 IDLE_CHECK_S = 1.0
+CHECKED_AT_ONCE = 500
+"""Connections that are looked at before others have their turn."""
+PRESSED_STALL_S = 1.0
+"""While the node's reply budget is exhausted, whoever has read nothing for this long is closed."""
 SYSTEM_DEFAULT = -1
+KEEPALIVE = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
+"""A peer that is silent for a minute and then does not answer four probes is gone, even if a request of its waits (SEC-L7)."""
 
 
 class Listener:
@@ -31,37 +41,46 @@ class Listener:
         config: ListenerConfig,
         broker: Broker,
         logger: Logger,
-        budget: ReadBudget | None = None,
+        resources: ConnectionResources | None = None,
         stats: RequestStats | None = None,
+        counts: ConnectionCounts | None = None,
     ) -> None:
         self.config = config
-        self.budget = budget or ReadBudget()
+        self.resources = resources or ConnectionResources()
         self.stats = stats or RequestStats()
+        self.counts = ConnectionCounts() if counts is None else counts
         self.port = config.port
         self._broker = broker
         self._logger = logger
+        self._limited = LimitedLog(logger)
         self._server: asyncio.Server | None = None
         self._connections: dict[Connection, None] = {}
-        self._per_peer: Counter[str] = Counter()
+        self._handshakes: dict[TlsHandshake, None] = {}
+        self._is_of_cluster = config.controller or _is_for_brokers_alone(config, broker)
+
+    def new_connection(self) -> Connection:
+        return Connection(self, self._broker, self.config.name, self.resources, self.stats)
 
     async def bind(self) -> None:
         """Have the address; nobody is let in yet."""
         loop = asyncio.get_running_loop()
-        context = None if self.config.tls is None else server_context(self.config.tls)
+        factory: Any = self.new_connection
+        if self.config.tls is not None:
+            timeout_s = self._broker.config.ssl_handshake_timeout_ms / 1000
+            factory = partial(TlsHandshake, self, server_context(self.config.tls), timeout_s)
         self._server = await loop.create_server(
-            lambda: Connection(self, self._broker, self.config.name, self.budget, self.stats),
+            factory,
             self.config.host or None,
             self.config.port,
             backlog=self._broker.config.socket_listen_backlog_size,
-            ssl=context,
             start_serving=False,
         )
         for listening in self._server.sockets:
-            self._size_buffers(listening)
+            self._set_options(listening)
         self.port = self._server.sockets[0].getsockname()[1]
 
-    def _size_buffers(self, listening: Any) -> None:
-        """Connections inherit the buffers of the socket that accepted them. A simulated socket has none."""
+    def _set_options(self, listening: Any) -> None:
+        """Connections inherit these from the socket that accepted them. A simulated socket has none."""
         if not hasattr(listening, "fileno"):
             return
         with socket.socket(fileno=os.dup(listening.fileno())) as same:
@@ -71,6 +90,10 @@ class Listener:
             ):
                 if size != SYSTEM_DEFAULT:
                     same.setsockopt(socket.SOL_SOCKET, option, size)
+            same.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for name, value in KEEPALIVE:
+                if hasattr(socket, name):
+                    same.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
     async def serve(self) -> None:
         assert self._server is not None
@@ -82,40 +105,98 @@ class Listener:
             self._server.close()
         for connection in list(self._connections):
             connection.close()
+        for handshake in list(self._handshakes):
+            handshake.abort()
 
     def __len__(self) -> int:
-        return len(self._connections)
+        return len(self._connections) + len(self._handshakes)
 
     async def close_idle(self) -> None:
-        """Close connections that were silent, or in the middle of one request, for too long; let the quiet ones rest."""
+        """Close connections that were silent, or do not go on, for too long; let the quiet ones rest."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(IDLE_CHECK_S)
-            limit_ms, now = self._broker.config.connections_max_idle_ms, loop.time()
-            for connection in list(self._connections):
-                if now - connection.last_active > IDLE_CHECK_S:
-                    connection.rest()
-                if connection.is_idle and limit_ms >= 0 and (now - connection.last_served) * 1000 > limit_ms:
-                    connection.close()
+            connections = list(self._connections)
+            for start in range(0, len(connections), CHECKED_AT_ONCE):
+                now = loop.time()
+                for connection in connections[start : start + CHECKED_AT_ONCE]:
+                    self._check(connection, now)
+                await asyncio.sleep(0)
+
+    def _check(self, connection: Connection, now: float) -> None:
+        config = self._broker.config
+        if now - connection.last_active > IDLE_CHECK_S:
+            connection.rest()
+        limit_ms = config.connections_max_idle_ms
+        if connection.is_idle and limit_ms >= 0 and (now - connection.last_served) * 1000 > limit_ms:
+            connection.close()
+        elif connection.is_request_stalled(now, config.socket_receive_stalled_timeout_ms / 1000):
+            self.resources.stalled_requests += 1
+            self._cut_off(connection, now, "a request does not go on arriving")
+        elif stalled_s := connection.replies_stalled_s(now):
+            limit_s = config.socket_send_stalled_timeout_ms / 1000
+            if self.resources.replies.is_exhausted:
+                limit_s = min(limit_s, PRESSED_STALL_S)
+            if stalled_s >= limit_s:
+                self.resources.stalled_replies += 1
+                self._cut_off(connection, now, "a peer does not read its replies")
+
+    def _cut_off(self, connection: Connection, now: float, event: str) -> None:
+        self._limited.warning(f"{event}: closed", now, listener=self.config.name, peer=connection.peer)
+        connection.abort()
 
     # What connections tell
 
-    def opened(self, connection: Connection) -> None:
-        self._connections[connection] = None
-        self._per_peer[connection.peer] += 1
+    def _admit(self, guest: Connection | TlsHandshake) -> bool:
         limits = self._broker.config
-        if (
-            len(self._connections) > limits.max_connections
-            or self._per_peer[connection.peer] > limits.max_connections_per_ip
-        ):
-            self._logger.warning("too many connections", listener=self.config.name, peer=connection.peer)
+        evicted = self.counts.evicted
+        refusal = self.counts.admit(
+            guest,
+            of_cluster=self._is_of_cluster,
+            max_connections=limits.max_connections,
+            per_ip=limits.max_connections_per_ip,
+        )
+        if refusal is not None:
+            self._limited.warning(
+                "too many connections", guest.last_active, listener=self.config.name, peer=guest.peer, limit=refusal
+            )
+        elif self.counts.evicted != evicted:
+            self._limited.warning(
+                "a client's connection was closed for one of the cluster's own",
+                guest.last_active,
+                listener=self.config.name,
+                limit="open files",
+            )
+        return refusal is None
+
+    def opened(self, connection: Connection) -> None:
+        if self._admit(connection):
+            self._connections[connection] = None
+        else:
             connection.abort()
 
     def closed(self, connection: Connection) -> None:
-        if self._connections.pop(connection, self) is None:
-            self._per_peer[connection.peer] -= 1
-            if not self._per_peer[connection.peer]:
-                del self._per_peer[connection.peer]
+        self._connections.pop(connection, None)
+        self.counts.leave(connection)
+
+    def begun(self, handshake: TlsHandshake) -> bool:
+        """Whether this one may go on to its handshake."""
+        is_admitted = self._admit(handshake)
+        if is_admitted:
+            self._handshakes[handshake] = None
+        return is_admitted
+
+    def ended(self, handshake: TlsHandshake) -> None:
+        """It became a connection, or nothing."""
+        self._handshakes.pop(handshake, None)
+        self.counts.leave(handshake)
+
+    def handshake_failed(self, handshake: TlsHandshake, reason: str) -> None:
+        self.counts.refused["TLS handshake"] += 1
+        now = asyncio.get_running_loop().time()
+        self._limited.warning(
+            "a TLS handshake failed", now, listener=self.config.name, peer=handshake.peer, reason=reason
+        )
 
     def refused(self, connection: Connection, reason: str) -> None:
         self._logger.info("closed a connection", listener=self.config.name, peer=connection.peer, reason=reason)
@@ -127,6 +208,12 @@ class Listener:
             self._logger.error(
                 "could not answer a request", listener=self.config.name, peer=connection.peer, exc_info=error
             )
+
+
+def _is_for_brokers_alone(config: ListenerConfig, broker: Broker) -> bool:
+    """Whether brokers use this listener among themselves, and clients have another one."""
+    names = {each.name for each in broker.config.listeners if not each.controller}
+    return config.name == broker.config.inter_broker_listener and len(names) > 1
 
 
 def server_context(tls: TlsConfig) -> ssl.SSLContext:

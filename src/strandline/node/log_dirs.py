@@ -29,7 +29,7 @@ from strandline.metadata.features import (
 from strandline.metadata.image import PartitionImage
 from strandline.metadata.records import METADATA_VERSION_MIN, FeatureLevelRecord, MetadataRecord
 from strandline.node.quorum.snapshots import BOOTSTRAP, name_of
-from strandline.ports import Disk
+from strandline.ports import Disk, is_out_of_handles
 
 META_PROPERTIES = "meta.properties"
 LOCK_FILE = ".lock"
@@ -181,7 +181,7 @@ def open_dirs(
         try:
             opened.append(_open_one(disk, path, node_id, cluster_ids))
         except (_Unformatted, OSError) as error:
-            if required is None or path in required:
+            if required is None or path in required or is_out_of_handles(error):
                 raise
             opened.append(LogDir(path, ZERO_UUID, clean=False, online=False, problem=str(error)))
     if len(cluster_ids) != 1:

@@ -18,7 +18,7 @@ from strandline.log.rewriting import promises_device, rewrite
 from strandline.metadata.image import MetadataImage, TopicImage
 from strandline.node.log_dirs import UNKNOWN_DIRECTORIES, LogDir, directory_of
 from strandline.node.logger import Logger
-from strandline.ports import Clock, Disk
+from strandline.ports import Clock, Disk, is_out_of_handles
 
 Key = tuple[str, int]
 
@@ -61,6 +61,8 @@ class LogLoading:
                 try:
                     self._find_in(log_dir, image)
                 except OSError as error:
+                    if is_out_of_handles(error):  # its logs are there, and must not be taken for new ones
+                        raise
                     failed.append((log_dir, error))
         return failed
 

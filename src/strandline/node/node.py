@@ -32,6 +32,8 @@ from strandline.metadata.image import Endpoint, MetadataImage
 from strandline.node.broker_lifecycle import BrokerFacts, BrokerLifecycle, LifecycleFailed, previous_broker_epoch
 from strandline.node.broker_server import BrokerServer
 from strandline.node.broker_state import UNKNOWN_EPOCH, BrokerState
+from strandline.node.connection_counts import UNLIMITED, ConnectionCounts
+from strandline.node.connection_resources import ConnectionResources
 from strandline.node.controller_channel import ControllerChannel
 from strandline.node.controller_registration import keep_registered
 from strandline.node.controller_server import ControllerServer
@@ -49,7 +51,6 @@ from strandline.node.producer_ids import ProducerIds
 from strandline.node.published import Published
 from strandline.node.quorum.metadata_log import metadata_dir
 from strandline.node.quorum.quorum import Quorum
-from strandline.node.read_budget import ReadBudget
 from strandline.node.replicas import Replicas, directory_ids
 from strandline.node.replication import Replication
 from strandline.node.running import NodeFailed as NodeFailed
@@ -65,8 +66,20 @@ SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL":
 
 
 class Node:
-    def __init__(self, config: NodeConfig, disk: Disk, clock: Clock, randomness: random.Random, logger: Logger) -> None:
+    def __init__(
+        self,
+        config: NodeConfig,
+        disk: Disk,
+        clock: Clock,
+        randomness: random.Random,
+        logger: Logger,
+        *,
+        connections_max: int = UNLIMITED,
+    ) -> None:
+        """`connections_max`: for how many the process has descriptors."""
         self.config = config
+        self.connection_counts = ConnectionCounts(connections_max)
+        self.resources = ConnectionResources.of(config)
         self._disk = disk
         self._clock = clock
         self._randomness = randomness
@@ -134,9 +147,8 @@ class Node:
         if self.config.broker:
             self.broker_server = self._make_broker_server()
         self.broker = self._context(cluster_id)
-        budget = ReadBudget(self.config.queued_max_request_bytes)
         self.listeners = [
-            Listener(listener, self.broker, self._logger, budget, self._request_stats)
+            Listener(listener, self.broker, self._logger, self.resources, self._request_stats, self.connection_counts)
             for listener in self.config.listeners
         ]
         for listener in self.listeners:
@@ -167,6 +179,9 @@ class Node:
             BrokerTopicStats() if self.broker_server is None else self.replicas.topic_stats,
             self.groups,
             None if self.broker_server is None else self.broker_server.cleaner,
+            connection_counts=self.connection_counts,
+            resources=self.resources,
+            connections=lambda: {listener.config.name: len(listener) for listener in self.listeners},
             failed_isr_updates=self._failed_isr_updates,
         )
         self._sight = Sight(view, self._logger)

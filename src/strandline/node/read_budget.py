@@ -1,7 +1,8 @@
-"""How much memory all connections together may hold for large requests that are still arriving (`queued.max.request.bytes`).
+"""How much memory all connections together may hold for requests that are still arriving (`queued.max.request.bytes`).
 
 Always true: what counts is memory that is really taken, not what a peer claims to send. One connection at a time may go beyond
-the limit, so that somebody always gets to the end of a request and gives room back; the others stop reading and ask again.
+the limit, so that somebody always gets to the end of a request and gives room back; the others stop reading and ask again. Nobody
+keeps room for a request that does not arrive (`ArrivalProgress`, SEC-L4).
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 UNLIMITED = -1
+BYTES_PER_S_MIN = 64 * 1024
+"""A request that holds room has to arrive at least as fast as this."""
 
 
 class ReadBudget:
@@ -19,6 +22,15 @@ class ReadBudget:
         """Who may go beyond the limit now."""
         self._waiting: dict[object, Callable[[], None]] = {}
 
+    @property
+    def is_exhausted(self) -> bool:
+        return self.taken_bytes >= self.limit_bytes != UNLIMITED
+
+    @property
+    def waiting(self) -> int:
+        """Connections that ask for room."""
+        return len(self._waiting)
+
     def try_take(self, who: object, size: int) -> bool:
         over = self.limit_bytes != UNLIMITED and self.taken_bytes + size > self.limit_bytes
         if over:
@@ -27,6 +39,10 @@ class ReadBudget:
                 return False
         self.taken_bytes += size
         return True
+
+    def take(self, size: int) -> None:
+        """For bytes that were read already and have to stay somewhere. Whoever reads asks first whether it is exhausted."""
+        self.taken_bytes += size
 
     def when_freed(self, who: object, ask_again: Callable[[], None]) -> None:
         """Call once something was given back; whoever is called takes, or waits again."""
@@ -39,6 +55,35 @@ class ReadBudget:
         self._waiting.pop(who, None)
         if self._beyond is who:
             self._beyond = None
+        elif not size:
+            return
         waiting, self._waiting = self._waiting, {}
         for ask_again in waiting.values():
             ask_again()
+
+
+class ArrivalProgress:
+    """Whether the request that holds room on one connection goes on arriving."""
+
+    __slots__ = ("_since", "_since_bytes")
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+        self._since_bytes = 0
+
+    def is_stalled(self, received_bytes: int, now: float, timeout_s: float) -> bool:
+        """Asked every now and then while room is held, with all bytes that the connection ever received: less than the least
+        came over so long."""
+        if self._since is None:
+            self._since, self._since_bytes = now, received_bytes
+        passed_s = now - self._since
+        if passed_s < timeout_s:
+            return False
+        if received_bytes - self._since_bytes < BYTES_PER_S_MIN * timeout_s:
+            return True
+        self._since, self._since_bytes = now, received_bytes
+        return False
+
+    def reset(self) -> None:
+        """No room is held, or it is not the peer that keeps us waiting."""
+        self._since = None

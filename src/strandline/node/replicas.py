@@ -21,17 +21,19 @@ from strandline.log.errors import CorruptBatch
 from strandline.log.log import Log
 from strandline.log.recovery import Recovered
 from strandline.metadata.image import TOPIC_RESOURCE, MetadataImage, TopicImage
+from strandline.node.limited_log import LimitedLog
 from strandline.node.log_dirs import LogDir, mark_clean
 from strandline.node.log_loading import LogLoading, Place
 from strandline.node.logger import Logger
 from strandline.node.offset_checkpoints import OffsetCheckpoints
 from strandline.node.surroundings import NodeSurroundings
-from strandline.ports import Clock, Disk
+from strandline.ports import Clock, Disk, is_out_of_handles
 from strandline.replica.partition import Partition
 from strandline.replica.topic_stats import BrokerTopicStats
 
 OPENED_AT_ONCE_MAX = 100
 """Logs in one piece of work: handles are taken back only between two of them, and each log has several."""
+OUT_OF_HANDLES_RETRY_S = 0.1
 
 
 @dataclass(slots=True)
@@ -67,6 +69,7 @@ class Replicas:
         self._clock = clock
         self._randomness = randomness
         self._logger = logger
+        self._limited = LimitedLog(logger)
         self._on_all_dirs_failed = on_all_dirs_failed
         self._on_task_ended = on_task_ended
         self.on_dir_failed: Callable[[LogDir], None] = lambda log_dir: None
@@ -179,15 +182,18 @@ class Replicas:
     async def _open_in(self, places: list[Place]) -> list[tuple[TopicImage, int]]:
         """Open logs; those that need another place."""
         homeless = []
-        for start in range(0, len(places), OPENED_AT_ONCE_MAX):
-            some = [place for place in places[start : start + OPENED_AT_ONCE_MAX] if place.log_dir.online]
-            failed = [place for place in places[start : start + OPENED_AT_ONCE_MAX] if not place.log_dir.online]
+        left, at_once = places, OPENED_AT_ONCE_MAX
+        while left:
+            piece, left = left[:at_once], left[at_once:]
+            some = [place for place in piece if place.log_dir.online]
+            failed = [place for place in piece if not place.log_dir.online]
+            again: list[Place] = []
             configs = [self.topic_config(self._image, place.topic.name) for place in some]
             opened = await self._disk.offload(partial(self._loading.load_all, some, configs), "")
             for place, result in zip(some, opened, strict=True):
                 if isinstance(result, OSError):
                     self.dir_failed(place.log_dir, result)
-                    failed.append(place)
+                    (again if is_out_of_handles(result) else failed).append(place)
                 else:
                     result.log.producers.ids_max = self.config.producer_id_max_per_partition
                     self._host(place, result)
@@ -197,6 +203,10 @@ class Replicas:
                     self.on_unopened(place.topic, place.partition, place.log_dir)
                 else:
                     homeless.append((place.topic, place.partition))
+            if again:
+                # Handles are taken back between two pieces: smaller ones get through.
+                left, at_once = again + left, max(at_once // 2, 1)
+                await asyncio.sleep(OUT_OF_HANDLES_RETRY_S)
         return homeless
 
     def _host(self, place: Place, recovered: Recovered) -> None:
@@ -322,7 +332,16 @@ class Replicas:
             self.dir_failed(hosted.log_dir, error)
 
     def dir_failed(self, log_dir: LogDir, error: OSError) -> None:
+        """It is offline from now on; unless it is the process that has no descriptor left, which is tried again (SEC-L5)."""
         if not log_dir.online:
+            return
+        if is_out_of_handles(error):
+            self._limited.warning(
+                "no descriptor is left: raise the limit of open files (ulimit -n)",
+                self._clock.monotonic(),
+                path=log_dir.path,
+                error=str(error),
+            )
             return
         log_dir.online = False
         self._logger.error("log dir failed and is offline until a restart", path=log_dir.path, error=str(error))

@@ -14,6 +14,7 @@ from strandline.api.reply import Later
 from strandline.api.request_stats import ApiStats
 from strandline.api.table import Api
 from strandline.ports import Buffer
+from strandline.wire.headers import RequestHeader, has_flexible_response_header
 
 _HEAD = struct.Struct(">ii")
 _FLEXIBLE_HEAD = struct.Struct(">iiB")
@@ -32,6 +33,19 @@ class Kind(NamedTuple):
     is_flexible: bool
     """Its reply has a header with tagged fields."""
     stats: ApiStats
+
+
+def kind_of(frame: memoryview, header: RequestHeader, api: Api, context: RequestContext, stats: ApiStats) -> Kind:
+    """What the requests have in common that begin as this frame does."""
+    return Kind(
+        bytes(frame[:4]),
+        bytes(frame[8 : header.body_position]),
+        header.body_position,
+        api,
+        context,
+        has_flexible_response_header(header.api_key, header.api_version),
+        stats,
+    )
 
 
 class Slot:

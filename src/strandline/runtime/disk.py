@@ -67,7 +67,7 @@ class FileDisk:
         return os.path.islink(path)
 
     def listdir(self, path: str) -> Sequence[str]:
-        return sorted(os.listdir(path))
+        return sorted(self._table.with_handles(lambda: os.listdir(path)))
 
     def size(self, path: str) -> int:
         return os.stat(path).st_size
@@ -94,17 +94,17 @@ class FileDisk:
             os.unlink(path)
         else:
             with contextlib.suppress(FileNotFoundError):
-                shutil.rmtree(path)
+                self._table.with_handles(lambda: shutil.rmtree(path))
 
     def read_file(self, path: str) -> bytes:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=self._table.open_handle) as file:
             return file.read()
 
     def write_file(self, path: str, data: bytes) -> None:
         path = os.path.abspath(path)
         temporary = f"{path}.tmp"
         try:
-            with open(temporary, "wb", opener=_private) as file:
+            with open(temporary, "wb", opener=self._table.open_handle) as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
@@ -116,7 +116,7 @@ class FileDisk:
         self.sync_dir(os.path.dirname(path))
 
     def sync_dir(self, path: str) -> None:
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = self._table.open_handle(path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(fd)
         finally:
@@ -173,7 +173,3 @@ class FileDisk:
         for fd in self._locks:
             os.close(fd)
         self._locks.clear()
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, modes.FILE)

@@ -5,7 +5,8 @@ lock and no list.
 
 Always true: only the thread that made the table evicts, so a handle never vanishes under that thread's own call; a handle that
 work in another thread may be using is closed only after all such work has ended; a file whose name is gone keeps its
-handle, for nobody could open it again.
+handle, for nobody could open it again. A few handles are kept in reserve: if the system has none left, they and the least used
+files make room, and what was to be opened is tried again (SEC-L5).
 """
 
 from __future__ import annotations
@@ -14,16 +15,29 @@ import contextlib
 import errno
 import os
 import threading
+import time
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
-from strandline.ports import Buffer
+from strandline.ports import Buffer, is_out_of_handles
 from strandline.runtime import modes
+
+T = TypeVar("T")
 
 RWF_NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
 COPIED_BYTES_MAX = 64 * 1024
 """Up to this size it is cheaper to read into a buffer and copy it than to probe the cache first."""
 PROBE_STRIDE_BYTES = 256 * 1024
+RESERVE = 16
+"""Handles that are kept for when there are none: a checkpoint has to be written even then."""
+BURST_SHARE = 4
+"""Beside the event loop so many may be opened beyond the limit, as a share of it, until the work ends."""
+EVICTED_AT_ONCE = 16
+"""Files that are closed to make room when the system has no handle left."""
+TRIES_MAX = 4
+WORKER_TRIES_MAX, WORKER_PAUSE_S = 100, 0.02
+"""What runs beside the event loop may wait a moment until others give handles back."""
 _PROBE = (bytearray(1),)
 _NOT_SUPPORTED = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 
@@ -111,7 +125,7 @@ class RealFile:
     def rewrite(self, position: int, data: Buffer) -> None:
         assert 0 <= position <= self.size - len(data), "only what is there is written again"
         # Through our own handle, which appends, the system would write at the end whatever the position is.
-        fd = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
+        fd = self._table.open_handle(self.path, os.O_WRONLY)
         try:
             rest = memoryview(data)
             while len(rest):
@@ -162,12 +176,18 @@ class RealFile:
         return data
 
 
+def _has_directories(path: str) -> bool:
+    with os.scandir(path) as entries:
+        return any(entry.is_dir(follow_symlinks=False) for entry in entries)
+
+
 class FileTable:
     """All open Files by directory and name, and which of them hold a handle."""
 
     def __init__(self, max_open_files: int, offload: Callable[[Callable[[], None], str], Awaitable[None]]) -> None:
         assert max_open_files > 0
         self.max_open_files = max_open_files
+        self._for_workers_max = max_open_files + max_open_files // BURST_SHARE
         self.offload = offload
         self._owner = threading.get_ident()
         self._lock = threading.RLock()
@@ -176,6 +196,8 @@ class FileTable:
         self._works: dict[int, None] = {}
         self._works_started = 0
         self._retired: deque[tuple[int, int]] = deque()
+        self._reserve: list[int] = []
+        self._refill()
 
     @property
     def open_handles(self) -> int:
@@ -190,7 +212,10 @@ class FileTable:
             if file is not None:
                 file._opens += 1
                 return file
-            fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if create else 0), modes.FILE)
+            if threading.get_ident() != self._owner and self.open_handles >= self._for_workers_max:
+                # What it opens is taken back only when its work has ended. The rest is for the event loop, which can't wait.
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), path)
+            fd = self.open_handle(path, os.O_RDWR | os.O_APPEND | (os.O_CREAT if create else 0))
             file = RealFile(self, path, fd)
             self._directories.setdefault(directory, {})[name] = file
             self._hold(file)
@@ -200,7 +225,7 @@ class FileTable:
         with self._lock:
             if file._fd < 0:
                 assert file._opens > 0, f"{file.path} is closed"
-                file._fd = os.open(file.path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+                file._fd = self.open_handle(file.path, os.O_RDWR | os.O_APPEND)
                 self._hold(file)
             return file._fd
 
@@ -218,13 +243,13 @@ class FileTable:
     def _hold(self, file: RealFile) -> None:
         self._hand[file] = None
         if len(self._hand) > self.max_open_files and threading.get_ident() == self._owner:
-            self._evict()
+            self._evict(self.max_open_files)
 
-    def _evict(self) -> None:
+    def _evict(self, left: int) -> None:
         """Close the least used handles. Twice around is enough: the first round takes the second chances away."""
         newest = next(reversed(self._hand))
         for _ in range(2 * len(self._hand)):
-            if len(self._hand) <= self.max_open_files:
+            if len(self._hand) <= left:
                 return
             file = next(iter(self._hand))
             if file._used or file._orphan or file is newest:
@@ -240,6 +265,40 @@ class FileTable:
             self._retired.append((self._works_started, fd))
         else:
             os.close(fd)
+
+    # When there are none left
+
+    def open_handle(self, path: str, flags: int, mode: int = modes.FILE) -> int:
+        return self.with_handles(lambda: os.open(path, flags | os.O_CLOEXEC, mode))
+
+    def with_handles(self, call: Callable[[], T]) -> T:
+        """Do something that opens a handle; if there is none, make room and try again. OSError if no room can be made."""
+        is_owner = threading.get_ident() == self._owner
+        for _ in range(TRIES_MAX if is_owner else WORKER_TRIES_MAX):
+            try:
+                return call()
+            except OSError as error:
+                if not is_out_of_handles(error):
+                    raise
+                if not self._make_room():
+                    if is_owner:
+                        raise
+                    time.sleep(WORKER_PAUSE_S)
+        return call()
+
+    def _make_room(self) -> bool:
+        with self._lock:
+            before = self.open_handles + len(self._reserve)
+            if self._hand and threading.get_ident() == self._owner:
+                self._evict(max(len(self._hand) - EVICTED_AT_ONCE, 1))
+            if self._reserve:
+                os.close(self._reserve.pop())
+            return self.open_handles + len(self._reserve) < before
+
+    def _refill(self) -> None:
+        with contextlib.suppress(OSError):
+            while len(self._reserve) < RESERVE:
+                self._reserve.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
 
     # Work in other threads
 
@@ -257,7 +316,9 @@ class FileTable:
             while self._retired and self._retired[0][0] < oldest:
                 os.close(self._retired.popleft()[1])
             if len(self._hand) > self.max_open_files:
-                self._evict()
+                self._evict(self.max_open_files)
+            if len(self._reserve) < RESERVE:
+                self._refill()
 
     # Names
 
@@ -294,7 +355,7 @@ class FileTable:
         """The directories with open Files at and below a path. Only one that has others inside is worth a look at all of them."""
         if not os.path.isdir(path):
             return []
-        if any(entry.is_dir(follow_symlinks=False) for entry in os.scandir(path)):
+        if self.with_handles(lambda: _has_directories(path)):
             return [d for d in self._directories if d == path or d.startswith(path + "/")]
         return [path] if path in self._directories else []
 
@@ -317,6 +378,9 @@ class FileTable:
                 file._fd = -1
             for _, fd in self._retired:
                 os.close(fd)
+            for fd in self._reserve:
+                os.close(fd)
+            self._reserve.clear()
             self._hand.clear()
             self._retired.clear()
             self._directories.clear()

@@ -24,7 +24,8 @@ from strandline.config.properties import load
 from strandline.node.log_dirs import StorageError, format_dirs
 from strandline.node.node import Node, NodeFailed
 from strandline.runtime.clock import SystemClock
-from strandline.runtime.disk import FileDisk
+from strandline.runtime.descriptors import divide, files_kept
+from strandline.runtime.disk import FileDisk, raise_open_files_limit
 from strandline.runtime.logging import make_logger
 from strandline.runtime.loop import run
 from strandline.runtime.memory import keep_freed_memory
@@ -131,9 +132,19 @@ async def serve(config: NodeConfig, logger: object, watchdog: Watchdog | None = 
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_signal)
-    disk = FileDisk()
-    node = Node(config, disk, SystemClock(), random.SystemRandom(), logger)
+    limit = raise_open_files_limit()
+    descriptors = divide(limit, config.max_connections)
+    disk = FileDisk(max_open_files=files_kept(descriptors.files))
+    connections_max = descriptors.connections
+    node = Node(config, disk, SystemClock(), random.SystemRandom(), logger, connections_max=connections_max)
     _warn(config, logger)
+    if connections_max < config.max_connections:
+        logger.warning(  # type: ignore[attr-defined]
+            "the limit of open files leaves room for fewer connections than max.connections; raise it (ulimit -n)",
+            node=config.node_id,
+            open_files=limit,
+            connections=connections_max,
+        )
     stop = loop.create_task(asked_to_stop.wait())
     # What a node loads stays: to walk it again and again while it grows takes a third of the start, and later it is for nothing.
     gc.disable()

@@ -5,7 +5,9 @@ that nobody reads, and whoever sent them waits for a timeout of half a minute. A
 another leader at once, and so does the controller. Until the node goes on, whoever connects anew is turned away.
 
 Always true: the watchdog does nothing as long as the node's event loop beats, and ends when the node does, however that ends. It
-counts its own turns, not the clock: if both processes stood still, as when a machine sleeps, nothing is closed.
+counts its own turns, not the clock: if both processes stood still, as when a machine sleeps, nothing is closed. A node that is busy
+is left alone however long its loop takes (SEC-L1): one whose main thread runs, or would if it got a processor, is not frozen. Only
+the main thread counts: threads beside a hung event loop may be as busy as they like.
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ BEAT, REST = b".", b"-"
 """The loop is alive; nothing is expected from now on."""
 STDOUT, FIRST_FREE = 1, 3
 """Where the node logs, and the first descriptor after the standard ones."""
+BUSY_SHARE = 0.25
+"""A main thread that ran, or waited for a processor, for this share of the silent time is busy."""
 _PIDFD_GETFD = 438
 """The system call, the same on every architecture."""
 _PR_SET_PTRACER = 0x59616D61
@@ -85,7 +89,7 @@ def _watch(reading: int, node_pid: int, node_id: int, interval_s: float) -> NoRe
         name.write(f"watchdog-{node_id}")
     poll = select.poll()
     poll.register(reading, select.POLLIN)
-    is_armed, silent = False, 0
+    is_armed, silent, busy_s_before = False, 0, 0.0
     while True:
         if poll.poll(interval_s * 1000):
             words = os.read(reading, 4096)
@@ -93,9 +97,29 @@ def _watch(reading: int, node_pid: int, node_id: int, interval_s: float) -> NoRe
                 os._exit(0)
             is_armed, silent = words.endswith(BEAT), 0
         elif is_armed:
+            if not silent:
+                busy_s_before = busy_s(node_pid)
             silent += 1
-            if silent == BEATS_PER_TIMEOUT:
+            # The first of the silent turns is over when it is noticed, so one less was measured.
+            measured_s = (silent - 1) * interval_s
+            if silent >= BEATS_PER_TIMEOUT and busy_s(node_pid) - busy_s_before < BUSY_SHARE * measured_s:
                 _bite(reading, node_pid, node_id, silent * interval_s)
+                is_armed = False
+            elif silent >= BEATS_PER_TIMEOUT:
+                silent = 0  # busy so far: look at the next stretch by itself
+
+
+def busy_s(pid: int) -> float:
+    """For how long the main thread of a process has run or waited for a processor; 0 if the system does not tell."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        with open(f"/proc/{pid}/task/{pid}/schedstat") as file:
+            ran_ns, waited_ns = map(int, file.read().split()[:2])
+        return (ran_ns + waited_ns) / 1e9
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        with open(f"/proc/{pid}/task/{pid}/stat") as file:
+            fields = file.read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
 
 
 def _bite(reading: int, node_pid: int, node_id: int, silent_s: float) -> None:

@@ -89,7 +89,7 @@ class SimDisk(Storage):
             self._let_others_run()
         entry = self._names.find(path)
         if entry is None and create:
-            self.faults.check(path, *GROWTH)
+            self.faults.check(path, *GROWTH, Fault.NO_HANDLES)
             directory, name = self._names.place(path)
             entry = self._new_inode()
             self._change((directory, name, entry))
@@ -108,7 +108,7 @@ class SimDisk(Storage):
         return False
 
     def listdir(self, path: str) -> Sequence[str]:
-        self.faults.check(clean(path), Fault.READ_ERROR)
+        self.faults.check(clean(path), Fault.READ_ERROR, Fault.NO_HANDLES)
         return sorted(self._names.directory(path).names)
 
     def size(self, path: str) -> int:
@@ -159,7 +159,7 @@ class SimDisk(Storage):
     def read_file(self, path: str) -> bytes:
         path = clean(path)
         inode = self._names.file(path)
-        self.faults.check(path, Fault.READ_ERROR)
+        self.faults.check(path, Fault.READ_ERROR, Fault.NO_HANDLES)
         return bytes(inode.data)
 
     def write_file(self, path: str, data: bytes) -> None:
@@ -168,7 +168,7 @@ class SimDisk(Storage):
         directory, name = self._names.place(path)
         if isinstance(directory.names.get(name), Directory):
             raise error(errno.EISDIR, path)
-        self.faults.check(path, *GROWTH, Fault.SYNC_ERROR, size=len(data))
+        self.faults.check(path, *GROWTH, Fault.SYNC_ERROR, Fault.NO_HANDLES, size=len(data))
         self._claim(path, len(data))
         self._change((directory, name, self._new_inode(data)))
         self._names.sync(directory, self._names.changes)
@@ -177,7 +177,7 @@ class SimDisk(Storage):
     def sync_dir(self, path: str) -> None:
         self._let_others_run()
         directory = self._names.directory(path)
-        self.faults.check(clean(path), Fault.SYNC_ERROR)
+        self.faults.check(clean(path), Fault.SYNC_ERROR, Fault.NO_HANDLES)
         work = self._work
         before_work = work is not None and work.marks is not None and not work.own_changes
         self._names.sync(directory, work.changes if work is not None and before_work else self._names.changes)

@@ -18,9 +18,11 @@ class Fault(enum.Enum):
     READ_ERROR = "read error"
     WRITE_ERROR = "write error"
     SYNC_ERROR = "sync error"
+    NO_HANDLES = "no handles"
+    """The process has no descriptor left: nothing can be opened, and what is open goes on."""
 
 
-_CODES = {Fault.FULL: errno.ENOSPC, Fault.READ_ONLY: errno.EROFS}
+_CODES = {Fault.FULL: errno.ENOSPC, Fault.READ_ONLY: errno.EROFS, Fault.NO_HANDLES: errno.EMFILE}
 
 
 class Faults:

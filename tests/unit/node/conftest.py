@@ -154,8 +154,7 @@ class End:
             self.sent_bytes += len(buffer)
             if self.unread_bytes is not None:
                 self.unread_bytes += len(buffer)
-        if self.unread_bytes is not None and self.high is not None and self.unread_bytes > self.high:
-            self.connection.pause_writing()
+        self._watch_high_water()
 
     def close(self) -> None:
         self.lose()
@@ -164,6 +163,14 @@ class End:
 
     def set_write_buffer_limits(self, high: int) -> None:
         self.high = high
+        self._watch_high_water()
+
+    def _watch_high_water(self) -> None:
+        if self.unread_bytes is not None and self.high is not None and self.unread_bytes > self.high:
+            self.connection.pause_writing()
+
+    def get_write_buffer_size(self) -> int:
+        return self.unread_bytes or 0
 
     def pause_reading(self) -> None:
         assert not self.reading_paused
@@ -210,7 +217,7 @@ class Stage:
         return next(listener for listener in self.node.listeners if listener.config.name == "PLAINTEXT")
 
     def connect(self, kind: type[Connection] = Connection) -> End:
-        return End(kind(self.listener, self.node.broker, "PLAINTEXT", self.listener.budget))
+        return End(kind(self.listener, self.node.broker, "PLAINTEXT", self.listener.resources))
 
     async def call(self, api_key: int, version: int, message: Any) -> Any:
         """A request on a connection of its own, and its reply."""

@@ -6,6 +6,7 @@ import asyncio
 
 from strandline.errors import ErrorCode
 from strandline.node import connection as subject
+from strandline.node import outflow
 from strandline.node.frame_buffer import BUFFER_BYTES
 from strandline.wire import messages
 
@@ -183,7 +184,7 @@ def test_a_peer_that_does_not_read_is_not_served(play):
         end.unread_bytes = 0
         end.feed(b"".join(fetch(0, number, max_bytes=8 << 20) for number in range(50)))
         # It stops with the reply that fills the buffer, not with all those that were asked for.
-        assert end.sent_bytes < subject.WRITE_BUFFER_HIGH_BYTES + (8 << 20)
+        assert end.sent_bytes < outflow.WRITE_BUFFER_HIGH_BYTES + (8 << 20)
         before = end.sent_bytes
         end.feed(api_versions(1))
         assert end.sent_bytes == before
@@ -201,7 +202,7 @@ def test_many_small_replies_do_not_pile_up_either(play):
         one = api_versions(1)
         while not end.reading_paused:
             left = end.offer(one * 100)
-        assert end.sent_bytes < subject.WRITE_BUFFER_HIGH_BYTES + 2 * subject.READY_BYTES_MAX
+        assert end.sent_bytes < outflow.WRITE_BUFFER_HIGH_BYTES + 2 * subject.READY_BYTES_MAX
         end.unread_bytes = None
         end.connection.resume_writing()
         assert not end.reading_paused
@@ -221,7 +222,7 @@ def test_replies_behind_a_waiting_produce_are_bounded(play):
         end = stage.connect()
         end.keep = False
         end.feed(produce(b"slow", 1) + b"".join(fetch(0, n, topic="big", max_bytes=8 << 20) for n in range(100)))
-        held = sum(sum(map(len, slot.buffers)) for slot in end.connection._slots if slot.buffers)
+        held = sum(sum(map(len, slot.buffers)) for slot in end.connection._replies.slots if slot.buffers)
         assert 0 < held < subject.REPLIES_HELD_BYTES_MAX + (8 << 20)
         await asyncio.sleep(5)
         assert end.sent_bytes > 100 * 3_600_000
@@ -236,9 +237,10 @@ def test_requests_in_flight_are_bounded(play):
         stage.flushes_take(10.0)
         end = stage.connect()
         count = subject.REQUESTS_IN_FLIGHT_MAX + 50
-        for number in range(count):
-            end.feed(produce(b"v", number))
+        left = end.offer(b"".join(produce(b"v", number) for number in range(count)))
         assert partition.log.log_end_offset == subject.REQUESTS_IN_FLIGHT_MAX
+        await asyncio.sleep(60)
+        end.feed(left)
         await asyncio.sleep(60)
         assert end.ids() == list(range(count))
         assert partition.log.log_end_offset == count

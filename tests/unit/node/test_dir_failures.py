@@ -143,6 +143,63 @@ def test_whatever_a_disk_refuses_takes_exactly_its_log_dir_offline(path, fault, 
     lives(story, **TWO)
 
 
+async def roll(stage, in_b):
+    assert await produced(stage, in_b) == STORAGE_ERROR, "the second batch needs another segment"
+    assert await produced(stage, in_b) == 0, "and gets it once there is a handle"
+
+
+async def make_partitions_in_the_end(stage, in_b):
+    assert await stage.create_topic("u", 2) == 0
+    assert [await produced(stage, index, "u") for index in (0, 1)] == [0, 0]
+    assert [name for name in stage.disk.listdir("/b") if name.startswith("u-")], "it waited for its place"
+
+
+@pytest.mark.parametrize(
+    ("path", "times", "touch"),
+    [
+        ("/b/t-", 1, roll),
+        ("/b/u-", 5, make_partitions_in_the_end),
+        ("/b", 5, make_partitions_in_the_end),
+        ("/b/recovery-point", 1, write_checkpoints),
+        ("/b/replication-offset", 1, write_checkpoints),
+    ],
+)
+def test_a_process_without_descriptors_is_no_failed_log_dir(path, times, touch):
+    async def story(stage):
+        in_a, in_b = await two_partitions(stage, internal_segment_bytes="100", flush_messages="1")
+        assert [await produced(stage, index) for index in (in_a, in_b)] == [0, 0]
+        stage.disk.faults.set(path, Fault.NO_HANDLES, times=times)
+        await touch(stage, in_b)
+        assert stage.logged("no descriptor is left") == 1
+        stage.disk.faults.clear()
+        await write_checkpoints(stage, in_b)
+        assert [log_dir.online for log_dir in stage.node.replicas.log_dirs] == [True, True]
+        assert await answers(stage, in_b) == [0] * 4
+        for _ in range(3):
+            assert [await produced(stage, index) for index in (in_a, in_b)] == [0, 0]
+        stage.index = in_b
+        stage.end = stage.node.broker.partitions["t", in_b].log.log_end_offset
+
+    async def second(stage):
+        assert [log_dir.online for log_dir in stage.node.replicas.log_dirs] == [True, True]
+        assert stage.node.broker.partitions["t", stage.index].log.log_end_offset == stage.end
+
+    lives(story, second, **TWO)
+
+
+def test_a_log_dir_that_can_not_be_looked_through_for_want_of_descriptors_keeps_the_node_from_starting():
+    async def first(stage):
+        _, in_b = await two_partitions(stage)
+        assert await produced(stage, in_b) == 0
+        stage.disk.faults.set("/b", Fault.NO_HANDLES)
+
+    async def second(stage):
+        raise AssertionError("it started, and would have taken its logs for new ones")
+
+    with pytest.raises(OSError, match="Too many open files"):
+        lives(first, second, **TWO)
+
+
 def test_no_half_batch_stays_of_an_append_that_failed():
     async def first(stage):
         _, in_b = await two_partitions(stage)

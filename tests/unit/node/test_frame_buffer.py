@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from strandline.node.frame_buffer import BUFFER_BYTES, GROW_BYTES, SLACK_BYTES, FrameBuffer
+import random
+
+from strandline.node.frame_buffer import BUFFER_BYTES, GROW_BYTES, OWN_BYTES_MIN, SLACK_BYTES, FrameBuffer
 
 
 def framed(payload: bytes) -> bytes:
@@ -51,6 +53,58 @@ def test_a_claimed_size_gets_no_memory_before_its_bytes_come() -> None:
     assert buffer.grown_bytes == GROW_BYTES + SLACK_BYTES - BUFFER_BYTES
     feed(buffer, bytes(3 << 20))
     assert buffer.grown_bytes <= 2 * (4 << 20)
+
+
+def shared() -> list[FrameBuffer]:
+    landing = memoryview(bytearray(BUFFER_BYTES))
+    return [FrameBuffer(landing) for _ in range(3)]
+
+
+def test_connections_that_share_a_landing_buffer_keep_their_bytes_apart() -> None:
+    randomness = random.Random(1)
+    sizes = (0, 1, 100, 5_000, 60_000, BUFFER_BYTES - 4, BUFFER_BYTES + 1, 2 << 20)
+    payloads = [[randomness.randbytes(randomness.choice(sizes)) for _ in range(12)] for _ in range(3)]
+    streams = [b"".join(map(framed, each)) for each in payloads]
+    found: list[list[bytes]] = [[], [], []]
+    buffers = shared()
+    while any(streams):
+        which = randomness.choice([i for i, stream in enumerate(streams) if stream])
+        size = randomness.choice((1, 3, 1000, 30_000, BUFFER_BYTES))
+        # One read: nobody else reads before what it left is settled.
+        buffer, some = buffers[which], streams[which][:size]
+        if buffer.is_full:
+            buffer.grow(buffer.step_bytes())
+        room = buffer.room()
+        count = min(len(room), len(some))
+        room[:count] = some[:count]
+        streams[which] = streams[which][count:]
+        buffer.filled(count)
+        while (frame_size := buffer.frame_size()) is not None and (frame := buffer.take(frame_size)) is not None:
+            found[which].append(bytes(frame))
+        buffer.settle()
+    assert found == payloads
+
+
+def test_a_connection_that_holds_nothing_has_no_buffer_of_its_own() -> None:
+    buffer, *_ = shared()
+    assert feed(buffer, framed(b"whole")) == [b"whole"]
+    buffer.settle()
+    assert buffer.taken_bytes == 0
+    feed(buffer, framed(bytes(100_000))[:-1])
+    buffer.settle()
+    assert 100_000 - OWN_BYTES_MIN <= buffer.taken_bytes <= 101_000
+    assert len(feed(buffer, b"x")) == 1
+    buffer.settle()
+    assert buffer.taken_bytes == 0
+
+
+def test_the_start_of_a_frame_takes_little_whatever_it_claims() -> None:
+    buffer, *_ = shared()
+    feed(buffer, (90 << 20).to_bytes(4, "big") + b"x")
+    buffer.settle()
+    assert buffer.taken_bytes == 0
+    feed(buffer, bytes(10_000))
+    assert buffer.taken_bytes < 40_000
 
 
 def test_a_buffer_that_grew_shrinks_when_it_is_told_to() -> None:

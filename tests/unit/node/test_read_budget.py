@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from strandline.node.read_budget import ReadBudget
+from strandline.node import intake as subject
+from strandline.node.read_budget import BYTES_PER_S_MIN, ArrivalProgress, ReadBudget
 
 from .conftest import produce, values_of
 
@@ -50,19 +51,54 @@ def test_giving_back_more_than_was_taken_is_a_bug() -> None:
         ReadBudget(100).give_back("a", 1)
 
 
+def test_a_request_has_to_arrive_at_the_least_rate() -> None:
+    progress = ArrivalProgress()
+    least = BYTES_PER_S_MIN * 10
+    assert not progress.is_stalled(0, 100.0, 10.0)
+    assert not progress.is_stalled(least - 1, 109.9, 10.0)
+    assert not progress.is_stalled(least, 110.0, 10.0)
+    assert not progress.is_stalled(least, 119.0, 10.0)
+    assert progress.is_stalled(2 * least - 1, 120.0, 10.0), "what came before does not count again"
+
+
+def test_it_is_not_the_peers_fault_when_we_do_not_read() -> None:
+    progress = ArrivalProgress()
+    assert not progress.is_stalled(5, 0.0, 10.0)
+    progress.reset()
+    assert not progress.is_stalled(5, 50.0, 10.0)
+    assert progress.is_stalled(5, 60.0, 10.0)
+
+
+def test_while_it_is_exhausted_a_read_takes_little(play):
+    async def story(stage):
+        end, other = stage.connect(), stage.connect()
+        assert len(end.connection.get_buffer(-1)) == 256 * 1024
+        other.feed(produce(bytes(LIMIT - 200), 1)[:-1])
+        assert stage.node.resources.reads.is_exhausted
+        assert len(end.connection.get_buffer(-1)) == subject.READ_BYTES_PRESSED
+        other.lose()
+        assert len(end.connection.get_buffer(-1)) == 256 * 1024
+        assert stage.node.resources.reads.taken_bytes == 0
+
+    play(story, queued_max_request_bytes=str(LIMIT), socket_request_max_bytes=str(LIMIT))
+
+
 def test_a_third_large_request_is_read_once_one_is_served(play):
     async def story(stage):
         await stage.create()
         ends = [stage.connect() for _ in range(3)]
         requests = [produce(LARGE + b"%d" % i, i) for i in range(3)]
-        for end, request in zip(ends, requests, strict=True):
-            end.feed(request[:HALF])
+        left = [
+            end.offer(request) for end, request in zip(ends[:2], (requests[0][:HALF], requests[1][:HALF]), strict=True)
+        ]
+        assert left == [b"", b""]
+        left = ends[2].offer(requests[2])
         assert [end.reading_paused for end in ends] == [False, False, True], "two together reach the limit"
         ends[1].feed(requests[1][HALF:])
         assert ends[1].ids() == [1]
         ends[1].connection.rest()
         assert not ends[2].reading_paused
-        ends[2].feed(requests[2][HALF:])
+        ends[2].feed(left)
         ends[0].feed(requests[0][HALF:])
         assert ends[2].ids() + ends[0].ids() == [2, 0]
         assert values_of(stage.partition()) == [LARGE + b"1", LARGE + b"2", LARGE + b"0"]
@@ -74,12 +110,13 @@ def test_a_connection_that_is_lost_gives_its_room_back(play):
     async def story(stage):
         await stage.create()
         ends = [stage.connect() for _ in range(3)]
-        for i, end in enumerate(ends):
+        for i, end in enumerate(ends[:2]):
             end.feed(produce(LARGE, i)[:HALF])
+        left = ends[2].offer(produce(LARGE, 2))
         assert ends[2].reading_paused
         ends[1].lose()
         assert not ends[2].reading_paused
-        ends[2].feed(produce(LARGE, 2)[HALF:])
+        ends[2].feed(left)
         assert ends[2].ids() == [2]
 
     play(story, queued_max_request_bytes=str(LIMIT), socket_request_max_bytes=str(LIMIT))

@@ -7,16 +7,20 @@ import os
 import signal
 import socket
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
-from strandline.runtime.watchdog import Watchdog, tcp_sockets
+from strandline.runtime.watchdog import Watchdog, busy_s, tcp_sockets
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the watchdog needs pidfd_getfd, which is Linux's")
 
 TIMEOUT_S = 0.4
+SPIN, HANG = b"spin", b"hang"
+SPIN_S = 6 * TIMEOUT_S
 PATIENCE_S = 20.0
 
 
@@ -46,6 +50,12 @@ def _serve(listening: socket.socket) -> None:
         async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             writer.write(b"hello")
             while data := await reader.read(100):
+                if data == SPIN:
+                    _spin(SPIN_S)
+                elif data == HANG:
+                    busy = threading.Thread(target=_spin, args=(PATIENCE_S,), daemon=True)
+                    busy.start()
+                    busy.join()
                 writer.write(data)
 
         watchdog.start()
@@ -53,6 +63,13 @@ def _serve(listening: socket.socket) -> None:
         await server.serve_forever()
 
     asyncio.run(main())
+
+
+def _spin(seconds: float) -> None:
+    """Work that does not let the event loop go on."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        sum(range(1000))
 
 
 def connect(port: int) -> socket.socket:
@@ -88,6 +105,39 @@ def test_a_node_that_beats_keeps_its_connections():
         connection.settimeout(PATIENCE_S)
         connection.sendall(b"still there")
         assert connection.recv(100) == b"still there"
+
+
+def test_a_node_that_is_busy_keeps_its_connections_however_long_it_takes():
+    with node() as (_, port):
+        busy, other = connect(port), connect(port)
+        assert (busy.recv(5), other.recv(5)) == (b"hello", b"hello")
+        busy.sendall(SPIN)
+        assert busy.recv(100) == SPIN, "it was silent for several timeouts, and worked"
+        other.sendall(b"still there")
+        assert other.recv(100) == b"still there"
+
+
+def test_a_node_whose_event_loop_hangs_is_frozen_though_another_thread_is_busy():
+    with node() as (_, port):
+        connection = connect(port)
+        assert connection.recv(5) == b"hello"
+        connection.sendall(HANG)
+        assert connection.recv(100) == b""
+
+
+def test_a_node_that_is_stopped_after_it_was_busy_is_frozen():
+    with node() as (pid, port):
+        connection = connect(port)
+        assert connection.recv(5) == b"hello"
+        connection.sendall(SPIN)
+        assert connection.recv(100) == SPIN
+        os.kill(pid, signal.SIGSTOP)
+        assert connection.recv(100) == b""
+
+
+def test_the_time_of_a_process_that_is_gone_is_none():
+    assert busy_s(os.getpid()) > 0
+    assert busy_s(2**22 + 1) == 0.0
 
 
 def test_it_sees_the_tcp_sockets_of_a_process():

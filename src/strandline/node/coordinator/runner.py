@@ -29,7 +29,7 @@ from strandline.node.coordinator.batch import Batch, Done, Encoded
 from strandline.node.coordinator.loading import load
 from strandline.node.coordinator.stats import CoordinatorStats
 from strandline.node.logger import Logger
-from strandline.ports import Clock, Disk
+from strandline.ports import Clock, Disk, is_out_of_handles
 from strandline.records.compression import CompressionType
 from strandline.replica.partition import Partition
 from strandline.wire.errors import MalformedRequest
@@ -90,11 +90,11 @@ class Runner:
             shard = Shard(self.partition.index, parts.surroundings)
             try:
                 count = await load(self.partition, shard, parts.disk)
-            except OSError as error:
-                parts.on_storage_error(self.partition, error)
-                self.stop()
-                return
-            except (KafkaError, MalformedRequest) as error:
+            except (KafkaError, MalformedRequest, OSError) as error:
+                if isinstance(error, OSError) and not is_out_of_handles(error):
+                    parts.on_storage_error(self.partition, error)
+                    self.stop()
+                    return
                 if isinstance(error, CorruptBatch):
                     parts.on_corrupt(self.partition, error)
                 parts.stats.failed_loads += 1
@@ -255,10 +255,11 @@ class Runner:
                 if code := self._why_not():
                     raise KafkaError(code)
                 self.partition.append_own(batch.build(self._codec), self._parts.clock.wall_ms())
-            except OSError as error:
-                self._parts.on_storage_error(self.partition, error)
-                self.stop()
-            except KafkaError as error:
+            except (KafkaError, OSError) as error:
+                if isinstance(error, OSError) and not is_out_of_handles(error):
+                    self._parts.on_storage_error(self.partition, error)
+                    self.stop()
+                    continue
                 self._parts.logger.warning(
                     "groups are loaded again: a batch could not be written",
                     partition=str(self.partition),

@@ -23,6 +23,7 @@ from strandline.node.fetching import leader_offsets
 from strandline.node.fetching.connection import FetchConnection
 from strandline.node.fetching.session import Followed, Session
 from strandline.node.fetching.surroundings import Surroundings
+from strandline.ports import is_out_of_handles
 from strandline.replica.following import Outcome
 from strandline.replica.partition import Partition
 from strandline.wire.errors import MalformedRequest
@@ -193,7 +194,11 @@ class Fetcher:
         try:
             outcome, taken_bytes, reason = partition.take(asked, answer, now_ms)
         except OSError as error:
-            self._drop(partition, error)
+            if is_out_of_handles(error):  # of the log dir that says nothing
+                self.session.rest(followed, now + self._backoff_s)
+                self._tell_failed(followed, str(error))
+            else:
+                self._drop(partition, error)
             return
         if outcome is Outcome.ADVANCED:
             # After no more than a watermark the leader knows where we are.

@@ -2,20 +2,26 @@
 
 h11 knows the protocol; this file carries its bytes.
 
-Always true: what a peer can make us hold is bounded, in connections, in the size of a request and in time; nothing but a
-request's line and headers is read, and a request that fails ends with its own connection.
+Always true: what a peer can make us hold is bounded, in connections, in the size of a request and in time; `/health` can be asked
+however many others are connected; nothing but a request's line and headers is read, and a request that fails ends with its own
+connection. Only who names this server by a name of its own is answered, so that no web page reaches it through a name that leads
+here (DNS rebinding, SEC-H4). No request changes anything, and no other origin is allowed to read an answer.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import ipaddress
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, NamedTuple, cast
 from urllib.parse import parse_qsl, urlsplit
 
 import h11
 
 CONNECTIONS_MAX = 64
+HEALTH_CONNECTIONS = 8
+"""Of these, so many are kept for `HEALTH_PATH`."""
+HEALTH_PATH = "/health"
 REQUEST_BYTES_MAX = 16 * 1024
 READ_TIMEOUT_S = 10.0
 """How long a request may take to arrive, and as a bound on idleness."""
@@ -42,16 +48,56 @@ def text(words: str, status: int) -> Answer:
     return Answer(f"{words}\n".encode(), "text/plain; charset=utf-8", status)
 
 
+def host_of(header: str) -> str:
+    """The host of a Host header or an absolute target, without its port, in lower case."""
+    host = header.strip().lower()
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0].rstrip(".")
+
+
+def is_loopback_name(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 class HttpServer:
-    def __init__(self, routes: Mapping[str, Handler], logger: Any) -> None:
+    def __init__(self, routes: Mapping[str, Handler], logger: Any, allowed_hosts: Iterable[str] = ()) -> None:
+        """`allowed_hosts`: names of this server, beside loopback's, the host it listens on and the address it is reached at."""
         self.port = 0
+        self.refused = 0
+        """Connections and requests that were one too many, or came under a foreign name."""
         self._routes = routes
         self._logger = logger
         self._server: asyncio.Server | None = None
-        self.exchanges: set[Exchange] = set()
+        self._hosts = {host.lower() for host in allowed_hosts}
+        self.exchanges: dict[Exchange, None] = {}
+
+    def is_own_name(self, host: str, reached_at: str) -> bool:
+        return is_loopback_name(host) or host in self._hosts or host == reached_at.lower()
+
+    def make_room(self) -> None:
+        """For one more connection. One that has its answer, or asks for nothing yet, goes first; a request of the kind of which
+        places are left over would not be waiting here."""
+        if len(self.exchanges) >= CONNECTIONS_MAX:
+            idle = [exchange for exchange in self.exchanges if not exchange.is_answering]
+            if idle:
+                self.refused += 1
+                idle[0].abort()
+
+    def has_room_for(self, path: str) -> bool:
+        """Whether a request for this, which is one of those that are being answered, may go on."""
+        answering = sum(exchange.is_answering for exchange in self.exchanges)
+        return answering <= (CONNECTIONS_MAX if path == HEALTH_PATH else CONNECTIONS_MAX - HEALTH_CONNECTIONS)
 
     async def start(self, host: str, port: int) -> None:
         """Listen; OSError if that is not possible."""
+        if host:
+            self._hosts.add(host.lower())
         self._server = await asyncio.get_running_loop().create_server(
             lambda: Exchange(self), host, port, backlog=BACKLOG
         )
@@ -63,10 +109,21 @@ class HttpServer:
         ending = [exchange.abort() for exchange in list(self.exchanges)]
         await asyncio.gather(*(task for task in ending if task is not None), return_exceptions=True)
 
-    async def answer(self, target: str) -> Answer:
-        """What is to be seen there. Raises nothing."""
+    async def answer(self, target: str, host: str, reached_at: str) -> Answer:
+        """What is to be seen there, for one who names the server so. Raises nothing."""
         try:
             parts = urlsplit(target)
+            names = {host_of(name) for name in (host, parts.netloc) if name}
+            if not names or not all(self.is_own_name(name, reached_at) for name in names):
+                self.refused += 1
+                return text(
+                    f"{', '.join(sorted(names))[:200] or 'no Host'} is no name of this server; "
+                    "name it by its address, or in metrics.allowed.hosts",
+                    421,
+                )
+            if not self.has_room_for(parts.path):
+                self.refused += 1
+                return text("too many requests at a time; try again", 503)
             handler = self._routes.get(parts.path)
             if handler is None:
                 return text(f"there is nothing at this path; there is {', '.join(self._routes)}", 404)
@@ -88,20 +145,22 @@ class Exchange(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
         self._request: h11.Request | None = None
-        self._is_sent = False
+        self._is_sent = self.is_answering = False
         self._loop = asyncio.get_running_loop()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._server.make_room()
         if len(self._server.exchanges) >= CONNECTIONS_MAX:
+            self._server.refused += 1
             self._transport.abort()
             return
-        self._server.exchanges.add(self)
+        self._server.exchanges[self] = None
         self._timer = self._loop.call_later(READ_TIMEOUT_S, self._transport.abort)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
-        self._server.exchanges.discard(self)
+        self._leave()
         if self._timer is not None:
             self._timer.cancel()
         if self._task is not None:
@@ -139,7 +198,14 @@ class Exchange(asyncio.Protocol):
         if request.method not in (b"GET", b"HEAD"):
             self._send(text("only GET and HEAD are served", 405))
             return
-        self._send(await self._server.answer(request.target.decode("ascii", "replace")))
+        host = next((value for name, value in request.headers if name == b"host"), b"")
+        sockname = None if self._transport is None else self._transport.get_extra_info("sockname")
+        reached_at = str(sockname[0]) if isinstance(sockname, tuple) else ""
+        answering = self._server.answer(
+            request.target.decode("ascii", "replace"), host.decode("ascii", "replace"), reached_at
+        )
+        self.is_answering = True
+        self._send(await answering)
 
     def _send(self, answer: Answer) -> None:
         if self._transport is None:
@@ -163,6 +229,7 @@ class Exchange(asyncio.Protocol):
             self._transport.abort()
             return
         self._is_sent = True
+        self.is_answering = False
         self._transport.write(b"".join(part for part in parts if part))
         # The peer closes when it has read all of it. To close first, with bytes of the peer unread, would take the answer back.
         self._transport.write_eof()
@@ -170,8 +237,12 @@ class Exchange(asyncio.Protocol):
             self._timer.cancel()
         self._timer = self._loop.call_later(WRITE_TIMEOUT_S, self._transport.abort)
 
+    def _leave(self) -> None:
+        self._server.exchanges.pop(self, None)
+
     def abort(self) -> asyncio.Task[None] | None:
         """End it at once; what was being answered is left to await."""
+        self._leave()
         if self._task is not None:
             self._task.cancel()
         if self._transport is not None:

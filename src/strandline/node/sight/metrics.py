@@ -23,6 +23,7 @@ from strandline.errors import error_code
 from strandline.metadata.image import MetadataImage
 from strandline.node.sight.cleaner_metrics import of_cleaner
 from strandline.node.sight.group_metrics import of_groups
+from strandline.node.sight.limit_metrics import of_limits
 from strandline.node.sight.positions import follower_lag, lag_of
 from strandline.node.sight.view import View
 from strandline.replica.partition import Partition
@@ -48,6 +49,7 @@ class NodeMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         yield from self._requests()
+        yield from of_limits(self._view)
         yield from self._raft()
         yield gauge("strandline_events_last", "The number of the node's newest event.", self._view.events.last)
         events = CounterMetricFamily("strandline_events", "Events of this node by kind.", labels=("kind",))

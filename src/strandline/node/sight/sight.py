@@ -39,7 +39,10 @@ class Sight:
             "/replicas": self._show_replicas,
             "/health": self._show_health,
         }
-        self._server = HttpServer(routes, logger)
+        config = view.broker.config
+        advertised = [listener.advertised_host for listener in config.listeners]
+        view.http_refused = lambda: self._server.refused
+        self._server = HttpServer(routes, logger, (*config.metrics_allowed_hosts, *advertised))
 
     @property
     def port(self) -> int:

@@ -6,12 +6,14 @@ Always true: whoever looks changes nothing, and counts nothing that the parts do
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from strandline.api.context import Broker
 from strandline.api.request_stats import RequestStats
 from strandline.node.broker_state import BrokerState
 from strandline.node.cleaner import Cleaner
+from strandline.node.connection_counts import ConnectionCounts
+from strandline.node.connection_resources import ConnectionResources
 from strandline.node.coordinator.coordinator import GroupCoordinator
 from strandline.node.events import Events
 from strandline.node.quorum.quorum import Quorum
@@ -31,5 +33,10 @@ class View:
     groups: GroupCoordinator
     cleaner: Cleaner | None = None
     """None for a node that is no broker."""
+    connection_counts: ConnectionCounts = field(default_factory=ConnectionCounts)
+    resources: ConnectionResources = field(default_factory=ConnectionResources)
+    connections: Callable[[], dict[str, int]] = dict
+    """How many there are, by listener."""
+    http_refused: Callable[[], int] = lambda: 0
     failed_isr_updates: Callable[[], int] = lambda: 0
     """ISR changes of ours that the controller refused or did not answer."""

@@ -1,0 +1,160 @@
+"""`queued.max.response.bytes`: what peers do not read is bounded, of one and of all (SEC-L3)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from strandline.node import outflow
+from strandline.node.listener import PRESSED_STALL_S
+from strandline.node.reply_budget import RECOUNT_S, DrainProgress, ReplyBudget
+
+from .conftest import api_versions, fetch, produce
+
+BATCH = 900_000
+PER_CONNECTION = 2 << 20
+
+
+class Peer:
+    def __init__(self) -> None:
+        self.unread = 0
+
+    def unread_bytes(self) -> int:
+        return self.unread
+
+
+def test_what_is_held_counts_until_it_is_read() -> None:
+    budget, one, other = ReplyBudget(100), Peer(), Peer()
+    one.unread = 60
+    budget.count(one, 60, 0.0)
+    assert not budget.is_exhausted
+    other.unread = 60
+    budget.count(other, 60, 0.0)
+    assert (budget.is_exhausted, budget.held_bytes, budget.exhausted_count) == (True, 120, 1)
+    budget.count(one, 10, 0.1)
+    assert (budget.is_exhausted, budget.held_bytes) == (False, 70)
+    budget.count(one, 0, 0.1)
+    budget.count(other, 0, 0.1)
+    assert (budget.held_bytes, budget._held) == (0, {})
+
+
+def test_bytes_that_left_meanwhile_do_not_exhaust_it() -> None:
+    budget, gone, now = ReplyBudget(100), Peer(), Peer()
+    budget.count(gone, 90, 0.0)
+    now.unread = 50
+    budget.count(now, 50, 0.0)
+    assert (budget.is_exhausted, budget.held_bytes) == (False, 50), "counted anew before it is called exhausted"
+    gone.unread = 90
+    budget.count(gone, 90, RECOUNT_S / 2)
+    assert budget.is_exhausted
+    gone.unread = 0
+    budget.count(now, 50, RECOUNT_S * 1.5)
+    assert not budget.is_exhausted
+
+
+def test_a_peer_that_reads_a_little_is_not_stalled() -> None:
+    progress = DrainProgress()
+    assert progress.stalled_s(100, 5, 1.0) == 0
+    assert progress.stalled_s(100, 5, 9.0) == 8.0
+    assert progress.stalled_s(99, 6, 10.0) == 0
+    assert progress.stalled_s(99, 6, 15.0) == 5.0
+    assert progress.stalled_s(109, 1, 17.0) == 7.0, "writing more is no progress"
+    assert progress.stalled_s(0, 106, 20.0) == 0
+    assert progress.stalled_s(1, 106, 50.0) == 30.0
+
+
+async def fill(stage) -> None:
+    await stage.create()
+    filler = stage.connect()
+    for number in range(8):
+        filler.feed(produce(bytes(BATCH), number))
+
+
+def test_a_fetch_reads_no_more_than_its_connection_may_hold(play):
+    async def story(stage):
+        await fill(stage)
+        end = stage.connect()
+        end.keep = False
+        end.unread_bytes = 0
+        end.feed(b"".join(fetch(0, number, max_bytes=50 << 20) for number in range(20)))
+        assert PER_CONNECTION - BATCH < end.unread_bytes < PER_CONNECTION + BATCH + 100_000
+        assert stage.node.resources.replies.held_bytes == end.unread_bytes
+        end.lose()
+        assert stage.node.resources.replies.held_bytes == 0
+
+    play(story, queued_max_response_bytes_per_connection=str(PER_CONNECTION))
+
+
+def test_while_the_node_holds_too_much_only_who_reads_goes_on(play):
+    async def story(stage):
+        await fill(stage)
+        replies = stage.node.resources.replies
+        deaf = [stage.connect() for _ in range(8)]
+        for end in deaf:
+            end.keep = False
+            end.unread_bytes = 0
+            end.feed(fetch(0, 1, max_bytes=50 << 20))
+        assert replies.is_exhausted
+        # The last ones got one batch each, and nothing more is handled for any of them.
+        assert replies.held_bytes < (4 << 20) + PER_CONNECTION + 8 * (BATCH + 1000)
+        before = [end.sent_bytes for end in deaf]
+        for end in deaf:
+            end.feed(api_versions(2))
+        assert [end.sent_bytes for end in deaf] == before
+        honest = stage.connect()
+        for number in range(20):
+            honest.feed(api_versions(number))
+            honest.feed(fetch(0, 100 + number, max_bytes=50 << 20))
+            assert honest.ids() == [number, 100 + number]
+        for end, sent_bytes in zip(deaf, before, strict=True):
+            end.read_all()
+            assert end.sent_bytes > sent_bytes
+            assert end.high == honest.high, "its limits are the usual ones again"
+            end.lose()
+        assert (replies.held_bytes, replies.is_exhausted) == (0, False)
+        assert 0 < honest.high <= outflow.WRITE_BUFFER_HIGH_BYTES
+
+    play(
+        story,
+        queued_max_response_bytes=str(4 << 20),
+        queued_max_response_bytes_per_connection=str(PER_CONNECTION),
+    )
+
+
+def test_a_peer_that_reads_nothing_is_cut_off_and_all_is_given_back(play):
+    async def story(stage):
+        await fill(stage)
+        end = stage.connect()
+        end.keep = False
+        end.unread_bytes = 0
+        end.feed(fetch(0, 1, max_bytes=50 << 20))
+        quiet = stage.connect()
+        await asyncio.sleep(28)
+        assert not end.closed
+        await asyncio.sleep(5)
+        assert end.closed
+        assert not quiet.closed
+        assert stage.logged("a peer does not read its replies: closed") == 1
+        assert stage.node.resources.stalled_replies == 1
+        assert stage.node.resources.replies.held_bytes == 0
+
+    play(story)
+
+
+def test_while_the_node_holds_too_much_a_peer_that_reads_nothing_is_cut_off_sooner(play):
+    async def story(stage):
+        await fill(stage)
+        deaf = [stage.connect() for _ in range(4)]
+        for end in deaf:
+            end.keep = False
+            end.unread_bytes = 0
+            end.feed(fetch(0, 1, max_bytes=50 << 20))
+        await asyncio.sleep(PRESSED_STALL_S + 3)
+        assert any(end.closed for end in deaf)
+        assert not stage.node.resources.replies.is_exhausted
+        assert not all(end.closed for end in deaf), "no more than is needed"
+
+    play(
+        story,
+        queued_max_response_bytes=str(4 << 20),
+        queued_max_response_bytes_per_connection=str(PER_CONNECTION),
+    )
