@@ -119,6 +119,12 @@ class Disk(Protocol):
         A sync inside covers only what was written before the call.
         """
 
+    async def offload_compute(self, work: Callable[[], T]) -> T:
+        """Run work that takes the processor and no disk beside the event loop, a few at a time, and in nobody else's way.
+
+        What has not begun when its waiter is cancelled never does.
+        """
+
     async def offload_niced(self, work: Callable[[Disk, Pace, A], T], argument: A, bytes_per_second: float) -> T:
         """Run long blocking work where it takes neither the processor nor the disk from anybody: in a process of its own.
 

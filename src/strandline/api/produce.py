@@ -2,20 +2,24 @@
 
 v3 brings transactional ids and magic 2; v5 the log start offset; v7 zstd; v8 record errors and messages; v9 is flexible; v10
 tells the current leader with NOT_LEADER_OR_FOLLOWER; v13 names topics by id.
-Left out: transactions; versions 0-2 are advertised, as Kafka does for old librdkafka (KAFKA-18659), and refused. The records
-inside a batch are walked only for compacted topics and for topics with a codec of their own: elsewhere the maximum timestamp
-and the record lengths in a batch are taken as its producer wrote them, under the batch's checksum.
+Every record is walked before a batch is written. Offset deltas that do not count 0, 1, 2, … are refused, also where Kafka would
+write them (uncompressed) or correct them (compressed). Of the records that are to blame (KIP-467) the first thousand are named.
+Left out: transactions; versions 0-2 are advertised, as Kafka does for old librdkafka (KAFKA-18659), and refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from strandline.api import leader_hints
 from strandline.api.context import Broker, RequestContext, code_of
 from strandline.api.reply import Later
 from strandline.errors import ErrorCode, KafkaError
+from strandline.log.errors import RecordsBesideLoop
+from strandline.log.record_checks import CheckedRecords, RecordWork, check_beside
+from strandline.records.errors import CorruptRecord
 from strandline.records.header import ATTRIBUTES_AT, CODEC_MASK, TRANSACTIONAL_FLAG
 from strandline.replica.partition import Partition
 from strandline.wire import produce as wire
@@ -29,6 +33,8 @@ _ATTRIBUTES_AT = ATTRIBUTES_AT + 1
 
 ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
 _Answers = list[tuple[str | bytes, list[PartitionResponse]]]
+_NOT_HERE: Final = object()
+"""The batch takes longer to check than the event loop can wait."""
 When = Callable[[int, Callable[[ErrorCode], None], Callable[[], bool]], None]
 """Calls back once a partition's end offset is safe, or with the error that prevents it."""
 
@@ -39,7 +45,9 @@ def handle(frame: memoryview, ctx: RequestContext, position: int) -> Any:
         acks, timeout_ms, topic, index, records = one
         partition = _partition(ctx.broker, topic, index)
         if partition is not None and acks in (ACKS_ALL, ACKS_LEADER):
-            return _append_one(ctx, partition, topic, records, acks, timeout_ms)
+            outcome = _append_one(ctx, partition, topic, records, acks, timeout_ms)
+            if outcome is not _NOT_HERE:
+                return outcome
     return _append_all(frame, ctx, position)
 
 
@@ -53,6 +61,8 @@ def _append_one(
         base_offset, append_time = partition.append(records, ctx.broker.clock.wall_ms(), for_all=acks == ACKS_ALL)
     except (KafkaError, OSError) as error:
         return _reply(ctx, [(topic, [_refused(ctx.broker, partition, error)])])
+    except RecordsBesideLoop:
+        return _NOT_HERE
     log = partition.log
     end_offset = log.log_end_offset
     if partition.high_watermark >= end_offset or (acks == ACKS_LEADER and partition.local_end >= end_offset):
@@ -72,40 +82,112 @@ def _append_all(frame: memoryview, ctx: RequestContext, position: int) -> Any:
         if acks == ACKS_NONE:
             raise _no_reply()
         return wire.write_response(ctx.version, _all_refused(request.topics, ErrorCode.INVALID_TXN_STATE))
-    broker = ctx.broker
-    now_ms = broker.clock.wall_ms()
-    answers: _Answers = []
-    waiting: _Waiting | None = None
-    for topic, partitions in request.topics:
-        answered: list[PartitionResponse] = []
-        answers.append((topic, answered))
-        for index, records in partitions:
-            partition = _partition(broker, topic, index)
-            if partition is None:
-                answered.append(_absent(broker, topic, index))
-                continue
-            try:
-                if records is None:
-                    raise KafkaError(ErrorCode.INVALID_RECORD, "a partition without a record batch")
-                _check(partition, records, ctx.version)
-                appended = partition.append(records, now_ms, for_all=acks == ACKS_ALL)
-            except (KafkaError, OSError) as error:
-                answered.append(_refused(broker, partition, error))
-                continue
-            answered.append(
-                PartitionResponse(index, 0, appended.base_offset, appended.append_time, partition.log.log_start_offset)
+    appending = _Appending(ctx, request)
+    if appending.go_on(request):
+        return appending.outcome()
+    # The frame is valid only during this call.
+    return appending.finish(wire.parse(ctx.version, memoryview(bytearray(frame)), position))
+
+
+class _Appending:
+    """A Produce with any number of batches on its way into their logs, one after the other.
+
+    Always true: the batches of a connection are appended in the order in which they came. While the records of one are checked
+    beside the event loop (SEC-L8) its request is being awaited, and no later one of the connection is handled.
+    """
+
+    def __init__(self, ctx: RequestContext, request: wire.ProduceRequest) -> None:
+        self._ctx = ctx
+        self._acks = request.acks
+        self._timeout_ms = request.timeout_ms
+        self._answers: _Answers = [(topic, []) for topic, _ in request.topics]
+        self._waiting: _Waiting | None = None
+        self._work = RecordWork()
+
+    def go_on(self, request: wire.ProduceRequest, checked: CheckedRecords | None = None) -> bool:
+        """Append what has no answer yet; False if the next batch must be checked beside the event loop first.
+
+        `checked` is what was found there, in that batch.
+        """
+        for topic_at, (topic, partitions) in enumerate(request.topics):
+            answered = self._answers[topic_at][1]
+            for index, records in partitions[len(answered) :]:
+                try:
+                    self._append(topic_at, topic, index, records, checked)
+                except RecordsBesideLoop:
+                    return False
+                checked = None
+        return True
+
+    def _append(
+        self,
+        topic_at: int,
+        topic: str | bytes,
+        index: int,
+        records: memoryview | None,
+        checked: CheckedRecords | None,
+    ) -> None:
+        broker, acks, answered = self._ctx.broker, self._acks, self._answers[topic_at][1]
+        partition = _partition(broker, topic, index)
+        if partition is None:
+            answered.append(_absent(broker, topic, index))
+            return
+        try:
+            if records is None:
+                raise KafkaError(ErrorCode.INVALID_RECORD, "a partition without a record batch")
+            _check(partition, records, self._ctx.version)
+            appended = partition.append(
+                records, broker.clock.wall_ms(), for_all=acks == ACKS_ALL, work=self._work, checked=checked
             )
-            end_offset = partition.log.log_end_offset
-            if acks and partition.high_watermark < end_offset:
-                waiting = waiting or _Waiting(ctx, answers)
-                waiting.on(partition, acks, end_offset, len(answers) - 1, len(answered) - 1)
-    if acks == ACKS_NONE:
-        if any(answer.error_code for _, answered in answers for answer in answered):
-            raise _no_reply()
-        return None
-    if waiting is not None:
-        return waiting.reply(request.timeout_ms)
-    return _reply(ctx, answers)
+        except (KafkaError, OSError) as error:
+            answered.append(_refused(broker, partition, error))
+            return
+        answered.append(
+            PartitionResponse(index, 0, appended.base_offset, appended.append_time, partition.log.log_start_offset)
+        )
+        end_offset = partition.log.log_end_offset
+        if acks and partition.high_watermark < end_offset:
+            self._waiting = self._waiting or _Waiting(self._ctx, self._answers)
+            self._waiting.on(partition, acks, end_offset, topic_at, len(answered) - 1)
+
+    async def finish(self, request: wire.ProduceRequest) -> Any:
+        """Append the rest, with what takes long done beside the event loop. `request` is a copy: it must outlive its frame."""
+        checked: CheckedRecords | None = None
+        try:
+            while not self.go_on(request, checked):
+                checked = await self._check_next(request)
+        except BaseException:
+            if self._waiting is not None:
+                self._waiting.forget()
+            raise
+        return self.outcome()
+
+    async def _check_next(self, request: wire.ProduceRequest) -> CheckedRecords | None:
+        """What is found in the batch that is next; if it is refused that is its answer."""
+        broker = self._ctx.broker
+        topic, answered, (index, records) = next(
+            (topic, answered, partitions[len(answered)])
+            for (topic, partitions), (_, answered) in zip(request.topics, self._answers, strict=True)
+            if len(answered) < len(partitions)
+        )
+        partition = _partition(broker, topic, index)
+        assert partition is not None, "it was there a moment ago"
+        assert records is not None, "a batch that is not there is refused at once"
+        config, now_ms = partition.log.config, broker.clock.wall_ms()
+        try:
+            return await broker.disk.offload_compute(partial(check_beside, records, config, now_ms, self._work))
+        except KafkaError as error:
+            answered.append(_refused(broker, partition, error))
+            return None
+
+    def outcome(self) -> Any:
+        if self._acks == ACKS_NONE:
+            if any(answer.error_code for _, answered in self._answers for answer in answered):
+                raise _no_reply()
+            return None
+        if self._waiting is not None:
+            return self._waiting.reply(self._timeout_ms)
+        return _reply(self._ctx, self._answers)
 
 
 def _word_of(partition: Partition, acks: int) -> When:
@@ -156,7 +238,8 @@ def _refused(broker: Broker, partition: Partition, error: KafkaError | OSError) 
     partition.stats.total_produce_requests += 1
     partition.stats.failed_produce_requests += 1
     broker.on_refused(KEY, code)
-    return _with_leader(partition, PartitionResponse(partition.index, code, -1, -1, -1, message))
+    record_errors = error.record_errors if isinstance(error, CorruptRecord) else ()
+    return _with_leader(partition, PartitionResponse(partition.index, code, -1, -1, -1, message, record_errors))
 
 
 def _with_leader(partition: Partition, refused: PartitionResponse) -> PartitionResponse:
@@ -196,6 +279,10 @@ class _Waiting:
         else:
             self._finish()
         return self._later
+
+    def forget(self) -> None:
+        """Nobody will ask for the reply."""
+        self._later.cancel()
 
     def _settled(self, place: tuple[int, int], code: ErrorCode, partition: Partition) -> None:
         if place not in self._open:

@@ -25,8 +25,8 @@ connection ends, and the node's log says why.
 A request that changes the cluster may be sent to any broker, which passes it on to the active controller.
 Requests on one connection are pipelined: a Produce or an OffsetCommit that waits to be replicated does not hold up the next
 request; replies keep the order of their requests.
-Records inside a batch are not looked at on Produce, unless a rule opens the batch (a compacted topic, another compression type):
-header, sizes, counts, timestamps and checksum are checked always.
+On Produce every batch is checked before it is written: header, checksum, and each record inside, compressed or not. What a leader
+sends to its followers was checked then, and is not walked again.
 
 """
 

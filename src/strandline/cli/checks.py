@@ -11,8 +11,12 @@ import resource
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
+
+from strandline.records.record import encode_record
+from strandline.records.walk import Walker
 
 OK, WARN, FAIL = "ok", "warn", "fail"
 PYTHON_MIN = (3, 11)
@@ -32,6 +36,7 @@ def machine() -> Iterator[Finding]:
     yield python(sys.version_info[:3])
     yield uvloop()
     yield java(os.environ.get("JAVA_HOME"))
+    yield record_walk()
     yield open_files(resource.getrlimit(resource.RLIMIT_NOFILE)[1])
 
 
@@ -80,6 +85,33 @@ def private_directories(paths: Iterable[str]) -> Iterator[Finding]:
         if readable_by_others(path):
             advice = f"chmod -R go-rwx {path}: credentials and records are in it"
             yield Finding(WARN, "directories", f"everybody on this machine can look into {path}", advice)
+
+
+def record_walk() -> Finding:
+    """Every record that is produced is walked: in machine code where numba could make it, in Python elsewhere."""
+    from strandline.columnar import compiled_walk
+    from strandline.records import walk
+
+    compiled = compiled_walk.load()
+    cost = f"{_walk_us(compiled or walk.PLAIN):.2f} us for each record that is produced"
+    if compiled is not None:
+        return Finding(OK, "record walk", f"machine code, {cost}")
+    if compiled_walk.can_be_made():
+        return Finding(OK, "record walk", f"Python, {cost}; a node that starts has machine code made")
+    return Finding(
+        WARN, "record walk", f"Python, {cost}", "pip install 'strandline[fast]': machine code takes a fiftieth"
+    )
+
+
+def _walk_us(walker: Walker) -> float:
+    """What this machine takes for one record of a hundred bytes among a thousand."""
+    data = b"".join(encode_record(i, i, b"key", bytes(100)) for i in range(1000))
+    best_s = float("inf")
+    for _ in range(5):
+        start_s = time.perf_counter()
+        walker.walk(data, 0, 1000, 0)
+        best_s = min(best_s, time.perf_counter() - start_s)
+    return best_s * 1000
 
 
 def open_files(limit: int) -> Finding:

@@ -22,6 +22,10 @@ class NotCached(Exception):
         self.file.read_blocking(self.position, self.size)
 
 
+class RecordsBesideLoop(Exception):
+    """Checking the records of this batch here would hold up the event loop: copy it, check it beside, then append again."""
+
+
 class CorruptLog(KafkaError):
     """A file that must be sound is not; says which and where. Whoever wanted to read it is told CORRUPT_MESSAGE."""
 

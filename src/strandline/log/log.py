@@ -22,6 +22,7 @@ from strandline.log.fetched import Fetched, whole_valid_batches
 from strandline.log.opening import new_segment
 from strandline.log.producer_replay import aborted_txn, batches_in, note_producer
 from strandline.log.producers import SEQUENCE_MAX, Producers
+from strandline.log.record_checks import CheckedRecords, RecordWork
 from strandline.log.retired import Retired
 from strandline.log.segment import RELATIVE_OFFSET_MAX, Segment
 from strandline.log.txn_index import AbortedTxn
@@ -82,9 +83,16 @@ class Log:
 
     # Appending
 
-    def append_as_leader(self, batch: memoryview, leader_epoch: int, now_ms: int) -> Appended:
+    def append_as_leader(
+        self,
+        batch: memoryview,
+        leader_epoch: int,
+        now_ms: int,
+        work: RecordWork | None = None,
+        checked: CheckedRecords | None = None,
+    ) -> Appended:
         """Give a client's batch its offsets and write it. A batch that was written before is answered, not written."""
-        valid = validate(batch, self.config, now_ms)
+        valid = validate(batch, self.config, now_ms, work, checked)
         base_offset = self.log_end_offset
         last_offset = base_offset + valid.last_offset_delta
         producer_id = valid.producer_id

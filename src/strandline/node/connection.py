@@ -355,7 +355,21 @@ class Connection(asyncio.BufferedProtocol):
             raise
         except Exception as error:
             reply = error
-        self._deliver(slot, reply)
+        if isinstance(reply, Later):
+            self._wait_on(slot, reply)
+        else:
+            self._deliver(slot, reply)
+
+    def _wait_on(self, slot: Slot, later: Later) -> None:
+        """What had to be awaited is done, and a reply will come: the next requests need not wait for that."""
+        if self._transport is None or self._linger is not None:
+            later.cancel()
+            return
+        slot.later = later
+        later.deliver_to(lambda reply: self._deliver(slot, reply))
+        if self._barrier is slot and later.may_be_overtaken:
+            self._barrier = None
+            self._go_on_soon()
 
     def _deliver(self, slot: Slot, reply: Any) -> None:
         """A reply is there, or the error that took its place. Raises nothing: whoever completed it has no part in this."""
@@ -377,12 +391,20 @@ class Connection(asyncio.BufferedProtocol):
             raise reply
         kind = slot.kind
         kind.stats.answered(self._now() - slot.taken_at)
+        if reply is None:  # a Produce with acks=0 that was awaited: its place in the order is all that it had
+            self._replies.skip(slot)
+            self._settled(slot)
+            return
         if not isinstance(reply, (bytes, bytearray, list)):
             for code in told_errors(reply):
                 self._stats.failed(kind.api.key, code)
             reply = encode_response(kind.api.key, kind.context.version, reply)
         self._replies.put(slot, reply if isinstance(reply, list) else [reply])
         self._outflow.note(slot.size_bytes)
+        self._settled(slot)
+
+    def _settled(self, slot: Slot) -> None:
+        """A slot has its reply."""
         released = self._barrier is slot
         if released:
             self._barrier = None

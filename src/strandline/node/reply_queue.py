@@ -41,6 +41,11 @@ class ReplyQueue:
         slot.later = None
         self.held_bytes += slot.size_bytes
 
+    def skip(self, slot: Slot) -> None:
+        """A slot that gets no reply: its place in the order is all that it had."""
+        slot.buffers = []
+        slot.later = None
+
     def gather(self) -> None:
         """What nothing is in front of any more becomes ready."""
         slots = self.slots

@@ -113,6 +113,6 @@ def open_records(header: BatchHeader, batch: Buffer, max_bytes: int) -> Iterator
     return read_records(bytes(payload_of(header, batch, max_bytes)), 0, header)
 
 
-def payload_of(header: BatchHeader, batch: Buffer, max_bytes: int) -> bytearray:
+def payload_of(header: BatchHeader, batch: Buffer, max_bytes: int) -> bytearray | memoryview:
     """The encoded records of a batch, decompressed."""
     return decompress(CompressionType.of(header.codec), memoryview(batch)[layout.RECORDS_AT :], max_bytes)

@@ -8,6 +8,7 @@ What we write, Java reads: lz4 frames have independent blocks, snappy has xerial
 from __future__ import annotations
 
 import enum
+import mmap
 import struct
 from typing import Any, Final
 
@@ -46,12 +47,17 @@ class CompressionType(enum.IntEnum):
 
 
 DEFAULT_LEVELS: Final = {CompressionType.GZIP: -1, CompressionType.LZ4: 9, CompressionType.ZSTD: 3}
+_LZ4_PIECE_BYTES: Final = 4 * 1024 * 1024
+"""So much is copied at a time: a copy of everything would hold up the other threads."""
 _LZ4_FASTEST, _LZ4_HIGH_MIN, _LZ4_HIGH_MAX = 0, 3, 12
 
 DECOMPRESSED_BYTES_MAX: Final = 256 * 1024 * 1024
 """The bound for those who have no better one, such as a tool that reads a trusted log."""
 _FIRST_GUESS_RATIO: Final = 8
 _GUESS_BYTES_MIN: Final = 4096
+_CLEARED_BYTES_MAX: Final = 1024 * 1024
+"""Larger room is not cleared beforehand: no other thread runs while Python does that, and for 256 MiB it takes half a second."""
+_FREED_BYTES: Final = 4 * 1024 * 1024
 
 
 def compress(codec: CompressionType, data: Buffer, level: int | None = None) -> bytes:
@@ -66,7 +72,9 @@ def compress(codec: CompressionType, data: Buffer, level: int | None = None) -> 
         case CompressionType.LZ4:
             # Linked blocks are cramjam's default, and Java refuses them.
             compressor = cramjam.lz4.Compressor(level=_lz4_level(level), content_checksum=False, block_linked=False)
-            compressor.compress(bytes(data))  # it takes nothing else
+            view = memoryview(data)
+            for start in range(0, len(view), _LZ4_PIECE_BYTES):
+                compressor.compress(bytes(view[start : start + _LZ4_PIECE_BYTES]))  # it takes nothing else
             return bytes(compressor.finish())
         case CompressionType.ZSTD:
             return bytes(cramjam.zstd.compress(data, level=DEFAULT_LEVELS[codec] if level is None else level))
@@ -79,8 +87,11 @@ def _lz4_level(level: int | None) -> int:
     return min(max(level, _LZ4_HIGH_MIN), _LZ4_HIGH_MAX)
 
 
-def decompress(codec: CompressionType, data: Buffer, max_bytes: int) -> bytearray:
-    """The data in full, or InvalidRecord if it is broken or would be longer than `max_bytes`."""
+def decompress(codec: CompressionType, data: Buffer, max_bytes: int) -> bytearray | memoryview:
+    """The data in full, or InvalidRecord if it is broken or would be longer than `max_bytes`.
+
+    Whoever is done with much of it should say so with `give_back`.
+    """
     match codec:
         case CompressionType.NONE:
             _check_size(len(data), max_bytes)
@@ -100,24 +111,33 @@ def _check_size(size: int, max_bytes: int) -> None:
         raise InvalidRecord(f"Records would take {size} bytes decompressed, and {max_bytes} are allowed")
 
 
-def _decompress_stream(library: Any, codec: CompressionType, data: Buffer, max_bytes: int) -> bytearray:
+def _decompress_stream(library: Any, codec: CompressionType, data: Buffer, max_bytes: int) -> bytearray | memoryview:
     """Into a buffer of a size we choose, which cramjam never exceeds; too small a guess is tried again with a larger one.
 
     A full buffer and broken data raise the same exception, so the last attempt, with all that is allowed, decides.
     """
     room = min(_GUESS_BYTES_MIN + _FIRST_GUESS_RATIO * len(data), max_bytes)
     while True:
-        output = bytearray(room)
+        output = bytearray(room) if room <= _CLEARED_BYTES_MAX else memoryview(mmap.mmap(-1, room))
         try:
             size = library.decompress_into(data, output)
         except cramjam.DecompressionError as error:
+            give_back(output)
             if room < max_bytes:
-                del output
                 room = min(room * _FIRST_GUESS_RATIO, max_bytes)
                 continue
             raise InvalidRecord(f"Not {codec} data that fits in {max_bytes} bytes: {error}") from None
+        if isinstance(output, memoryview):
+            return output[:size]
         del output[size:]
         return output
+
+
+def give_back(output: Buffer) -> None:
+    """Free what `decompress` returned and nobody uses any more, a few pages at a time: all at once would hold up other threads."""
+    if isinstance(output, memoryview) and isinstance(output.obj, mmap.mmap):
+        for start in range(0, len(output.obj), _FREED_BYTES):
+            output.obj.madvise(mmap.MADV_DONTNEED, start, min(_FREED_BYTES, len(output.obj) - start))
 
 
 XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"

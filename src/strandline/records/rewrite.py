@@ -9,16 +9,14 @@ from collections.abc import Sequence
 
 from strandline.ports import Buffer
 from strandline.records import header as layout
-from strandline.records.batch import join, payload_of
+from strandline.records.batch import join
 from strandline.records.compression import CompressionType, compress
-from strandline.records.header import BatchHeader, read_header
+from strandline.records.header import BatchHeader
 from strandline.records.record import Record, encode_record
 
 
-def recompress(batch: Buffer, codec: CompressionType, level: int | None = None, *, max_bytes: int) -> bytearray:
-    """The same records under the topic's compression.type; `max_bytes` bounds them decompressed."""
-    header = read_header(batch)
-    payload = payload_of(header, batch, max_bytes)
+def recompressed(header: BatchHeader, payload: Buffer, codec: CompressionType, level: int | None = None) -> bytearray:
+    """The batch of this header and these encoded records under the topic's compression.type."""
     attributes = header.attributes & ~layout.CODEC_MASK | codec
     return join(header._replace(attributes=attributes), compress(codec, payload, level))
 

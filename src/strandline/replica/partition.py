@@ -11,6 +11,7 @@ from __future__ import annotations
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
 from strandline.log.log import Appended, Log
+from strandline.log.record_checks import CheckedRecords, RecordWork
 from strandline.metadata.image import INTERNAL_TOPICS, PartitionImage
 from strandline.metadata.incarnations import Incarnation
 from strandline.replica import following, roles
@@ -122,8 +123,19 @@ class Partition:
 
     # Writing
 
-    def append(self, batch: memoryview, now_ms: int, *, for_all: bool = False) -> Appended:
-        """Append a client's batch; KafkaError if it may not be. `for_all`: only if enough replicas are in sync (rule A3)."""
+    def append(
+        self,
+        batch: memoryview,
+        now_ms: int,
+        *,
+        for_all: bool = False,
+        work: RecordWork | None = None,
+        checked: CheckedRecords | None = None,
+    ) -> Appended:
+        """Append a client's batch; KafkaError if it may not be. `for_all`: only if enough replicas are in sync (rule A3).
+
+        RecordsBesideLoop if its records take too long to check here: then again with what `check_beside` found.
+        """
         leadership = self.leadership
         if leadership is None or self.offline:
             self.check_leads()
@@ -135,7 +147,7 @@ class Partition:
             )
         log, stats = self.log, self.stats
         end_before = log.log_end_offset
-        appended = log.append_as_leader(batch, self.leader_epoch, now_ms)
+        appended = log.append_as_leader(batch, self.leader_epoch, now_ms, work, checked)
         stats.total_produce_requests += 1
         stats.bytes_in += len(batch)
         stats.messages_in += log.log_end_offset - end_before

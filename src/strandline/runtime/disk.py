@@ -27,6 +27,8 @@ from strandline.runtime.niced import Niced
 T = TypeVar("T")
 WORKERS_MAX = 8
 """Threads that wait for one device: for each directory that has workers of its own, and for all else together."""
+COMPUTING_MAX = 2
+"""How much is computed at a time: each may hold a request's worth of decompressed records."""
 HANDLES_FOR_OTHERS = 1024
 """Handles that are left to connections, libraries and work under way."""
 
@@ -51,6 +53,7 @@ class FileDisk:
         self._workers = {"/": self._new_workers()}
         """By the directory that they are for."""
         self._table = FileTable(max_open_files, self.offload)
+        self._computing: ThreadPoolExecutor | None = None
         self._niced: Niced | None = None
         self._locks: list[int] = []
 
@@ -158,6 +161,11 @@ class FileDisk:
         running.add_done_callback(lambda _: self._table.end_work(ticket))
         return await asyncio.shield(running)
 
+    async def offload_compute(self, work: Callable[[], T]) -> T:
+        if self._computing is None:
+            self._computing = ThreadPoolExecutor(COMPUTING_MAX, thread_name_prefix="strandline-compute")
+        return await asyncio.get_running_loop().run_in_executor(self._computing, work)
+
     async def offload_niced(self, work: Callable[[Disk, Pace, A], T], argument: A, bytes_per_second: float) -> T:
         if self._niced is None:
             self._niced = Niced()
@@ -167,6 +175,8 @@ class FileDisk:
         """Wait for work under way, end what is in processes of its own, and give back every handle and lock."""
         if self._niced is not None:
             self._niced.close()
+        if self._computing is not None:
+            self._computing.shutdown(wait=True, cancel_futures=True)
         for workers in self._workers.values():
             workers.shutdown(wait=True)
         self._table.close()

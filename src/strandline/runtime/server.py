@@ -30,6 +30,7 @@ from strandline.runtime.logging import make_logger
 from strandline.runtime.loop import run
 from strandline.runtime.memory import keep_freed_memory
 from strandline.runtime.modes import keep_to_owner, readable_by_others
+from strandline.runtime.record_walk import make_compiled, use_compiled
 from strandline.runtime.watchdog import Watchdog
 from strandline.wire import messages
 
@@ -145,7 +146,9 @@ async def serve(config: NodeConfig, logger: object, watchdog: Watchdog | None = 
             open_files=limit,
             connections=connections_max,
         )
+    has_walk = not config.broker or use_compiled()
     stop = loop.create_task(asked_to_stop.wait())
+    making: asyncio.Task[None] | None = None
     # What a node loads stays: to walk it again and again while it grows takes a third of the start, and later it is for nothing.
     gc.disable()
     try:
@@ -155,8 +158,13 @@ async def serve(config: NodeConfig, logger: object, watchdog: Watchdog | None = 
         if started:
             if watchdog is not None:
                 watchdog.start()
+            if not has_walk:
+                making = loop.create_task(make_compiled(logger))
             await _until_stopped(node, stop, watchdog)
     finally:
+        if making is not None:
+            making.cancel()
+            await asyncio.wait((making,))
         stop.cancel()
         disk.close()
 
@@ -212,6 +220,7 @@ async def _until_stopped(node: Node, stop: asyncio.Task[bool], watchdog: Watchdo
 
 def warm_up() -> None:
     """Make what every node needs in its first second, so that those forked from this process have it already."""
+    use_compiled()
     for api_key in FIRST_WORDS:
         version = (CONTROLLER_APIS.get(api_key) or BROKER_APIS[api_key]).versions[-1]
         messages.request_family(api_key).codec(version)

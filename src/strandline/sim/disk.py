@@ -234,6 +234,9 @@ class SimDisk(Storage):
         )
         return await done
 
+    async def offload_compute(self, work: Callable[[], T]) -> T:
+        return await self.offload(work, "")
+
     async def offload_niced(self, work: Callable[[Disk, Pace, A], T], argument: A, bytes_per_second: float) -> T:
         def pace(size_bytes: int) -> None:
             worker.wait(self._pause_s() + size_bytes / bytes_per_second)

@@ -50,6 +50,8 @@ class PartitionResponse(NamedTuple):
     log_append_time_ms: int = -1
     log_start_offset: int = -1
     error_message: str | None = None
+    record_errors: Sequence[tuple[int, str]] = ()
+    """Index within its batch and sentence of each record that is to blame (KIP-467)."""
     leader_id: int = -1
     leader_epoch: int = -1
 
@@ -210,7 +212,7 @@ def _refuse_count(count: int) -> NoReturn:
 
 _PLAIN_3 = struct.Struct(">ihqq")
 _PLAIN_5 = struct.Struct(">ihqqq")
-_FINE_8 = struct.Struct(">ihqqqih")
+_INDEX_TEXT = struct.Struct(">ih")
 _FINE_9 = struct.Struct(">ihqqqBBB")
 _LEADER = struct.Struct(">BBBiiB")
 
@@ -256,19 +258,15 @@ def write_response(
                     _PLAIN_5.pack(p.partition, p.error_code, p.base_offset, p.log_append_time_ms, p.log_start_offset)
                 )
             else:
-                text = None if p.error_message is None else p.error_message.encode()
                 out.append(
-                    _FINE_8.pack(
-                        p.partition,
-                        p.error_code,
-                        p.base_offset,
-                        p.log_append_time_ms,
-                        p.log_start_offset,
-                        0,
-                        -1 if text is None else len(text),
-                    )
-                    + (text or b"")
+                    _PLAIN_5.pack(p.partition, p.error_code, p.base_offset, p.log_append_time_ms, p.log_start_offset)
                 )
+                out.append(_INT32.pack(len(p.record_errors)))
+                for index, sentence in p.record_errors:
+                    encoded = sentence.encode()
+                    out.append(_INDEX_TEXT.pack(index, len(encoded)) + encoded)
+                text = None if p.error_message is None else p.error_message.encode()
+                out.append(_INT16.pack(-1 if text is None else len(text)) + (text or b""))
     out.append(_INT32.pack(throttle_time_ms))
     return b"".join(out)
 
@@ -306,6 +304,13 @@ def _failed_partition(version: int, p: PartitionResponse) -> bytes:
     if p.error_message is not None:
         encoded = p.error_message.encode()
         text = uvarint(len(encoded) + 1) + encoded
+    blamed = b"\1"
+    if p.record_errors:
+        parts = [uvarint(len(p.record_errors) + 1)]
+        for index, sentence in p.record_errors:
+            encoded = sentence.encode()
+            parts += (_INT32.pack(index), uvarint(len(encoded) + 1), encoded, b"\0")
+        blamed = b"".join(parts)
     if version >= LEADER_SINCE and p.leader_id >= 0:
-        return fixed + b"\1" + text + _LEADER.pack(1, 0, 9, p.leader_id, p.leader_epoch, 0)
-    return fixed + b"\1" + text + b"\0"
+        return fixed + blamed + text + _LEADER.pack(1, 0, 9, p.leader_id, p.leader_epoch, 0)
+    return fixed + blamed + text + b"\0"

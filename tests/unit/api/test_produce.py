@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import struct
 
 import pytest
@@ -11,9 +12,10 @@ from strandline.api import produce
 from strandline.api.reply import Later
 from strandline.errors import ErrorCode
 from strandline.ids import Uuid
+from strandline.log import record_checks
 from strandline.metadata.image import INTERNAL_TOPICS
 from strandline.records import header as layout
-from strandline.records.batch import BatchBuilder, join
+from strandline.records.batch import BatchBuilder, decode, join
 from strandline.records.compression import CompressionType, compress
 from strandline.records.header import read_header
 from strandline.sim.faults import Fault
@@ -159,23 +161,121 @@ async def test_a_bad_batch_is_refused_and_nothing_is_written(broker, make, expec
     assert code(broker, batch()) == 0
 
 
-@pytest.mark.parametrize("codec", [codec for codec in CompressionType if codec])
-async def test_garbage_under_a_codecs_name_is_refused_where_it_is_opened(broker, codec):
-    broker.create("t", configs={"cleanup.policy": "compact"})
-    assert code(broker, garbage(codec)) in (ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD)
+CODECS = [codec for codec in CompressionType if codec]
+KINDS = {"plain": {}, "compacted": {"cleanup.policy": "compact"}, "own codec": {"compression.type": "uncompressed"}}
 
 
-@pytest.mark.parametrize("codec", [codec for codec in CompressionType if codec])
-async def test_a_flood_of_zeros_is_refused_where_it_is_opened(broker, codec):
-    broker.create("t", configs={"cleanup.policy": "compact", "max.message.bytes": "10000000"})
+async def awaited(outcome):
+    """The reply to a request that was not answered at once: what had to be done beside the loop, then what it waits for."""
+    if inspect.isawaitable(outcome):
+        outcome = await outcome
+    return outcome
+
+
+@pytest.mark.parametrize("configs", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize("codec", CODECS)
+async def test_garbage_under_a_codecs_name_is_refused(broker, codec, configs):
+    broker.create("t", configs=configs)
+    [answer] = answers(9, await awaited(handled(broker, 9, garbage(codec))))
+    assert answer.error_code == ErrorCode.INVALID_RECORD
+    assert broker.parts.partitions["t", 0].log.size == 0
+
+
+@pytest.mark.parametrize("configs", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize("codec", CODECS)
+async def test_a_flood_of_zeros_is_refused(broker, codec, configs):
+    broker.create("t", configs={**configs, "max.message.bytes": "10000000"})
     flood = join(read_header(batch(codec=codec)), compress(codec, bytes(4_000_000), None))
-    assert code(broker, flood) == ErrorCode.INVALID_RECORD
+    [answer] = answers(9, await awaited(handled(broker, 9, flood)))
+    assert answer.error_code == ErrorCode.INVALID_RECORD
+    assert broker.parts.partitions["t", 0].log.size == 0
+
+
+@pytest.mark.parametrize("configs", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize("codec", CODECS)
+async def test_what_is_large_once_opened_is_checked_beside_the_loop_and_appended_in_its_turn(broker, codec, configs):
+    broker.create("t", (1,), (1,), (1,), configs={**configs, "max.message.bytes": "10000000"})
+    large = batch(bytes(1_200_000), codec=codec)
+    outcome = handled(broker, 9, batch(b"small"), large, batch(b"after"))
+    assert inspect.isawaitable(outcome)
+    logs = [broker.parts.partitions["t", index].log for index in range(3)]
+    assert [log.log_end_offset for log in logs] == [1, 0, 0]
+    assert [(a.index, a.error_code, a.base_offset) for a in answers(9, await outcome)] == [
+        (0, 0, 0),
+        (1, 0, 0),
+        (2, 0, 0),
+    ]
+    [record] = decode(logs[1].read(0, 1 << 30, 1, min_one=True))
+    assert record.value == bytes(1_200_000)
+
+
+async def test_a_large_batch_that_is_refused_takes_no_other_along(broker):
+    broker.create("t", (1,), (1,), (1,))
+    liar = sealed(
+        sealed(batch(bytes(1_200_000), codec=4), ">i", layout.COUNT_AT, 2), ">i", layout.LAST_OFFSET_DELTA_AT, 1
+    )
+    found = answers(9, await handled(broker, 9, liar, batch(), batch(bytes(1_200_000), codec=4)))
+    assert [(a.error_code, a.base_offset) for a in found] == [(ErrorCode.INVALID_RECORD, -1), (0, 0), (0, 0)]
+
+
+async def test_a_topic_that_goes_while_its_batch_is_checked(broker):
+    broker.create("t")
+    outcome = handled(broker, 9, batch(bytes(1_200_000), codec=4))
+    del broker.parts.partitions["t", 0]
+    [answer] = answers(9, await outcome)
+    assert (answer.error_code, answer.base_offset) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+
+
+async def test_acks_0_has_no_reply_for_a_large_batch_either(broker):
+    broker.create("t")
+    assert await handled(broker, 9, batch(bytes(1_200_000), codec=4), acks=0) is None
+    assert broker.parts.partitions["t", 0].log.log_end_offset == 1
+    with pytest.raises(ConnectionError):
+        await handled(broker, 9, garbage(4), acks=0)
+
+
+async def test_the_batches_of_one_request_have_a_total(broker, monkeypatch):
+    monkeypatch.setattr(record_checks, "REQUEST_BYTES_MAX", 3_000_000)
+    broker.create("t", (1,), (1,), (1,))
+    found = answers(9, await handled(broker, 9, *[batch(bytes(1_200_000), codec=4)] * 3))
+    assert [a.error_code for a in found] == [0, 0, ErrorCode.INVALID_RECORD]
 
 
 async def test_a_compacted_topic_wants_keys(broker):
     broker.create("t", configs={"cleanup.policy": "compact"})
     assert code(broker, batch(key=None)) == ErrorCode.INVALID_RECORD
     assert code(broker, batch()) == 0
+
+
+@pytest.mark.parametrize("version", produce.VERSIONS)
+async def test_the_records_that_are_to_blame_are_named(broker, version):
+    """KIP-467, since version 8. Also beside a batch that is fine, and one that nobody can read."""
+    topic = broker.create("t", (1,), (1,), (1,), configs={"cleanup.policy": "compact"})
+    if version < BY_ID:
+        topic = "t"
+    keyless = BatchBuilder()
+    for key in (b"a", None, b"b", None):
+        keyless.append(key, b"v", timestamp=1000)
+    unreadable = sealed(batch(), ">b", -1, 2)
+    found = answers(version, handled(broker, version, keyless.build(), batch(), unreadable, topic=topic))
+    assert [a.error_code for a in found] == [ErrorCode.INVALID_RECORD, 0, ErrorCode.INVALID_RECORD]
+    if version < 8:
+        return
+    named = [[(e.batch_index, e.batch_index_error_message) for e in a.record_errors] for a in found]
+    assert [[index for index, _ in each] for each in named] == [[1, 3], [], []]
+    assert "needs a key" in named[0][0][1]
+    assert "record 1: a record of a compacted topic needs a key" in found[0].error_message
+    assert (found[1].error_message, "cannot be read" in found[2].error_message) == (None, True)
+
+
+async def test_a_wrong_timestamp_is_named(broker):
+    broker.create("t")
+    late = BatchBuilder()
+    for timestamp in (1000, 2**62, 1000):
+        late.append(b"k", b"v", timestamp=timestamp)
+    [answer] = answers(9, handled(broker, 9, late.build()))
+    assert answer.error_code == ErrorCode.INVALID_TIMESTAMP
+    assert [error.batch_index for error in answer.record_errors] == [1]
 
 
 async def test_a_batch_larger_than_a_segment(broker):

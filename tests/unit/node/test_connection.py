@@ -14,6 +14,7 @@ from strandline.api.table import BROKER_APIS, Api
 from strandline.errors import ErrorCode
 from strandline.node.connection import Connection
 from strandline.records.batch import BatchBuilder
+from strandline.records.compression import CompressionType
 from strandline.sim.transport import poison
 from strandline.wire import messages
 from strandline.wire.headers import read_response_header
@@ -449,6 +450,77 @@ def test_nothing_keeps_a_view_into_a_frame(play, configs):
         data = Produce.PartitionProduceData(index=0, records=bytes(builder.build()))
         topic = Produce.TopicProduceData(name="t", partition_data=[data])
         return frame(PRODUCE, 9, Produce(acks=-1, timeout_ms=60_000, topic_data=[topic]), correlation_id)
+
+    play(story)
+
+
+def heavy(value, correlation_id, sequence, *, acks=-1):
+    """A Produce of an idempotent producer whose records are checked beside the event loop."""
+    builder = BatchBuilder()
+    builder.append(b"k", value + bytes(2_000_000), timestamp=1000)
+    records = builder.build(codec=CompressionType.ZSTD, producer_id=7, producer_epoch=0, base_sequence=sequence)
+    return idempotent(records, correlation_id, acks)
+
+
+def light(value, correlation_id, sequence, *, acks=-1):
+    builder = BatchBuilder()
+    builder.append(b"k", value, timestamp=1000)
+    return idempotent(builder.build(producer_id=7, producer_epoch=0, base_sequence=sequence), correlation_id, acks)
+
+
+def idempotent(records, correlation_id, acks):
+    data = Produce.PartitionProduceData(index=0, records=bytes(records))
+    topic = Produce.TopicProduceData(name="t", partition_data=[data])
+    return frame(PRODUCE, 9, Produce(acks=acks, timeout_ms=60_000, topic_data=[topic]), correlation_id)
+
+
+@pytest.mark.parametrize("acks", [0, 1, -1])
+@pytest.mark.parametrize("configs", [{}, {"flush_messages": "1"}, {"cleanup_policy": "compact"}], ids=str)
+def test_what_is_checked_beside_the_loop_keeps_its_place(play, configs, acks):
+    """SEC-L8: sequences that come out of order would be refused, and a view that was kept would be junk."""
+
+    async def story(stage):
+        partition = await stage.create(**configs)
+        end = stage.connect(Poisoning)
+        end.feed(
+            light(b"0", 0, 0) + heavy(b"1", 1, 1, acks=acks) + light(b"2", 2, 2) + heavy(b"3", 3, 3) + light(b"4", 4, 4)
+        )
+        assert partition.log.log_end_offset == 1, "the rest waits for its turn"
+        await asyncio.sleep(20)
+        replies = dict(end.replies())
+        assert list(replies) == ([0, 2, 3, 4] if acks == 0 else [0, 1, 2, 3, 4])
+        for number, reply in replies.items():
+            [answer] = messages.decode_response(0, 9, reply, 1).responses[0].partition_responses
+            assert (answer.error_code, answer.base_offset) == (0, number)
+        assert [value[:1] for value in values_of(partition)] == [b"0", b"1", b"2", b"3", b"4"]
+
+    play(story)
+
+
+def test_what_was_checked_beside_the_loop_holds_up_nobody_while_it_waits_for_its_replicas(play):
+    async def story(stage):
+        partition = await stage.create(flush_messages="1")
+        stage.flushes_take(5.0)
+        end = stage.connect()
+        end.feed(heavy(b"1", 1, 0) + light(b"2", 2, 1))
+        await asyncio.sleep(1)
+        assert (partition.log.log_end_offset, end.ids()) == (2, [])
+        await asyncio.sleep(20)
+        assert end.ids() == [1, 2]
+
+    play(story)
+
+
+def test_a_connection_that_is_lost_while_its_batch_is_checked(play):
+    async def story(stage):
+        partition = await stage.create()
+        end, other = stage.connect(), stage.connect()
+        end.feed(heavy(b"1", 1, 0))
+        end.lose()
+        await asyncio.sleep(5)
+        assert partition.log.log_end_offset == 0
+        other.feed(light(b"1", 1, 0))
+        assert other.ids() == [1]
 
     play(story)
 

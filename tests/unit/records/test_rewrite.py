@@ -4,12 +4,11 @@ import pytest
 from aiokafka.record.default_records import DefaultRecordBatch as AiokafkaBatch
 
 from strandline.records import header as layout
-from strandline.records.batch import BatchBuilder, decode
+from strandline.records.batch import BatchBuilder, decode, payload_of
 from strandline.records.compression import CompressionType
-from strandline.records.errors import InvalidRecord
 from strandline.records.header import ensure_valid
 from strandline.records.record import Record
-from strandline.records.rewrite import recompress, retain
+from strandline.records.rewrite import recompressed, retain
 
 
 def original(records: list[Record], codec: CompressionType = CompressionType.NONE) -> bytearray:
@@ -27,31 +26,31 @@ def original(records: list[Record], codec: CompressionType = CompressionType.NON
     )
 
 
+def recompress(batch: bytearray, codec: CompressionType, level: int | None = None) -> bytearray:
+    header = ensure_valid(batch)
+    return recompressed(header, payload_of(header, batch, 4 << 20), codec, level)
+
+
 @pytest.mark.parametrize("before", list(CompressionType))
 @pytest.mark.parametrize("after", list(CompressionType))
-def test_recompress_changes_the_codec_only(
+def test_recompressing_changes_the_codec_only(
     before: CompressionType, after: CompressionType, varied: list[Record]
 ) -> None:
     batch = original(varied, before)
-    changed = recompress(batch, after, max_bytes=4 << 20)
+    changed = recompress(batch, after)
     was, now = ensure_valid(batch), ensure_valid(changed)
     assert now.codec == after
     assert now._replace(length=0, crc=0, attributes=0) == was._replace(length=0, crc=0, attributes=0)
     assert now.attributes & ~layout.CODEC_MASK == was.attributes & ~layout.CODEC_MASK
     assert list(decode(changed)) == varied
-    assert recompress(changed, CompressionType.NONE, max_bytes=4 << 20) == original(varied)
+    assert recompress(changed, CompressionType.NONE) == original(varied)
 
 
-def test_recompress_keeps_append_time() -> None:
+def test_recompressing_keeps_append_time() -> None:
     batch = original([Record(0, 5, b"k", b"v")])
     layout.stamp_append_time(batch, 99)
-    changed = recompress(batch, CompressionType.ZSTD, 19, max_bytes=1000)
+    changed = recompress(batch, CompressionType.ZSTD, 19)
     assert [record.timestamp for record in decode(changed)] == [99]
-
-
-def test_recompress_is_bounded(varied: list[Record]) -> None:
-    with pytest.raises(InvalidRecord):
-        recompress(original(varied, CompressionType.GZIP), CompressionType.LZ4, max_bytes=1000)
 
 
 @pytest.mark.parametrize("codec", list(CompressionType))

@@ -44,7 +44,7 @@ def load(module: str, signatures: Signatures, tell: Callable[[str], None]) -> di
     """The kernels of a module of this package. `tell` gets a line if they must be compiled first."""
     try:
         llvm: Any = import_module("llvmlite.binding")
-        code = store.fetch(f"{module}-{key_of(module, signatures)}", lambda: _compile(module, signatures), tell)
+        code = store.fetch(f"{module}-{key_of(module, signatures)}", lambda: compile_kernels(module, signatures), tell)
         return _link(llvm, code, signatures)
     except (ImportError, PackageNotFoundError) as error:
         raise CannotCompile(f"numba is not installed ({error})") from None
@@ -58,11 +58,11 @@ def key_of(module: str, signatures: Signatures) -> str:
     parts = [version("numba"), version("llvmlite"), llvm.get_process_triple(), llvm.get_host_cpu_name()]
     parts += [llvm.get_host_cpu_features().flatten(), repr(signatures)]
     parts += [os.environ.get(name, "") for name in _SETTINGS]
-    parts += [_source_of(name) for name in (__name__, *_SOURCES, f"{_PACKAGE}.{module}")]
+    parts += [source_of(name) for name in (__name__, *_SOURCES, f"{_PACKAGE}.{module}")]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
-def _source_of(name: str) -> str:
+def source_of(name: str) -> str:
     """Without importing it; out of a zip file too."""
     spec = find_spec(name)
     loader: Any = None if spec is None else spec.loader
@@ -72,7 +72,8 @@ def _source_of(name: str) -> str:
     return str(source)
 
 
-def _compile(module: str, signatures: Signatures) -> Code:
+def compile_kernels(module: str, signatures: Signatures) -> Code:
+    """Their object code. Imports numba."""
     numba: Any = import_module("numba")
     compiler: Any = import_module("numba.core.compiler")
     target = import_module("numba.core.registry").cpu_target

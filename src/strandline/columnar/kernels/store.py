@@ -37,7 +37,7 @@ def fetch(name: str, make: Callable[[], Code], tell: Callable[[str], None]) -> C
     code = read(file)
     if code is None:
         tell(COMPILING)
-        with _alone(directory):
+        with alone(directory):
             code = read(file)
             if code is None:
                 code = make()
@@ -83,9 +83,13 @@ def write(file: Path, code: Code) -> None:
     """Whole or not at all. Where it cannot be kept, it is made again next time."""
     parts = [part for symbol, content in code for part in (symbol.encode(), content)]
     body = b"".join(len(part).to_bytes(_SIZE_BYTES) + part for part in parts)
+    write_whole(file, hashlib.sha256(body).digest() + body)
+
+
+def write_whole(file: Path, content: bytes) -> None:
     temporary = file.with_name(f"{file.name}.{os.getpid()}")
     try:
-        temporary.write_bytes(hashlib.sha256(body).digest() + body)
+        temporary.write_bytes(content)
         temporary.replace(file)
     except OSError:
         with contextlib.suppress(OSError):
@@ -93,7 +97,7 @@ def write(file: Path, code: Code) -> None:
 
 
 @contextlib.contextmanager
-def _alone(directory: Path) -> Iterator[None]:
+def alone(directory: Path) -> Iterator[None]:
     """While others wait; without a lock, or after waiting long enough, the same work is done twice, which harms nobody."""
     handle = os.open(directory, os.O_RDONLY)
     try:

@@ -26,6 +26,7 @@ from strandline.node.sight.group_metrics import of_groups
 from strandline.node.sight.limit_metrics import of_limits
 from strandline.node.sight.positions import follower_lag, lag_of
 from strandline.node.sight.view import View
+from strandline.records import walk
 from strandline.replica.partition import Partition
 from strandline.replica.topic_stats import COUNTS
 
@@ -67,6 +68,11 @@ class NodeMetrics(Collector):
                 "kafka_server_fetchsessioncache_numincrementalfetchsessions",
                 "Fetch sessions of consumers.",
                 len(self._view.broker.fetch_sessions),
+            )
+            yield gauge(
+                "strandline_record_walk_compiled",
+                "1 if the records of produced batches are checked in machine code, 0 if in Python.",
+                walk.in_use is not walk.PLAIN,
             )
             yield from of_groups(self._view.groups)
             if self._view.cleaner is not None:
