@@ -34,8 +34,8 @@ from strandline.runtime.disk import FileDisk
 NOW_MS = 1_700_000_000_000
 SHAPES = ((1, 100), (16, 1000), (150, 100), (950, 1000), (5000, 10))
 """Records in a batch, and bytes of each value. The benchmark's small batches have 16 records, its default ones 950."""
-ROUND_BYTES = 8_000_000
-ROUNDS = 7
+ROUND_BYTES = 2_000_000
+ROUNDS = 40
 
 
 def batch_of(count: int, value_bytes: int, codec: CompressionType) -> bytearray:

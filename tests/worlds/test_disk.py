@@ -225,6 +225,15 @@ def test_a_lock_is_taken_once(stage: Stage) -> None:
         stage.disk.lock(f"{stage.root}/.lock")
 
 
+def test_computing_beside_the_loop_returns_or_raises(stage: Stage) -> None:
+    async def story() -> None:
+        assert await stage.disk.offload_compute(lambda: sum(range(1000))) == 499_500
+        with pytest.raises(ZeroDivisionError):
+            await stage.disk.offload_compute(lambda: 1 // 0)
+
+    stage.run(story())
+
+
 def test_offloaded_work_returns_or_raises(stage: Stage) -> None:
     async def story() -> None:
         file = stage.disk.open(f"{stage.root}/a", create=True)
