@@ -326,7 +326,7 @@ def test_configs_change_and_change_back(cluster):
 def test_doctor_looks_at_the_cluster(cluster):
     findings = json.loads(strandline("doctor", "--dir", str(cluster.directory), "--json"))
     checks = {finding["check"] for finding in findings}
-    assert {"Python", "processes", "brokers", "disk", "durability"} <= checks
+    assert {"Python", "processes", "brokers", "listeners", "disk", "durability"} <= checks
     assert all(finding["level"] != "fail" for finding in findings)
 
 
