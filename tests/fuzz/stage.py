@@ -65,7 +65,8 @@ class Pipe:
     def __init__(self) -> None:
         self.protocol: Connection | None = None
         self.replies = bytearray()
-        self.closed = False
+        self.closed = self._is_paused = False
+        self._unread = memoryview(b"")
 
     def open(self, connection: Connection) -> Pipe:
         self.protocol = connection
@@ -74,13 +75,16 @@ class Pipe:
 
     def feed(self, data: bytes) -> None:
         """Bytes from the peer, as many at a time as the connection has room for."""
-        view = memoryview(data)
-        while len(view) and not self.closed:
+        self._unread = memoryview(bytes(self._unread) + data)
+        self._push()
+
+    def _push(self) -> None:
+        while len(self._unread) and not self.closed and not self._is_paused:
             assert self.protocol is not None
             buffer = self.protocol.get_buffer(-1)
-            size = min(len(buffer), len(view))
-            buffer[:size] = view[:size]
-            view = view[size:]
+            size = min(len(buffer), len(self._unread))
+            buffer[:size] = self._unread[:size]
+            self._unread = self._unread[size:]
             self.protocol.buffer_updated(size)
 
     def take(self) -> bytes | None:
@@ -115,9 +119,15 @@ class Pipe:
 
     def set_write_buffer_limits(self, high: int) -> None: ...
 
-    def pause_reading(self) -> None: ...
+    def get_write_buffer_size(self) -> int:
+        return 0
 
-    def resume_reading(self) -> None: ...
+    def pause_reading(self) -> None:
+        self._is_paused = True
+
+    def resume_reading(self) -> None:
+        self._is_paused = False
+        asyncio.get_running_loop().call_soon(self._push)
 
     def get_extra_info(self, name: str) -> object:
         return ("127.0.0.1", 1) if name == "peername" else None
