@@ -13,7 +13,9 @@ from typing import Any
 
 from strandline.api.context import RequestContext
 from strandline.api.coordination import coordinate
-from strandline.groups.offsets.committing import refused
+from strandline.api.slices import answer
+from strandline.errors import ErrorCode
+from strandline.groups.offsets.committing import OFFSETS_PER_REQUEST_MAX, refused, refused_in_slices
 from strandline.groups.shard import Shard
 
 KEY, VERSIONS = 8, range(2, 11)
@@ -24,6 +26,9 @@ RETENTION_MS_MAX = 1 << 62
 def handle(request: Any, ctx: RequestContext) -> Any:
     if request.retention_time_ms > RETENTION_MS_MAX:
         request.retention_time_ms = RETENTION_MS_MAX
+    if sum(len(topic.partitions) for topic in request.topics) > OFFSETS_PER_REQUEST_MAX:
+        # As Kafka does once it has built a batch that is too large to be written.
+        return answer(refused_in_slices(request, ErrorCode.INVALID_COMMIT_OFFSET_SIZE), request, ctx)
     return coordinate(
         ctx, request, Shard.commit_offsets, lambda code, message: refused(request, code), may_be_overtaken=True
     )

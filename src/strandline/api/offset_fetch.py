@@ -64,7 +64,7 @@ def _pieces(group: Any) -> Iterator[Any]:
         return
     message, topics, room = messages.request(KEY), [], PARTITIONS_AT_ONCE_MAX
     for topic in group.topics:
-        indexes = topic.partition_indexes
+        indexes = list(dict.fromkeys(topic.partition_indexes))
         for start in range(0, max(len(indexes), 1), PARTITIONS_AT_ONCE_MAX):
             some = indexes[start : start + PARTITIONS_AT_ONCE_MAX]
             topics.append(

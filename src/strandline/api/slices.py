@@ -63,15 +63,20 @@ class _Collector:
     @contextmanager
     def later(self) -> Iterator[None]:
         if not self._count:
-            self._was_enabled = gc.isenabled()
+            self._was_enabled = self._was_enabled or gc.isenabled()
             gc.disable()
         self._count += 1
         try:
             yield
         finally:
             self._count -= 1
-            if not self._count and self._was_enabled:
-                gc.enable()
+            # Not at once: it would begin with what was just worked on, which is gone when this turn of the loop is over.
+            asyncio.get_running_loop().call_soon(self._settle)
+
+    def _settle(self) -> None:
+        if not self._count and self._was_enabled:
+            self._was_enabled = False
+            gc.enable()
 
 
 collecting_later = _Collector().later

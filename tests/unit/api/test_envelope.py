@@ -12,6 +12,7 @@ import pytest
 from strandline.api import envelope, forwarding, table
 from strandline.api.context import RequestContext
 from strandline.api.reply import Later
+from strandline.api.slices import INLINE_BYTES_MAX
 from strandline.errors import ErrorCode, KafkaError
 from strandline.wire import messages
 from strandline.wire.headers import read_response_header, request_header
@@ -191,3 +192,27 @@ async def test_an_envelope_that_is_wrong(broker, frame, fields, code):
     reply = await call(broker, frame, **fields)
     assert (reply.error_code, reply.response_data) == (code, None)
     assert "t" not in broker.image.topics
+
+
+async def call_large(broker: Any, count: int = 2_000, cut: int = 0) -> Any:
+    """An embedded request that is read in slices (SEC-L2)."""
+    topics = [Create.CreatableTopic(name=f"topic-{i}", num_partitions=1, replication_factor=1) for i in range(count)]
+    frame = framed(Create(topics=topics, timeout_ms=1000, validate_only=True))
+    assert len(frame) > INLINE_BYTES_MAX
+    sent = wrapped(frame[: len(frame) - cut])
+    outcome = await envelope.handle(sent, broker.context(envelope.KEY, 0, "CONTROLLER"))
+    body = outcome if isinstance(outcome, bytes) else messages.encode_response(envelope.KEY, 0, outcome)
+    return messages.decode_response(envelope.KEY, 0, body)
+
+
+async def test_a_large_request_is_handled_in_slices(broker):
+    reply = unwrapped(await call_large(broker))
+    assert [topic.name for topic in reply.topics] == [f"topic-{i}" for i in range(2_000)]
+    assert {topic.error_code for topic in reply.topics} == {ErrorCode.NONE}
+
+
+async def test_a_large_request_that_is_not_for_us_or_no_request(broker):
+    broker.controller_error = KafkaError(ErrorCode.NOT_CONTROLLER)
+    assert (await call_large(broker)).error_code == ErrorCode.NOT_CONTROLLER
+    assert (await call_large(broker, cut=3)).error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert broker.parts.large_requests.waiting_bytes == 0

@@ -7,10 +7,19 @@ import gc
 
 import pytest
 
-from strandline.api import describe_configs, find_coordinator, list_offsets, metadata, offset_fetch, slices
+from strandline.api import (
+    describe_configs,
+    find_coordinator,
+    list_offsets,
+    metadata,
+    offset_commit,
+    offset_fetch,
+    slices,
+)
 from strandline.api.slices import ANSWER_BYTES_MAX, REQUEST_BYTES_MAX, STEPS_PER_TURN_MAX, TURN_S, UnderWay
 from strandline.api.table import BROKER_APIS
 from strandline.errors import ErrorCode, KafkaError
+from strandline.groups.offsets.committing import OFFSETS_PER_REQUEST_MAX
 from strandline.wire import messages
 from strandline.wire.errors import MalformedRequest
 
@@ -71,8 +80,9 @@ async def test_others_have_their_turn_and_the_collector_waits():
     assert gc.isenabled()
     assert await slices.in_turns(work(10 * STEPS_PER_TURN_MAX), lambda: 0.0) == "done"
     assert seen == [False] * 3
-    assert gc.isenabled()
     await beside
+    await asyncio.sleep(0)
+    assert gc.isenabled()
 
 
 def metadata_frame(topics):
@@ -202,3 +212,11 @@ async def test_list_offsets_and_metadata_of_many_partitions(broker):
         len((await broker.call(metadata, 9, topics=many_topics(20_000), allow_auto_topic_creation=False)).topics)
         == 20_000
     )
+
+
+async def test_a_commit_of_too_many_offsets_is_refused_before_anything_is_built(broker):
+    request = messages.request(8)
+    partition = request.OffsetCommitRequestPartition(partition_index=0, committed_offset=5)
+    topic = request.OffsetCommitRequestTopic(name="t", partitions=[partition] * (OFFSETS_PER_REQUEST_MAX + 1))
+    reply = await broker.call(offset_commit, 9, group_id="g", topics=[topic])
+    assert {p.error_code for p in reply.topics[0].partitions} == {ErrorCode.INVALID_COMMIT_OFFSET_SIZE}

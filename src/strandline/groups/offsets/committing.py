@@ -9,6 +9,7 @@ commits nothing. A commit of nobody's (generation -1) needs no group: its first 
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 from strandline.errors import ErrorCode, KafkaError
@@ -106,6 +107,19 @@ def refused(request: Any, code: ErrorCode) -> Any:
             for topic in request.topics
         ]
     )
+
+
+def refused_in_slices(request: Any, code: ErrorCode) -> Generator[int, None, Any]:
+    """The same, pausing after each partition."""
+    Topic, Partition = _response_classes()
+    response = messages.response(OFFSET_COMMIT)()
+    for topic in request.topics:
+        told_of = Topic(name=topic.name, topic_id=topic.topic_id)
+        for partition in topic.partitions:
+            told_of.partitions.append(Partition(partition_index=partition.partition_index, error_code=code))
+            yield 0
+        response.topics.append(told_of)
+    return response
 
 
 def _validated(shard: Shard, request: Any, caller: Caller, at: Moment) -> CommitPartitionValidator | None:
