@@ -25,14 +25,14 @@ INTRODUCTION = """\
 # Mutants: the judges can fail
 
 A judge that never says no proves nothing. So the code is broken on purpose, one rule of the protocol at a time, and each such
-mutant has to be caught: by a history of the simulator, or, where the rule does not show itself in histories, by a unit test.
+mutant has to be noticed: by its unit test, and, where the rule shows itself in histories, by seeds of the simulator alone.
 
 ```
-make mutants                              # every mutant meets the seed or the test that is written down for it
-make mutants FRESH=1                      # search the seeds again, from the first on, up to 300 for each, and write them down
-python -m tests.mutants --unseen --update # search for those that only a test has noticed so far
+make mutants                              # every mutant meets the seed and the test that are written down for it
+make mutants FRESH=1                      # search the seeds again, from the first on, up to 100 for each, and write them down
+python -m tests.mutants --unseen --update # search for those that no seed has noticed so far
 python -m tests.mutants --only unclean-by-default --fresh --first 100 --budget 50
-python -m tests.mutants.playing unclean-by-default 0 300   # what its histories say, one line of JSON for each
+python -m tests.mutants.playing unclean-by-default 0 100   # what its histories say, one line of JSON for each
 ```
 
 A mutant is an entry in `tests/mutants/mutants.toml`: a piece of the source that keeps a rule, and what is put in its place. The
@@ -40,9 +40,10 @@ file on the disk stays as it is: an import hook replaces the text when the modul
 must occur exactly once; if it does not, because the code has changed, the mutant is an error until it is brought up to date.
 
 A seed counts only if the same history finds nothing with the code as it is. `make test` replays each mutant with its seed, or
-its test, and says so if that no longer notices: then `make mutants` looks for another seed, and `--update` writes it down. A mutant
-that no seed of the budget notices, and no test, is a finding: a rule that nobody judges, or something that never happens in a
-history.
+its test, and says so if that no longer notices: then `make mutants` looks for another seed, and `--update` writes it down. A search
+that was interrupted goes on where it was. A mutant that neither a seed of the budget notices nor a test is a finding: a rule that
+nobody judges, or something that never happens in a history. [What seeds do not notice](simulator.md#what-seeds-do-not-notice)
+says why.
 """
 
 
@@ -53,11 +54,16 @@ def page(mutants: Iterable[Mutant]) -> str:
         by_group[_group(mutant)].append(mutant)
     everybody = [mutant for group in by_group.values() for mutant in group]
     by_seed = sum(mutant.seed is not None for mutant in everybody)
-    lines.append(f"{len(everybody)} mutants, {by_seed} of them caught by a seed.\n")
+    by_test = sum(mutant.test is not None for mutant in everybody)
+    lines.append(f"{len(everybody)} mutants: {by_seed} are noticed by seeds alone, {by_test} by a test.\n")
     for group, members in by_group.items():
-        lines += [f"## {group}. {GROUPS[group]}\n", "| Rule | Mutant | Without it | Caught by |", "|---|---|---|---|"]
+        lines += [
+            f"## {group}. {GROUPS[group]}\n",
+            "| Rule | Mutant | Without it | Seeds alone | Test |",
+            "|---|---|---|---|---|",
+        ]
         members.sort(key=_place)
-        lines += [f"| {m.rule} | `{m.name}` | {m.lesson} | {_killer(m)} |" for m in members]
+        lines += [f"| {m.rule} | `{m.name}` | {m.lesson} | {_seed(m)} | {_test(m)} |" for m in members]
         lines.append("")
     return "\n".join(lines)
 
@@ -73,10 +79,14 @@ def _place(mutant: Mutant) -> tuple[str, int]:
     return rule[0], int(rule[1:])
 
 
-def _killer(mutant: Mutant) -> str:
+def _seed(mutant: Mutant) -> str:
     if mutant.seed is not None:
-        return f"seed {mutant.seed}: {mutant.breaks}"
+        return f"{mutant.seed}: {mutant.breaks}"
+    return "not searched" if mutant.survives is None else f"none of {mutant.survives}"
+
+
+def _test(mutant: Mutant) -> str:
     if mutant.test is None:
-        return "nobody"
+        return "none"
     path, _, name = mutant.test.partition("::")
     return f"[`{name}`](../{path})"

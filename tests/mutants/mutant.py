@@ -32,6 +32,8 @@ class Mutant(NamedTuple):
     """Of a history that notices."""
     breaks: str | None = None
     """What that history says does not hold."""
+    survives: int | None = None
+    """So many seeds, from the first on, do not notice."""
     test: str | None = None
     """A unit test that notices."""
 
@@ -69,12 +71,21 @@ def named(name: str) -> Mutant:
 
 def with_seed(text: str, name: str, seed: int, prop: str) -> str:
     """The table with this mutant's seed and the property that it breaks; the rest of it stays as it is written."""
+    return _with(text, name, [f"seed = {seed}\n", f'breaks = "{prop}"\n'])
+
+
+def with_survival(text: str, name: str, seeds: int) -> str:
+    """The table where so many seeds do not notice this mutant."""
+    return _with(text, name, [f"survives = {seeds}\n"])
+
+
+def _with(text: str, name: str, found: list[str]) -> str:
     head = f"[{name}]\n"
     begin = text.index(head) + len(head)
     end = text.find("\n[", begin)
     end = len(text) if end < 0 else end + 1
     lines = text[begin:end].splitlines(keepends=True)
-    kept = [line for line in lines if not line.startswith(("seed = ", "breaks = "))]
+    kept = [line for line in lines if not line.startswith(("seed = ", "breaks = ", "survives = "))]
     lesson = next(i for i, line in enumerate(kept) if line.startswith("lesson = "))
-    kept[lesson + 1 : lesson + 1] = [f"seed = {seed}\n", f'breaks = "{prop}"\n']
+    kept[lesson + 1 : lesson + 1] = found
     return text[:begin] + "".join(kept) + text[end:]

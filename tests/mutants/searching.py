@@ -1,4 +1,4 @@
-"""The search for a seed that notices a mutant.
+"""The search for a seed that notices a mutant, and beside it the question whether its test does.
 
 Always true: each mutant is played in processes of its own; a seed counts only if the same history, played by the code as it is,
 finds nothing. The seed that is written down is tried first, so that a search that was done once is quick.
@@ -32,12 +32,20 @@ class Verdict(NamedTuple):
     played: Played | None
     """The history that noticed, if one did."""
     by_test: bool
+    """Its unit test notices."""
     tried: int
     """How many seeds."""
+    is_searched: bool = False
+    """All seeds of the budget were tried, or one of them noticed."""
+
+    @property
+    def by_seed(self) -> bool:
+        """Seeds alone notice."""
+        return self.played is not None
 
     @property
     def is_caught(self) -> bool:
-        return self.played is not None or self.by_test
+        return self.by_seed or self.by_test
 
 
 def played_by(name: str, first: int, end: int) -> Iterator[Played]:
@@ -83,26 +91,27 @@ class Budget(NamedTuple):
     fresh: bool
     """Whatever seed is written down; else that one is tried first."""
     unseen: bool
-    """Also for a mutant that only a test has noticed so far."""
+    """Also for a mutant that no seed has noticed so far."""
 
 
 def search(mutant: Mutant, budget: Budget, tell: Progress) -> Verdict:
-    """The first seed that notices, and else the test."""
+    """The first seed that notices, if one does; and whether the test does."""
+    by_test = mutant.test is not None and is_noticed_by_test(mutant)
     if mutant.seed is not None and not budget.fresh:
         for played in played_by(mutant.name, mutant.seed, mutant.seed + 1):
             if played.breaks is not None and is_sound(played.seed):
-                return Verdict(mutant, played, False, 1)
-    tried = 0
-    if mutant.seed is not None or mutant.test is None or budget.unseen:
-        seed, end = budget.first, budget.first + budget.seeds
-        while seed < end:
-            for played in played_by(mutant.name, seed, end):
-                tried += 1
-                seed = played.seed + 1
-                tell(mutant.name, tried)
-                if played.breaks is not None and is_sound(played.seed):
-                    return Verdict(mutant, played, False, tried)
-    return Verdict(mutant, None, mutant.test is not None and is_noticed_by_test(mutant), tried)
+                return Verdict(mutant, played, by_test, 1)
+    if mutant.seed is None and not budget.unseen and not budget.fresh and by_test:
+        return Verdict(mutant, None, by_test, 0)
+    tried, seed, end = 0, budget.first, budget.first + budget.seeds
+    while seed < end:
+        for played in played_by(mutant.name, seed, end):
+            tried += 1
+            seed = played.seed + 1
+            tell(mutant.name, tried)
+            if played.breaks is not None and is_sound(played.seed):
+                return Verdict(mutant, played, by_test, tried, is_searched=True)
+    return Verdict(mutant, None, by_test, tried, is_searched=True)
 
 
 def search_all(mutants: list[Mutant], budget: Budget, jobs: int, tell: Progress) -> Iterator[Verdict]:

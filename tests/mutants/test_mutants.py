@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.mutants import listing, mutant, searching
 from tests.mutants.mutant import BadMutant, Mutant
+from tests.mutants.playing import Played
+from tests.mutants.progress import Done
+from tests.mutants.searching import Budget, Verdict
 
 RULES = [
     f"{group}{n}" for group, last in {"A": 18, "B": 15, "D": 15, "E": 4, "F": 5}.items() for n in range(1, last + 1)
 ]
 RULES += ["C1", "C2", "C12", "C13"]
 MUTANTS = mutant.all_mutants()
-BY_SEED_MIN = 20
+BY_SEED_MIN = 59
 
 
 @pytest.mark.parametrize("name", [name for name, each in MUTANTS.items() if each.seed is not None])
@@ -59,6 +64,29 @@ EXAMPLE = Mutant("example", "A1", "ids.py", "old", "new", "A lesson.")
 def test_a_mutant_that_fits_no_more_is_an_error_that_names_it(source: str) -> None:
     with pytest.raises(BadMutant, match=r"mutant example: .* in ids\.py"):
         EXAMPLE.applied_to(source)
+
+
+def test_a_search_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
+    budget, file = Budget(0, 100, True, True), tmp_path / "progress.jsonl"
+    noticed = Verdict(EXAMPLE, Played(7, "LogMatching", "what", 1.5), True, 8, True)
+    survived = Verdict(EXAMPLE._replace(name="other"), None, True, 100, True)
+    for verdict in (noticed, survived):
+        Done(budget, file=file, code="code").note(verdict)
+    done = Done(budget, file=file, code="code")
+    assert done.verdict(EXAMPLE) == noticed
+    assert done.verdict(survived.mutant) == survived
+    assert done.verdict(EXAMPLE._replace(new="newer")) is None, "it is another mutant"
+    assert Done(budget, file=file, code="other code").verdict(EXAMPLE) is None
+    assert Done(budget._replace(seeds=50), file=file, code="code").verdict(EXAMPLE) is None
+    assert Done(budget, file=file, code="code", restart=True).verdict(EXAMPLE) is None
+    assert not file.exists()
+
+
+def test_what_no_seed_notices_is_written_down_too() -> None:
+    text = '[one]\nlesson = "L"\nseed = 3\nbreaks = "Old"\ntest = "t"\n'
+    text = mutant.with_survival(text, "one", 100)
+    assert text == '[one]\nlesson = "L"\nsurvives = 100\ntest = "t"\n'
+    assert mutant.with_seed(text, "one", 7, "New") == '[one]\nlesson = "L"\nseed = 7\nbreaks = "New"\ntest = "t"\n'
 
 
 def test_a_seed_is_written_where_it_belongs() -> None:

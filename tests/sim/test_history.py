@@ -6,10 +6,9 @@ import pytest
 
 from strandline.histories import setting as settings
 from strandline.histories.acts import ACTS
-from strandline.histories.acts.act import deck
+from strandline.histories.acts.act import deck, durable
 from strandline.histories.budget import Budget
 from strandline.histories.faults import KINDS
-from strandline.histories.groups.plan import PLAIN_SEEDS
 from strandline.histories.history import FAULTS, OPERATIONS, VIRTUAL_S, first_act, play
 from strandline.histories.replica_sight import Loss
 from strandline.histories.setting import Setting, Timers, TopicPlan
@@ -99,24 +98,62 @@ def test_every_act_has_a_setting_and_every_seed_an_act() -> None:
         assert act.meaning
 
 
-def test_the_first_seeds_walk_through_the_acts_that_every_setting_has() -> None:
-    assert [first_act(seed) for seed in range(PLAIN_SEEDS)] == deck()[:PLAIN_SEEDS]
+def test_seeds_walk_through_the_acts_that_every_setting_has() -> None:
+    found = {first_act(seed).name for seed in range(SEEDS)}
+    assert {act.name for act in deck()} <= found
 
 
 def test_some_settings_have_a_group_and_some_a_compacted_topic() -> None:
     drawn = [settings.draw(seed, lambda _: True) for seed in range(SEEDS)]
-    assert 0.15 < sum(each.group is not None for each in drawn) / SEEDS < 0.3
-    assert 0.1 < sum(each.compaction is not None for each in drawn) / SEEDS < 0.2
+    assert 0.2 < sum(each.group is not None for each in drawn) / SEEDS < 0.35
+    assert 0.13 < sum(each.compaction is not None for each in drawn) / SEEDS < 0.27
+    assert any(each.group or each.compaction for each in drawn[:10])
     assert {each.group.protocol for each in drawn if each.group} == {"classic", "consumer"}
     assert all(each.may_lose is Loss.NOTHING for each in drawn if each.group or each.compaction)
-    assert not any(each.group or each.compaction for each in drawn[:PLAIN_SEEDS])
 
 
 def test_settings_are_of_one_to_seven_nodes() -> None:
     drawn = [settings.draw(seed, lambda _: True) for seed in range(300)]
     assert {len(each.shape.ids) for each in drawn} >= {1, 2, 3, 4, 5, 7}
     assert all(len(each.shape.ids) <= 7 for each in drawn)
-    assert all(topic.replicas == min(3, each.brokers) for each in drawn for topic in each.topics)
+    assert all(topic.replicas == min(3, each.brokers) for each in drawn for topic in each.main)
+
+
+def test_topics_of_one_setting_are_unlike_each_other() -> None:
+    drawn = [settings.draw(seed, lambda _: True) for seed in range(300)]
+    assert sum(len({topic.min_isr for topic in each.topics}) > 1 for each in drawn) > 50
+    assert sum(len({topic.replicas for topic in each.topics}) > 1 for each in drawn) > 30
+    assert sum(len({topic.unclean for topic in each.topics}) > 1 for each in drawn) > 10
+    orders = [{replicas for topic in each.topics for replicas in topic.assignments} for each in drawn]
+    assert sum(len(each) > 1 for each in orders) > 100
+    assert {each.log_dirs for each in drawn} == {1, 2, 3}
+    assert {each.shape.two_listeners for each in drawn} == {False, True}
+
+
+def test_where_one_replica_in_sync_is_enough_it_is_on_a_device() -> None:
+    """So power losses need not spare it; disks do."""
+    drawn = [settings.draw(seed, lambda _: True) for seed in range(300)]
+    lax = [topic for each in drawn for topic in each.topics if topic not in each.main]
+    assert lax
+    assert all(topic.is_synced for topic in lax)
+    for each in drawn:
+        if each.brokers == 3 and any(topic not in each.main and topic.min_isr == 1 for topic in each.topics):
+            budget = Budget(each)
+            assert not budget.take_disk(1)
+            assert durable(each) is False
+
+
+def test_a_topic_that_allows_unclean_elections_has_a_twin_that_does_not() -> None:
+    drawn = [each for seed in range(300) if (each := settings.draw(seed, lambda _: True)).may_lose is Loss.ANYTHING]
+    assert drawn
+    for each in drawn:
+        first, second, *_ = each.topics
+        assert (first.unclean, second.unclean) == (True, False)
+        assert (first.replicas, first.min_isr, first.assignments) == (
+            second.replicas,
+            second.min_isr,
+            second.assignments,
+        )
 
 
 def test_kinds_are_named_once() -> None:

@@ -6,7 +6,7 @@ import itertools
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import click
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from strandline.cli.interrupts import Asked
     from strandline.cli.search_progress import Display
     from strandline.cli.search_report import Report
+    from strandline.histories.choosing import Choosing
     from strandline.histories.crew import Play
     from strandline.histories.outcome import Outcome
     from strandline.histories.shrink import Smallest
@@ -63,11 +64,18 @@ def _play() -> Play:
         "strandline sim --time 10m --jobs 4",
         "strandline sim --seed 7",
         "strandline sim --seed 7 --without 1-4,6,8- --trace 7.jsonl",
+        "strandline sim --seeds 1000 --choose 300 --out seeds.txt",
+        "strandline sim --seeds-from seeds.txt",
     )
 )
 @click.option("--seeds", type=click.IntRange(min=1), metavar="COUNT", help="Play so many histories.")
 @click.option("--time", "time_s", callback=_seconds, metavar="10m", help="Play as many as fit into this time.")
 @click.option("--first", type=click.IntRange(min=0), metavar="SEED", help="The seed to begin with (default: 0).")
+@click.option("--seeds-from", metavar="FILE", help="Play the seeds that a file names, one in each line.")
+@click.option(
+    "--choose", type=click.IntRange(min=1), metavar="COUNT", help="Choose so many of the seeds by what they exercise."
+)
+@click.option("--out", metavar="FILE", help="Where the chosen seeds are written to.")
 @click.option("--jobs", type=click.IntRange(min=1), metavar="COUNT", help="Processes (default: one for each core).")
 @click.option("--twice", is_flag=True, help="Play each seed in two processes, and see that it is the same history.")
 @click.option(
@@ -86,6 +94,9 @@ def sim(
     seeds: int | None,
     time_s: int | None,
     first: int | None,
+    seeds_from: str | None,
+    choose: int | None,
+    out: str | None,
     jobs: int | None,
     twice: bool,
     require: int | None,
@@ -105,17 +116,38 @@ def sim(
     if acts:
         return _list_acts()
     if seed is not None:
-        _refuse_beside("--seed", seeds=seeds, time=time_s, first=first, twice=twice, require=require, coverage=coverage)
+        _refuse_beside(
+            "--seed",
+            seeds=seeds,
+            time=time_s,
+            first=first,
+            **{"seeds-from": seeds_from},
+            choose=choose,
+            twice=twice,
+            require=require,
+            coverage=coverage,
+        )
         return _tell(seed, without, trace, as_json, jobs if shrink and not as_json else 0)
     if without or trace:
         raise click.UsageError(f"{'--without' if without else '--trace'} is for one seed: name it with --seed")
-    if seeds is None and time_s is None:
+    named = None if seeds_from is None else _read_seeds(seeds_from)
+    if named is not None and (seeds is not None or first is not None):
+        raise click.UsageError("--seeds-from names the seeds: leave --seeds and --first out")
+    if (choose is None) is not (out is None):
+        raise click.UsageError("--choose and --out go together: how many seeds, and the file to write them to")
+    if seeds is None and time_s is None and named is None:
         raise click.UsageError(
             "nothing to do: say how many histories (--seeds 1000), how long (--time 10m) or which one (--seed 7)"
         )
     from strandline.cli.search_report import print_report, print_report_json
+    from strandline.histories.choosing import Choosing
 
-    report = _search(seeds, time_s, first or 0, jobs, twice, require, shrink)
+    choosing = None if choose is None else Choosing()
+    wanted = named if named is not None else _from(first or 0, seeds)
+    count = seeds if named is None else len(named)
+    report = _search(wanted, count, time_s, jobs, twice, require, shrink, choosing)
+    if choosing is not None and choose is not None and out is not None:
+        _write_chosen(choosing, choose, out, report)
     if as_json:
         print_report_json(report)
     else:
@@ -140,8 +172,46 @@ def _list_acts() -> int:
 # Searching
 
 
+def _from(first: int, count: int | None) -> Iterable[int]:
+    return itertools.count(first) if count is None else range(first, first + count)
+
+
+def _read_seeds(path: str) -> list[int]:
+    from strandline.histories import choosing
+
+    try:
+        with open(path, encoding="utf-8") as file:
+            return choosing.read(file.read())
+    except OSError as error:
+        raise Refused(explain_os(error)) from None
+    except ValueError as error:
+        raise Refused(f"{path} is no list of seeds: {error}") from None
+
+
+def _write_chosen(choosing: Choosing, count: int, path: str, report: Report) -> None:
+    from strandline.histories.choosing import TIMES, write
+
+    seeds = choosing.choose(count)
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(write(seeds, str(report.tally)))
+    except OSError as error:
+        raise Refused(explain_os(error)) from None
+    rare = choosing.rarest(seeds, below=TIMES)
+    note(
+        f"{len(seeds)} seeds written to {path}; {len(rare)} items are met less than {TIMES} times though others met them"
+    )
+
+
 def _search(
-    seeds: int | None, time_s: int | None, first: int, jobs: int, twice: bool, require: int | None, shrink: bool
+    seeds: Iterable[int],
+    count: int | None,
+    time_s: int | None,
+    jobs: int,
+    twice: bool,
+    require: int | None,
+    shrink: bool,
+    choosing: Choosing | None = None,
 ) -> Report:
     from strandline.cli.interrupts import ctrl_c
     from strandline.cli.search_progress import display
@@ -153,8 +223,7 @@ def _search(
     began = time.monotonic()
     play = _play()
     runs = search.twice if twice else search.once
-    wanted: Iterator[int] = itertools.count(first) if seeds is None else iter(range(first, first + seeds))
-    shown = display(seeds, time_s)
+    shown = display(count, time_s)
     shown.show(tally)
     with ctrl_c() as asked:
 
@@ -162,8 +231,10 @@ def _search(
             return not asked.to_end and (time_s is None or time.monotonic() - began < time_s)
 
         try:
-            for outcome in runs(wanted, play, jobs, go_on):
+            for outcome in runs(iter(seeds), play, jobs, go_on):
                 tally.add(outcome)
+                if choosing is not None:
+                    choosing.add(outcome)
                 if outcome.problems:
                     shown.say(f"seed {outcome.seed} failed: {outcome.problems[0]}")
                 shown.show(tally)

@@ -34,7 +34,7 @@ from strandline.sim.inode import PAGE_BYTES
 from strandline.sim.world import World
 
 CLUSTER_ID = "c2ltdWxhdGVkY2x1c3Rlcg"
-BROKER_PORT, CONTROLLER_PORT = 9092, 9093
+BROKER_PORT, CONTROLLER_PORT, INTER_BROKER_PORT = 9092, 9093, 9094
 STOP_WITHIN_S = 15.0
 POLL_S, POLL_S_MAX = 0.1, 0.4
 """How often to look whether something came true: less often, the longer it takes."""
@@ -93,7 +93,11 @@ class Cluster:
             self.add(node_id)
         ids = {host(node_id): node_id for node_id in shape.ids}
         self._hosts = ids
-        world.network.tap = Wiretap(ids, CONTROLLER_PORT, self._sent, self._of_group)
+        wiretap = Wiretap(
+            ids, CONTROLLER_PORT, self._sent, self._of_group, self._answered if shape.two_listeners else None
+        )
+        world.network.tap, self.sight.positions = wiretap, wiretap.positions
+        self.sight.is_cut = self._is_cut
         world.loop.after_turn = self._after_turn
 
     # Making nodes
@@ -119,6 +123,8 @@ class Cluster:
         listeners = []
         if is_broker:
             listeners.append(f"PLAINTEXT://{host(node_id)}:{BROKER_PORT}")
+        if is_broker and shape.two_listeners:
+            listeners.append(f"BROKERS://{host(node_id)}:{INTER_BROKER_PORT}")
         if is_controller:
             listeners.append(f"CONTROLLER://{host(node_id)}:{CONTROLLER_PORT}")
         values = {
@@ -126,6 +132,9 @@ class Cluster:
             "process.roles": ",".join(["broker"] * is_broker + ["controller"] * is_controller),
             "listeners": ",".join(listeners),
         }
+        if is_broker and shape.two_listeners:
+            values["listener.security.protocol.map"] = "PLAINTEXT:PLAINTEXT,BROKERS:PLAINTEXT,CONTROLLER:PLAINTEXT"
+            values["inter.broker.listener.name"] = "BROKERS"
         if node_id in shape.racks:
             values["broker.rack"] = shape.racks[node_id]
         addresses = {voter_id: f"{host(voter_id)}:{CONTROLLER_PORT}" for voter_id in shape.controllers}
@@ -149,6 +158,7 @@ class Cluster:
             member.life += 1
             self._by_process[member.machine.process] = member
             self.transcript.note(member.name, "starts")
+            self.sight.harmed_at = self.world.now
             member.starting = member.machine.spawn(self._run(member))
 
     async def _run(self, member: Member) -> None:
@@ -242,6 +252,7 @@ class Cluster:
 
     def resume(self, node_id: int) -> None:
         self.transcript.note(host(node_id), "goes on")
+        self.sight.harmed_at = self.world.now
         self.members[node_id].machine.resume()
 
     def slow(self, node_id: int, factor: float) -> None:
@@ -252,12 +263,12 @@ class Cluster:
         self._fault(f"slow disk {factor:.0f}x", self.members[node_id])
         self.members[node_id].machine.disk.faults.slow("/", factor)
 
-    def break_disk(self, node_id: int, prefix: str, fault: Fault) -> None:
-        """Operations below `prefix` fail from now on; the node may give up."""
+    def break_disk(self, node_id: int, prefix: str, fault: Fault, *, room_bytes: int = 0) -> None:
+        """Operations below `prefix` fail from now on, or once so many bytes more were written; the node may give up."""
         member = self.members[node_id]
         self._fault(f"disk: {fault.value}", member)
         member.may_fail = True
-        member.machine.disk.faults.set(prefix, fault)
+        member.machine.disk.faults.set(prefix, fault, after_bytes=room_bytes)
 
     def repair_disk(self, node_id: int) -> None:
         member = self.members[node_id]
@@ -306,8 +317,18 @@ class Cluster:
         if self.world.network.reset_connections(one, other):
             self._note_fault("reset", f"{one} - {other}")
 
+    def _is_cut(self, one: int, other: int) -> bool:
+        network = self.world.network
+        return network.is_cut(host(one), host(other)) or network.is_cut(host(other), host(one))
+
+    def heal_link(self, one: int, other: int) -> None:
+        self.transcript.note(WORLD, f"n{one} and n{other} reach each other")
+        self.sight.harmed_at = self.world.now
+        self.world.network.heal(host(one), host(other))
+
     def heal_network(self) -> None:
         self.transcript.note(WORLD, "the network is whole")
+        self.sight.harmed_at = self.world.now
         self.world.network.heal_all()
 
     def heal(self) -> None:
@@ -351,6 +372,12 @@ class Cluster:
                 self._look(member)
             self.sight.see_sent(sent)
         except Violation as violation:  # the transport would take it for an error of its own
+            self._violation = self._violation or violation
+
+    def _answered(self, broker_id: int, port: int, frame: bytes) -> None:
+        try:
+            self.sight.see_answer(broker_id, port, frame)
+        except Violation as violation:
             self._violation = self._violation or violation
 
     def _of_group(self, exchange: GroupExchange) -> None:

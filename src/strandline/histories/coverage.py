@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-FAULT, SPARED, ACT, QUORUM, REPLICA, SNAPSHOT, ERROR, CLIENT, GROUP, COMPACTION = (
+FAULT, SPARED, ACT, QUORUM, REPLICA, SNAPSHOT, ERROR, CLIENT, GROUP, COMPACTION, SETTING = (
     "fault",
     "spared fault",
     "act",
@@ -19,6 +19,7 @@ FAULT, SPARED, ACT, QUORUM, REPLICA, SNAPSHOT, ERROR, CLIENT, GROUP, COMPACTION 
     "client",
     "group",
     "compaction",
+    "setting",
 )
 """The categories: a name within one says what was counted, such as ("replica", "truncation")."""
 

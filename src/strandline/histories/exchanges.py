@@ -32,12 +32,16 @@ GROUP_APIS = frozenset(
     }
 )
 ANSWERED = frozenset({FETCH, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH})
+LATEST = -1
+"""As ListOffsets asks for the end of a log."""
 CONSUMER = -1
 _FULL_EPOCH = 0
 _SESSION_ID = struct.Struct(">5x6xi")
 """In the answer to a flexible Fetch: behind the header, the throttle time and the error."""
 _FETCH_ERROR = struct.Struct(">5x4xh")
 _CORRELATION_ID = struct.Struct(">i")
+_ACKS = struct.Struct(">xh")
+"""Of a flexible Produce without a transactional id."""
 
 Place = tuple[str | bytes, int]
 """A partition: its topic's name or id, and its number."""
@@ -45,6 +49,8 @@ PRODUCED_MAX = 64
 """So many are kept for each broker: more than can be under way to it."""
 Sessions = dict[tuple[int, int], dict[Place, "Asked"]]
 """By broker and session id: what it holds."""
+Positions = dict[tuple[int, int], Mapping[Place, "Asked"]]
+"""By broker and follower: what that has asked for last, whether or not it has arrived."""
 
 
 class Asked(NamedTuple):
@@ -53,6 +59,8 @@ class Asked(NamedTuple):
     leader_epoch: int
     """As the one who asks knows it; -1 if it does not say."""
     offset: int = -1
+    timestamp: int = 0
+    """In ListOffsets."""
 
 
 class Answer(NamedTuple):
@@ -63,12 +71,14 @@ class Answer(NamedTuple):
     """There is something in it that only a leader of that epoch may tell: records, a divergence, an offset."""
     is_parted: bool = False
     """It tells of a divergence."""
+    offset: int = -1
+    """In the answer to a Produce, where the batch begins; to a ListOffsets, what was asked for."""
 
 
 class Exchange:
     """One request, and what was answered once it was."""
 
-    __slots__ = ("api_key", "asked", "asked_at", "named", "produced", "replica_id", "response", "version")
+    __slots__ = ("acks", "api_key", "asked", "asked_at", "named", "produced", "replica_id", "response", "version")
 
     def __init__(self, api_key: int, version: int, asked_at: float, produced: deque[bytes] | None = None) -> None:
         self.api_key = api_key
@@ -76,6 +86,8 @@ class Exchange:
         self.asked_at = asked_at
         """When its last byte left."""
         self.replica_id = CONSUMER
+        self.acks = 0
+        """Of a Produce."""
         self.asked: Mapping[Place, Asked] = {}
         """Of all partitions of its session, if it has one."""
         self.named: frozenset[Place] = frozenset()
@@ -94,6 +106,14 @@ class Exchange:
         _, position = read_response_header(self.api_key, self.version, self.response)
         message = messages.decode_response(self.api_key, self.version, self.response, position)
         match self.api_key:
+            case 0:
+                return {
+                    (topic.name or bytes(topic.topic_id), answer.index): Answer(
+                        answer.error_code, True, offset=answer.base_offset
+                    )
+                    for topic in message.responses
+                    for answer in topic.partition_responses
+                }
             case 1:
                 by_id = self.version >= fetch.TOPIC_ID_SINCE
                 return {
@@ -103,7 +123,9 @@ class Exchange:
                 }
             case 2:
                 return {
-                    (topic.name, answer.partition_index): Answer(answer.error_code, answer.offset >= 0)
+                    (topic.name, answer.partition_index): Answer(
+                        answer.error_code, answer.offset >= 0, offset=answer.offset
+                    )
                     for topic in message.topics
                     for answer in topic.partitions
                 }
@@ -149,8 +171,13 @@ class Asking:
         report: Callable[[int, Exchange], None],
         hear_group: Callable[[GroupExchange], None] = lambda exchange: None,
         who: str = "",
+        positions: Positions | None = None,
+        hear_frame: Callable[[bytes], None] = lambda frame: None,
     ) -> None:
         self.broker_id = broker_id
+        self.positions: Positions = {} if positions is None else positions
+        self.hear_frame = hear_frame
+        """Told of every answer, whatever it is about."""
         self.hear_group = hear_group
         self.who = who
         self.unanswered_of_groups: dict[int, GroupExchange] = {}
@@ -164,6 +191,10 @@ class Asking:
         api_key = int.from_bytes(frame[:2], "big")
         if api_key == PRODUCE:
             self.produced.append(frame)
+            header = read_request_header(frame)
+            exchange = Exchange(api_key, header.api_version, now, self.produced)
+            exchange.acks = _ACKS.unpack_from(frame, header.body_position)[0]
+            self.unanswered[header.correlation_id] = exchange
         elif api_key in ANSWERED:
             header = read_request_header(frame)
             exchange = Exchange(api_key, header.api_version, now, self.produced)
@@ -195,13 +226,15 @@ class Asking:
                     held.pop((topic, index), None)
             self.sessions[self.broker_id, request.session_id] = held
             exchange.asked = held
+        if request.replica_id != CONSUMER:
+            self.positions[self.broker_id, request.replica_id] = exchange.asked
 
     def _read_other(self, exchange: Exchange, frame: bytes, position: int) -> None:
         message = messages.decode_request(exchange.api_key, exchange.version, frame, position)
         is_list = exchange.api_key == LIST_OFFSETS
         exchange.asked = {
             (topic.name, asked.partition_index) if is_list else (topic.topic, asked.partition): Asked(
-                asked.current_leader_epoch
+                asked.current_leader_epoch, timestamp=asked.timestamp if is_list else 0
             )
             for topic in message.topics
             for asked in topic.partitions
@@ -217,6 +250,7 @@ class Answering:
 
     def read(self, frame: bytes, now: float) -> None:
         asking = self._asking
+        asking.hear_frame(frame)
         exchange = asking.unanswered.pop(_CORRELATION_ID.unpack_from(frame)[0], None)
         if exchange is None:
             self._read_group(frame, now)

@@ -26,7 +26,7 @@ PER_ACT_MAX = 100
 DISK_FAULTS = (Fault.FULL, Fault.READ_ONLY, Fault.WRITE_ERROR, Fault.SYNC_ERROR)
 SLOW_BYTES_PER_S = 375_000
 
-DATA, INDEX, EPOCHS, SNAPSHOT = "data", "index", "epoch file", "snapshot"
+DATA, INDEX, EPOCHS, SNAPSHOT, VOTE = "data", "index", "epoch file", "snapshot", "quorum-state"
 """What may rot."""
 
 KINDS = (
@@ -38,7 +38,8 @@ KINDS = (
     "slow node",
     "slow disk",
     *(f"disk {fault.value}" for fault in DISK_FAULTS),
-    *(f"bit flip in {what}" for what in (DATA, INDEX, EPOCHS, SNAPSHOT)),
+    "disk fills up",
+    *(f"bit flip in {what}" for what in (DATA, INDEX, EPOCHS, SNAPSHOT, VOTE)),
     "cut off",
     "cut",
     "one-way cut",
@@ -53,6 +54,8 @@ KINDS = (
     "voter change",
     "reassignment",
     "election on request",
+    "min ISR changed",
+    "records deleted",
     "topic deleted",
     "member kill",
     "member pause",
@@ -112,6 +115,7 @@ class Faults:
             return False
         self.injected.append(Injected(number, self._cluster.world.now, kind, what))
         self._coverage.note(FAULT, kind)
+        self._cluster.sight.harmed_at = self._cluster.world.now
         do()
         return True
 
@@ -179,6 +183,15 @@ class Faults:
             f"disk {fault.value}",
             f"{host(node_id)} {prefix}",
             lambda: self._cluster.break_disk(node_id, prefix, fault),
+            allowed=lambda: self._budget.take_power(node_id),
+        )
+
+    def fill_disk(self, node_id: int, prefix: str, room_bytes: int) -> bool:
+        """It takes so many bytes more, and then none."""
+        return self.inject(
+            "disk fills up",
+            f"{host(node_id)} {prefix} after {room_bytes} bytes",
+            lambda: self._cluster.break_disk(node_id, prefix, Fault.FULL, room_bytes=room_bytes),
             allowed=lambda: self._budget.take_power(node_id),
         )
 

@@ -19,7 +19,7 @@ from strandline.histories.budget import Budget
 from strandline.histories.cluster import Cluster, Stuck
 from strandline.histories.compaction import plan as compaction_plans
 from strandline.histories.convergence import Convergence
-from strandline.histories.coverage import ACT, COMPACTION, Coverage
+from strandline.histories.coverage import ACT, COMPACTION, SETTING, Coverage
 from strandline.histories.faults import Faults
 from strandline.histories.groups import plan as group_plans
 from strandline.histories.groups.sight import GroupSight
@@ -36,13 +36,15 @@ from strandline.histories.sight import Violation
 from strandline.histories.transcript import WORLD, Transcript
 from strandline.sim.world import World
 
-VIRTUAL_S, FAULTS, OPERATIONS = 60.0, 5, 500
+VIRTUAL_S, FAULTS, OPERATIONS = 45.0, 5, 500
 ACTS_USUAL, ACTS_MAX = (1, 2), 8
+ACTS_DENSE, ACTS_UNTIL_S = 3, 30.0
+"""Before that time another act begins, up to so many: the least that a history lasts should not be spent in peace."""
 OWN_SHARE = 0.5
 """Of the acts of a history with a group or a compacted topic, so many are about that."""
-CALM_S = (1.0, 12.0)
+CALM_S = (0.5, 5.0)
 """Between two acts."""
-RECORDS_FIRST, RECORDS_WITHIN_S = 12, 8.0
+RECORDS_FIRST, RECORDS_WITHIN_S = 8, 6.0
 """Before the first act each partition has so many, so that there is something to lose."""
 OPERATIONS_PER_S, PACE_MIN, PACE_MAX = 9.5, 0.2, 5.0
 """What the load does about when it is calm; at the end it may be hastened or slowed."""
@@ -99,6 +101,8 @@ class History:
         self.coverage = Coverage()
         self.transcript = Transcript(lambda: world.now)
         self.transcript.note(WORLD, str(setting))
+        for part in setting.parts:
+            self.coverage.note(SETTING, part)
         judges = quorum_judges()
         self.cluster = Cluster(world, setting.shape, judges, self.transcript, coverage=self.coverage)
         self.replicas = ReplicaSight(self.cluster.sight, self.cluster.members, replica_judges(), self.transcript)
@@ -160,7 +164,10 @@ class History:
         noise = self.world.loop.create_task(self.noise.run())
         chance = random.Random(f"{self._seed}/acts")
         number, acts = 0, chance.choice(ACTS_USUAL)
-        while number < acts or (self.faults.planned < FAULTS and number < ACTS_MAX):
+        while number < acts or (
+            number < ACTS_MAX
+            and (self.faults.planned < FAULTS or (number < ACTS_DENSE and self.world.now < ACTS_UNTIL_S))
+        ):
             number += 1
             if number > 1:
                 await asyncio.sleep(chance.uniform(*CALM_S))

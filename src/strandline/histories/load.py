@@ -37,8 +37,9 @@ from strandline.histories.transcript import WORLD
 T = TypeVar("T")
 CREATE_WITHIN_S = 60.0
 READ_POLLS_MAX = 10
+WATCH_S = 0.03
 OPERATOR_PATIENCE_MS = 12_000
-BRISK_OPERATIONS_MAX = 450
+BRISK_OPERATIONS_MAX = 600
 """A long act has seen enough of them by then."""
 
 
@@ -55,6 +56,8 @@ class Load:
         self.pace = 1.0
         """Pauses between bursts take so many times as long."""
         self.is_stopping = self._is_brisk = False
+        self.is_busy = False
+        """An act needs it brisk, however much was done already."""
         self.operator = world.node("operator")
         self._setting = setting
         self.sight = sight
@@ -81,12 +84,9 @@ class Load:
     # Beginning and ending
 
     async def create_topics(self) -> None:
-        topics = [
-            NewTopic(plan.name, plan.partitions, plan.replicas, configs=plan.configs) for plan in self._setting.topics
-        ]
+        topics = [plan.as_new_topic() for plan in self._setting.topics]
         if (plan := self._setting.compacted) is not None and self._setting.compaction is not None:
-            configs = plan.configs | self._setting.compaction.topic_configs
-            topics.append(NewTopic(plan.name, plan.partitions, plan.replicas, configs=configs))
+            topics.append(plan.as_new_topic(**self._setting.compaction.topic_configs))
         await self.operate(lambda admin: self._create(admin, topics))
 
     async def _create(self, admin: Admin, topics: list[NewTopic]) -> None:
@@ -174,6 +174,21 @@ class Load:
             await consumer.close()
             return ends
 
+    def watch_end(self, key: tuple[str, int]) -> asyncio.Task[None]:
+        """The operator asks all the time where a partition ends, until it is cancelled."""
+
+        async def run() -> None:
+            async with connect(self.operator, self.cluster.shape) as client:
+                consumer = Consumer(client, ConsumerConfig(auto_offset_reset="none"))
+                while True:
+                    try:
+                        await self.ask_ends(self.operator.name, consumer, [key])
+                    except KafkaError as error:
+                        self.note_error(error)
+                    await asyncio.sleep(WATCH_S)
+
+        return self.operator.spawn(run())
+
     async def ask_ends(self, who: str, consumer: Consumer, keys: list[tuple[str, int]]) -> dict[tuple[str, int], int]:
         self.operations += 1
         invoked_at = self.cluster.world.now
@@ -198,7 +213,7 @@ class Load:
 
     @property
     def is_brisk(self) -> bool:
-        return self._is_brisk and self.operations < BRISK_OPERATIONS_MAX
+        return self.is_busy or (self._is_brisk and self.operations < BRISK_OPERATIONS_MAX)
 
     def become_brisk(self) -> None:
         """Harm is near: whatever goes wrong should go wrong with somebody's records."""

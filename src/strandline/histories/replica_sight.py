@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 from strandline.histories.batches import Batch, LogReader
 from strandline.histories.compaction.sight import is_compacted
 from strandline.histories.coverage import COMPACTION, REPLICA
-from strandline.histories.exchanges import Exchange, Place
+from strandline.histories.exchanges import Asked, Exchange, Place
 from strandline.histories.member import Member
+from strandline.histories.min_isr import min_isr
 from strandline.histories.outcome import Problem
 from strandline.histories.sight import Sight, Violation, overriding
 from strandline.histories.transcript import Transcript
@@ -159,6 +160,8 @@ class ReplicaSight:
         """Replicas that were moved away from their nodes: what comes back there begins anew."""
         self._readers: dict[tuple[int, Key], LogReader] = {}
         self._views: dict[int, _View] = {}
+        self._images: dict[int, tuple[MetadataImage, MetadataImage]] = {}
+        """By node: the image that it has applied, and the one before."""
         self._image = MetadataImage()
         self._rotten: set[tuple[int, str]] = set()
         self._members = members
@@ -179,6 +182,11 @@ class ReplicaSight:
         """After a turn of this node."""
         if self._sight.image is not self._image:
             self._see_image(member.id, self._sight.image)
+        seen = self._sight.nodes.get(member.id)
+        if seen is not None:
+            known = self._images.get(member.id)
+            if known is None or known[0] is not seen.image:
+                self._images[member.id] = (seen.image, seen.image if known is None else known[0])
         view = self._views.get(member.id)
         if view is None or view.node is not member.node:
             server: Any = getattr(member.node, "broker_server", None)
@@ -406,6 +414,28 @@ class ReplicaSight:
         """It hosts all that belongs to it, and is not about to stop."""
         server: Any = getattr(self._members[node_id].node, "broker_server", None)
         return server is not None and server.is_hosting and not server.replication.fetchers._is_closed
+
+    @property
+    def harmed_at(self) -> float:
+        """When something was last harmed, or healed."""
+        return self._sight.harmed_at
+
+    def asked(self, node_id: int, follower_id: int, key: Key) -> Asked | None:
+        """What a follower has asked for last of a partition."""
+        return self._sight.positions.get((node_id, follower_id), {}).get((bytes(key[0]), key[1]))
+
+    def partition(self, node_id: int, key: Key) -> Partition | None:
+        """A replica of a node's newest life."""
+        return self._partitions.get((node_id, key))
+
+    def min_isr(self, node_id: int, key: Key) -> int | None:
+        """How many in sync are enough, as the node may know it: it may not have applied the newest image yet."""
+        found = []
+        for image in (self._sight.image, *self._images.get(node_id, ())):
+            topic = image.topics_by_id.get(key[0])
+            if topic is not None and key[1] < len(topic.partitions):
+                found.append(min_isr(image, topic.name, topic.partitions[key[1]]))
+        return min(found, default=None)
 
     def log(self, node_id: int, key: Key) -> Log | None:
         server = getattr(self._members[node_id].node, "broker_server", None)

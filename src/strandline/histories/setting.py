@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from strandline.client.flow.described import NewTopic
 from strandline.histories.compaction import plan as compaction_plans
 from strandline.histories.compaction.plan import COMPACTED, CompactionPlan
 from strandline.histories.groups import plan as group_plans
@@ -19,12 +20,15 @@ from strandline.histories.member import LOG_DIR
 from strandline.histories.replica_sight import Loss
 from strandline.histories.shape import Shape
 
-OTHER_DIR = "/other"
+OTHER_DIRS = ("/other", "/third")
 RACKS = ("a", "b", "c")
 TRIES_MAX = 5_000
 
 CACHED, SYNCED = "cached", "synced"
 """The topics: committed in the memory of all in sync, and on their devices."""
+LAX, PAIR, SINGLE, STRICT = "lax", "pair", "single", "strict"
+"""Topics unlike these: three replicas of which one in sync is enough, two replicas, one; and the first topic's twin that forbids
+unclean elections where that allows them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +39,23 @@ class TopicPlan:
     min_isr: int
     is_synced: bool
     segment_bytes: int
+    unclean: bool = False
+    """Whoever is there may lead, if nobody in sync is."""
+    assignments: tuple[tuple[int, ...], ...] = ()
+    """The replicas of each partition, in their order; empty: as the controller places them."""
 
     @property
     def configs(self) -> dict[str, str]:
         configs = {"min.insync.replicas": str(self.min_isr), "internal.segment.bytes": str(self.segment_bytes)}
+        if self.unclean:
+            configs["unclean.leader.election.enable"] = "true"
         return configs | {"flush.messages": "1"} if self.is_synced else configs
+
+    def as_new_topic(self, **more_configs: str) -> NewTopic:
+        configs: dict[str, str | None] = {**self.configs, **more_configs}
+        if self.assignments:
+            return NewTopic(self.name, configs=configs, assignments=dict(enumerate(self.assignments)))
+        return NewTopic(self.name, self.partitions, self.replicas, configs=configs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +106,8 @@ class Setting:
     may_lose: Loss = Loss.NOTHING
     """Of committed records, by faults that go past the promise on purpose; then only detection is judged."""
     snapshots_often: bool = False
-    two_dirs: bool = False
+    log_dirs: int = 1
+    """Of each node; the first has the metadata log."""
     rebalances: bool = False
     """Leadership returns to the preferred replicas by itself."""
     group: GroupPlan | None = None
@@ -114,21 +131,34 @@ class Setting:
         return self.topics[0].replicas
 
     @property
+    def main(self) -> list[TopicPlan]:
+        """The topics that keep the promise of the setting: what they have survives the loss of a broker, and goes on without."""
+        return [topic for topic in self.topics if topic.name not in (LAX, PAIR, SINGLE)]
+
+    @property
     def compacted(self) -> TopicPlan | None:
         """The compacted topic; it keeps the same promise as the others."""
-        return None if self.compaction is None else replace(self.topics[0], name=COMPACTED, partitions=1)
+        if self.compaction is None:
+            return None
+        return replace(self.topics[0], name=COMPACTED, partitions=1, assignments=())
 
     @property
     def cached(self) -> list[TopicPlan]:
         return [topic for topic in self.topics if not topic.is_synced]
 
-    def __str__(self) -> str:
+    @property
+    def parts(self) -> list[str]:
+        """What is said of it, one thing at a time."""
         parts = [str(self.shape), "brisk timers" if self.timers.is_brisk else "usual timers"]
         parts += [f"{topic.name} x{topic.replicas}, min ISR {topic.min_isr}" for topic in self.topics]
-        parts += ["racks"] * bool(self.shape.racks) + ["two log dirs"] * self.two_dirs
+        parts += ["racks"] * bool(self.shape.racks) + [f"{self.log_dirs} log dirs"] * (self.log_dirs > 1)
+        parts += ["two listeners"] * self.shape.two_listeners
         parts += ["snapshots often"] * self.snapshots_often + ["preferred leaders"] * self.rebalances
         parts += [str(plan) for plan in (self.group, self.compaction) if plan is not None]
-        return "; ".join([*parts, f"may lose {self.may_lose.value}"])
+        return [*parts, f"may lose {self.may_lose.value}"]
+
+    def __str__(self) -> str:
+        return "; ".join(self.parts)
 
 
 def draw(seed: int, fits: Callable[[Setting], bool]) -> Setting:
@@ -149,7 +179,7 @@ def _with_group(setting: Setting, group: GroupPlan | None) -> Setting:
     if group is None or setting.may_lose is not Loss.NOTHING:
         return setting
     first = setting.topics[0]
-    topic = replace(first, name=GROUPED, partitions=group.partitions)
+    topic = replace(first, name=GROUPED, partitions=group.partitions, assignments=())
     config = group.config(first.replicas, is_synced=first.is_synced)
     shape = replace(setting.shape, config={**(setting.shape.config or {}), **config})
     return replace(setting, shape=shape, topics=(topic, *setting.topics[1:]), group=group)
@@ -163,19 +193,19 @@ def _with_compaction(setting: Setting, compaction: CompactionPlan | None) -> Set
 
 
 SHAPES: tuple[tuple[int, Shape], ...] = (
-    (100, Shape.combined(3)),
-    (28, Shape.apart(1, 3)),
-    (6, Shape.apart(3, 3)),
-    (12, Shape.combined(1)),
-    (4, Shape.combined(2)),
-    (6, Shape.combined(4)),
+    (90, Shape.combined(3)),
+    (40, Shape.apart(1, 3)),
+    (8, Shape.apart(3, 3)),
+    (10, Shape.combined(1)),
+    (3, Shape.combined(2)),
+    (8, Shape.combined(4)),
     (3, Shape.combined(5)),
-    (4, Shape.apart(1, 4)),
+    (6, Shape.apart(1, 4)),
     (4, Shape.apart(3, 1)),
-    (4, Shape.apart(3, 2)),
-    (5, Shape.apart(5, 1)),
-    (6, Shape.apart(3, 1, spares=1)),
-    (4, Shape.apart(1, 1, spares=2)),
+    (3, Shape.apart(3, 2)),
+    (4, Shape.apart(5, 1)),
+    (7, Shape.apart(3, 1, spares=1)),
+    (5, Shape.apart(1, 1, spares=2)),
     (1, Shape.apart(3, 3, spares=1)),
     (1, Shape.combined(7)),
 )
@@ -185,32 +215,33 @@ SHAPES: tuple[tuple[int, Shape], ...] = (
 def _draw(chance: random.Random) -> Setting:
     shape = chance.choices([shape for _, shape in SHAPES], [tickets for tickets, _ in SHAPES])[0]
     timers = _draw_timers(chance)
-    may_lose = chance.choices((Loss.NOTHING, Loss.UNSYNCED, Loss.ANYTHING), (88, 8, 4))[0]
+    may_lose = chance.choices((Loss.NOTHING, Loss.UNSYNCED, Loss.ANYTHING), (86, 6, 8))[0]
     setting = Setting(
         shape,
         timers,
-        _draw_topics(chance, len(shape.brokers)),
+        _draw_topics(chance, shape.brokers, may_lose),
         may_lose,
-        snapshots_often=chance.random() < 0.08,
-        two_dirs=chance.random() < 0.08,
-        rebalances=chance.random() < 0.2,
+        snapshots_often=chance.random() < 0.15,
+        log_dirs=chance.choices((1, 2, 3), (70, 22, 8))[0],
+        rebalances=chance.random() < 0.25,
     )
-    racks = {broker: chance.choice(RACKS) for broker in shape.brokers} if chance.random() < 0.25 else {}
-    return replace(setting, shape=replace(shape, racks=racks, config=_config(chance, setting)))
+    racks = {broker: chance.choice(RACKS) for broker in shape.brokers} if chance.random() < 0.35 else {}
+    shape = replace(shape, racks=racks, config=_config(chance, setting), two_listeners=chance.random() < 0.4)
+    return replace(setting, shape=shape)
 
 
 def _draw_timers(chance: random.Random) -> Timers:
-    if chance.random() < 0.08:
+    if chance.random() < 0.25:
         return Timers(
             heartbeat_ms=500,
             session_ms=chance.choice((2_000, 3_000)),
             election_ms=500,
             quorum_fetch_ms=chance.choice((1_200, 2_000)),
-            lag_ms=chance.choice((1_500, 3_000)),
-            fetch_wait_ms=500,
+            lag_ms=chance.choice((800, 1_500, 3_000)),
+            fetch_wait_ms=chance.choice((200, 500)),
             is_brisk=True,
         )
-    lag_ms = chance.choice((5_000, 8_000, 10_000))
+    lag_ms = chance.choice((2_000, 5_000, 8_000, 10_000))
     return Timers(
         heartbeat_ms=chance.choice((2_000, 2_500)),
         session_ms=chance.choice((7_000, 9_000)),
@@ -222,14 +253,41 @@ def _draw_timers(chance: random.Random) -> Timers:
     )
 
 
-def _draw_topics(chance: random.Random, brokers: int) -> tuple[TopicPlan, ...]:
-    replicas = min(3, brokers)
+def _draw_topics(chance: random.Random, brokers: tuple[int, ...], may_lose: Loss) -> tuple[TopicPlan, ...]:
+    replicas = min(3, len(brokers))
     min_isr = 2 if replicas == 3 else 1
     segment_bytes = chance.choice((4_096, 8_192, 1 << 20))
     synced = TopicPlan(SYNCED, 1, replicas, min_isr, True, segment_bytes)
-    if chance.random() < (0.7 if replicas < 3 else 0.25):
-        return (synced,)  # then any number may lose power within the promise
-    return (TopicPlan(CACHED, chance.choice((1, 2)), replicas, min_isr, False, segment_bytes), synced)
+    topics: list[TopicPlan] = [synced]
+    if chance.random() >= (0.7 if replicas < 3 else 0.25):  # else any number may lose power within the promise
+        topics.insert(0, TopicPlan(CACHED, chance.choice((1, 2)), replicas, min_isr, False, segment_bytes))
+    if chance.random() < 0.6:
+        topics = [_placed(chance, topic, brokers) for topic in topics]
+    if may_lose is Loss.ANYTHING:
+        # Alike in everything but that: a decision about the one must not be taken for the other.
+        first = replace(topics[0], unclean=True)
+        topics = [first, replace(first, name=STRICT, unclean=False), *topics[1:]]
+    elif replicas == 3 and chance.random() < 0.45:
+        topics += [_placed(chance, topic, brokers) for topic in _unlike(chance, segment_bytes)]
+    return tuple(topics)
+
+
+def _placed(chance: random.Random, topic: TopicPlan, brokers: tuple[int, ...]) -> TopicPlan:
+    """With its replicas in any order."""
+    return replace(
+        topic, assignments=tuple(tuple(chance.sample(brokers, topic.replicas)) for _ in range(topic.partitions))
+    )
+
+
+def _unlike(chance: random.Random, segment_bytes: int) -> list[TopicPlan]:
+    """One or two more topics, with other promises. What they have is on a device before it is acknowledged: so power losses may
+    go on as if there were none of them."""
+    found = (
+        TopicPlan(LAX, 1, 3, 1, True, segment_bytes),
+        TopicPlan(PAIR, 1, 2, chance.choice((1, 2)), True, segment_bytes),
+        TopicPlan(SINGLE, 1, 1, 1, True, segment_bytes),
+    )
+    return chance.sample(found, chance.choices((1, 2), (3, 1))[0])
 
 
 def _config(chance: random.Random, setting: Setting) -> dict[str, str]:
@@ -239,14 +297,14 @@ def _config(chance: random.Random, setting: Setting) -> dict[str, str]:
         "log.flush.offset.checkpoint.interval.ms": chance.choice(("4000", "11000")),
         "auto.leader.rebalance.enable": "true" if setting.rebalances else "false",
         "leader.imbalance.check.interval.seconds": "5",
-        "unclean.leader.election.enable": "true" if setting.may_lose is Loss.ANYTHING else "false",
         "unclean.leader.election.interval.ms": "5000",
         "auto.create.topics.enable": "false",
         "log.flush.scheduler.interval.ms": "10000",
         "log.message.timestamp.after.max.ms": "604800000",  # clocks jump by hours
     }
-    if setting.two_dirs:
-        config |= {"log.dirs": f"{LOG_DIR},{OTHER_DIR}", "log.dir.failure.timeout.ms": "10000"}
+    if setting.log_dirs > 1:
+        dirs = ",".join((LOG_DIR, *OTHER_DIRS[: setting.log_dirs - 1]))
+        config |= {"log.dirs": dirs, "log.dir.failure.timeout.ms": "10000"}
     if setting.snapshots_often:
         config |= {
             "metadata.log.max.record.bytes.between.snapshots": "600",

@@ -26,6 +26,8 @@ class Shape:
     racks: Mapping[int, str] = field(default_factory=dict)
     config: Mapping[str, str] | None = None
     """Of every node."""
+    two_listeners: bool = False
+    """Brokers talk to each other on a listener of their own."""
 
     @classmethod
     def combined(cls, nodes: int, config: Mapping[str, str] | None = None) -> Shape:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from strandline.errors import ErrorCode
 from strandline.histories.batches import Batch
 from strandline.histories.coverage import ERROR, QUORUM, SNAPSHOT, Coverage
-from strandline.histories.exchanges import Exchange
+from strandline.histories.exchanges import Exchange, Positions
 from strandline.histories.outcome import Problem
 from strandline.histories.transcript import Transcript
 from strandline.histories.wire import Sent
@@ -25,6 +25,7 @@ from strandline.sim.context import State
 
 T = TypeVar("T")
 LEADER = "leader"
+QUIET_S = 3.0
 
 
 class Violation(AssertionError):
@@ -85,8 +86,14 @@ class Judge:
     def sent(self, sight: Sight, sent: Sent) -> None:
         """A message of the quorum leaves a node."""
 
+    def answered(self, sight: Sight, node_id: int, port: int, frame: bytes) -> None:
+        """A broker that has two listeners has answered something on one of them."""
+
     def wiped(self, sight: Sight, node_id: int) -> None:
         """A node loses its disk, and will come back as if it were new; it is still seen as it was."""
+
+    def vote_lost(self, sight: Sight, node_id: int) -> None:
+        """What a node that is down knows of its votes has rotted."""
 
     def finished(self, sight: Sight) -> Iterable[str]:
         """All harm is undone and all nodes are level: what is not as it should be now."""
@@ -117,10 +124,16 @@ class Sight:
         """A broker has answered."""
         self.image = MetadataImage()
         """The newest that any node has had."""
+        self.harmed_at = 0.0
+        """When something was last harmed, or healed."""
+        self.positions: Positions = {}
+        self.is_cut: Callable[[int, int], bool] = lambda one, other: False
+        """Whether two nodes do not reach each other, one way or both."""
         self._judges = list(judges)
         self._changed = overriding(self._judges, Judge, "changed")
         self._persisted = overriding(self._judges, Judge, "persisted")
         self._sent = overriding(self._judges, Judge, "sent")
+        self._answered = overriding(self._judges, Judge, "answered")
 
     # What is reported
 
@@ -171,6 +184,13 @@ class Sight:
             except Violation as violation:
                 self.fail(judge, sent.source, violation)
 
+    def see_answer(self, node_id: int, port: int, frame: bytes) -> None:
+        for judge in self._answered:
+            try:
+                judge.answered(self, node_id, port, frame)
+            except Violation as violation:
+                self.fail(judge, node_id, violation)
+
     def forget(self, node_id: int) -> None:
         """The node lost its disk."""
         for judge in self._judges:
@@ -180,6 +200,12 @@ class Sight:
         self.nodes.pop(node_id, None)
         self.elections.pop(node_id, None)
         self.durable_offset.pop(node_id, None)
+
+    def forget_votes(self, node_id: int) -> None:
+        """What the node has on its disk of its votes is not what it wrote."""
+        for judge in self._judges:
+            judge.vote_lost(self, node_id)
+        self.elections.pop(node_id, None)
 
     def finish(self) -> list[Problem]:
         """The history is over: what the judges say of its end. Counts the errors that nodes told."""
@@ -217,6 +243,16 @@ class Sight:
         """After how long without an answer a voter believes its leader to be gone."""
         member: Any = self.storage[node_id]
         return member.config.controller_quorum_fetch_timeout_ms / 1000  # type: ignore[no-any-return]
+
+    def session_s(self, node_id: int) -> float:
+        """After how long without a heartbeat a broker is fenced."""
+        member: Any = self.storage[node_id]
+        return member.config.broker_session_timeout_ms / 1000  # type: ignore[no-any-return]
+
+    @property
+    def is_quiet(self) -> bool:
+        """Nothing was harmed or healed for a while."""
+        return self.now() - self.harmed_at > QUIET_S
 
     # What a reader would like to know
 

@@ -9,16 +9,17 @@ from __future__ import annotations
 import struct
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
-from strandline.histories.exchanges import PRODUCED_MAX, Answering, Asking, Exchange, GroupExchange, Sessions
+from strandline.histories.exchanges import PRODUCED_MAX, Answering, Asking, Exchange, GroupExchange, Positions, Sessions
 from strandline.sim.pipe import Pipe
 from strandline.wire import messages
 from strandline.wire.headers import read_request_header, read_response_header
 
 FETCH, VOTE, BEGIN_QUORUM_EPOCH, END_QUORUM_EPOCH, FETCH_SNAPSHOT = 1, 52, 53, 54, 59
 READ = frozenset({FETCH, VOTE, BEGIN_QUORUM_EPOCH, END_QUORUM_EPOCH, FETCH_SNAPSHOT})
-BROKER_HEARTBEAT = 63
+BROKER_HEARTBEAT, ALTER_PARTITION = 63, 56
 ANSWERS_READ = frozenset({VOTE})
 _SIZE = struct.Struct(">i")
 _FLAT_FETCH = range(15, 19)
@@ -26,8 +27,9 @@ _FLAT_FETCH = range(15, 19)
 _FETCH_BODY = struct.Struct(">21xB16xB4xiqi")
 """Up to the first partition's last fetched epoch: how many topics and partitions plus one, and of the partition current leader
 epoch, fetch offset and last fetched epoch."""
-_HEARTBEAT_BODY = struct.Struct(">ixxxxxxxxxxxxxxxxx?")
-"""Whose, and whether it would like to stop."""
+_HEARTBEAT_BODY = struct.Struct(">iqqx?")
+"""Whose, of which broker epoch, how much of the metadata it has, and whether it would like to stop."""
+_HEARTBEAT_ERROR = struct.Struct(">9xh")
 _SHOULD_SHUT_DOWN_AT = 13
 """In the answer, behind header, throttle time, error, and whether it is caught up and fenced."""
 _ONE = 2
@@ -51,6 +53,13 @@ class Sent(NamedTuple):
     """In a Fetch, the epoch of the record before that offset."""
     exchange: Exchange | None = None
     """If it is no message of the quorum: what a broker, the source, has answered to what."""
+    error_code: int = 0
+    """In the answer to a heartbeat of a broker; then `offset` is how much of the metadata the broker has."""
+    broker_epoch: int = -1
+    wants_to_stop: bool = False
+    request: Any = None
+    """Of an AlterPartition, with the answer to it."""
+    answer: Any = None
 
     @property
     def is_vote_granted(self) -> bool:
@@ -66,13 +75,17 @@ class Wiretap:
         port: int,
         report: Callable[[Sent], None],
         hear_group: Callable[[GroupExchange], None] = lambda exchange: None,
+        hear_frame: Callable[[int, int, bytes], None] | None = None,
     ) -> None:
+        """`hear_frame` is told of every answer of a broker: whose, on which port, and its bytes."""
         self._hear_group = hear_group
+        self._hear_frame = hear_frame
         self._ids = ids
         self._port = port
         self._report = report
         self._streams: dict[int, _Stream | None] = {}
         self._sessions: Sessions = {}
+        self.positions: Positions = {}
         self._produced: dict[int, deque[bytes]] = {}
 
     def __call__(self, pipe: Pipe, data: bytes) -> None:
@@ -102,7 +115,11 @@ class Wiretap:
             if broker_id is None:
                 return None
             produced = self._produced.setdefault(broker_id, deque(maxlen=PRODUCED_MAX))
-            asking = Asking(broker_id, self._sessions, produced, self._exchanged, self._hear_group, pipe.source)
+            asking = Asking(
+                broker_id, self._sessions, produced, self._exchanged, self._hear_group, pipe.source, self.positions
+            )
+            if self._hear_frame is not None:
+                asking.hear_frame = partial(self._hear_frame, broker_id, pipe.reader.get_extra_info("sockname")[1])
             return _Exchanges(pipe, asking)
         requests = self._streams.get(pipe.number - 1)
         if isinstance(requests, _Exchanges) and isinstance(requests.reader, Asking):
@@ -160,6 +177,8 @@ class _Requests(_Stream):
         if api_key not in READ:
             if api_key == BROKER_HEARTBEAT:
                 self._heartbeat(frame)
+            elif api_key == ALTER_PARTITION:
+                self._alter_partition(frame)
             return
         if api_key == FETCH and (sent := self._fetch(frame)) is not None:
             self.report(sent)
@@ -173,11 +192,26 @@ class _Requests(_Stream):
             self.report(sent)
 
     def _heartbeat(self, frame: bytes) -> None:
-        """Its answer is of interest if the broker wants to stop; then it says in `granted` whether it may."""
-        broker_id, wants_to_stop = _HEARTBEAT_BODY.unpack_from(frame, _body_at(frame))
+        """Its answer says in `granted` whether the broker may stop."""
+        broker_id, epoch, offset, wants_to_stop = _HEARTBEAT_BODY.unpack_from(frame, _body_at(frame))
+        sent = Sent(
+            self.source,
+            BROKER_HEARTBEAT,
+            -1,
+            candidate_id=broker_id,
+            offset=offset,
+            broker_epoch=epoch,
+            wants_to_stop=wants_to_stop,
+        )
+        self.asked[_SIZE.unpack_from(frame, 4)[0]] = (BROKER_HEARTBEAT, 0, sent)
         if wants_to_stop:
-            sent = Sent(self.source, BROKER_HEARTBEAT, -1, candidate_id=broker_id)
-            self.asked[_SIZE.unpack_from(frame, 4)[0]] = (BROKER_HEARTBEAT, 0, sent)
+            self.report(sent)
+
+    def _alter_partition(self, frame: bytes) -> None:
+        header = read_request_header(frame)
+        message = messages.decode_request(ALTER_PARTITION, header.api_version, frame, header.body_position)
+        sent = Sent(self.source, ALTER_PARTITION, -1, candidate_id=message.broker_id, request=message)
+        self.asked[header.correlation_id] = (ALTER_PARTITION, header.api_version, sent)
 
     def _fetch(self, frame: bytes) -> Sent | None:
         """A Fetch of the metadata log, without reading all of it; None if that can't be done.
@@ -207,11 +241,16 @@ class _Responses(_Stream):
             return
         api_key, version, request = asked
         if api_key == BROKER_HEARTBEAT:
-            should_stop = bool(frame[_SHOULD_SHUT_DOWN_AT])
-            self.report(request._replace(source=self.source, response=True, granted=should_stop))
+            (code,) = _HEARTBEAT_ERROR.unpack_from(frame)
+            should_stop = request.wants_to_stop and bool(frame[_SHOULD_SHUT_DOWN_AT])
+            told = request._replace(source=self.source, response=True, granted=should_stop, error_code=code)
+            self.report(told)
             return
         _, position = read_response_header(api_key, version, frame)
         message = messages.decode_response(api_key, version, frame, position)
+        if api_key == ALTER_PARTITION:
+            self.report(request._replace(source=self.source, response=True, answer=message))
+            return
         partition = _only_partition(message)
         granted = partition is not None and bool(partition.vote_granted)
         self.report(request._replace(source=self.source, response=True, granted=granted))

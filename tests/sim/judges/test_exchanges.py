@@ -37,6 +37,7 @@ class Line:
         self.of_groups: list[tuple[GroupExchange, bool]] = []
         """Each with whether it was answered."""
         self._tap = Wiretap({"n1": 1, "n2": 2}, CONTROLLER_PORT, self._report, self._hear_group)
+        self.positions = self._tap.positions
         server = SimpleNamespace(get_extra_info=lambda name: ("n1", BROKER_PORT))
         network = SimpleNamespace(loop=SimpleNamespace(time=lambda: self.now))
         there = {"number": 0, "source": "n2", "target": "n1", "reader": server, "writer": None}
@@ -151,8 +152,25 @@ def test_offsets_are_shown() -> None:
     answer = Response.ListOffsetsPartitionResponse(partition_index=0, offset=12)
     response = Response(topics=[Response.ListOffsetsTopicResponse(name="t", partitions=[answer])])
     exchange = line.answer(messages.encode_response(LIST_OFFSETS, version, response))
-    assert exchange.asked == {("t", 0): Asked(4)}
-    assert exchange.answers() == {("t", 0): Answer(0, tells=True)}
+    assert exchange.asked == {("t", 0): Asked(4, timestamp=-1)}
+    assert exchange.answers() == {("t", 0): Answer(0, tells=True, offset=12)}
+
+
+def test_where_a_batch_was_written_is_shown() -> None:
+    line, version = Line(), 9
+    Request, Response = messages.request(PRODUCE), messages.response(PRODUCE)
+    line.ask(PRODUCE, version, messages.encode_request(PRODUCE, version, Request(acks=-1, timeout_ms=1)))
+    answer = Response.PartitionProduceResponse(index=0, base_offset=12)
+    response = Response(responses=[Response.TopicProduceResponse(name="t", partition_responses=[answer])])
+    exchange = line.answer(messages.encode_response(PRODUCE, version, response))
+    assert exchange.acks == -1
+    assert exchange.answers() == {("t", 0): Answer(0, tells=True, offset=12)}
+
+
+def test_what_a_follower_asked_for_last_is_known_before_it_is_answered() -> None:
+    line = Line()
+    line.fetch((0, 0), p0=8)
+    assert line.positions == {(1, 2): {(TOPIC, 0): Asked(3, 8)}}
 
 
 def test_ends_of_epochs_are_shown() -> None:

@@ -65,7 +65,8 @@ def test_the_answer_to_a_broker_that_wants_to_stop_is_seen(wants: bool, may: boo
     server = SimpleNamespace(get_extra_info=lambda name: ("n1", CONTROLLER_PORT))
     back = cast(Pipe, SimpleNamespace(number=1, source="n1", target="n2", reader=None, writer=server))
     tap(back, len(answer).to_bytes(4, "big") + answer)
-    assert seen == [Sent(1, BROKER_HEARTBEAT, -1, response=True, candidate_id=7, granted=may)] * wants
+    asked = Sent(2, BROKER_HEARTBEAT, -1, candidate_id=7, offset=9, broker_epoch=3, wants_to_stop=wants)
+    assert seen == [asked] * wants + [asked._replace(source=1, response=True, granted=may)]
 
 
 def test_what_goes_to_others_or_comes_from_clients_is_passed_over() -> None:

@@ -78,9 +78,14 @@ def apart(setting: Setting) -> bool:
     return replicated(setting) and not setting.shape.is_combined
 
 
+def durable(setting: Setting) -> bool:
+    """A broker may lose its disk, or what rots there, and nothing is lost: nowhere is one replica in sync enough."""
+    return replicated(setting) and all(topic.min_isr >= 2 for topic in setting.topics)
+
+
 def movable(setting: Setting) -> bool:
-    """There are more brokers than replicas."""
-    return setting.brokers >= 4
+    """There are more brokers than some topic has replicas."""
+    return setting.brokers > min(topic.replicas for topic in setting.topics)
 
 
 def compacting(setting: Setting) -> bool:

@@ -61,6 +61,46 @@ async def killed_while_cleaning(scene: Scene) -> None:
         await scene.whole()
 
 
+@act("killed while segments are swapped", compacting, weight=2, family=COMPACTION)
+async def killed_while_swapping(scene: Scene) -> None:
+    """Cleaned segments take the place of others by one rename after the other, and the broker dies between two of them."""
+    for _ in range(2):
+        victim = await _one_that_cleans(scene)
+        disk = scene.cluster.members[victim].machine.disk
+        log = scene.replicas.log(victim, (scene.replicas.image.topics[COMPACTED].topic_id, 0))
+        usual = disk.thread_probability, disk.overtake_probability, disk.offload_s
+        disk.thread_probability, disk.overtake_probability, disk.offload_s = 1.0, 0.7, (0.02, 0.2)
+        directory = "" if log is None else log.directory
+        with _haste(scene):
+            await scene.until_soon(
+                lambda: any(name.endswith(".swap") for name in disk.peek_names(directory)),  # noqa: B023
+                CLEANING_WITHIN_S,
+            )
+        scene.faults.dies(victim, power=scene.either())
+        disk.thread_probability, disk.overtake_probability, disk.offload_s = usual
+        await scene.wait(0.05, 1.0)
+        scene.start(victim)
+        await scene.whole()
+
+
+@act("cleaning above what is committed", compacting, weight=2, family=COMPACTION)
+async def above_what_is_committed(scene: Scene) -> None:
+    """A follower does not fetch, so that the high watermark stands still while segments are closed behind it and cleaned: none of
+    them gives way to what may be cut. Then another one leads."""
+    state = _state(scene)
+    leader = state.leader
+    for follower in scene.others(state.replicas, leader):
+        scene.faults.cut_one_way(leader, follower)
+    with _haste(scene):
+        await scene.wait(0.8 * scene.timers.lag_s, 1.2 * scene.timers.lag_s + 4.0)
+    if scene.either():
+        scene.faults.kill(leader)
+    scene.heal_network()
+    await scene.wait(0.0, 1.0)
+    scene.start(leader)
+    await scene.whole()
+
+
 @act("a disk fails while cleaning", compacting, weight=2, family=COMPACTION)
 async def disk_fails_while_cleaning(scene: Scene) -> None:
     """What a cleaning writes finds no room, or can't be written or synced: the log stays as it was, and is cleaned later."""

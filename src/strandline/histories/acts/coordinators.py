@@ -133,3 +133,25 @@ async def below_min_isr(scene: Scene) -> None:
     scene.start(*followers)
     await scene.whole()
     await scene.settled()
+
+
+@act("offsets that are not committed yet", _apart, weight=2, family=GROUPS)
+async def uncommitted_offsets(scene: Scene) -> None:
+    """The coordinator's followers do not hear it for a moment, while members commit and others ask: nobody is told an offset that
+    the next coordinator may not know."""
+    await scene.settled()
+    for _ in range(3):
+        state, coordinator = scene.coordinator_state(), scene.coordinator()
+        if state is None:
+            return
+        for follower in scene.others(state.replicas, coordinator):
+            scene.faults.cut_one_way(coordinator, follower)
+        with scene.haste():
+            await scene.wait(0.4, min(2.0, 0.6 * scene.timers.lag_s))
+        if scene.either():
+            scene.faults.kill(coordinator)
+            scene.start(coordinator)
+        scene.heal_network()
+        await scene.wait(0.2, 1.0)
+    await scene.whole()
+    await scene.settled()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from strandline.histories.acts.act import act, apart, replicated
+from strandline.histories.acts.act import act, replicated
 from strandline.histories.acts.scene import Scene
 
 
@@ -120,29 +120,3 @@ async def preferred_leaders(scene: Scene) -> None:
     await scene.until(
         lambda: all(scene.state(n).leader == scene.state(n).replicas[0] for n in range(scene.partitions)), 15.0
     )
-
-
-@act("back with a stale broker epoch", apart)
-async def stale_broker_epoch(scene: Scene) -> None:
-    """A follower has caught up, and its leader asks for it to be in sync; before that arrives, it restarts without its page cache.
-    The request names the broker epoch of the life that had the records: it must be refused (KIP-903)."""
-    number = scene.any_partition()
-    leader, key = scene.leader(number), scene.convergence.key(number)
-    follower = scene.chance.choice(scene.followers(number))
-    scene.faults.pause(follower)
-    await scene.out_of_sync(follower, number)
-    for controller in scene.setting.shape.controllers:
-        scene.faults.cut_one_way(leader, controller)
-    scene.cluster.resume(follower)
-
-    def has_caught_up() -> bool:
-        behind, ahead = (scene.replicas.replicas.get((broker, key)) for broker in (follower, leader))
-        return behind is not None and ahead is not None and behind.log_end_offset == ahead.log_end_offset
-
-    await scene.until(has_caught_up, 2.0)
-    await scene.wait(0.0, 0.3)
-    scene.faults.power_loss(follower)
-    scene.start(follower)
-    await scene.until(lambda: scene.replicas.is_current(follower), 2.0)
-    scene.heal_network()
-    await scene.written()

@@ -6,6 +6,7 @@ from strandline.client.aio import Admin
 from strandline.client.flow.described import NewTopic
 from strandline.errors import KafkaError
 from strandline.histories.acts.act import GROUPS, act
+from strandline.histories.acts.moves import write
 from strandline.histories.acts.scene import OPERATION_MS, Scene
 from strandline.histories.groups.plan import CLASSIC, CONSUMER, GROUPED
 from strandline.histories.setting import Setting
@@ -107,6 +108,50 @@ async def static_member(scene: Scene) -> None:
                 scene.group.count("static member back")
 
 
+@act(
+    "a commit from before the rebalance",
+    lambda setting: has_dynamic(setting) and has_several(setting),
+    weight=2,
+    family=GROUPS,
+)
+async def commit_from_before(scene: Scene) -> None:
+    """A member that is still there commits as it was before a rebalance, for what it had then: another one has it now, or had it
+    in between."""
+    group = scene.group
+    await scene.settled()
+    guest = scene.chance.choice(group.members)
+    await guest.leave()
+    await scene.settled()
+    before = [(member.metadata, member.owned) for member in group.members if member is not guest]
+    guest.start()
+    await scene.settled()
+    moved = [(metadata, [key for key in keys if key in guest.owned]) for metadata, keys in before]
+    for is_gone in (False, True):
+        if is_gone:
+            await guest.leave()
+            await scene.settled()
+        for metadata, keys in moved:
+            if metadata is not None and keys:
+                await group.commit_as(metadata, keys, 1)
+    guest.start()
+    await scene.settled()
+
+
+@act("two of one instance id", has_static, weight=2, family=GROUPS)
+async def two_of_one_instance(scene: Scene) -> None:
+    """A static member is replaced by another process of its name; the former is fenced, whatever it commits."""
+    for _ in range(2):
+        await scene.settled()
+        member = scene.chance.choice(scene.group.members)
+        metadata, keys = member.metadata, member.owned
+        scene.faults.kill_member(member)
+        await scene.wait(0.1, 0.5)
+        member.start()
+        await scene.settled()
+        if metadata is not None and keys:
+            await scene.group.commit_as(metadata, keys, 1)
+
+
 @act("members come and go", has_group, weight=2, family=GROUPS)
 async def come_and_go(scene: Scene) -> None:
     """Members leave in order and join again, several at once, one more than there were."""
@@ -140,7 +185,7 @@ async def topic_grows(scene: Scene) -> None:
     await scene.settled()
 
 
-@act("the group's topics come and go", has_group, family=GROUPS)
+@act("the group's topics come and go", has_group, weight=2, family=GROUPS)
 async def topics_come_and_go(scene: Scene) -> None:
     """A second topic is subscribed to, deleted and made anew, and given up again: offsets of the one are not those of the other."""
     group, replicas = scene.group, scene.setting.replicas
@@ -151,12 +196,18 @@ async def topics_come_and_go(scene: Scene) -> None:
 
     await scene.operate(make)
     group.topics = (*before, SIDE)
-    await scene.wait(1.0, 6.0)
     for _ in range(2):
+        # Something to commit, so that its offsets are not those of a topic where nothing was.
+        await scene.operate(lambda admin: write(scene, admin, SIDE))
+        await scene.wait(1.0, 5.0)
+        coordinator = scene.coordinator()
+        if scene.setting.replicas >= 3 and scene.either():
+            scene.faults.kill(coordinator)  # so that nobody looks while the one topic goes and the other comes
         if scene.faults.inject("topic deleted", SIDE, lambda: None):
             await scene.operate(lambda admin: admin.delete_topics([SIDE], timeout_ms=OPERATION_MS))
             await scene.operate(make)
-        await scene.wait(0.5, 4.0)
+        scene.start(coordinator)
+        await scene.wait(0.5, 2.0)
     group.topics = before
     await scene.operate(lambda admin: admin.delete_topics([SIDE], timeout_ms=OPERATION_MS))
     await scene.settled()

@@ -77,6 +77,44 @@ async def voter_replaced(scene: Scene) -> None:
     await changes.judge()
 
 
+@act("two voter changes at once", dynamic, weight=2)
+async def two_changes_at_once(scene: Scene) -> None:
+    """Two operators change the voters at the same time, while records reach the others slowly: one change waits for the other."""
+    for _ in range(2):
+        changes = VoterChanges(scene)
+        spares = scene.others(scene.setting.shape.controllers, *changes.voters)
+        leaving = scene.others(sorted(changes.voters), scene.controller())
+        for other in scene.others(scene.setting.shape.controllers, scene.controller()):
+            scene.faults.slow_disk(other, 100)
+        asked = [changes.add(spare) for spare in spares[:2]]
+        if len(asked) < 2 and leaving:
+            asked.append(changes.remove(leaving[0]))
+        for change in asked:
+            await changes.done(change)
+        scene.cluster.heal()
+        await changes.judge()
+
+
+@act("a voter that is not there", dynamic)
+async def absent_voter(scene: Scene) -> None:
+    """A controller that is down, or cut off, is to become a voter: it does so once it has what is committed, and not before."""
+    changes = VoterChanges(scene)
+    spare = changes.one_outside()
+    if spare is None:
+        return
+    if scene.either():
+        scene.faults.kill(spare)
+    else:
+        scene.faults.split([spare], scene.others(scene.nodes, spare))
+    await scene.wait(2.0 * scene.timers.quorum_s, 2.5 * scene.timers.quorum_s)
+    adding = changes.add(spare)
+    await scene.wait(1.0, 4.0)
+    scene.heal_network()
+    scene.start(spare)
+    await changes.done(adding)
+    await changes.judge()
+
+
 async def _harm_until_done(
     scene: Scene, changes: VoterChanges, change: asyncio.Task[bool], *, power: bool = False
 ) -> None:

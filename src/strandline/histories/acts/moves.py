@@ -16,10 +16,10 @@ MOVED_WITHIN_S = 45.0
 
 
 async def _reassign(scene: Scene) -> None:
-    """Each partition to three brokers of any."""
+    """Each partition to as many brokers of any as it has replicas now, in any order."""
     targets = {}
-    for key in scene.convergence.names:
-        brokers = scene.chance.sample(scene.brokers, scene.setting.replicas)
+    for number, key in enumerate(scene.convergence.names):
+        brokers = scene.chance.sample(scene.brokers, len(scene.state(number).replicas))
         if scene.faults.inject("reassignment", f"{key} to {brokers}", lambda: None):
             targets[key] = brokers
     await scene.operate(lambda admin: admin.alter_partition_reassignments(targets, timeout_ms=OPERATION_MS))
@@ -90,7 +90,7 @@ async def _come_and_go(scene: Scene, times: int) -> None:
         for number in range(times):
             topic = NewTopic(FLEETING, 2, replicas, configs={"flush.messages": "1"})
             await _tolerant(scene, admin.create_topics([topic], timeout_ms=OPERATION_MS))
-            offsets = await _write(scene, admin, FLEETING, number)
+            offsets = await write(scene, admin, FLEETING, number)
             if offsets and scene.chance.random() < 0.5:
                 await _tolerant(scene, admin.delete_records({(FLEETING, 0): max(offsets)}, timeout_ms=OPERATION_MS))
             if scene.faults.inject("topic deleted", FLEETING, lambda: None):
@@ -99,7 +99,7 @@ async def _come_and_go(scene: Scene, times: int) -> None:
     await scene.operate(come_and_go)
 
 
-async def _write(scene: Scene, admin: Admin, topic: str, number: int) -> list[int]:
+async def write(scene: Scene, admin: Admin, topic: str, number: int = 0) -> list[int]:
     """Ten records; the offsets of those that were acknowledged."""
     config = ProducerConfig(linger_ms=0, delivery_timeout_ms=3_000, request_timeout_ms=2_500)
     offsets: list[int] = []
@@ -121,14 +121,14 @@ async def _tolerant(scene: Scene, work: object) -> None:
         scene.load.note_error(error)
 
 
-@act("a follower behind the log start", replicated)
+@act("a follower behind the log start", replicated, weight=2)
 async def behind_the_log_start(scene: Scene) -> None:
     """While a follower is away, records are deleted beyond its end: it begins anew where its leader's log does (A8)."""
     configs = {"min.insync.replicas": "2", "internal.segment.bytes": "2048"}
     topic = NewTopic(TRIMMED, 1, scene.setting.replicas, configs=configs)
     await scene.operate(lambda admin: admin.create_topics([topic], timeout_ms=OPERATION_MS))
     await scene.until(lambda: TRIMMED in scene.replicas.image.topics, 5.0)
-    await scene.operate(lambda admin: _write(scene, admin, TRIMMED, 1))
+    await scene.operate(lambda admin: write(scene, admin, TRIMMED, 1))
     known = scene.replicas.image.topics.get(TRIMMED)
     if known is None:
         return
@@ -136,14 +136,52 @@ async def behind_the_log_start(scene: Scene) -> None:
     victim = scene.chance.choice(scene.others(state.replicas, state.leader))
     scene.faults.kill(victim)
 
+    (other, *_) = scene.others(state.replicas, state.leader, victim)
+    order = [other, *scene.others(state.replicas, other)]
+
     async def write_and_trim(admin: Admin) -> None:
-        for number in (2, 3):
-            offsets = await _write(scene, admin, TRIMMED, number)
+        await write(scene, admin, TRIMMED, 2)
+        # In another epoch: what the follower knows last is nothing that the leader's log goes back to.
+        await admin.alter_partition_reassignments({(TRIMMED, 0): order}, timeout_ms=OPERATION_MS)
+        await admin.elect_leaders(ElectionType.PREFERRED, [(TRIMMED, 0)], timeout_ms=OPERATION_MS)
+        offsets = await write(scene, admin, TRIMMED, 3)
         if offsets:
             await admin.delete_records({(TRIMMED, 0): max(offsets)}, timeout_ms=OPERATION_MS)
 
     await scene.operate(write_and_trim)
     scene.start(victim)
+    await scene.whole()
+    if scene.faults.inject("topic deleted", TRIMMED, lambda: None):
+        await scene.operate(lambda admin: admin.delete_topics([TRIMMED], timeout_ms=OPERATION_MS))
+
+
+@act("records deleted, and a crash", lambda setting: True, weight=2)
+async def deleted_and_crash(scene: Scene) -> None:
+    """Records are deleted, by request and by retention, through several leader epochs, and a replica dies at that very moment: its
+    log begins where it should, and every epoch of it ends where it did (A7)."""
+    configs = {"internal.segment.bytes": "1024", "retention.bytes": "3000", "file.delete.delay.ms": "100"}
+    topic = NewTopic(TRIMMED, 1, scene.setting.replicas, configs={**configs, "flush.messages": "1"})
+    await scene.operate(lambda admin: admin.create_topics([topic], timeout_ms=OPERATION_MS))
+    await scene.until(lambda: TRIMMED in scene.replicas.image.topics, 5.0)
+    for number in range(3):
+        known = scene.replicas.image.topics.get(TRIMMED)
+        if known is None:
+            return
+        state = known.partitions[0]
+        victim = scene.chance.choice((max(state.leader, 1), *state.replicas))
+
+        async def write_and_trim(admin: Admin, number: int = number) -> None:
+            offsets = await write(scene, admin, TRIMMED, number)
+            if offsets and scene.faults.inject("records deleted", f"{TRIMMED} before {max(offsets)}", lambda: None):
+                at = scene.chance.choice((max(offsets), min(offsets) + len(offsets) // 2))
+                await admin.delete_records({(TRIMMED, 0): at}, timeout_ms=OPERATION_MS)
+
+        await scene.operate(write_and_trim)
+        await scene.wait(0.0, scene.chance.choice((0.0, 0.3)))
+        scene.faults.dies(victim, power=scene.either())
+        await scene.wait(0.0, 0.4)
+        scene.start(victim)
+        await scene.wait(0.3, 1.5)
     await scene.whole()
     if scene.faults.inject("topic deleted", TRIMMED, lambda: None):
         await scene.operate(lambda admin: admin.delete_topics([TRIMMED], timeout_ms=OPERATION_MS))

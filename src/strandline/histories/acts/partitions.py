@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from strandline.histories.acts.act import act, five_voters, quorum
 from strandline.histories.acts.scene import Scene
+from strandline.histories.setting import Setting
 from strandline.histories.shape import host
 
 EPOCHS_MAX = 12
@@ -19,6 +20,53 @@ async def controller_cut_off(scene: Scene) -> None:
     await scene.commits(1, scene.others(scene.voters, controller))
     scene.heal_network()
     await scene.caught_up(controller)
+
+
+def brisk_quorum(setting: Setting) -> bool:
+    return quorum(setting) and setting.timers.is_brisk
+
+
+@act("controller cut off for long", brisk_quorum)
+async def controller_cut_off_for_long(scene: Scene) -> None:
+    """A leader that nobody reaches knows after a while that it leads no more (D5)."""
+    controller = scene.controller()
+    scene.faults.isolate(controller)
+    await _for_long(scene)
+    scene.heal_network()
+    await scene.caught_up(controller)
+
+
+@act("controller alone with brokers", lambda setting: brisk_quorum(setting) and not setting.shape.is_combined)
+async def controller_alone_with_brokers(scene: Scene) -> None:
+    """A leader that no other voter reaches leads no more, though brokers go on fetching from it (D12)."""
+    controller = scene.controller()
+    scene.faults.split([controller], scene.others(scene.setting.shape.controllers, controller))
+    for broker in scene.brokers:
+        # They do not know of another leader either.
+        for other in scene.others(scene.setting.shape.controllers, controller):
+            scene.faults.cut(broker, other)
+    await _for_long(scene)
+    scene.heal_network()
+    await scene.caught_up(controller)
+
+
+async def _for_long(scene: Scene) -> None:
+    """Longer than check quorum takes."""
+    timeout_s = scene.timers.quorum_fetch_ms / 1000
+    await scene.wait(2.0 + 2.2 * timeout_s, 2.5 + 3.0 * timeout_s)
+
+
+@act("one voter does not reach the controller", quorum)
+async def one_voter_cut_off(scene: Scene) -> None:
+    """One link to the leader is cut, while all the others hear it: nobody votes for the one that does not."""
+    controller = scene.controller()
+    voter = scene.chance.choice(scene.others(scene.voters, controller))
+    with scene.no_noise():
+        if scene.faults.cut(controller, voter) and voter in scene.brokers and scene.setting.brokers > 2:
+            await scene.wait(0.0, 1.0)
+        await scene.wait(scene.timers.quorum_s, 2.0 * scene.timers.quorum_s)
+    scene.heal_network()
+    await scene.caught_up(voter)
 
 
 @act("controllers cut off in turn", quorum)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from strandline.histories.acts.act import act, replicated
+from strandline.histories.acts.act import act, durable
 from strandline.histories.acts.scene import Scene
-from strandline.histories.faults import DATA, EPOCHS, INDEX, SNAPSHOT
-from strandline.histories.member import METADATA_DIR
+from strandline.histories.faults import DATA, EPOCHS, INDEX, SNAPSHOT, VOTE
+from strandline.histories.member import METADATA_DIR, QUORUM_STATE
 from strandline.histories.setting import Setting
 from strandline.log.checkpoints import LEADER_EPOCH_CHECKPOINT
 from strandline.log.log import Log
+from strandline.raft.election_state import MalformedState, decode
 
 BITS = 4
+TRIES = 20
 REPAIRED_WITHIN_S = 100.0
 """The scrubber comes by once a minute."""
 
 
 def has_closed_segments(setting: Setting) -> bool:
-    return replicated(setting) and any(topic.segment_bytes <= 8_192 for topic in setting.topics)
+    return durable(setting) and any(topic.segment_bytes <= 8_192 for topic in setting.topics)
 
 
 async def _closed(scene: Scene) -> tuple[int, int, Log] | None:
@@ -100,7 +102,7 @@ async def epochs_rot(scene: Scene) -> None:
 
 
 def takes_snapshots(setting: Setting) -> bool:
-    return replicated(setting) and setting.snapshots_often and not setting.shape.is_dynamic
+    return durable(setting) and setting.snapshots_often and not setting.shape.is_dynamic
 
 
 @act("a bit flips in a snapshot", takes_snapshots, weight=2)
@@ -121,6 +123,54 @@ async def snapshot_rots(scene: Scene) -> None:
         scene.faults.lose_disk(victim)
         scene.start(victim)
     await scene.caught_up(victim)
+
+
+def _loses_a_voter(setting: Setting) -> bool:
+    return durable(setting) and setting.voters >= 3 and not setting.shape.is_dynamic
+
+
+@act("a bit flips in quorum-state", _loses_a_voter, weight=2)
+async def vote_rots(scene: Scene) -> None:
+    """A voter that is about to start finds its vote rotten: it says so and does not start, and an operator empties its disk; or
+    believes another leader or vote than it had, which is one voter's memory lost."""
+    for _ in range(2):
+        victim = scene.chance.choice(scene.others(scene.voters, scene.controller()))
+        member = scene.cluster.members[victim]
+        scene.faults.kill(victim)
+        disk = member.machine.disk
+        data, at = disk.peek(QUORUM_STATE) or b"", None
+        for _ in range(TRIES):
+            at = (scene.chance.randrange(max(1, len(data))), scene.chance.randrange(8))
+            if _is_forgetful(data, *at):
+                break
+        else:
+            at = None
+        if data and at is not None and not scene.faults.flip_bit(victim, VOTE, QUORUM_STATE, *at):
+            at = None
+        if at is not None:
+            member.may_fail = True
+            scene.cluster.sight.forget_votes(victim)
+        scene.start(victim)
+        await scene.until(lambda member=member: member.is_started or not member.is_up, 10.0)  # type: ignore[misc]
+        member.may_fail = False
+        if not member.is_up:
+            scene.faults.lose_disk(victim)
+            scene.start(victim)
+        await scene.caught_up(victim)
+        await scene.whole()
+
+
+def _is_forgetful(data: bytes, position: int, bit: int) -> bool:
+    """It can't be read then, or names another leader or vote; but no epoch that nobody has begun."""
+    if not data:
+        return False
+    flipped = bytearray(data)
+    flipped[position] ^= 1 << bit
+    try:
+        before, after = decode(data), decode(bytes(flipped))
+    except MalformedState:
+        return True
+    return after != before and after.epoch == before.epoch
 
 
 def _flip(scene: Scene, victim: int, what: str, paths: list[str]) -> bool:

@@ -31,6 +31,7 @@ from strandline.metadata.image import PartitionImage
 WITHIN_S = 20.0
 OPERATION_MS = 5_000
 HASTE = 0.2
+MOMENT_S = 0.02
 
 
 class Scene:
@@ -105,7 +106,13 @@ class Scene:
         return self.others(self.state(number).replicas, self.leader(number))
 
     def any_partition(self) -> int:
-        return self.chance.randrange(self.partitions)
+        """One that goes on without any one of its replicas."""
+        names = {topic.name for topic in self.setting.main}
+        return self.chance.choice([n for n, (topic, _) in enumerate(self.convergence.names) if topic in names])
+
+    def partition_of(self, topic: str) -> int | None:
+        """The first of a topic, if the setting has that."""
+        return next((n for n, (name, _) in enumerate(self.convergence.names) if name == topic), None)
 
     # Waiting
 
@@ -114,6 +121,15 @@ class Scene:
 
     async def until(self, condition: Callable[[], object], within_s: float = WITHIN_S) -> bool:
         return await self.cluster.comes_true(condition, within_s)
+
+    async def until_soon(self, condition: Callable[[], object], within_s: float) -> bool:
+        """The same, for what lasts a moment only."""
+        deadline = self.cluster.world.now + within_s
+        while not condition():
+            if self.cluster.world.now >= deadline or self.cluster.problems:
+                return False
+            await asyncio.sleep(MOMENT_S)
+        return True
 
     async def _must(self, condition: Callable[[], object], what: str, within_s: float) -> bool:
         """Unless faults are left out: then an act may wait for what only they would have brought about."""
@@ -163,8 +179,12 @@ class Scene:
         )
 
     async def out_of_sync(self, broker_id: int, number: int = 0, within_s: float = WITHIN_S) -> bool:
+        """Unless its leader is deposed meanwhile: the next one has its own time to look."""
+        leader = self.state(number).leader
         return await self._must(
-            lambda: broker_id not in self.state(number).isr, f"{broker_id} leaves the ISR", within_s
+            lambda: broker_id not in self.state(number).isr or self.state(number).leader != leader,
+            f"{broker_id} leaves the ISR",
+            within_s,
         )
 
     async def whole(self, within_s: float = 30.0) -> bool:
@@ -255,6 +275,16 @@ class Scene:
             yield
         finally:
             self.load.pace = 1.0
+
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        """Meanwhile there is always something to replicate, also late in a history, when clients have done most of their work."""
+        self.load.is_busy = True
+        self.load.hurry()
+        try:
+            yield
+        finally:
+            self.load.is_busy = False
 
     # Doing
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from strandline.histories.acts.act import act, apart, quorum, replicated
+from strandline.histories.acts.act import act, apart, durable, quorum, replicated
 from strandline.histories.acts.scene import Scene
 from strandline.histories.faults import DISK_FAULTS
 from strandline.histories.member import METADATA_DIR
 from strandline.histories.replica_sight import Loss
-from strandline.histories.setting import OTHER_DIR, Setting
+from strandline.histories.setting import OTHER_DIRS, Setting
 from strandline.sim.faults import Fault
+
+
+def _spares_disks(setting: Setting) -> bool:
+    """A voter that is a broker too may lose its disk."""
+    return durable(setting) or not setting.shape.is_combined
 
 
 def may_lose_unsynced(setting: Setting) -> bool:
@@ -106,13 +111,14 @@ async def killed_then_dark(scene: Scene) -> None:
         await scene.wait(0.0, 1.0)
 
 
-@act("a log dir fails", lambda setting: replicated(setting) and setting.two_dirs, weight=2)
+@act("a log dir fails", lambda setting: replicated(setting) and setting.log_dirs > 1, weight=2)
 async def log_dir_fails(scene: Scene) -> None:
-    """One of two log dirs of a broker is full, or can't be written or synced: its replicas go offline, and others lead."""
+    """One of the log dirs of a broker is full, or can't be written or synced: its replicas go offline, and others lead."""
     for _ in range(2):
         victim = scene.chance.choice(scene.brokers)
+        directory = scene.chance.choice(OTHER_DIRS[: scene.setting.log_dirs - 1])
         for fault in _faults(scene):
-            scene.faults.break_disk(victim, OTHER_DIR, fault)
+            scene.faults.break_disk(victim, directory, fault)
         await scene.written(20)
         await scene.wait(0.0, 3.0)
         power = scene.either()
@@ -164,7 +170,7 @@ async def slow_disks(scene: Scene) -> None:
     await scene.whole()
 
 
-@act("a broker loses its disk", lambda setting: replicated(setting))
+@act("a broker loses its disk", durable)
 async def broker_loses_disk(scene: Scene) -> None:
     """A broker, or a voter, or both in one, comes back with an empty disk: it fetches everything anew, and nothing is lost."""
     candidates = scene.others(scene.nodes, scene.controller()) if scene.setting.voters > 1 else scene.brokers
@@ -179,7 +185,10 @@ async def broker_loses_disk(scene: Scene) -> None:
     await scene.whole()
 
 
-@act("a voter loses its disk", lambda setting: quorum(setting) and not setting.shape.is_dynamic)
+@act(
+    "a voter loses its disk",
+    lambda setting: quorum(setting) and not setting.shape.is_dynamic and _spares_disks(setting),
+)
 async def voter_loses_disk(scene: Scene) -> None:
     """A voter comes back with an empty disk, once the others have a leader and all that was committed: nothing is lost."""
     victim = scene.chance.choice(scene.voters)
@@ -203,3 +212,41 @@ async def unclean(scene: Scene) -> None:
         scene.start(node_id)
         await scene.wait(0.0, 1.5)
     await scene.written()
+
+
+@act("a disk fills up slowly", replicated, weight=2)
+async def disk_fills_up(scene: Scene) -> None:
+    """A log dir, or the whole disk, has room for a little more and then for nothing: what was written is there, what was not is
+    refused, and the broker is itself again once there is room."""
+    for _ in range(2):
+        victim = scene.chance.choice(scene.brokers)
+        directory = scene.chance.choice(("/", *OTHER_DIRS[: scene.setting.log_dirs - 1]))
+        scene.faults.fill_disk(victim, directory, scene.chance.randint(200, 12_000))
+        with scene.busy():
+            await scene.written(20)
+        await scene.wait(0.0, 2.0)
+        if scene.either():
+            scene.faults.kill(victim)
+            scene.start(victim)  # there is still no room
+            await scene.wait(0.2, 1.5)
+        scene.cluster.reboot_repaired(victim)
+        await scene.whole()
+
+
+@act("restarted after a failed sync", replicated, weight=2)
+async def restarted_after_failed_sync(scene: Scene) -> None:
+    """A sync fails, and only the process is started again: what it reads may be in the page cache alone, also when a later sync
+    says that all is well. Then the power goes."""
+    for _ in range(2):
+        victim = scene.cluster.members[scene.chance.choice(scene.brokers)]
+        directory = scene.chance.choice(("/", *OTHER_DIRS[: scene.setting.log_dirs - 1]))
+        if scene.faults.break_disk(victim.id, directory, Fault.SYNC_ERROR):
+            with scene.busy():
+                await scene.wait(0.3, 1.5)
+            scene.faults.kill(victim.id)
+            scene.cluster.repair_disk(victim.id)
+            scene.start(victim.id)
+            await scene.wait(0.3, 2.5)
+            scene.faults.power_loss(victim.id)
+        scene.start(victim.id)
+        await scene.whole()

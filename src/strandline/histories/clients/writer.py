@@ -25,6 +25,8 @@ UNFINISHED_MAX = 60
 BURST, PAUSE_S = (8, 24), (2.5, 9.0)
 BRISK_BURST, BRISK_PAUSE_S = (1, 5), (0.1, 0.7)
 FILLERS = (b"", b"x" * 10, b"x" * 200)
+LARGE, LARGE_SHARE = b"y" * 1_500, 0.06
+"""More than a sector: a power loss may tear it."""
 
 
 EXPECTED = frozenset(
@@ -89,7 +91,7 @@ class Writer:
         chance, history, writing = self._chance, self._load.history, self.writing
         topic, partition = chance.choice(self._load.keys)
         for _ in range(chance.randint(*(BRISK_BURST if self._load.is_brisk else BURST))):
-            filler = chance.choice(FILLERS)
+            filler = LARGE if chance.random() < LARGE_SHARE else chance.choice(FILLERS)
             if self._unfinished >= UNFINISHED_MAX:
                 break
             value = b"%s-%d" % (writing.name.encode(), self._number)

@@ -81,7 +81,7 @@ class KeyedLoad:
         for _ in range(chance.randint(*(BRISK_BURST if self.is_hasty or self.load.is_brisk else BURST))):
             key = b"key-%d" % chance.randrange(self.plan.keys)
             is_tombstone = chance.random() < TOMBSTONES
-            if self._unfinished >= UNFINISHED_MAX:
+            if self._unfinished >= UNFINISHED_MAX * (1 + self.is_hasty):
                 return
             value = None if is_tombstone else b"%s=%d%s" % (key, len(self.history.sends), FILLER)
             self._unfinished += 1

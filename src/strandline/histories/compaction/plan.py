@@ -8,9 +8,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from strandline.histories.groups.plan import PLAIN_SEEDS
-
-SHARE = 0.18
+SHARE = 0.22
 """So many of all histories have a compacted topic."""
 COMPACTED = "compacted"
 
@@ -49,7 +47,7 @@ class CompactionPlan:
 def draw(seed: int) -> CompactionPlan | None:
     """The seed's, if it has one."""
     chance = random.Random(f"{seed}/compaction")
-    if seed < PLAIN_SEEDS or chance.random() >= SHARE:
+    if chance.random() >= SHARE:
         return None
     return CompactionPlan(
         chance.choice((4, 8, 16)),

@@ -28,7 +28,7 @@ from strandline.node.coordinator.offsets_topic import CONSUMER_OFFSETS
 if TYPE_CHECKING:
     from strandline.histories.load import Load
 
-AUDIT_PAUSE_S, BRISK_AUDIT_PAUSE_S = (5.0, 15.0), (1.0, 5.0)
+AUDIT_PAUSE_S, BRISK_AUDIT_PAUSE_S = (5.0, 15.0), (0.3, 2.0)
 AUDIT_PATIENCE_MS = 6_000
 OFFSETS_CONFIGS = {"internal.segment.bytes": "2048", "min.cleanable.dirty.ratio": "0.2"}
 

@@ -13,10 +13,8 @@ CLASSIC, CONSUMER = "classic", "consumer"
 RANGE, COOPERATIVE_STICKY, UNIFORM = "range", "cooperative-sticky", "uniform"
 GROUP_IDS = ("orders", "audit", "mail", "billing")
 """Several, so that it is not always the same partition of the offsets topic."""
-SHARE = 0.25
+SHARE = 0.3
 """So many of all histories have a group."""
-PLAIN_SEEDS = 50
-"""The first seeds have neither a group nor a compacted topic, so that their histories, which notice most of the mutants, stay."""
 GROUPED = "grouped"
 """Its topic, in the place of the first that the setting would have."""
 
@@ -64,7 +62,7 @@ class GroupPlan:
 
 
 def has_group(seed: int) -> bool:
-    return seed >= PLAIN_SEEDS and random.Random(f"{seed}/groups").random() < SHARE
+    return random.Random(f"{seed}/groups").random() < SHARE
 
 
 def plans(seed: int) -> Iterator[GroupPlan]:

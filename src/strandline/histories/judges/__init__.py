@@ -12,15 +12,20 @@ Always true: a judge only looks; it raises Violation the first time that its pro
 
 from __future__ import annotations
 
+from strandline.histories.judges.metadata.altered_by_the_newest import AlteredByTheNewest
 from strandline.histories.judges.metadata.elr_is_kept import ElrIsKept
+from strandline.histories.judges.metadata.endpoint_of_listener import EndpointOfListener
 from strandline.histories.judges.metadata.equal_images import EqualImages
 from strandline.histories.judges.metadata.fenced_not_in_isr import FencedNotInIsr
 from strandline.histories.judges.metadata.isr_and_elr import IsrAndElr
 from strandline.histories.judges.metadata.last_known_elr import LastKnownElr
+from strandline.histories.judges.metadata.offline_dir_not_in_isr import OfflineDirNotInIsr
 from strandline.histories.judges.metadata.partition_epochs import PartitionEpochs
 from strandline.histories.judges.metadata.reassigned_in_sync import ReassignedInSync
 from strandline.histories.judges.metadata.stopped_without_leading import StoppedWithoutLeading
+from strandline.histories.judges.metadata.unclean_where_allowed import UncleanWhereAllowed
 from strandline.histories.judges.metadata.unfenced_has_caught_up import UnfencedHasCaughtUp
+from strandline.histories.judges.quorum.added_voter_has_caught_up import AddedVoterHasCaughtUp
 from strandline.histories.judges.quorum.check_quorum import CheckQuorum
 from strandline.histories.judges.quorum.committed_in_own_epoch import CommittedInOwnEpoch
 from strandline.histories.judges.quorum.committed_is_kept import CommittedIsKept
@@ -36,24 +41,33 @@ from strandline.histories.judges.quorum.legal_states import LegalStates
 from strandline.histories.judges.quorum.majority_reached_high_watermark import MajorityReachedHighWatermark
 from strandline.histories.judges.quorum.monotonic_epoch import MonotonicEpoch
 from strandline.histories.judges.quorum.monotonic_high_watermark import MonotonicHighWatermark
+from strandline.histories.judges.quorum.no_vote_beside_leader import NoVoteBesideLeader
 from strandline.histories.judges.quorum.one_vote import OneVote
 from strandline.histories.judges.quorum.one_voter_change_at_a_time import OneVoterChangeAtATime
 from strandline.histories.judges.quorum.only_leader_has_pending_acks import OnlyLeaderHasPendingAcks
+from strandline.histories.judges.quorum.pre_vote_without_leader import PreVoteWithoutLeader
 from strandline.histories.judges.quorum.save_before_send import SaveBeforeSend
 from strandline.histories.judges.quorum.single_leader import SingleLeader
 from strandline.histories.judges.quorum.snapshot_at_log_start import SnapshotAtLogStart
+from strandline.histories.judges.quorum.snapshot_is_committed import SnapshotIsCommitted
 from strandline.histories.judges.quorum.stable_leadership import StableLeadership
 from strandline.histories.judges.quorum.unattached_has_no_leader import UnattachedHasNoLeader
 from strandline.histories.judges.quorum.vote_before_reply import VoteBeforeReply
+from strandline.histories.judges.replication.acknowledged_is_committed import AcknowledgedIsCommitted
 from strandline.histories.judges.replication.behind_leaves_isr import BehindLeavesIsr
 from strandline.histories.judges.replication.below_log_start import BelowLogStart
 from strandline.histories.judges.replication.candidate_completeness import CandidateCompleteness
 from strandline.histories.judges.replication.committed_is_somewhere import CommittedIsSomewhere
 from strandline.histories.judges.replication.current_leader_epoch import CurrentLeaderEpoch
+from strandline.histories.judges.replication.end_does_not_fall import EndDoesNotFall
 from strandline.histories.judges.replication.enough_in_sync import EnoughInSync
+from strandline.histories.judges.replication.epoch_begins import EpochBegins
+from strandline.histories.judges.replication.epochs_match_log import EpochsMatchLog
 from strandline.histories.judges.replication.flushed_survives import ReplicaFlushedSurvives
+from strandline.histories.judges.replication.follower_positions import FollowerPositions
 from strandline.histories.judges.replication.high_watermark import ReplicaHighWatermark
 from strandline.histories.judges.replication.in_sync_incarnation import InSyncIncarnation
+from strandline.histories.judges.replication.joins_caught_up import JoinsCaughtUp
 from strandline.histories.judges.replication.leader_completeness import LeaderCompleteness
 from strandline.histories.judges.replication.log_matching import LogMatching
 from strandline.histories.judges.replication.maximal_isr import MaximalIsr
@@ -62,6 +76,7 @@ from strandline.histories.judges.replication.one_fetcher import OneFetcher
 from strandline.histories.judges.replication.only_superseded_is_removed import OnlySupersededIsRemoved
 from strandline.histories.judges.replication.only_written_is_kept import OnlyWrittenIsKept
 from strandline.histories.judges.replication.shrunk_only_late import ShrunkOnlyLate
+from strandline.histories.judges.replication.waiting_fetch_is_woken import WaitingFetchIsWoken
 from strandline.histories.replica_sight import ReplicaJudge
 from strandline.histories.sight import Judge
 
@@ -90,6 +105,10 @@ QUORUM: tuple[type[Judge], ...] = (
     EpochBegunByCandidate,
     CheckQuorum,
     StableLeadership,
+    NoVoteBesideLeader,
+    PreVoteWithoutLeader,
+    SnapshotIsCommitted,
+    AddedVoterHasCaughtUp,
 )
 METADATA: tuple[type[Judge], ...] = (
     EqualImages,
@@ -101,6 +120,10 @@ METADATA: tuple[type[Judge], ...] = (
     ReassignedInSync,
     UnfencedHasCaughtUp,
     StoppedWithoutLeading,
+    AlteredByTheNewest,
+    UncleanWhereAllowed,
+    OfflineDirNotInIsr,
+    EndpointOfListener,
 )
 REPLICATION: tuple[type[ReplicaJudge], ...] = (
     OnlyWrittenIsKept,
@@ -120,6 +143,13 @@ REPLICATION: tuple[type[ReplicaJudge], ...] = (
     NothingWrittenBelowMinIsr,
     ShrunkOnlyLate,
     BehindLeavesIsr,
+    AcknowledgedIsCommitted,
+    EndDoesNotFall,
+    FollowerPositions,
+    EpochBegins,
+    EpochsMatchLog,
+    JoinsCaughtUp,
+    WaitingFetchIsWoken,
 )
 
 

@@ -44,3 +44,13 @@ def test_a_static_member_is_the_same_in_its_next_life() -> None:
     story.heartbeat("a-1", 2, [0], instance="a")
     story.heartbeat("a-2", 3, [0], instance="a")
     story.commit(5, who="a-1", generation=2)
+
+
+def test_nor_is_one_from_before_a_partition_went_and_came_back() -> None:
+    story = stage(StaleCommit)
+    story.heartbeat("a", 1, [0])
+    story.heartbeat("b", 2, [0])
+    story.heartbeat("a", 3, [0])
+    story.commit(5, who="a", generation=3)
+    with broken(StaleCommit):
+        story.commit(5, who="a", generation=1)

@@ -48,3 +48,24 @@ def test_one_that_has_just_restarted_knew_it() -> None:
     story.see(1, life=2, image=stopping(5, leader=2))
     story.see(3, image=stopping(6, leader=1))
     stop(story)
+
+
+def test_one_that_leads_is_not_let_go_in_the_step_that_takes_it_away() -> None:
+    story = stage(StoppedWithoutLeading)
+    story.see(3, image=image(5, leader=2))
+    asked = Sent(2, BROKER_HEARTBEAT, -1, candidate_id=2, broker_epoch=0, wants_to_stop=True)
+    story.sight.see_sent(asked)
+    story.now = 0.1
+    story.see(3, image=image(6, fenced=True, isr=(1,), leader=1, leader_epoch=1))
+    with broken(StoppedWithoutLeading):
+        story.sight.see_sent(asked._replace(source=3, response=True, granted=True))
+
+
+def test_one_whose_session_was_over_before_it_asked_may_go() -> None:
+    story = stage(StoppedWithoutLeading)
+    story.see(3, image=image(5, leader=2))
+    story.see(3, image=image(6, fenced=True, isr=(1,), leader=1, leader_epoch=1))
+    story.now = 0.1
+    asked = Sent(2, BROKER_HEARTBEAT, -1, candidate_id=2, broker_epoch=0, wants_to_stop=True)
+    story.sight.see_sent(asked)
+    story.sight.see_sent(asked._replace(source=3, response=True, granted=True))

@@ -23,7 +23,7 @@ def test_one_of_two_others_is_a_majority() -> None:
 def test_a_leader_from_whom_only_an_observer_fetches_leads_no_more() -> None:
     story = stage(CheckQuorum)
     story.lead(1)
-    lives(story, 4, 9)
+    lives(story, 2, 9)
     with broken(CheckQuorum):
         lives(story, 4, 9)
 
@@ -38,7 +38,7 @@ def test_what_is_fetched_in_another_epoch_does_not_count() -> None:
 def test_one_that_has_resigned_is_well() -> None:
     story = stage(CheckQuorum)
     story.lead(1)
-    lives(story, 4, 9)
+    lives(story, 2, 9)
     story.see(1, "resigned")
     lives(story, 8, 9)
 

@@ -15,6 +15,7 @@ from strandline.histories.sight import Seen, Sight, Violation
 from strandline.histories.transcript import Transcript
 from strandline.histories.wire import Sent
 from strandline.ids import ZERO_UUID
+from strandline.log.epochs import LeaderEpochs
 from strandline.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
 from strandline.raft.voters import VoterSet
 from strandline.records.batch import BatchBuilder
@@ -37,6 +38,7 @@ class FakeLog:
         self.active = SimpleNamespace(base_offset=0, file=file)
         self.segments = [self.active]
         self.truncations = self.log_start_offset = self.recovery_point = 0
+        self.epochs = LeaderEpochs([(0, 0)])
         self._ends, self._positions = list(ends), list(positions)
 
     @property

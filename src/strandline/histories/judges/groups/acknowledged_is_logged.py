@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from strandline.errors import ErrorCode
 from strandline.groups import framing
 from strandline.groups.records import OffsetCommitKey
@@ -12,6 +14,8 @@ from strandline.histories.replica_sight import Key
 from strandline.histories.sight import Violation
 from strandline.records.batch import decode
 
+REMEMBERED_MAX = 2_000
+"""Batches, of this history and those before."""
 OFFSETS_BACK = 100
 """So far it is looked for at first."""
 
@@ -34,24 +38,41 @@ class AcknowledgedIsLogged(GroupJudge):
             return  # the answer was decided before it was deposed
         end = replica.high_watermark
         for start in (max(0, end - OFFSETS_BACK), 0):
-            for batch in sight.replicas.batches(exchange.broker_id, log_key, start, end):
-                wanted -= _committed(sight, batch)
+            wanted -= committed_in(sight, exchange.broker_id, start, end)
             if not wanted:
                 return
         for key, offset in sorted(wanted):
             raise Violation(f"acknowledges {offset} of {sight.name(key)}, which is not in its log below {end}")
 
 
+def committed_in(sight: GroupSight, broker_id: int, offset: int, limit_offset: int) -> set[tuple[Key, int]]:
+    """The group's offsets that stand in a part of a coordinator's log."""
+    log_key = sight.offsets_key
+    found: set[tuple[Key, int]] = set()
+    if log_key is not None:
+        for batch in sight.replicas.batches(broker_id, log_key, offset, limit_offset):
+            found |= _committed(sight, batch)
+    return found
+
+
 def _committed(sight: GroupSight, batch: Batch) -> set[tuple[Key, int]]:
     """The offsets of the group that stand in a batch."""
-    found: set[tuple[Key, int]] = set()
     topics = sight.replicas.image.topics
+    return {
+        ((topics[topic].topic_id, partition), offset)
+        for group, topic, partition, offset in _offsets(batch)
+        if group == sight.group_id and topic in topics
+    }
+
+
+@lru_cache(maxsize=REMEMBERED_MAX)
+def _offsets(batch: Batch) -> list[tuple[str, str, int, int]]:
+    """Group, topic, partition and offset of each commit in a batch."""
+    found = []
     for record in decode(batch.content, check_crc=False):
         if record.value is None or record.key is None:
             continue
         read = framing.decode(record.key, record.value)
-        if read is None or not isinstance(read.key, OffsetCommitKey) or read.key.group != sight.group_id:
-            continue
-        if read.key.topic in topics:
-            found.add(((topics[read.key.topic].topic_id, read.key.partition), read.value.offset))  # type: ignore[union-attr]
+        if read is not None and isinstance(read.key, OffsetCommitKey):
+            found.append((read.key.group, read.key.topic, read.key.partition, read.value.offset))  # type: ignore[union-attr]
     return found

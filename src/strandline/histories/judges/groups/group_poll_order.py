@@ -16,7 +16,9 @@ def judge(group: GroupHistory, history: RecordHistory) -> Iterable[str]:
     for place in sorted(history.stored):
         stored.setdefault((place.topic, place.partition), []).append(place.offset)
     for holding in group.holdings:
-        offsets = stored.get(holding.key, [])
+        offsets = stored.get(holding.key)
+        if offsets is None:
+            continue  # of a topic that came and went, whose offsets began anew
         last = -1
         for offset, _ in holding.given:
             if offset <= last:

@@ -1,4 +1,7 @@
-"""C12: once another member was told that it has a partition, a commit that its former owner sends then is not taken."""
+"""C12: a commit of an earlier generation is not taken once another member was told that it has the partition.
+
+That holds also if the partition came back to the one that had it before.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,12 @@ from strandline.histories.sight import Violation
 
 class StaleCommit(GroupJudge):
     def __init__(self) -> None:
-        self._owners: dict[Key, Told] = {}
-        """The newest of each partition."""
+        self._owners: dict[Key, dict[str, Told]] = {}
+        """Of each partition, by member: when it was last told that it has it."""
 
     def told(self, sight: GroupSight, told: Told) -> None:
         for key in told.keys:
-            self._owners[key] = told
+            self._owners.setdefault(key, {})[told.who] = told
 
     def deleted(self, sight: GroupSight) -> None:
         self._owners.clear()
@@ -26,12 +29,13 @@ class StaleCommit(GroupJudge):
         if exchange.api_key != OFFSET_COMMIT or not request.member_id:
             return
         who = request.group_instance_id or sight.identity(request.member_id)
+        generation = request.generation_id_or_member_epoch
         for key, told in sight.keys_of(exchange.response.topics):
-            owner = self._owners.get(key)
-            if told.error_code != ErrorCode.NONE or owner is None or owner.who == who or owner.at >= exchange.asked_at:
+            if told.error_code != ErrorCode.NONE:
                 continue
-            if request.generation_id_or_member_epoch < owner.generation:
-                raise Violation(
-                    f"takes a commit of {sight.name(key)} from {who} in generation {request.generation_id_or_member_epoch}, "
-                    f"which {owner.who} had since generation {owner.generation}"
-                )
+            for owner in self._owners.get(key, {}).values():
+                if owner.who != who and owner.at < exchange.asked_at and generation < owner.generation:
+                    raise Violation(
+                        f"takes a commit of {sight.name(key)} from {who} in generation {generation}, "
+                        f"which {owner.who} had in generation {owner.generation}"
+                    )

@@ -6,9 +6,7 @@ Always true: images come in the order of their offsets; one may be passed over i
 from __future__ import annotations
 
 from strandline.histories.sight import Judge, Seen, Sight
-from strandline.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, TOPIC_RESOURCE, MetadataImage, PartitionImage
-
-MIN_ISR = "min.insync.replicas"
+from strandline.metadata.image import MetadataImage, PartitionImage
 
 
 class EachImage(Judge):
@@ -41,9 +39,3 @@ class EachImage(Judge):
     ) -> None:
         """`before` is how it was in the image that was looked at last; None if it is new."""
         raise NotImplementedError
-
-
-def min_isr(image: MetadataImage, topic: str, partition: PartitionImage) -> int:
-    """How many in sync are enough to commit."""
-    of_all = image.config(BROKER_RESOURCE, CLUSTER_DEFAULT).get(MIN_ISR, 1)
-    return min(int(image.config(TOPIC_RESOURCE, topic).get(MIN_ISR, of_all)), len(partition.replicas))

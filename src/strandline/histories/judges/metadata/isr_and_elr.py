@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from strandline.histories.judges.metadata.each_image import EachImage, min_isr
+from strandline.histories.judges.metadata.each_image import EachImage
+from strandline.histories.min_isr import min_isr
 from strandline.histories.sight import Violation
 from strandline.metadata.image import MetadataImage, PartitionImage
 

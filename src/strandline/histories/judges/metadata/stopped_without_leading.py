@@ -1,4 +1,7 @@
-"""B14: a broker that may stop leads nothing; if it had to hand over, every active broker knows of it."""
+"""B14: a broker that may stop leads nothing; if it had to hand over, every active broker knows of it.
+
+So it is not let go in the very step that takes its leaderships from it.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,50 @@ from strandline.histories.sight import Judge, Seen, Sight, Violation
 from strandline.histories.wire import BROKER_HEARTBEAT, Sent
 from strandline.metadata.image import MetadataImage
 
+AT_ONCE_S = 1.0
+"""A heartbeat that was on its way for longer may have found that the session was over."""
+
 
 class StoppedWithoutLeading(Judge):
     def __init__(self) -> None:
         self._applied: dict[int, int] = {}
         """By node: how much of the metadata it has had, in whichever life."""
+        self._image = MetadataImage()
+        self._cut_short: dict[int, tuple[int, float]] = {}
+        """By broker: the epoch in which it was fenced while it led, and when."""
+        self._asked_at: dict[int, float] = {}
 
     def changed(self, sight: Sight, node_id: int, before: Seen | None, after: Seen) -> None:
         end_offset = after.image.end_offset
         if end_offset > self._applied.get(node_id, 0):
             self._applied[node_id] = end_offset
+        known, image = self._image, after.image
+        if image.end_offset <= known.end_offset:
+            return
+        self._image = image
+        if known.brokers is image.brokers:
+            return
+        for broker_id, broker in image.brokers.items():
+            was = known.brokers.get(broker_id)
+            if was is None or was.epoch != broker.epoch or not was.active or not broker.fenced:
+                continue
+            if _led(known, broker_id):
+                self._cut_short[broker_id] = (broker.epoch, sight.now())
 
     def sent(self, sight: Sight, sent: Sent) -> None:
-        if sent.api_key != BROKER_HEARTBEAT or not sent.granted:
+        if sent.api_key != BROKER_HEARTBEAT:
+            return
+        if not sent.response:
+            if sent.wants_to_stop:
+                self._asked_at[sent.candidate_id] = sight.now()
+            return
+        if not sent.granted:
             return
         broker_id, image = sent.candidate_id, sight.nodes[sent.source].image
+        epoch, fenced_at = self._cut_short.get(broker_id, (-1, 0.0))
+        asked_at = self._asked_at.get(broker_id, fenced_at)
+        if epoch == sent.broker_epoch and asked_at < fenced_at and sight.now() - asked_at < AT_ONCE_S:
+            raise Violation(f"lets {broker_id} stop in the very step that takes its leaderships from it")
         if led := _led(image, broker_id):
             raise Violation(f"lets {broker_id} stop, which leads {led}")
         broker = image.brokers.get(broker_id)

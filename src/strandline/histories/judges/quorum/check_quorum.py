@@ -10,9 +10,9 @@ from strandline.histories.sight import Judge, Seen, Sight, Violation
 from strandline.histories.wire import FETCH, FETCH_SNAPSHOT, Sent
 
 EVERY_S = 0.5
-TIMEOUTS = 3.0
-"""Twice as many fetch timeouts as it may take."""
-GRACE_S = 2.0
+TIMEOUTS = 2.0
+"""Fetch timeouts: half of one more than it may take, and clocks drift by a tenth."""
+GRACE_S = 1.0
 
 
 class CheckQuorum(Judge):

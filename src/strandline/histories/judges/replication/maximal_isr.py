@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from strandline.histories.judges.metadata.each_image import min_isr
+from strandline.histories.min_isr import min_isr
 from strandline.histories.replica_sight import Key, Replica, ReplicaJudge, ReplicaSight
 from strandline.histories.sight import Violation
 from strandline.metadata.image import MetadataImage, PartitionImage

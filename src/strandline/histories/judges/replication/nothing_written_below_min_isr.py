@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 
 from strandline.histories.exchanges import Exchange
-from strandline.histories.judges.metadata.each_image import min_isr
 from strandline.histories.replica_sight import Key, Replica, ReplicaJudge, ReplicaSight
 from strandline.histories.sight import Violation
 from strandline.wire import produce
@@ -25,10 +24,9 @@ class NothingWrittenBelowMinIsr(ReplicaJudge):
     def changed(self, sight: ReplicaSight, node_id: int, key: Key, before: Replica | None, after: Replica) -> None:
         if before is None or not (before.leads and after.leads) or after.log_end_offset <= before.log_end_offset:
             return
-        topic = sight.image.topics_by_id.get(key[0])
-        if topic is None or len(topic.partitions) <= key[1]:
+        enough = sight.min_isr(node_id, key)
+        if enough is None:
             return
-        enough = min_isr(sight.image, topic.name, topic.partitions[key[1]])
         if len(before.isr) >= enough or len(after.isr) >= enough:
             return
         for batch in sight.batches(node_id, key, before.log_end_offset, after.log_end_offset):

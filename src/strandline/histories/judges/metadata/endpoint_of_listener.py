@@ -1,0 +1,25 @@
+"""Whoever asks on a listener is told the endpoints of that listener: of brokers, of coordinators, and as a leader's hint.
+
+Looked for in the bytes of every answer of a broker: a host of the cluster, followed by the port of its other listener.
+"""
+
+from __future__ import annotations
+
+import re
+
+from strandline.histories.sight import Judge, Sight, Violation
+
+PORTS = (9092, 9094)
+
+
+class EndpointOfListener(Judge):
+    def __init__(self) -> None:
+        self._other = {
+            port: re.compile(rb"n[0-9]" + re.escape(other.to_bytes(4, "big")))
+            for port, other in zip(PORTS, reversed(PORTS), strict=True)
+        }
+
+    def answered(self, sight: Sight, node_id: int, port: int, frame: bytes) -> None:
+        found = self._other[port].search(frame)
+        if found is not None:
+            raise Violation(f"names an endpoint of another listener on port {port}: {found[0]!r}")

@@ -1,0 +1,25 @@
+"""A4, A5: acks=all is answered without an error only once the batch is committed: not at the append, not because time is up."""
+
+from __future__ import annotations
+
+from strandline.errors import ErrorCode
+from strandline.histories.exchanges import PRODUCE, Exchange
+from strandline.histories.replica_sight import ReplicaJudge, ReplicaSight
+from strandline.histories.sight import Violation
+
+ACKS_ALL = -1
+
+
+class AcknowledgedIsCommitted(ReplicaJudge):
+    def answered(self, sight: ReplicaSight, node_id: int, exchange: Exchange) -> None:
+        if exchange.api_key != PRODUCE or exchange.acks != ACKS_ALL:
+            return
+        for place, answer in exchange.answers().items():
+            key = sight.key(place)
+            committed = None if key is None else sight.committed.get(key)
+            if answer.error_code != ErrorCode.NONE or committed is None or committed.era:
+                continue
+            if answer.offset >= committed.end_offset:
+                raise Violation(
+                    f"{committed.name}: acknowledges {answer.offset}, and {committed.end_offset} is committed"
+                )

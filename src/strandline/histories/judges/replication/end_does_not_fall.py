@@ -1,0 +1,39 @@
+"""A13 (KIP-207): a leader tells no end of its log below one that was told in an earlier leader epoch.
+
+Until its high watermark has passed where its epoch begins, it does not know what its predecessor had committed.
+"""
+
+from __future__ import annotations
+
+from strandline.histories.exchanges import LATEST, LIST_OFFSETS, Exchange
+from strandline.histories.replica_sight import Key, ReplicaJudge, ReplicaSight
+from strandline.histories.sight import Violation
+
+
+class EndDoesNotFall(ReplicaJudge):
+    def __init__(self) -> None:
+        self._told: dict[Key, list[tuple[int, int]]] = {}
+        """Leader epochs and the greatest end that was told in each, in their order."""
+
+    def answered(self, sight: ReplicaSight, node_id: int, exchange: Exchange) -> None:
+        if exchange.api_key != LIST_OFFSETS:
+            return
+        latest = [place for place, asked in exchange.asked.items() if asked.timestamp == LATEST]
+        answers = exchange.answers() if latest else {}
+        for place in latest:
+            key, answer = sight.key(place), answers.get(place)
+            replica = None if key is None else sight.replicas.get((node_id, key))
+            if key is None or answer is None or answer.error_code or replica is None or not replica.leads:
+                continue
+            if sight.committed[key].era:
+                continue  # some of it was lost, as the history's faults may
+            self._check(sight.committed[key].name, key, replica.leader_epoch, answer.offset)
+
+    def _check(self, name: str, key: Key, epoch: int, end: int) -> None:
+        told = self._told.setdefault(key, [])
+        for earlier, most in told:
+            if earlier < epoch and end < most:
+                raise Violation(f"{name}: tells the end {end} in epoch {epoch}, and {most} was told in {earlier}")
+        known = dict(told)
+        known[epoch] = max(end, known.get(epoch, end))
+        self._told[key] = sorted(known.items())
