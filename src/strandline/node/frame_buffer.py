@@ -71,17 +71,21 @@ class FrameBuffer:
             self._start, self._end = 0, held
         return self._view[self._end :]
 
-    def settle(self) -> None:
-        """The read was handled, and the next one may be another connection's: what is left moves out of the shared buffer."""
+    def settle(self) -> bool:
+        """The read was handled, and the next one may be another connection's: what is left moves out of the shared buffer. Whether
+        there is a buffer of the connection's own, or was."""
         held = self._end - self._start
         if not held:
             self._start = self._end = 0
+            if self._view is self._landing:
+                return False
             if len(self._view) <= len(self._landing):
                 self._view = self._landing
         elif self._view is self._landing:
             needed = 4 + _SIZE.unpack_from(self._view, self._start)[0] if held >= 4 else 0
             wanted = max(held + SPARE_BYTES, OWN_BYTES_MIN, min(needed, OWN_FACTOR * held))
             self._replace(max(held, min(wanted, len(self._landing))))
+        return True
 
     def step_bytes(self) -> int:
         """By how much the frame that fills the buffer makes it grow next."""

@@ -38,7 +38,8 @@ class Intake:
     def settle(self) -> None:
         """The buffer in which reads land is the next connection's: keep what is left, and count it."""
         frames = self.frames
-        frames.settle()
+        if not frames.settle() and not self._room_bytes:
+            return
         if not frames.held_bytes and frames.grown_bytes > GROWN_BYTES_KEPT_MAX:
             frames.shrink()
         self._count()

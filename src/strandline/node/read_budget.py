@@ -18,13 +18,10 @@ class ReadBudget:
     def __init__(self, limit_bytes: int = UNLIMITED) -> None:
         self.limit_bytes = limit_bytes
         self.taken_bytes = 0
+        self.is_exhausted = False
         self._beyond: object | None = None
         """Who may go beyond the limit now."""
         self._waiting: dict[object, Callable[[], None]] = {}
-
-    @property
-    def is_exhausted(self) -> bool:
-        return self.taken_bytes >= self.limit_bytes != UNLIMITED
 
     @property
     def waiting(self) -> int:
@@ -37,12 +34,16 @@ class ReadBudget:
             self._beyond = self._beyond or who
             if self._beyond is not who:
                 return False
-        self.taken_bytes += size
+        self.take(size)
         return True
 
     def take(self, size: int) -> None:
         """For bytes that were read already and have to stay somewhere. Whoever reads asks first whether it is exhausted."""
-        self.taken_bytes += size
+        self._set(self.taken_bytes + size)
+
+    def _set(self, taken_bytes: int) -> None:
+        self.taken_bytes = taken_bytes
+        self.is_exhausted = taken_bytes >= self.limit_bytes != UNLIMITED
 
     def when_freed(self, who: object, ask_again: Callable[[], None]) -> None:
         """Call once something was given back; whoever is called takes, or waits again."""
@@ -50,7 +51,7 @@ class ReadBudget:
 
     def give_back(self, who: object, size: int) -> None:
         """All that this one had. Whoever waited longest is called first."""
-        self.taken_bytes -= size
+        self._set(self.taken_bytes - size)
         assert self.taken_bytes >= 0, "more was given back than taken"
         self._waiting.pop(who, None)
         if self._beyond is who:
