@@ -40,7 +40,7 @@ VIRTUAL_S, FAULTS, OPERATIONS = 45.0, 5, 500
 ACTS_USUAL, ACTS_MAX = (1, 2), 8
 ACTS_DENSE, ACTS_UNTIL_S = 3, 30.0
 """Before that time another act begins, up to so many: the least that a history lasts should not be spent in peace."""
-OWN_SHARE = 0.5
+OWN_SHARE = 0.7
 """Of the acts of a history with a group or a compacted topic, so many are about that."""
 CALM_S = (0.5, 5.0)
 """Between two acts."""

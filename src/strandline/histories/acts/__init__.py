@@ -1,6 +1,6 @@
 """The acts of histories: importing this package fills `ACTS`.
 
-Always true: a seed begins with the same act for as long as none is put before it; new ones go to the end.
+Always true: which act a seed begins with follows from all there are and what they weigh; one more, and it is another.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ comes right again is judged after it, when its harm is undone.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -34,7 +35,7 @@ class Act:
 
 
 ACTS: dict[str, Act] = {}
-"""By name, in the order in which seeds walk through them."""
+"""By name."""
 
 
 def act(
@@ -51,10 +52,10 @@ def act(
 
 
 def deck(family: str = CLUSTER) -> list[Act]:
-    """Every act of a family as often as it weighs: once all, then again those that weigh more."""
-    acts = [act for act in ACTS.values() if act.family == family]
-    rounds = range(max((act.weight for act in acts), default=0))
-    return [act for number in rounds for act in acts if act.weight > number]
+    """Every act of a family as often as it weighs, well mixed, so that the first hundred seeds have of all what they weigh."""
+    acts = [act for act in ACTS.values() if act.family == family for _ in range(act.weight)]
+    random.Random(family).shuffle(acts)
+    return acts
 
 
 # Settings that many acts fit

@@ -38,8 +38,7 @@ async def put_out(scene: Scene, follower: int, number: int) -> None:
 async def late_change(scene: Scene) -> None:
     """A follower has caught up, and its leader asks for it to be in sync. Before that arrives the follower restarts without its
     page cache (KIP-903), stops, another one leads, or another member restarts: the request is refused, and asked anew."""
-    hows = ("restart", "restart", "stop", "depose", "other restarts")
-    for how in scene.chance.sample(hows, 2):
+    for how in scene.chance.sample(("restart", "stop", "depose", "other restarts"), 3):
         number = scene.any_partition()
         leader, key = scene.leader(number), scene.convergence.key(number)
         followers = scene.followers(number)
