@@ -46,7 +46,7 @@ async def members_killed(scene: Scene) -> None:
     await scene.settled()
 
 
-@act("a member paused past its session", has_several, weight=3, family=GROUPS)
+@act("a member paused past its session", has_several, weight=2, family=GROUPS)
 async def member_paused(scene: Scene) -> None:
     """Others take over what it had; it wakes up, commits what it thinks is its own, and is refused."""
     await scene.settled()
@@ -66,7 +66,7 @@ async def member_paused(scene: Scene) -> None:
     await scene.settled()
 
 
-@act("members paused for a moment", has_group, weight=3, family=GROUPS)
+@act("members paused for a moment", has_group, weight=2, family=GROUPS)
 async def paused_for_a_moment(scene: Scene) -> None:
     """Members stand still for about as long as their session lasts, while the coordinator or another of them dies."""
     for _ in range(2):
@@ -111,7 +111,7 @@ async def static_member(scene: Scene) -> None:
 @act(
     "a commit from before the rebalance",
     lambda setting: has_dynamic(setting) and has_several(setting),
-    weight=2,
+    weight=3,
     family=GROUPS,
 )
 async def commit_from_before(scene: Scene) -> None:
@@ -137,7 +137,7 @@ async def commit_from_before(scene: Scene) -> None:
     await scene.settled()
 
 
-@act("two of one instance id", has_static, weight=2, family=GROUPS)
+@act("two of one instance id", has_static, weight=3, family=GROUPS)
 async def two_of_one_instance(scene: Scene) -> None:
     """A static member is replaced by another process of its name; the former is fenced, whatever it commits."""
     for _ in range(2):
