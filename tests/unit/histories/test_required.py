@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from strandline.histories.coverage import FAULT, REPLICA, Coverage
 from strandline.histories.faults import KINDS
+from strandline.histories.history import VIRTUAL_S
 from strandline.histories.required import required, too_rare, too_small
 from strandline.histories.tally import Least
 
@@ -21,8 +22,8 @@ def test_what_is_too_rare_is_named_with_how_often_it_was() -> None:
 
 def test_a_history_that_is_too_small() -> None:
     assert too_small(None) == []
-    assert too_small(Least(60.0, 5, 500)) == []
-    assert too_small(Least(59.5, 4, 500)) == [
-        "a history of 59.5 virtual seconds, fewer than 60",
+    assert too_small(Least(VIRTUAL_S, 5, 500)) == []
+    assert too_small(Least(VIRTUAL_S - 0.5, 4, 500)) == [
+        f"a history of {VIRTUAL_S - 0.5} virtual seconds, fewer than {VIRTUAL_S:.0f}",
         "a history of 4 faults, fewer than 5",
     ]

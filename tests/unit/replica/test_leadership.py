@@ -285,7 +285,7 @@ def test_b3_a_new_incarnation_is_asked_for_as_soon_as_the_old_one_is_refused(cod
     """It restarted while AlterPartition named its old epoch, has fetched since, and says nothing more while nothing is written."""
     on = Bench(image(isr=(1,), replicas=(1, 2)), min_isr=2)
     on.fetched(2, 0)
-    on.epochs[2] = 201
+    on.epochs[2] = on.registered[2] = 201
     on.fetched(2, 0)
     on.partition.isr_answered(on.wishes[0], code)
     assert [wish.isr for wish in on.wishes] == [((1, 100), (2, 200)), ((1, 100), (2, 201))]

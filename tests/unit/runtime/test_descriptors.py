@@ -76,13 +76,13 @@ def test_a_file_can_be_opened_when_no_handle_is_left(tmp_path: Path, none_left: 
 def test_work_beside_the_loop_writes_checkpoints_from_the_reserve(tmp_path: Path, none_left: list[int]) -> None:
     async def story() -> None:
         disk = FileDisk(max_open_files=100)
-        await asyncio.gather(*(disk.offload(lambda: None) for _ in range(20)))
+        await asyncio.gather(*(disk.offload(lambda: None, "") for _ in range(20)))
         take_all(none_left)
         names = [f"{tmp_path}/{number}" for number in range(50)]
-        await asyncio.gather(*(disk.offload(lambda name=name: disk.write_file(name, b"x")) for name in names))
+        await asyncio.gather(*(disk.offload(lambda name=name: disk.write_file(name, b"x"), name) for name in names))
         while none_left:
             os.close(none_left.pop())
-        await disk.offload(lambda: None)
+        await disk.offload(lambda: None, "")
         assert len(disk._table._reserve) == files.RESERVE, "filled again once there are some"
         disk.close()
 
