@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from strandline.client.aio import Admin
 from strandline.client.flow.described import NewTopic
-from strandline.errors import KafkaError
+from strandline.errors import ErrorCode, KafkaError
 from strandline.histories.acts.act import GROUPS, act
 from strandline.histories.acts.moves import write
 from strandline.histories.acts.scene import OPERATION_MS, Scene
@@ -13,6 +13,8 @@ from strandline.histories.setting import Setting
 
 SIDE = "beside"
 """A topic that the group has for a while."""
+STILL_THERE = (ErrorCode.NON_EMPTY_GROUP, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
+"""Why a deletion is refused and surely did nothing."""
 
 
 def has_group(setting: Setting) -> bool:
@@ -231,9 +233,13 @@ async def group_deleted(scene: Scene) -> None:
         else:
             answers = list((await admin.delete_group_offsets(group.plan.group_id, keys)).values())
         refused = [answer for answer in answers if answer is not None]
+        if any(answer.code in STILL_THERE for answer in refused):
+            # Static members stay in the group: it goes on where it was, and has nothing to commit if it is through.
+            group.history.committed.update(before)
         group.count("deletion refused" if refused else "group deleted" if is_whole_group else "offsets deleted")
 
     # What is asked for may be done although nobody is told.
+    before = dict(group.history.committed)
     group.history.committed.clear()
     await scene.operate(delete)
     await scene.wait(0.0, 1.0)
