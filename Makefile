@@ -6,7 +6,7 @@ CORE := $(VENV)/.core
 READY := $(VENV)/.ready
 COMPILE := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" -q
 
-.PHONY: setup up test check sim mutants stories bench lock
+.PHONY: setup up test quick soak check sim mutants stories bench lock
 .DEFAULT_GOAL := setup
 
 setup: $(READY)
@@ -32,9 +32,18 @@ $(READY): $(CORE) requirements.lock
 up: $(CORE)
 	@$(BIN)/strandline up
 
+# Everything that a landing must pass, in 15 minutes on two cores.
 test: setup check
-	$(BIN)/python -m pytest -n 2
-	$(BIN)/strandline sim --seeds 1000 --require 50
+	$(BIN)/python -m tests
+
+# The developer's loop: what needs no process but its own.
+quick: check
+	$(BIN)/python -m pytest -n 2 -q tests/unit tests/worlds tests/fuzz
+
+# What takes longer than a landing may: many more histories, from a range of their own, and every mutant.
+soak: $(READY)
+	$(BIN)/strandline sim $(if $(TIME),--time $(TIME),--seeds $(or $(SEEDS),2000)) --first $(or $(FIRST),100000) --require 50
+	$(BIN)/python -m tests.mutants
 
 check: $(READY)
 	$(BIN)/ruff check .

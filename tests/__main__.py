@@ -17,8 +17,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SEEDS = ROOT / "tests" / "sim" / "pool.txt"
-"""Seeds that between them cover everything that histories can meet; `python -m tests.sim.choosing` makes it."""
-REQUIRE = 20
+"""Seeds that between them cover everything that histories can meet; `strandline sim --choose` makes it."""
+REQUIRE = 3
 """So often at least a history has to meet each fault and transition."""
 NICENESS = 10
 PROCESSES = 2
