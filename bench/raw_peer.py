@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -91,8 +92,9 @@ def closing(peers: list[RawPeer]) -> Iterator[list[RawPeer]]:
 
 def batch(*values: bytes) -> bytes:
     builder = BatchBuilder()
+    now_ms = int(time.time() * 1000)  # older ones would be deleted by retention
     for value in values:
-        builder.append(None, value, timestamp=1_000_000)
+        builder.append(None, value, timestamp=now_ms)
     return bytes(builder.build())
 
 

@@ -15,8 +15,9 @@ from collections.abc import Callable
 
 TURN_S_MAX = 0.005
 TURN_S_MIN = 0.0005
-ROUND_S = 0.005
-"""What one round takes, or one turn of it."""
+ROUND_S = 0.002
+"""What one round takes, or one turn of it. Short, because libuv accepts one connection in each turn of the loop: with long rounds
+the backlog fills, and whoever is not in it tries again a second later."""
 
 
 class Turns:
