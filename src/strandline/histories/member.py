@@ -58,7 +58,7 @@ class Member:
         self._led: Leader | None = None
         self._log_end = self._flushed = self._log_start = -1
         self._reader: LogReader | None = None
-        self._durable: tuple[Inode, int, int, int] | None = None
+        self._durable: tuple[tuple[Inode, int, int], int, int] | None = None
         self._request_stats: list[RequestStats] = []
         """Of each life."""
 
@@ -185,13 +185,15 @@ class Member:
     def _durable_within(self, inode: Inode, size: int, end_offset: int, truncations: int) -> int:
         """The end of the batches that lie within the first `size` bytes; they are walked over once."""
         position = 0
-        if self._durable is not None and self._durable[:2] == (inode, truncations) and self._durable[2] <= size:
-            _, _, position, end_offset = self._durable
+        # A kill leaves the file, and the next life counts its own truncations.
+        whose = (inode, self.life, truncations)
+        if self._durable is not None and self._durable[0] == whose and self._durable[1] <= size:
+            _, position, end_offset = self._durable
         for batch, end in walk(inode.data, position):
             if end > size:
                 break
             position, end_offset = end, batch.last_offset + 1
-        self._durable = (inode, truncations, position, end_offset)
+        self._durable = (whose, position, end_offset)
         return end_offset
 
     def batches(self, offset: int, limit_offset: int) -> Iterator[Batch]:
