@@ -16,7 +16,7 @@ from collections.abc import Callable
 TURN_S_MAX = 0.005
 TURN_S_MIN = 0.0005
 ROUND_S = 0.002
-"""What one round takes, or one turn of it. Short, because libuv accepts one connection in each turn of the loop: with long rounds
+"""What one round takes, while several wait. Short, because libuv accepts one connection in each turn of the loop: with long rounds
 the backlog fills, and whoever is not in it tries again a second later."""
 
 
@@ -56,4 +56,4 @@ class Turns:
             loop.call_soon(self._round, loop, clock)
 
     def _divide(self) -> None:
-        self.turn_s = min(TURN_S_MAX, max(TURN_S_MIN, ROUND_S / (1 + len(self._line))))
+        self.turn_s = max(TURN_S_MIN, ROUND_S / len(self._line)) if self._line else TURN_S_MAX

@@ -42,7 +42,7 @@ def test_the_more_wait_the_shorter_are_the_turns() -> None:
     went_on = []
     for number in range(4):
         turns.stop(lambda number=number: went_on.append(number), loop, clock)
-    assert turns.turn_s == max(ROUND_S / 5, TURN_S_MIN)
+    assert turns.turn_s == max(ROUND_S / 4, TURN_S_MIN)
     for number in range(4, 1009):
         turns.stop(lambda number=number: went_on.append(number), loop, clock)
     assert (turns.turn_s, turns.waiting, turns.ended_early) == (TURN_S_MIN, 1009, 1009)
