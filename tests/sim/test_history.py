@@ -99,8 +99,10 @@ def test_every_act_has_a_setting_and_every_seed_an_act() -> None:
 
 
 def test_seeds_walk_through_the_acts_that_every_setting_has() -> None:
-    found = {first_act(seed).name for seed in range(SEEDS)}
+    """Those of a group or a compacted topic leave out the act whose turn it would be: it comes again."""
+    found = {first_act(seed).name for seed in range(10 * SEEDS)}
     assert {act.name for act in deck()} <= found
+    assert len({first_act(seed).name for seed in range(100)}) > 50
 
 
 def test_some_settings_have_a_group_and_some_a_compacted_topic() -> None:

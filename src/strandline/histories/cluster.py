@@ -124,7 +124,8 @@ class Cluster:
         if is_broker:
             listeners.append(f"PLAINTEXT://{host(node_id)}:{BROKER_PORT}")
         if is_broker and shape.two_listeners:
-            listeners.append(f"BROKERS://{host(node_id)}:{INTER_BROKER_PORT}")
+            # The first one, so that a client that is told the first is told the wrong one.
+            listeners.insert(0, f"BROKERS://{host(node_id)}:{INTER_BROKER_PORT}")
         if is_controller:
             listeners.append(f"CONTROLLER://{host(node_id)}:{CONTROLLER_PORT}")
         values = {

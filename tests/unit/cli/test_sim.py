@@ -199,3 +199,32 @@ def test_a_trace_that_can_not_be_written(call, playing, tmp_path):
     ran = call("sim", "--seed", "1", "--trace", str(tmp_path / "none" / "f"))
     assert ran.code == 1
     assert ran.err == f"strandline: {tmp_path}/none/f: No such file or directory\n"
+
+
+def test_chosen_seeds_are_written_and_played(call, playing, tmp_path):
+    playing(plays.holding)
+    file = tmp_path / "seeds.txt"
+    ran = call("sim", "--seeds", "10", "--jobs", "1", "--choose", "3", "--out", str(file))
+    assert ran.code == 0
+    assert f"3 seeds written to {file}" in ran.err
+    seeds = [line for line in file.read_text().splitlines() if not line.startswith("#")]
+    assert len(seeds) == 3
+    again = call("sim", "--seeds-from", str(file), "--jobs", "1")
+    assert again.code == 0
+    assert again.out.splitlines()[-1] == "3 seeds, 0 failed"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--seeds", "9", "--choose", "3"), "--choose and --out go together"),
+        (("--seeds", "9", "--seeds-from", "FILE"), "--seeds-from names the seeds"),
+        (("--seeds-from", "FILE"), "is no list of seeds: line 1: 'seven' is no seed"),
+    ],
+)
+def test_lists_of_seeds_that_make_no_sense(call, tmp_path, arguments, said):
+    file = tmp_path / "seeds.txt"
+    file.write_text("seven\n" if len(arguments) == 2 else "7\n")
+    ran = call("sim", *(str(file) if argument == "FILE" else argument for argument in arguments))
+    assert ran.code != 0
+    assert said in ran.err
