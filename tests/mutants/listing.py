@@ -39,11 +39,11 @@ A mutant is an entry in `tests/mutants/mutants.toml`: a piece of the source that
 file on the disk stays as it is: an import hook replaces the text when the module is loaded, in a process of its own. The text
 must occur exactly once; if it does not, because the code has changed, the mutant is an error until it is brought up to date.
 
-A seed counts only if the same history finds nothing with the code as it is. `make test` plays a sample of the mutants: those of files
-that changed lately, then others, as the commit's hash has it. `make mutants` plays all of them; where a seed no longer notices, it
-looks for another, and `--update` writes it down. A search that was interrupted goes on where it was. A mutant that neither a seed of the budget notices nor a test is a finding: a rule that
-nobody judges, or something that never happens in a history. [What seeds do not notice](simulator.md#what-seeds-do-not-notice)
-says why.
+A seed counts only if the same history finds nothing with the code as it is. `make test` plays a sample of the mutants: those of
+files that changed lately, then others, as the commit's hash has it. `make mutants` plays all of them; where a seed no longer
+notices, it looks for another, and `--update` writes it down. A search that was interrupted goes on where it was. A mutant that
+neither a seed of the budget notices nor a test is a finding: a rule that nobody judges, or something that never happens in a
+history. [What seeds do not notice](simulator.md#what-seeds-do-not-notice) says why.
 """
 
 

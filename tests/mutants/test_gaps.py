@@ -61,7 +61,8 @@ def test_d11_a_snapshot_is_of_what_is_committed() -> None:
     async def take() -> None:
         silent: Any = SimpleNamespace(info=lambda *words, **facts: None)
         unused: Any = None
-        upkeep = Upkeep(unused, host.disk, host.clock, silent, unused, snapshots, images)
+        log: Any = SimpleNamespace(directory=DIRECTORY)
+        upkeep = Upkeep(unused, host.disk, host.clock, silent, log, snapshots, images)
         await upkeep.take()
 
     async def main() -> None:
