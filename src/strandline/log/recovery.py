@@ -9,6 +9,7 @@ device it is written once more before it is synced. All of this blocks: it runs 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 from strandline.config.topic_config import TopicConfig
@@ -25,6 +26,9 @@ from strandline.log.scan import Scan
 from strandline.log.segment import Segment
 from strandline.ports import Disk
 from strandline.records.header import crc_valid
+
+EVERYWHERE = 2**63 - 1
+"""Above every offset."""
 
 
 class Recovered(NamedTuple):
@@ -58,15 +62,27 @@ def load(
     clean: bool,
     recovery_point: int = 0,
     log_start_offset: int = 0,
+    clean_offset: int = 0,
     now_ms: int = 0,
 ) -> Recovered:
-    """The log in `directory`, which may be empty or not exist yet."""
+    """The log in `directory`, which may be empty or not exist yet. `clean_offset`: up to there it was surely compacted."""
     disk.mkdir(directory)
     present = settle(disk, directory, config)
     epochs, epochs_are_rotten = epoch_recovery.read(disk, directory)
     bases = names.offsets_in(present, names.LOG_SUFFIX)
     checkpointed = LeaderEpochs(list(epochs.entries))
-    found_segments = _load_segments(disk, directory, bases, config, clean, recovery_point, epochs, checkpointed, now_ms)
+    load_segments = partial(
+        _load_segments,
+        disk,
+        directory,
+        config=config,
+        clean=clean,
+        recovery_point=recovery_point,
+        clean_offset=clean_offset,
+        checkpointed=checkpointed,
+        now_ms=now_ms,
+    )
+    found_segments = load_segments(bases, epochs)
     fits = epoch_recovery.fit(found_segments.segments, epochs, log_start_offset, config)
     if (
         not fits
@@ -79,9 +95,7 @@ def load(
             segment.close()
         epochs, epochs_are_rotten = LeaderEpochs(), True
         bases = [segment.base_offset for segment in found_segments.segments]
-        found_segments = _load_segments(
-            disk, directory, bases, config, clean, recovery_point, epochs, checkpointed, now_ms
-        )
+        found_segments = load_segments(bases, epochs)
     segments, truncated, scanned, rebuilt, damaged = found_segments
     if checkpointed.entries and not epochs_are_rotten and scanned and config.compact:
         epoch_recovery.restore(segments, epochs, checkpointed)
@@ -130,10 +144,12 @@ def _load_segments(
     disk: Disk,
     directory: str,
     bases: list[int],
+    epochs: LeaderEpochs,
+    *,
     config: TopicConfig,
     clean: bool,
     recovery_point: int,
-    epochs: LeaderEpochs,
+    clean_offset: int,
     checkpointed: LeaderEpochs,
     now_ms: int,
 ) -> _Segments:
@@ -171,7 +187,8 @@ def _load_segments(
         segment.seal()
         segment.sync_blocking()
         segments.append(segment)
-        if (cut and not settled) or _lost_its_tail(segment, following, recovery_point, clean, config):
+        compacted_to = clean_offset if recovery_point or not config.compact else EVERYWHERE
+        if (cut and not settled) or (not clean and _lost_its_tail(segment, following, recovery_point, compacted_to)):
             for unreachable in opened[i + 1 :]:
                 unreachable.close()
             truncated += cut + _remove_segments(disk, directory, bases[i + 1 :])
@@ -185,16 +202,14 @@ def _load_segments(
     return _Segments(segments, truncated, scanned, rebuilt, scan.damaged)
 
 
-def _lost_its_tail(
-    segment: Segment, following: int | None, recovery_point: int, clean: bool, config: TopicConfig
-) -> bool:
+def _lost_its_tail(segment: Segment, following: int | None, recovery_point: int, compacted_to: int) -> bool:
     """Whether whole batches are missing before the next segment, which then is not to be reached over a hole.
 
-    A segment begins where the one before it ended. Compaction alone takes batches away there, long after they were synced.
+    A segment begins where the one before it ended. Compaction alone takes batches away there, and only below the recovery point
+    that is on the device by then (`node/cleaner.py`). A log of Apache Kafka's may be compacted above it, up to where the cleaner's
+    checkpoint says. Where no recovery point is known, a compacted log is taken as it is.
     """
-    if following is None or clean or config.compact:
-        return False
-    return segment.next_offset < following and following > recovery_point
+    return following is not None and segment.next_offset < following and following > max(recovery_point, compacted_to)
 
 
 def _open_trusted(segment: Segment, end_offset: int | None, *, active: bool) -> bool:

@@ -225,6 +225,7 @@ class Cleaner:
         cleaning = self._cleanings[partition]
         began = self._clock.monotonic()
         try:
+            await self._make_durable(cleaning)
             cleaned = await self._disk.offload_niced(run, cleaning.job, self._settings.bytes_per_second)
         except asyncio.CancelledError:
             self._logger.info("cleaning given up", partition=str(partition), reason=cleaning.given_up)
@@ -234,6 +235,17 @@ class Cleaner:
             await self._clear_away(cleaning)
         else:
             await to_the_end(self._put_in_place(cleaning, cleaned, began))
+
+    async def _make_durable(self, cleaning: _Cleaning) -> None:
+        """Have the recovery point that a restart reads above all that is cleaned: a gap above it is then a tail that was lost."""
+        log = cleaning.partition.log
+        if log.recovery_point < cleaning.job.end_offset:
+            try:
+                await log.flush()
+            except OSError as error:
+                self._replicas.storage_error(cleaning.partition, error)
+                raise
+        await self._replicas.checkpoint(cleaning.log_dir)
 
     def _ended(self, partition: Partition, _: object) -> None:
         del self._cleanings[partition]

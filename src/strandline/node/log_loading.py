@@ -154,6 +154,7 @@ class LogLoading:
                 clean=log_dir.clean and place.known,
                 recovery_point=log_dir.recovery_points.get(key, 0) if place.known else 0,
                 log_start_offset=log_dir.start_offsets.get(key, 0) if place.known else 0,
+                clean_offset=log_dir.clean_offsets.get(key, 0) if place.known else 0,
                 now_ms=self._clock.wall_ms(),
             )
             metadata = f"{directory}/{checkpoints.PARTITION_METADATA}"

@@ -83,7 +83,9 @@ class LogDir:
         self.disk = disk
         self.path = path
 
-    def recover(self, *, clean: bool = False, recovery_point: int = 0, start: int = 0, **fields: Any) -> Recovered:
+    def recover(
+        self, *, clean: bool = False, recovery_point: int = 0, start: int = 0, clean_offset: int = 0, **fields: Any
+    ) -> Recovered:
         config = topic(**fields)
         return load(
             self.disk,
@@ -92,6 +94,7 @@ class LogDir:
             clean=clean,
             recovery_point=recovery_point,
             log_start_offset=start,
+            clean_offset=clean_offset,
             now_ms=NOW,
         )
 

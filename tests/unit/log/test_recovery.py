@@ -190,7 +190,28 @@ def test_a_tail_lost_between_two_segments_ends_the_log(directory: LogDir) -> Non
     assert directory.names(".log")[-1] == "00000000000000000006.log"
 
 
-@pytest.mark.parametrize("how", [{"clean": True}, {"compact": True}, {"recovery_point": 13}])
+@pytest.mark.parametrize("how", [{}, {"compact": True}, {"compact": True, "clean_offset": 11}])
+def test_so_it_does_in_a_compacted_log(directory: LogDir, how: dict[str, Any]) -> None:
+    """What is compacted is below the recovery point; above it only a lost tail leaves a gap."""
+    log = filled(directory)
+    log.close()
+    whole = directory.bytes("00000000000000000006.log")
+    directory.replace("00000000000000000006.log", whole[: len(whole) // 3])
+    recovered = directory.recover(recovery_point=7, segment_bytes=260, **how)
+    assert [offset for offset, _ in contents(recovered.log)] == list(range(8))
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"clean": True},
+        {"compact": True},
+        {"recovery_point": 13},
+        {"recovery_point": 13, "compact": True},
+        {"recovery_point": 7, "compact": True, "clean_offset": 12},
+    ],
+    ids=["clean", "no recovery point", "below it", "below it and compacted", "compacted by Kafka above it"],
+)
 def test_a_gap_that_compaction_left_stays(directory: LogDir, how: dict[str, Any]) -> None:
     log = filled(directory)
     log.close_clean()
