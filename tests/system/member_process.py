@@ -276,6 +276,8 @@ async def _aiokafka(settings: dict[str, Any], closing: threading.Event) -> None:
             for record in records:
                 progress.take(record.topic, record.partition, record.offset)
         await commit()
+    # It does not call the listener when it leaves, and others may have them before `stop` returns.
+    tell("revoked", partitions=listed(consumer.assignment()))
     await consumer.stop()
 
 

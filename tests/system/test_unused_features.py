@@ -284,11 +284,22 @@ def _row(entry: ConfigEntry) -> Row:
 
 ONLY_OURS = {
     "metrics.listener",
+    "metrics.allowed.hosts",
     "watchdog.timeout.ms",
+    "previous.inter.broker.listener.name",
+    "queued.max.response.bytes",
+    "queued.max.response.bytes.per.connection",
+    "socket.receive.stalled.timeout.ms",
+    "socket.send.stalled.timeout.ms",
+    "ssl.handshake.timeout.ms",
+    "group.config.max.resources",
+    "group.consumer.max.regexes",
+    "group.coordinator.max.groups.per.partition",
+    "producer.id.max.per.partition",
     "follower.replication.throttled.rate",
     "leader.replication.throttled.rate",
 }
-"""Two of our own; the throttles Kafka lists only once they are set."""
+"""Keys of our own; the throttles Kafka lists only once they are set."""
 GIVEN = {"listeners", "log.dirs", "controller.quorum.voters"}
 """Each node's own addresses and directories."""
 

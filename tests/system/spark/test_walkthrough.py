@@ -14,7 +14,7 @@ from tests.system.local import up
 from tests.system.spark.standalone import QUICK_JAVA
 from tests.system.walkthrough import Block, blocks
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "spark.md"
 WRITTEN_ADDRESS = "127.0.0.1:9092"
 TIMEOUT_S = 400
