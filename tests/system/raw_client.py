@@ -15,6 +15,7 @@ from typing import Any
 from strandline.records.batch import BatchBuilder
 from strandline.wire import messages
 from strandline.wire.headers import read_response_header, request_header
+from tests.system.server import eventually
 
 TIMEOUT_S = 60.0
 PRODUCE, CREATE_TOPICS = 0, 19
@@ -102,6 +103,11 @@ class HonestClient(threading.Thread):
         except (OSError, EOFError) as error:
             self.failures.append(repr(error))
 
+    def await_more(self) -> None:
+        """Until it was served once more than by now."""
+        before = self.served
+        eventually(lambda: self.served > before or bool(self.failures), "the honest client is served", TIMEOUT_S)
+
     def stop(self) -> None:
         self._over.set()
         self.join(TIMEOUT_S)
@@ -109,12 +115,13 @@ class HonestClient(threading.Thread):
 
 @contextmanager
 def honest_client(port: int, topic: str) -> Iterator[HonestClient]:
-    """One that is served all along: fails if it was not."""
+    """One that is served before, all along and after: fails if it was not."""
     client = HonestClient(port, topic)
     client.start()
     try:
+        client.await_more()
         yield client
+        client.await_more()
     finally:
         client.stop()
     assert not client.failures, client.failures
-    assert client.served > 0
