@@ -79,9 +79,13 @@ class Core:
         self.outbox = Outbox(timings.retry_backoff_s, randomness)
         self.effects: list[Effect] = []
         self.state: State = Unattached(inf)
-        self.leader_address: Address | None = None
-        self.told_address: Address | None = None
-        """Where somebody says that the leader is, if the voters' record says otherwise: asked only while nobody answers there."""
+        self._learned_address: Address | None = None
+        """Where the leader is if the voters' record does not name it."""
+        self.reported_address: Address | None = None
+        """Where somebody says that the leader is, if the voters' record says otherwise (SEC-Z16)."""
+        self.failed_fetches = 0
+        """To this leader in a row, since it last answered at the address of its record; in whatever epochs."""
+        self._fetched_from = NOBODY
         self.leader_lost = False
         """A Fetch to the leader came to nothing, or the leader said that it leads no more; and it has not answered since."""
         self.committed: int | None = None
@@ -93,7 +97,8 @@ class Core:
         self.is_truncating = False
         """The log is cut as soon as the effects of this step are carried out."""
         self.is_stopping = False
-        self._told = (-1, NOBODY)
+        self.announced = (-1, NOBODY)
+        """The epoch and its leader, as last said in `LeaderChanged`."""
 
     # Facts
 
@@ -105,6 +110,29 @@ class Core:
     def leader_id(self) -> int:
         """Of this epoch, as far as is known; a leader that resigned is none."""
         return NOBODY if isinstance(self.state, Resigned) else self.election.leader_id
+
+    @property
+    def leader_address(self) -> Address | None:
+        """What others are told: the address of the voters' record, and only for a leader that is not in it the one that was
+        learnt together with it."""
+        if self.leader_id == NOBODY:
+            return None
+        if self.leader_id == self.me.id:
+            return self.own.address
+        recorded = self.voters.get(self.leader_id)
+        return self._learned_address if recorded is None else recorded.address
+
+    @property
+    def asks_reported_address(self) -> bool:
+        """Whether the next Fetch goes there: from the second failure in a row on, every other one does. The leader may have
+        moved since the voters' record was written; but anybody can say so."""
+        return self.reported_address is not None and self.failed_fetches >= 2 and self.failed_fetches % 2 == 0
+
+    def answered_at(self, address: Address) -> None:
+        """The leader has answered a Fetch. At the reported address it is asked again as long as it answers there."""
+        if address == self.leader_address:
+            self.reported_address = None
+            self.failed_fetches = 0
 
     @property
     def voters(self) -> VoterSet:
@@ -214,17 +242,19 @@ class Core:
         assert epoch >= self.epoch
         if (epoch, leader_id) != (self.epoch, self.election.leader_id):
             self.leader_lost = False
+        if leader_id != self._fetched_from:
+            self._fetched_from, self.failed_fetches = leader_id, 0
         voted = self.election.voted if epoch == self.epoch else None
         follower = Follower(now + self.timings.fetch_timeout_s)
         self._enter(follower, ElectionState(epoch, leader_id, voted), address)
 
     def to_leader(self, leader: Leader) -> None:
         self.failed_rounds = 0
-        self._enter(leader, self.election._replace(leader_id=self.me.id), self.own.address)
+        self._enter(leader, self.election._replace(leader_id=self.me.id))
 
     def to_resigned(self, leader: Leader, successors: tuple[ReplicaKey, ...], now: float) -> None:
         resigned = self.resigned(successors, now)
-        resigned.unrefused = resigned.unacknowledged - {parked.request.replica.id for parked in leader.parked}
+        resigned.not_yet_refused = resigned.unacknowledged - {parked.request.replica.id for parked in leader.parked}
         self._enter(resigned, self.election)
 
     def resigned(self, successors: tuple[ReplicaKey, ...], now: float) -> Resigned:
@@ -246,7 +276,7 @@ class Core:
             # It has led this epoch and forgotten it. It must not vote in it, as if it had not.
             self._enter(self.resigned((), now), ElectionState(epoch, self.me.id, self.me))
             return True
-        told = address
+        reported = address
         if leader_id != NOBODY and (known := self.voters.get(leader_id)) is not None:
             address = known.address
         if epoch > self.epoch:
@@ -258,14 +288,14 @@ class Core:
             self.to_follower(epoch, leader_id, address, now)
         else:
             return False
-        self.note_address(leader_id, told)
+        self.report_address(leader_id, reported)
         return True
 
-    def note_address(self, leader_id: int, told: Address | None) -> None:
+    def report_address(self, leader_id: int, reported: Address | None) -> None:
         """Where the leader is said to be. Configured voters are where the configuration says."""
-        is_other = told is not None and told != self.leader_address
+        is_other = reported is not None and reported != self.leader_address
         if is_other and leader_id == self.election.leader_id and self.history.kraft_version > 0:
-            self.told_address = told
+            self.reported_address = reported
 
     def _campaign_at(self, now: float) -> float:
         """In a newer epoch: whoever waited for an election already does not wait longer for it."""
@@ -280,7 +310,7 @@ class Core:
     def begin(self, state: State, election: ElectionState, address: Address | None = None) -> None:
         """The state to start in, which comes from no other."""
         self.state = state
-        self.leader_address = address
+        self._learned_address = address
         self._remember(election)
 
     def _enter(self, state: State, election: ElectionState, address: Address | None = None) -> None:
@@ -289,11 +319,10 @@ class Core:
         assert election.epoch >= self.epoch
         self.state = state
         if (election.epoch, election.leader_id) != (self.epoch, self.election.leader_id):
-            self.told_address = None
-        if election.leader_id == NOBODY or isinstance(state, Resigned):
-            self.leader_address = None
-        elif address is not None:
-            self.leader_address = address
+            self.reported_address = None
+            self._learned_address = None
+        if address is not None:
+            self._learned_address = address
         self.outbox.clear()
         self._remember(election)
         if isinstance(before, Leader):
@@ -303,9 +332,9 @@ class Core:
         if election != self.election:
             self.election = election
             self.effects.append(Save(election))
-        if (told := (self.epoch, self.leader_id)) != self._told:
-            self._told = told
-            self.effects.append(LeaderChanged(*told))
+        if (current := (self.epoch, self.leader_id)) != self.announced:
+            self.announced = current
+            self.effects.append(LeaderChanged(*current))
 
     def _dismiss(self, leader: Leader) -> None:
         for parked in leader.parked:
@@ -329,8 +358,15 @@ class Core:
     def fetch_error(self, error: ErrorCode) -> FetchResponse:
         return FetchResponse(error, self.epoch, self.leader_id, leader_address=self.leader_address)
 
-    def quorum_response(self, error: ErrorCode) -> QuorumEpochResponse:
+    def quorum_response(self, error: ErrorCode, asked_in_epoch: int = -1) -> QuorumEpochResponse:
+        if self.answers_in_epoch_of(asked_in_epoch, error):
+            return QuorumEpochResponse(error, asked_in_epoch, NOBODY)
         return QuorumEpochResponse(error, self.epoch, self.leader_id, self.leader_address)
+
+    def answers_in_epoch_of(self, asked_in_epoch: int, error: ErrorCode) -> bool:
+        """Whether to answer in the epoch of a request that this node has not taken over: Kafka drops an answer of an older epoch
+        unread, and asks again at once. But of INVALID_REQUEST in its own epoch it dies."""
+        return asked_in_epoch > self.epoch and error is not ErrorCode.INVALID_REQUEST
 
     def answer_change(self, change: VoterChange, error: ErrorCode, message: str | None = None) -> None:
         """Answer whoever wants the voters changed, if that has not been done."""

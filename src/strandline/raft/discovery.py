@@ -40,7 +40,9 @@ def confirm(core: Core, leader_id: int, now: float) -> None:
 
 
 def _destinations(core: Core) -> list[Destination]:
-    voters = [Destination(node.key.id, node.address) for node in core.other_voters()]
+    # A node has one connection for Fetches to each other: it stays at the leader's reported address while that is asked.
+    besides = core.election.leader_id if core.asks_reported_address else NOBODY
+    voters = [Destination(node.key.id, node.address) for node in core.other_voters() if node.key.id != besides]
     known = {voter.address for voter in voters} | set(core.own.endpoints.values())
     return voters + [Destination(NOBODY, address) for address in core.bootstrap if address not in known]
 
@@ -52,6 +54,7 @@ def handle_response(core: Core, slot: Slot, asked: int, response: FetchResponse,
     if leads and isinstance(core.state, Prospective) and core.leader_address is not None:
         # The leader that it believed to be gone has answered.
         core.leader_lost = False
+        core.answered_at(core.leader_address)
         core.to_follower(core.epoch, asked, core.leader_address, now)
     else:
         core.outbox.failed(slot, now)

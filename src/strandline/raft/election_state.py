@@ -1,17 +1,23 @@
 """What a member of the quorum must not forget: the epoch, its leader, and for whom it voted.
 
-Always true: it is on the device before anybody may rely on it (rule D1). The file is Kafka's `quorum-state`: version 0 lists
-the voters (kraft.version 0), version 1 says the directory of the one voted for (kraft.version 1).
+Always true: it is on the device before anybody may rely on it (rule D1), and a file in which a bit flipped is not believed. The
+file is Kafka's `quorum-state`: version 0 lists the voters (kraft.version 0), version 1 says the directory of the one voted for
+(kraft.version 1). Kafka's file has no checksum; ours is one more field, which Kafka passes over.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+
+from crc32c import crc32c
 
 from strandline.ids import ZERO_UUID, Uuid
 from strandline.raft.messages import NOBODY, ReplicaKey
+
+CHECKSUM = "checksum"
+"""Of the other fields, as they stand in the file; a file that Kafka wrote has none."""
 
 
 class MalformedState(ValueError):
@@ -46,15 +52,24 @@ def encode(state: ElectionState, *, kraft_version: int, voter_ids: Sequence[int]
             "votedDirectoryId": str(voted.directory_id),
             "data_version": 1,
         }
-    return json.dumps(fields, separators=(",", ":")).encode()
+    return _text({**fields, CHECKSUM: crc32c(_text(fields))})
 
 
 def decode(data: bytes) -> ElectionState:
     try:
         fields = json.loads(data)
+        checksum = fields.pop(CHECKSUM, None)
+        if checksum is not None and checksum != crc32c(_text(fields)):
+            raise MalformedState("its checksum does not match: the file was damaged, or changed by hand")
         voted_id = int(fields["votedId"])
         directory_id = Uuid.parse(fields["votedDirectoryId"]) if "votedDirectoryId" in fields else ZERO_UUID
         voted = None if voted_id == NOBODY else ReplicaKey(voted_id, directory_id)
         return ElectionState(int(fields["leaderEpoch"]), int(fields["leaderId"]), voted)
-    except (ValueError, KeyError, TypeError) as error:
+    except MalformedState:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise MalformedState(f"not a quorum-state file: {error}") from None
+
+
+def _text(fields: Mapping[str, Any]) -> bytes:
+    return json.dumps(fields, separators=(",", ":")).encode()

@@ -27,7 +27,10 @@ VOTE = "vote"
 
 def handle_vote(core: Core, request: VoteRequest, answer: AnswerTo, now: float) -> None:
     error, granted = _vote(core, request, now)
-    core.effects.append(Answer(answer, VoteResponse(error, core.epoch, core.leader_id, granted, core.leader_address)))
+    response = VoteResponse(error, core.epoch, core.leader_id, granted, core.leader_address)
+    if core.answers_in_epoch_of(request.epoch, error):
+        response = VoteResponse(error, request.epoch, NOBODY)
+    core.effects.append(Answer(answer, response))
 
 
 def _vote(core: Core, request: VoteRequest, now: float) -> tuple[ErrorCode, bool]:
@@ -39,15 +42,14 @@ def _vote(core: Core, request: VoteRequest, now: float) -> tuple[ErrorCode, bool
         return ErrorCode.FENCED_LEADER_EPOCH, False
     if request.candidate.id < 0 or request.candidate.id == core.me.id or not core.is_believable(request.epoch):
         return ErrorCode.INVALID_REQUEST, False
-    is_known = core.is_known_voter(request.candidate)
-    may_be_voter = is_known or core.history.kraft_version > 0
+    may_be_voter = core.is_known_voter(request.candidate) or core.history.kraft_version > 0
     if request.epoch > core.epoch and may_be_voter and not core.is_in_touch:
         core.learn(request.epoch, NOBODY, None, now)
     if not is_meant(core, request.voter):
         return ErrorCode.INVALID_VOTER_KEY, False
     if not may_be_voter:
         return ErrorCode.INCONSISTENT_VOTER_SET, False
-    if core.is_in_touch and not (is_known and request.epoch == core.epoch):
+    if core.is_in_touch:
         return ErrorCode.NONE, False
     is_up_to_date = (last_epoch, end_offset) >= (core.log.last_epoch, core.log.end_offset)
     if not is_up_to_date or not core.is_controller:
@@ -76,14 +78,11 @@ def _grant_vote(core: Core, candidate: ReplicaKey, now: float) -> bool:
 
 
 def _grant_pre_vote(core: Core, request: VoteRequest, now: float) -> bool:
-    """Grant it, and wait a round before asking oneself: else the survivors of three would split their votes."""
+    """Grant it, and wait a round before asking oneself: else the survivors of three would split their votes. A node that is in
+    touch with its leader, or leads, has refused it already (D4)."""
     next_round = now + core.timings.disconnect_grace_s * (1 + core.randomness.random())
     match core.state:
-        case Leader():
-            return False
         case Follower() as follower:
-            if follower.has_fetched and not core.leader_lost:
-                return False
             follower.fetch_deadline = max(follower.fetch_deadline, next_round)
             if follower.campaign_at < inf:
                 follower.campaign_at = max(follower.campaign_at, next_round)
@@ -93,7 +92,7 @@ def _grant_pre_vote(core: Core, request: VoteRequest, now: float) -> bool:
             own = (core.log.last_epoch, core.log.end_offset, core.me.id)
             if (request.last_epoch, request.last_epoch_end_offset, request.candidate.id) > own:
                 _step_back(core, next_round, now)
-        case Candidate() | Resigned():
+        case Candidate() | Resigned() | Leader():
             pass
     return True
 

@@ -30,6 +30,7 @@ from strandline.raft.states import FetchingSnapshot, Follower
 from strandline.records.errors import CorruptRecord
 
 FETCH: Slot = ("fetch", NOBODY)
+PROBE: Slot = ("probe", NOBODY)
 UPDATE_VOTER: Slot = ("update voter", NOBODY)
 
 
@@ -38,6 +39,8 @@ def poll(core: Core, follower: Follower, now: float) -> float:
     if core.may_campaign:
         deadline = min(follower.fetch_deadline, follower.campaign_at)
         if now >= deadline:
+            if now >= follower.fetch_deadline and core.outbox.ready_at(FETCH) == inf:
+                core.failed_fetches += 1
             core.to_prospective(now)
             return now
     elif not core.is_voter:
@@ -47,7 +50,7 @@ def poll(core: Core, follower: Follower, now: float) -> float:
         deadline = follower.fetch_deadline
     if core.is_truncating:
         return now  # the log is cut when this step's effects are carried out: look again then
-    deadline = min(deadline, _fetch(core, follower, now), _update_voter(core, follower, now))
+    deadline = min(deadline, _fetch(core, follower, now), _probe(core, now), _update_voter(core, follower, now))
     if core.leader_lost:
         deadline = min(deadline, discovery.poll(core, now))
     return deadline
@@ -69,12 +72,36 @@ def _fetch(core: Core, follower: Follower, now: float) -> float:
             core.me, core.epoch, snapshot_id, position, core.timings.fetch_snapshot_max_bytes
         )
     core.outbox.send(core.effects, FETCH, _leader(core), request)
+    follower.has_asked_since = True
     return inf
 
 
 def _leader(core: Core) -> Destination:
-    assert core.leader_address is not None, "a follower knows where its leader is"
-    return Destination(core.election.leader_id, core.leader_address)
+    address = core.reported_address if core.asks_reported_address else core.leader_address
+    assert address is not None, "a follower knows where its leader is"
+    return Destination(core.election.leader_id, address)
+
+
+def _probe(core: Core, now: float) -> float:
+    """While the leader is asked at a reported address, ask at the recorded one too, by a connection of its own: if it answers
+    there, that is where it is (SEC-Z16)."""
+    if not core.asks_reported_address or core.leader_address is None or not core.is_on_device:
+        return inf
+    if (ready_at := core.outbox.ready_at(PROBE)) > now:
+        return ready_at
+    core.outbox.send(core.effects, PROBE, Destination(NOBODY, core.leader_address), core.fetch_request(max_wait_s=0.0))
+    return inf
+
+
+def handle_probe_response(core: Core, response: FetchResponse, now: float) -> None:
+    if core.learn(response.epoch, response.leader_id, response.leader_address, now):
+        return
+    leads = response.error is ErrorCode.NONE and (response.epoch, response.leader_id) == (core.epoch, core.leader_id)
+    if leads and core.asks_reported_address and core.leader_address is not None:
+        core.answered_at(core.leader_address)
+        core.outbox.free(FETCH)
+    else:
+        core.outbox.failed(PROBE, now)
 
 
 def disconnected(core: Core, now: float) -> None:
@@ -86,7 +113,7 @@ def disconnected(core: Core, now: float) -> None:
 
 
 def suspect(core: Core, now: float) -> None:
-    """A Fetch came to nothing, or the leader said that it leads no more: that is news (design 5)."""
+    """A Fetch came to nothing, or the leader said that it leads no more: that is news (docs/decisions/0005)."""
     if isinstance(core.state, Follower):
         if not core.leader_lost or core.state.campaign_at == inf:
             delay = core.timings.disconnect_grace_s * core.randomness.random()
@@ -106,14 +133,12 @@ def unanswered(core: Core, now: float) -> None:
     """A Fetch to the leader came to nothing. The first time it is asked again at once: perhaps only a connection is gone."""
     if core.leader_lost:
         core.outbox.failed(FETCH, now)
-    if core.told_address is not None:
-        # It may have moved since the voters' record was written.
-        core.leader_address, core.told_address = core.told_address, core.leader_address
+    core.failed_fetches += 1
     suspect(core, now)
 
 
 def handle_fetch_response(
-    core: Core, follower: Follower, request: FetchRequest, response: FetchResponse, now: float
+    core: Core, follower: Follower, asked: Address, request: FetchRequest, response: FetchResponse, now: float
 ) -> None:
     if _is_refused(core, response.error, response.epoch, response.leader_id, response.leader_address, now):
         return
@@ -129,7 +154,7 @@ def handle_fetch_response(
         except CorruptRecord:
             core.outbox.failed(FETCH, now)
             return
-    _heard(core, follower, now)
+    _heard(core, follower, asked, now)
 
 
 def _is_refused(core: Core, error: ErrorCode, epoch: int, leader_id: int, address: Address | None, now: float) -> bool:
@@ -140,16 +165,20 @@ def _is_refused(core: Core, error: ErrorCode, epoch: int, leader_id: int, addres
     if error in (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE):
         return False
     core.outbox.failed(FETCH, now)
+    core.failed_fetches += 1  # another node may answer there by now
     if error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
         suspect(core, now)
     return True
 
 
-def _heard(core: Core, follower: Follower, now: float) -> None:
+def _heard(core: Core, follower: Follower, asked: Address, now: float) -> None:
     """The leader is there."""
     core.outbox.succeeded(FETCH)
+    core.answered_at(asked)
     if follower.has_resigned:
         return
+    if follower.has_asked_since:
+        follower.successors = None
     core.leader_lost = False
     core.failed_rounds = 0
     follower.has_fetched = True
@@ -207,7 +236,7 @@ def _begin_snapshot(core: Core, follower: Follower, snapshot_id: OffsetAndEpoch,
 
 
 def handle_snapshot_response(
-    core: Core, follower: Follower, request: FetchSnapshotRequest, response: FetchSnapshotResponse, now: float
+    core: Core, follower: Follower, asked: Address, response: FetchSnapshotResponse, now: float
 ) -> None:
     if _is_refused(core, response.error, response.epoch, response.leader_id, response.leader_address, now):
         return
@@ -227,7 +256,7 @@ def handle_snapshot_response(
             follower.snapshot = None
             core.installing = fetching.snapshot_id
             core.effects.append(FinishSnapshot(fetching.snapshot_id))
-    _heard(core, follower, now)
+    _heard(core, follower, asked, now)
 
 
 def snapshot_loaded(core: Core, event: SnapshotLoaded) -> None:

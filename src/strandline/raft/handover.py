@@ -63,23 +63,25 @@ def handle_begin(core: Core, request: BeginQuorumEpochRequest, answer: AnswerTo,
     if error is ErrorCode.NONE:
         _begun(core, request, now)
         if request.epoch > core.epoch:
-            error = ErrorCode.UNKNOWN_LEADER_EPOCH  # not known yet: the leader says it again until this node fetches
+            # Not known yet. The leader says it again after a pause, as with this error Kafka does, until this node fetches.
+            error = ErrorCode.BROKER_NOT_AVAILABLE
     if error is ErrorCode.NONE and not is_meant(core, request.voter):
         error = ErrorCode.INVALID_VOTER_KEY
-    core.answer(answer, core.quorum_response(error))
+    core.answer(answer, core.quorum_response(error, request.epoch))
 
 
 def _begun(core: Core, request: BeginQuorumEpochRequest, now: float) -> None:
-    """Somebody says that this leader has begun its epoch. Whoever has voted for it believes that, the others ask it."""
+    """Somebody says that this leader has begun its epoch. Whoever has voted for it believes that, the others ask it. A voter that
+    is behind may have voted for one that it does not know: where that is, only the request says."""
     epoch, leader_id = request.epoch, request.leader_id
     voted = core.election.voted
-    told = _address(core, request.leader_endpoints)
+    reported = _address(core, request.leader_endpoints)
     if epoch == core.epoch and core.election.leader_id == NOBODY and voted is not None and voted.id == leader_id:
-        core.learn(epoch, leader_id, None, now)
+        core.learn(epoch, leader_id, reported, now)
     if (epoch, leader_id) != (core.epoch, core.election.leader_id) or isinstance(core.state, Prospective):
         discovery.confirm(core, leader_id, now)
     elif isinstance(core.state, Follower):
-        core.note_address(leader_id, told)
+        core.report_address(leader_id, reported)
         core.outbox.succeeded(FETCH)  # it is there: no more waiting before the next Fetch
 
 
@@ -147,8 +149,10 @@ def handle_end(core: Core, request: EndQuorumEpochRequest, answer: AnswerTo, now
         if (request.epoch, request.leader_id) != (core.epoch, core.election.leader_id):
             discovery.confirm(core, request.leader_id, now)
         elif isinstance(core.state, Follower):
+            if core.state.successors is None:
+                core.state.has_asked_since = False
             core.state.successors = request.preferred_candidates
             core.outbox.succeeded(FETCH)  # the next Fetch does not wait: its answer tells whether that is true
             if core.leader_lost:
                 leader_resigned(core, core.state, now)
-    core.answer(answer, core.quorum_response(error))
+    core.answer(answer, core.quorum_response(error, request.epoch))

@@ -18,6 +18,8 @@ Slot = tuple[str, int]
 """What for, and for which node (-1 where there is only one at a time)."""
 
 BACKOFF_FACTOR_MAX: Final = 10
+DOUBLINGS_MAX: Final = 4
+"""One more than it takes to get there."""
 
 
 class Outbox:
@@ -50,7 +52,8 @@ class Outbox:
     def failed(self, slot: Slot, now: float) -> None:
         failures = self._failures.get(slot, 0)
         self._failures[slot] = failures + 1
-        backoff_s = self._backoff_s * min(2.0**failures, BACKOFF_FACTOR_MAX)
+        # The exponent has a bound of its own: a voter may be gone for days.
+        backoff_s = self._backoff_s * min(2.0 ** min(failures, DOUBLINGS_MAX), BACKOFF_FACTOR_MAX)
         self._retry_at[slot] = now + backoff_s * self._randomness.uniform(0.5, 1.0)
 
     def succeeded(self, slot: Slot) -> None:

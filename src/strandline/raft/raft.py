@@ -22,6 +22,7 @@ from strandline.raft.election_state import ElectionState
 from strandline.raft.events import (
     Appended,
     Cancelled,
+    Destination,
     Disconnected,
     Event,
     Flushed,
@@ -167,7 +168,7 @@ class Raft:
         epoch has begun."""
         state = self._core.state
         if isinstance(state, Resigned):
-            return not (state.unacknowledged or state.unrefused)
+            return not (state.unacknowledged or state.not_yet_refused)
         return not isinstance(state, Leader)
 
     def leader_address(self) -> Address | None:
@@ -211,7 +212,7 @@ class Raft:
                 self._received(request, answer, now)
             case Replied(to, request, response):
                 if (slot := core.outbox.settle(request)) is not None:
-                    self._replied(slot, to.id, request, response, now)
+                    self._replied(slot, to, request, response, now)
             case Unanswered(_, request):
                 if (slot := core.outbox.settle(request)) is not None:
                     self._unanswered(slot, now)
@@ -304,18 +305,20 @@ class Raft:
             case ApiVersionsRequest():
                 core.effects.append(Answer(answer, ApiVersionsResponse(ErrorCode.NONE, core.own.kraft_versions)))
 
-    def _replied(self, slot: Slot, asked: int, request: Request, response: Response, now: float) -> None:
+    def _replied(self, slot: Slot, asked: Destination, request: Request, response: Response, now: float) -> None:
         """The slot was still waiting, and slots are emptied with each change of state: the state is the request's."""
         core = self._core
         match core.state, request, response:
             case ((Prospective() | Candidate()), VoteRequest(), VoteResponse()):
                 elections.handle_vote_response(core, slot[1], request, response, now)
             case _, FetchRequest(), FetchResponse() if slot in (discovery.SLOT, discovery.CONFIRM):
-                discovery.handle_response(core, slot, asked, response, now)
+                discovery.handle_response(core, slot, asked.id, response, now)
+            case Follower(), FetchRequest(), FetchResponse() if slot == following.PROBE:
+                following.handle_probe_response(core, response, now)
             case Follower() as follower, FetchRequest(), FetchResponse():
-                following.handle_fetch_response(core, follower, request, response, now)
+                following.handle_fetch_response(core, follower, asked.address, request, response, now)
             case Follower() as follower, FetchSnapshotRequest(), FetchSnapshotResponse():
-                following.handle_snapshot_response(core, follower, request, response, now)
+                following.handle_snapshot_response(core, follower, asked.address, response, now)
             case Follower(), UpdateVoterRequest(), QuorumEpochResponse():
                 following.handle_update_voter_response(core, response, now)
             case Leader() as leader, BeginQuorumEpochRequest(), QuorumEpochResponse():

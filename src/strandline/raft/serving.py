@@ -48,7 +48,7 @@ def handle_fetch(core: Core, request: FetchRequest, answer: AnswerTo, now: float
     leader = core.state
     if error is not ErrorCode.NONE or not isinstance(leader, Leader):
         if isinstance(leader, Resigned) and error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
-            leader.unrefused.discard(request.replica.id)
+            leader.not_yet_refused.discard(request.replica.id)
         core.answer(answer, core.fetch_error(error))
         return
     refusal = _divergence(core, leader, request)

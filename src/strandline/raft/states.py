@@ -13,8 +13,8 @@ committed, because a majority found it at least as new as their own. What a lead
 everybody who knows a newer one. Two rules keep the epoch from running away: nobody becomes a candidate without a majority of
 pre-votes (KIP-996), and nobody who hears its leader grants one.
 
-Kafka's rules are kept but for these: a Fetch that comes to nothing is news, not the fetch timeout alone (design 5); of two
-that ask each other for pre-votes at once, one gives way; a voter that grants a vote stops asking for itself.
+Kafka's rules are kept but for these: a Fetch that comes to nothing is news, not the fetch timeout alone (docs/decisions/0005); of
+two that ask each other for pre-votes at once, one gives way; a voter that grants a vote stops asking for itself.
 
 Always true: who is in which state is known in one place, and every change of state is one of TRANSITIONS.
 """
@@ -69,7 +69,9 @@ class Follower:
     """The leader has answered in this epoch: it is alive, so nobody else need be elected (D4)."""
     successors: tuple[ReplicaKey, ...] | None = None
     """Somebody said in the leader's name that it leads no more, and who should succeed it. Anybody can say that: it counts once
-    the leader has refused a Fetch, or does not answer one (SEC-Z16)."""
+    the leader has refused a Fetch, or does not answer one, and no more once it has answered one that was sent later (SEC-Z16)."""
+    has_asked_since: bool = False
+    """Since that was said, a Fetch was sent."""
     has_resigned: bool = False
     """The leader leads no more; an answer of its that comes later says nothing else."""
     expected_end_offset: int = 0
@@ -121,7 +123,7 @@ class Resigned:
     """By how far their logs reach, the farthest first."""
     unacknowledged: set[int]
     """The voters that have not heard of it yet."""
-    unrefused: set[int] = field(default_factory=set)
+    not_yet_refused: set[int] = field(default_factory=set)
     """The voters of which no Fetch was refused since: they have no proof of it yet."""
 
 

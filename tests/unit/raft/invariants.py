@@ -1,4 +1,4 @@
-"""What must hold after every event (protocol.md, section 1: Kafka's own checks of its Raft, and a few more).
+"""What must hold after every event (docs/protocol.md, "Invariants": those of Kafka's own Raft simulation, and a few more).
 
 Always true: the checker sees disks and memories of all nodes at once, which no node does.
 """
@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strandline.raft.messages import NOBODY, VoteRequest, VoteResponse
+from strandline.errors import ErrorCode
+from strandline.raft.messages import (
+    NOBODY,
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    QuorumEpochResponse,
+    VoteRequest,
+    VoteResponse,
+)
 
 if TYPE_CHECKING:
     from tests.unit.raft.cluster import Cluster, Node
@@ -85,7 +93,8 @@ class Invariants:
     def said(self, node: Node, message: object, asked: object = None) -> None:
         """D1: what leaves a node rests on what its disk says, whatever happens next."""
         saved = node.saved
-        assert getattr(message, "epoch", saved.epoch) == saved.epoch, f"node {node.id} says what is not saved"
+        is_said = getattr(message, "epoch", saved.epoch) == saved.epoch or _claims_nothing(message, asked, saved.epoch)
+        assert is_said, f"node {node.id} says what is not saved"
         if isinstance(message, VoteResponse) and message.granted:
             assert isinstance(asked, VoteRequest)
             is_saved = saved.voted is not None and saved.voted.id == asked.candidate.id
@@ -94,3 +103,13 @@ class Invariants:
     def truncated(self, node: Node, end_offset: int) -> None:
         known = self._committed_of.get((node.id, node.life), 0)
         assert end_offset >= known, f"node {node.id} cuts what it knew to be committed"
+
+
+def _claims_nothing(message: object, asked: object, saved_epoch: int) -> bool:
+    """In the newer epoch of whoever asks: no vote and no leader (SEC-Z16)."""
+    if isinstance(asked, VoteRequest) and isinstance(message, VoteResponse):
+        return message == VoteResponse(message.error, asked.epoch, NOBODY) and asked.epoch > saved_epoch
+    if isinstance(asked, BeginQuorumEpochRequest | EndQuorumEpochRequest):
+        error = ErrorCode.BROKER_NOT_AVAILABLE if isinstance(asked, BeginQuorumEpochRequest) else ErrorCode.NONE
+        return message == QuorumEpochResponse(error, asked.epoch, NOBODY) and asked.epoch > saved_epoch
+    return False

@@ -1,4 +1,4 @@
-"""Whatever peers say, Raft answers, and goes on; it never raises, and never forgets who it is (protocol.md, section 5)."""
+"""Whatever peers say, Raft answers, and goes on; it never raises, and never forgets who it is (D3, D10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Votes and pre-votes: who gives them, who asks for them, and when (D1-D4, design 5)."""
+"""Votes and pre-votes: who gives them, who asks for them, and when (D1-D4, docs/decisions/0005)."""
 
 from __future__ import annotations
 
@@ -185,12 +185,36 @@ def test_sec_z16_nobody_who_asks_for_votes_unseats_a_leader_that_is_heard(
         assert (bench.raft.role, bench.raft.epoch, bench.raft.leader_id, bench.saved) == before
 
 
+@pytest.mark.parametrize("role", ["Leader", "Follower"])
+@pytest.mark.parametrize("pre_vote", [False, True])
+def test_a_candidate_of_a_newer_epoch_is_refused_in_its_own_epoch(role: str, pre_vote: bool) -> None:
+    """Kafka's candidates count that as a refusal; of an older epoch they take no note, and ask again at once."""
+    bench = in_touch(role, 1)
+    assert bench.ask(VoteRequest(key(1), 7, key(3), 1, 9, pre_vote)) == VoteResponse(NONE, 7, -1)
+    assert bench.ask(VoteRequest(key(2), 7, key(3), 1, 9, pre_vote)) == VoteResponse(ErrorCode.INVALID_VOTER_KEY, 7, -1)
+
+
+def test_a_candidate_that_is_refused_because_the_others_hear_their_leader_does_not_ask_again_at_once() -> None:
+    bench = Bench()
+    bench.wait_for("Prospective")
+    bench.reply(bench.votes(pre_vote=True)[2], bench.vote(True))
+    asked = bench.votes(pre_vote=False)
+    other = in_touch("Follower", 0)
+    for node_id in (2, 3):
+        request_ = asked[node_id]._replace(voter=key(1), epoch=7, candidate=key(3))
+        response = other.ask(request_)
+        assert isinstance(response, VoteResponse)
+        bench.reply(asked[node_id], response._replace(epoch=response.epoch - 7 + bench.raft.epoch))
+    assert bench.votes(pre_vote=False) == {}
+    assert bench.wait_for("Prospective") <= 0.2
+
+
 def test_sec_z16_configured_voters_vote_for_one_of_themselves() -> None:
     bench = Bench()
     for pre_vote in (False, True):
         response = bench.ask(VoteRequest(key(1), 3, key(99), 0, 10**9, pre_vote))
         assert isinstance(response, VoteResponse)
-        assert (response.error, response.granted) == (ErrorCode.INCONSISTENT_VOTER_SET, False)
+        assert response == VoteResponse(ErrorCode.INCONSISTENT_VOTER_SET, 3, -1)
     assert (bench.raft.epoch, bench.saved.voted) == (0, None)
 
 

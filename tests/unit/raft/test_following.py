@@ -156,7 +156,7 @@ def test_a_response_to_another_question_does_no_harm(follower: Bench) -> None:
     assert follower.effects == []
 
 
-# Losing the leader (design 5)
+# Losing the leader (docs/decisions/0005)
 
 
 def test_a_voter_that_loses_its_connection_asks_for_a_pre_vote_within_a_tenth_of_a_second(follower: Bench) -> None:

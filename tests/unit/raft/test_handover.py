@@ -220,7 +220,7 @@ def test_sec_z16_who_says_that_a_voter_leads_only_has_that_voter_asked(role: str
     lie = BeginQuorumEpochRequest(key(1), bench.raft.epoch + 1, 3, {"CONTROLLER": Address("elsewhere", 9)})
     response = bench.ask(lie)
     assert isinstance(response, QuorumEpochResponse)
-    assert response.error is ErrorCode.UNKNOWN_LEADER_EPOCH
+    assert response.error is ErrorCode.BROKER_NOT_AVAILABLE
     assert [(send.to.id, send.to.address) for send in bench.under_way if isinstance(send.request, FetchRequest)] == [
         (3, address(3))
     ]
@@ -268,14 +268,78 @@ def test_sec_z16_configured_voters_are_where_the_configuration_says() -> None:
     assert {send.to.address for send in bench.under_way} <= {address(2), address(3)}
 
 
-def test_sec_z16_where_a_voter_says_it_has_moved_is_asked_once_nobody_answers_where_its_record_says() -> None:
+@pytest.mark.parametrize("directory_is_said", [True, False])
+def test_a_voter_that_is_behind_follows_the_unknown_candidate_it_voted_for(directory_is_said: bool) -> None:
+    """Voters 2 and 3 were replaced by 4 and 5 while it was down, and 5 is gone: only its Fetches keep 4 in office."""
     bench = Bench(kraft_version=1)
+    candidate = key(4) if directory_is_said else ReplicaKey(4)
+    vote = bench.ask(VoteRequest(key(1), 7, candidate, 5, 50, pre_vote=False))
+    assert isinstance(vote, VoteResponse)
+    assert vote.granted
+    assert bench.ask(begin(7, 4)) == QuorumEpochResponse(NONE, 7, 4, address(4))
+    assert (bench.raft.role, bench.saved) == ("Follower", ElectionState(7, 4, candidate))
+    assert bench.under_way[-1].to == on.Destination(4, address(4))
+
+
+def test_a_voter_that_is_behind_follows_that_candidate_again_after_a_restart() -> None:
+    bench = Bench(kraft_version=1, state=ElectionState(7, 4, key(4)))
+    assert bench.raft.role == "Unattached", "where it is is not saved"
+    bench.ask(begin(7, 4))
+    assert (bench.raft.role, bench.under_way[-1].to) == ("Follower", on.Destination(4, address(4)))
+
+
+def test_sec_z16_what_was_said_in_the_leaders_name_is_forgotten_once_a_later_fetch_is_answered() -> None:
+    bench = following()
+    bench.ask(end(1, 2, 1, 3))
+    bench.answer_fetch()  # it was sent before
+    bench.wait(0.4)
+    bench.answer_fetch()
+    bench.lose_leader()  # one connection closes
+    assert bench.raft.role == "Follower"
+    bench.reply(bench.sign_of_life(), FetchResponse(NONE, 1, 2))
+    bench.wait(1.0)
+    assert bench.raft.role == "Follower"
+
+
+def test_d15_the_answer_to_an_earlier_fetch_does_not_contradict_a_leader_that_resigns() -> None:
+    bench = following()
+    bench.ask(end(1, 2, 1, 3))
+    bench.answer_fetch()
+    refuse(bench)
+    assert bench.raft.role == "Prospective", "it is the first in the list"
+
+
+def test_sec_z16_what_was_said_is_forgotten_however_often_it_is_said() -> None:
+    bench = following()
+    for _ in range(4):
+        bench.ask(end(1, 2, 1, 3))
+        bench.answer_fetch()
+        bench.wait(0.2)
+    bench.lose_leader()
+    assert bench.raft.role == "Follower"
+
+
+@pytest.mark.parametrize("is_on_device", [True, False])
+@pytest.mark.parametrize("kraft_version", [0, 1])
+def test_a_leader_of_a_newer_epoch_hears_in_its_own_epoch_that_it_has_to_wait(
+    kraft_version: int, is_on_device: bool
+) -> None:
+    """Kafka asks again at once if it hears of an older epoch, or UNKNOWN_LEADER_EPOCH."""
+    bench = Bench(kraft_version=kraft_version)
     bench.follow()
     bench.answer_fetch()
-    moved = Address("elsewhere", 9)
-    bench.ask(BeginQuorumEpochRequest(key(1), 1, 2, {"CONTROLLER": moved}))
-    bench.answer_fetch()
-    assert (bench.raft.leader_address(), bench.under_way[-1].to.address) == (address(2), address(2))
-    bench.lose_leader()
-    assert bench.raft.leader_address() == moved
-    assert moved in [send.to.address for send in bench.under_way]
+    if not is_on_device:
+        bench.log.append(1, [(b"", b"value")])
+    assert bench.ask(begin(3, 3)) == QuorumEpochResponse(ErrorCode.BROKER_NOT_AVAILABLE, 3, -1)
+    assert bench.ask(end(3, 3)) == QuorumEpochResponse(NONE, 3, -1)
+    assert (bench.raft.role, bench.raft.epoch, bench.raft.leader_id) == ("Follower", 1, 2)
+
+
+def test_a_leader_pauses_before_it_tells_again_who_has_to_ask_first() -> None:
+    bench = Bench()
+    bench.become_leader()
+    begun = {request.voter.id: request for request in bench.sent(BeginQuorumEpochRequest)}
+    bench.reply(begun[2], QuorumEpochResponse(ErrorCode.BROKER_NOT_AVAILABLE, 1, -1))
+    assert 2 not in {request.voter.id for request in bench.sent(BeginQuorumEpochRequest)}
+    bench.wait(0.02)
+    assert 2 in {request.voter.id for request in bench.sent(BeginQuorumEpochRequest)}

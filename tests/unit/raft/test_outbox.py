@@ -40,6 +40,14 @@ def test_pauses_double_up_to_ten_times_and_end_with_a_success() -> None:
     assert outbox.ready_at(SLOT) <= 100.02
 
 
+def test_a_voter_may_be_gone_for_days() -> None:
+    """Two to the power of its failures is no number any more."""
+    outbox = Outbox(0.02, random.Random(1))
+    for _ in range(2000):
+        outbox.failed(SLOT, 100.0)
+    assert 100.1 <= outbox.ready_at(SLOT) <= 100.2
+
+
 def test_what_was_asked_in_the_last_state_finds_nothing() -> None:
     outbox, effects = Outbox(0.02, random.Random(1)), list[Effect]()
     request = ApiVersionsRequest()

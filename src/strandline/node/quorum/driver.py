@@ -24,6 +24,7 @@ from strandline.node.logger import Logger
 from strandline.node.quorum.election_file import ElectionFile
 from strandline.node.quorum.images import Loaded, load
 from strandline.node.quorum.metadata_log import MetadataLog
+from strandline.node.quorum.patience import offload_patiently
 from strandline.node.quorum.sending import UNANSWERED, Sending
 from strandline.node.quorum.snapshots import CorruptSnapshot, Snapshots
 from strandline.node.tasks import to_the_end
@@ -208,8 +209,11 @@ class Driver:
 
     async def _save(self, state: ElectionState) -> None:
         kraft_version, voter_ids = self.raft.kraft_version, self.raft.voters.ids
-        await self._disk.offload(
-            lambda: self._election_file.write(state, kraft_version, voter_ids), self._log.directory
+        await offload_patiently(
+            self._disk,
+            lambda: self._election_file.write(state, kraft_version, voter_ids),
+            self._log.directory,
+            self._logger,
         )
 
     async def _send(self, to: events.Destination, request: Request) -> None:
@@ -244,7 +248,7 @@ class Driver:
         self, answer: AnswerTo, response: FetchResponse, offset: int, max_bytes: int, cold: NotCached
     ) -> None:
         while True:
-            await self._disk.offload(cold.warm, self._log.directory)
+            await self._log.warm(cold)
             try:
                 filled = self._filled(response, offset, max_bytes)
                 break

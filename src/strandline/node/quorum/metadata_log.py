@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from strandline.config.topic_config import TopicConfig
 from strandline.log import checkpoints, names
 from strandline.log.epochs import UNDEFINED_EPOCH
-from strandline.log.errors import CorruptBatch
+from strandline.log.errors import CorruptBatch, NotCached
 from strandline.log.log import Log, batches_from
 from strandline.log.recovery import load
 from strandline.node.log_dirs import StorageError
@@ -122,6 +122,17 @@ class MetadataLog:
                 "of the quorum, empty its metadata log dir and let it in again"
             )
         return min(ends)
+
+    async def warm(self, cold: NotCached) -> None:
+        """Read what is cold beside the event loop, if it is still part of the log: a snapshot may have taken its place since."""
+        if not self.log.has_segment(cold.file):
+            return
+        try:
+            with self.log.held():
+                await self._disk.offload(cold.warm, self.directory)
+        except OSError:
+            if self.log.has_segment(cold.file):  # else it was removed meanwhile
+                raise
 
     # What Raft sees
 

@@ -18,7 +18,7 @@ import random
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import TypeVar, cast
 
-from strandline.api.slices import UnderWay, Work, finished
+from strandline.api.slices import in_turns
 from strandline.config.node import NodeConfig
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
@@ -53,6 +53,7 @@ from strandline.raft.messages import Address, Endpoints, ReplicaKey, Request
 from strandline.raft.raft import Raft
 from strandline.raft.replicas import QuorumDescription
 from strandline.raft.voters import VoterNode
+from strandline.sliced_work import Work, finished
 
 T = TypeVar("T")
 Apply = Callable[[MetadataImage], Awaitable[None]]
@@ -357,13 +358,13 @@ class Quorum:
 
     async def _in_slices(self, work: Work[T]) -> T:
         """What the work returns; NOT_CONTROLLER if leadership goes meanwhile."""
-        epoch, under_way = self._active_epoch, UnderWay(work, self._clock.monotonic)
-        while not under_way.turn():
-            await asyncio.sleep(0)
+        epoch = self._active_epoch
+
+        def check() -> None:
             if not self.is_active or self._active_epoch != epoch:
-                work.close()
                 raise self._not_controller()
-        return under_way.value
+
+        return await in_turns(work, self._clock.monotonic, check)
 
     def _values(self, records: Sequence[MetadataRecord]) -> Work[list[Value]]:
         """The records as they are written."""
@@ -446,7 +447,7 @@ class Quorum:
             try:
                 data = bytes(self._log.log.read(self._images.position, READ_BYTES, limit_offset, min_one=True))
             except NotCached as cold:
-                await self._disk.offload(cold.warm, self._log.directory)
+                await self._log.warm(cold)
         if len(data) <= INLINE_BYTES_MAX:
             return batches.read(data)
         return await self._disk.offload(lambda: batches.read(data), self._log.directory)

@@ -10,12 +10,14 @@ Always true: a snapshot holds committed records only; the latest one stays; the 
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from strandline.config.node import NodeConfig
 from strandline.metadata import snapshot as layout
 from strandline.node.logger import Logger
 from strandline.node.quorum.images import Images
 from strandline.node.quorum.metadata_log import MetadataLog
+from strandline.node.quorum.patience import offload_patiently
 from strandline.node.quorum.snapshots import Snapshots
 from strandline.node.tasks import to_the_end
 from strandline.ports import Clock, Disk
@@ -84,14 +86,17 @@ class Upkeep:
         if snapshot_id.offset <= (latest.offset if latest is not None else 0):
             return None
         unsaved_bytes = images.unsaved_bytes
-        chunks = layout.write(
+        write = partial(
+            layout.write,
             image,
             snapshot_id,
             kraft_version=images.kraft_version,
             voters=None if images.voters is None else decode_data("VotersRecord", 0, voters_record(images.voters)[1]),
             timestamp_ms=images.timestamp_ms,
         )
-        size = await self._disk.offload(lambda: self._snapshots.write(snapshot_id, chunks), self._log.directory)
+        size = await offload_patiently(
+            self._disk, lambda: self._snapshots.write(snapshot_id, write()), self._log.directory, self._logger
+        )
         self._snapshots.add(snapshot_id, size)
         images.unsaved_bytes = max(0, images.unsaved_bytes - unsaved_bytes)
         self._logger.info("metadata snapshot", end_offset=snapshot_id.offset, epoch=snapshot_id.epoch, size_bytes=size)

@@ -68,6 +68,15 @@ def directory_id(node_id):
     return Uuid(bytes(8) + bytes([1]) + bytes(6) + bytes([node_id]))
 
 
+def asked_in_epoch(request):
+    """The epoch that a Vote, BeginQuorumEpoch or EndQuorumEpoch claims; -1 of any other request."""
+    if isinstance(request, messages.request(vote.KEY)):
+        return request.topics[0].partitions[0].replica_epoch
+    if isinstance(request, (messages.request(begin_quorum_epoch.KEY), messages.request(end_quorum_epoch.KEY))):
+        return request.topics[0].partitions[0].leader_epoch
+    return -1
+
+
 class Server(asyncio.Protocol):
     """One connection to a member. Replies leave in the order of the requests."""
 
@@ -214,6 +223,11 @@ class Member:
         if not said or not said[0].leader_epoch:
             return
         state = decode(self.text(QUORUM_STATE))
+        if state.epoch < said[0].leader_epoch == asked_in_epoch(request):
+            # Refused in the epoch of the one who asks: neither a leader nor a vote is claimed for it (SEC-Z16).
+            assert said[0].leader_id == -1, "a leader that is not saved"
+            assert not getattr(said[0], "vote_granted", False), "a vote that is not saved"
+            return
         assert state.epoch >= said[0].leader_epoch, "an epoch that is not saved"
         if isinstance(request, messages.request(vote.KEY)) and said[0].vote_granted:
             asked = request.topics[0].partitions[0]
@@ -224,7 +238,7 @@ class Member:
         return sorted(self.quorum.committed.topics)
 
     def text(self, name):
-        return self.disk.read_file(f"{DIRECTORY}/{name}")
+        return self.disk.peek(f"{DIRECTORY}/{name}")
 
     def files(self, suffix):
         return [name for name in self.disk.listdir(DIRECTORY) if name.endswith(suffix)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from strandline.raft.messages import FetchRequest, ReplicaKey
 from strandline.records.header import iterate
 
@@ -35,18 +37,25 @@ def test_records_that_are_not_in_memory_are_waited_for():
     play(story, count=1)
 
 
-def test_records_that_go_while_they_are_waited_for_are_in_a_snapshot():
+@pytest.mark.parametrize("after_s", [0.0, 0.05])
+def test_records_that_go_while_they_are_waited_for_are_in_a_snapshot(after_s):
+    """With the file that they were in (seed 600601)."""
+
     async def story(stage):
         await decide_many(stage, 20)
         [member] = stage.members
         quorum = member.quorum
+        quorum.log.roll(0)
+        await decide_many(stage, 2, "u")
         snapshot_id = await stage.on(member, quorum._upkeep.take())
         member.disk.cold_probability = 1.0
         member.disk.offload_s = (0.1, 0.1)
         answers = []
         await stage.on(member, asked(quorum, fetch(quorum, 5), answers))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(after_s)
         quorum.log.advance_start(snapshot_id.offset)
+        quorum.log.drop_segments(1, 0)
+        assert quorum.log.segments[0].base_offset > 5
         await stage.until(lambda: answers)
         assert (answers[0].records, answers[0].snapshot_id) == (b"", snapshot_id)
 

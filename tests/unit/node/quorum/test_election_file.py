@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import pytest
 
-from strandline.ids import Uuid
+from strandline.ids import ZERO_UUID, Uuid
 from strandline.node.log_dirs import StorageError
 from strandline.node.quorum.election_file import ElectionFile
 from strandline.raft.election_state import ElectionState
@@ -56,6 +57,28 @@ def test_a_quorum_of_one_is_known_by_its_file(disk):
     assert not file.names_only(1)
     file.write(ElectionState(3, 1), 1, [1])
     assert not file.names_only(1)
+
+
+@pytest.mark.parametrize("kraft_version", [0, 1])
+def test_no_flipped_bit_changes_what_is_remembered(disk, kraft_version):
+    """Kafka's file has no checksum: one bit made of leader 1 a leader 0, and of a vote for 2 one for 3."""
+    state = ElectionState(7, 1, ReplicaKey(2, ID if kraft_version else ZERO_UUID))
+    file = ElectionFile(disk, "/log")
+    file.write(state, kraft_version, [1, 2, 3])
+    data = disk.read_file("/log/quorum-state")
+    for position in range(len(data)):
+        for bit in range(8):
+            rotten = bytearray(data)
+            rotten[position] ^= 1 << bit
+            disk.write_file("/log/quorum-state", bytes(rotten))
+            with contextlib.suppress(StorageError):
+                assert file.read() == state, rotten
+
+
+def test_a_file_that_kafka_wrote_has_no_checksum(disk):
+    text = b'{"leaderId":2,"leaderEpoch":4,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}'
+    disk.write_file("/log/quorum-state", text)
+    assert ElectionFile(disk, "/log").read() == ElectionState(4, 2)
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"null", b'{"leaderId":1}', b"\x00\xff"])

@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from strandline.api.slices import STEPS_PER_TURN_MAX
 from strandline.errors import ErrorCode, KafkaError
 from strandline.log.log import batches_from
 from strandline.node.quorum.quorum import ATTEMPTS_MAX, Quorum
 from strandline.raft.messages import ReplicaKey, VoteRequest
 from strandline.sim.faults import Fault
+from strandline.sliced_work import STEPS_PER_TURN_MAX
 
 from .stage import DIRECTORY, adding, play
 
@@ -307,6 +307,44 @@ def test_a_failing_disk_ends_the_node_and_nothing_else(fault):
         await stage.decide("c")
 
     play(story)
+
+
+def test_votes_wait_for_a_descriptor_and_no_node_ends():
+    """SEC-L5: nobody can save its vote for a while."""
+
+    async def story(stage):
+        await stage.decide("a")
+        first = await stage.active()
+        others = [member for member in stage.members if member is not first]
+        for member in others:
+            member.disk.faults.set(f"{DIRECTORY}/quorum-state", Fault.NO_HANDLES)
+        first.host.kill()
+        await asyncio.sleep(5)
+        assert not any(member.quorum.is_active or member.failures for member in others)
+        for member in others:
+            member.disk.faults.clear()
+        await stage.decide("b")
+        assert not any(member.failures for member in others)
+
+    play(story)
+
+
+def test_a_snapshot_waits_for_a_descriptor_and_no_node_ends():
+    async def story(stage):
+        [member] = stage.members
+        member.disk.faults.set(f"{DIRECTORY}/0000", Fault.NO_HANDLES)
+        await stage.decide(*(f"t{i}" for i in range(50)))
+        await asyncio.sleep(5)
+        assert not member.failures
+        assert not checkpoints_of(member)
+        member.disk.faults.clear()
+        await stage.until(lambda: checkpoints_of(member))
+        await stage.decide("b")
+
+    def checkpoints_of(member):
+        return [name for name in member.disk.listdir(DIRECTORY) if name.endswith(".checkpoint")]
+
+    play(story, count=1, settings={"metadata.log.max.record.bytes.between.snapshots": "1000"})
 
 
 def adding_in_slices(*names):
