@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from tests.mutants.mutant import ROOT, SOURCE, Mutant
 
-SAMPLE = 40
+SAMPLE = 24
 LATELY = timedelta(days=1)
 """Before the newest commit."""
 

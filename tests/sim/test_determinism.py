@@ -6,12 +6,13 @@ import pytest
 
 from strandline.histories.crew import Crew, Task
 from strandline.histories.history import play
+from tests.soak import times
 
-FIRST, SEEDS = 2000, 10
+FIRST, SEEDS = 2000, times(4, 40)
 """Not those of the pool: `strandline sim --twice` plays any number of others so."""
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_the_same_seeds_are_the_same_histories() -> None:
     forwards, backwards = range(FIRST, FIRST + SEEDS), range(FIRST + SEEDS - 1, FIRST - 1, -1)
     assert hashes(forwards, hash_seed=1) == hashes(backwards, hash_seed=2)

@@ -1,4 +1,4 @@
-"""A few seeds of the pool, so that pytest alone sees a history fail; `make test` plays a thousand with `strandline sim`."""
+"""A few seeds of the pool, so that pytest alone sees a history fail; `make test` plays the pool beside it (tests/__main__.py)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from strandline.histories.history import FAULTS, OPERATIONS, VIRTUAL_S, play
 from strandline.histories.telling import command
 
-SEEDS = (*range(7), 55, 66, 67, 72, 79, 100)
+SEEDS = (0, 1, 55, 67, 100)
 """Some without a group or a compacted topic, some with."""
 
 

@@ -96,7 +96,7 @@ class Cluster:
         wiretap = Wiretap(
             ids, CONTROLLER_PORT, self._sent, self._of_group, self._answered if shape.two_listeners else None
         )
-        world.network.tap, self.sight.positions = wiretap, wiretap.positions
+        world.network.tap, self.sight.fetches = wiretap, wiretap.fetches
         self.sight.is_cut = self._is_cut
         world.loop.after_turn = self._after_turn
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from strandline.wire import fetch, messages
@@ -49,8 +49,6 @@ PRODUCED_MAX = 64
 """So many are kept for each broker: more than can be under way to it."""
 Sessions = dict[tuple[int, int], dict[Place, "Asked"]]
 """By broker and session id: what it holds."""
-Positions = dict[tuple[int, int], Mapping[Place, "Asked"]]
-"""By broker and follower: what that has asked for last, whether or not it has arrived."""
 
 
 class Asked(NamedTuple):
@@ -61,6 +59,20 @@ class Asked(NamedTuple):
     offset: int = -1
     timestamp: int = 0
     """In ListOffsets."""
+
+
+class FollowerFetches:
+    """What followers have asked of each broker, whether or not it has arrived or was answered."""
+
+    def __init__(self) -> None:
+        self.last: dict[tuple[int, int], Mapping[Place, Asked]] = {}
+        """By broker and follower: all partitions of its newest Fetch."""
+        self.ever: set[tuple[int, int, Place, Asked]] = set()
+        """Broker, follower, and a partition with what was once asked of it."""
+
+    def add(self, broker_id: int, follower_id: int, asked: Mapping[Place, Asked], named: Iterable[Place]) -> None:
+        self.last[broker_id, follower_id] = asked
+        self.ever.update((broker_id, follower_id, place, asked[place]) for place in named)
 
 
 class Answer(NamedTuple):
@@ -78,7 +90,18 @@ class Answer(NamedTuple):
 class Exchange:
     """One request, and what was answered once it was."""
 
-    __slots__ = ("acks", "api_key", "asked", "asked_at", "named", "produced", "replica_id", "response", "version")
+    __slots__ = (
+        "acks",
+        "api_key",
+        "asked",
+        "asked_at",
+        "named",
+        "produced",
+        "replica_epoch",
+        "replica_id",
+        "response",
+        "version",
+    )
 
     def __init__(self, api_key: int, version: int, asked_at: float, produced: deque[bytes] | None = None) -> None:
         self.api_key = api_key
@@ -86,6 +109,8 @@ class Exchange:
         self.asked_at = asked_at
         """When its last byte left."""
         self.replica_id = CONSUMER
+        self.replica_epoch = -1
+        """Of a follower: its broker epoch."""
         self.acks = 0
         """Of a Produce."""
         self.asked: Mapping[Place, Asked] = {}
@@ -171,11 +196,11 @@ class Asking:
         report: Callable[[int, Exchange], None],
         hear_group: Callable[[GroupExchange], None] = lambda exchange: None,
         who: str = "",
-        positions: Positions | None = None,
+        fetches: FollowerFetches | None = None,
         hear_frame: Callable[[bytes], None] = lambda frame: None,
     ) -> None:
         self.broker_id = broker_id
-        self.positions: Positions = {} if positions is None else positions
+        self.fetches = fetches or FollowerFetches()
         self.hear_frame = hear_frame
         """Told of every answer, whatever it is about."""
         self.hear_group = hear_group
@@ -217,7 +242,8 @@ class Asking:
             for topic, partitions in request.topics
             for p in partitions
         }
-        exchange.replica_id, exchange.named, exchange.asked = request.replica_id, frozenset(named), named
+        exchange.replica_id, exchange.replica_epoch = request.replica_id, request.replica_epoch
+        exchange.named, exchange.asked = frozenset(named), named
         if request.session_epoch > _FULL_EPOCH:
             held = dict(self.sessions.get((self.broker_id, request.session_id), {}))
             held.update(named)
@@ -227,7 +253,7 @@ class Asking:
             self.sessions[self.broker_id, request.session_id] = held
             exchange.asked = held
         if request.replica_id != CONSUMER:
-            self.positions[self.broker_id, request.replica_id] = exchange.asked
+            self.fetches.add(self.broker_id, request.replica_id, exchange.asked, exchange.named & exchange.asked.keys())
 
     def _read_other(self, exchange: Exchange, frame: bytes, position: int) -> None:
         message = messages.decode_request(exchange.api_key, exchange.version, frame, position)

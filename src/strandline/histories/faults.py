@@ -195,12 +195,13 @@ class Faults:
             allowed=lambda: self._budget.take_power(node_id),
         )
 
-    def flip_bit(self, node_id: int, what: str, path: str, position: int, bit: int) -> bool:
+    def flip_bit(self, node_id: int, what: str, path: str, position: int, bit: int, *, possible: bool = True) -> bool:
         """Rot at rest. Whoever asks for it has made sure that another replica has the same."""
         return self.inject(
             f"bit flip in {what}",
             f"{host(node_id)} {path} at {position}",
             lambda: self._flip_bit(node_id, what, path, position, bit),
+            possible=possible,
             allowed=lambda: self._budget.let_rot(node_id),
         )
 

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from strandline.client.aio import Admin, Consumer, ConsumerConfig
 from strandline.client.flow.described import NewTopic
+from strandline.client.flow.offsets import LATEST
 from strandline.errors import ErrorCode, KafkaError
 from strandline.histories.batches import all_batches
 from strandline.histories.clients.admin import AdminClient
@@ -192,10 +193,11 @@ class Load:
     async def ask_ends(self, who: str, consumer: Consumer, keys: list[tuple[str, int]]) -> dict[tuple[str, int], int]:
         self.operations += 1
         invoked_at = self.cluster.world.now
-        ends = dict(await consumer.end_offsets(keys))
+        told = await consumer.offsets_for_times(dict.fromkeys(keys, LATEST))  # as `end_offsets`, with the leader epochs
+        ends = {key: end for key, end in told.items() if end is not None}
         for key, end in ends.items():
-            self.history.note_end(who, *key, end, invoked_at=invoked_at)
-        return ends
+            self.history.note_end(who, *key, end.offset, end.leader_epoch, invoked_at=invoked_at)
+        return {key: end.offset for key, end in ends.items()}
 
     # What clients ask and tell
 

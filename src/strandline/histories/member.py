@@ -46,6 +46,7 @@ class Member:
         self.was_wiped = False
         """In a dynamic quorum it is another replica since then, and no voter of the beginning."""
         self._state_read_at = -1
+        self._is_state_rotten = False
         self._state_data: bytes | None = None
         self._looked_at: Node | None = None
         """Below what is found of it, and as it was at the last look."""
@@ -125,7 +126,7 @@ class Member:
         quorum: Any = getattr(self.node, "quorum", None)
         if quorum is None or not hasattr(quorum._driver, "raft") or not hasattr(quorum._log, "log"):
             return None
-        if quorum.raft._core._told[0] < 0:
+        if quorum.raft._core.announced[0] < 0:
             return None  # Raft is made, and has not begun
         self._core, self._log, self._images = quorum.raft._core, quorum._log, quorum._images
         assert self.node is not None
@@ -141,10 +142,15 @@ class Member:
 
     def lost_its_disk(self) -> None:
         self.was_wiped = True
+        self._is_state_rotten = False
         self._state_data = None
 
+    def vote_rotted(self) -> None:
+        """Its `quorum-state` can't be read any more."""
+        self._is_state_rotten = True
+
     def new_election_state(self) -> ElectionState | None:
-        """What is on disk, if it was written since the last call."""
+        """What is on disk, if it was written since the last call; None too if it has rotted and can't be read."""
         changes = self.machine.disk.changes
         if changes == self._state_read_at:
             return None
@@ -153,7 +159,12 @@ class Member:
         if data is None or data == self._state_data:
             return None
         self._state_data = data
-        return election_state.decode(data)
+        try:
+            return election_state.decode(data)
+        except election_state.MalformedState:
+            if not self._is_state_rotten:
+                raise
+            return None
 
     @property
     def directory_id(self) -> Uuid:

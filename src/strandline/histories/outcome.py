@@ -10,6 +10,10 @@ from typing import NamedTuple
 
 from strandline.histories.coverage import Coverage
 
+UNDER_HARM = "liveness under harm"
+"""The property of what must come about while faults go on. It is judged only where none of them is left out: an act may wait for
+what only a fault brings about."""
+
 
 class Injected(NamedTuple):
     """A fault as it was injected. Its number is the same in every run of the seed, also where others are left out."""

@@ -87,12 +87,14 @@ class End(NamedTuple):
     who: str
     key: Key
     offset: int
+    leader_epoch: int
     invoked_at: float
     completed_at: float
 
     def __str__(self) -> str:
         topic, partition = self.key
-        return f"{self.who} was told at {self.completed_at:.3f} s that {topic}-{partition} ends at {self.offset}"
+        what = f"{topic}-{partition} ends at {self.offset} in leader epoch {self.leader_epoch}"
+        return f"{self.who} was told at {self.completed_at:.3f} s that {what}"
 
 
 class Lost(NamedTuple):
@@ -164,10 +166,12 @@ class RecordHistory:
         """It began at the beginning of everything, and has read to the end."""
         self._open[who].is_caught_up = True
 
-    def note_end(self, who: str, topic: str, partition: int, offset: int, *, invoked_at: float) -> None:
+    def note_end(
+        self, who: str, topic: str, partition: int, offset: int, leader_epoch: int, *, invoked_at: float
+    ) -> None:
         """Who asked for the end of a partition at `invoked_at` was told it now."""
         self.operations += 1
-        self.ends.append(End(who, (topic, partition), offset, invoked_at, self._now()))
+        self.ends.append(End(who, (topic, partition), offset, leader_epoch, invoked_at, self._now()))
 
     def note_stored(self, place: Place, value: bytes) -> None:
         self.stored[place] = value

@@ -220,7 +220,7 @@ class ReplicaSight:
         view.cleaned = view.cleaner.stats.cleanings
         for partition, glance in list(view.glances.items()):
             place = (member.id, (partition.topic_id, partition.index))
-            if partition.log.config.compact and self._partitions.get(place) is partition:
+            if partition.log.config.compact and not partition.gone and self._partitions.get(place) is partition:
                 self._readers.pop(place, None)
                 self._look_at(member, partition, glance, view.fetched_from.get(partition))
 
@@ -400,6 +400,12 @@ class ReplicaSight:
             and lifecycle.broker_epoch == broker.epoch
         )
 
+    def knows_incarnation(self, node_id: int, broker_id: int, broker_epoch: int) -> bool:
+        """The node has applied the registration under which that broker says this epoch: no other counts (SEC-T7)."""
+        images = self._images.get(node_id)
+        broker = (self._sight.image if images is None else images[0]).brokers.get(broker_id)
+        return broker is not None and broker.epoch == broker_epoch
+
     def is_rotten(self, node_id: int, key: Key) -> bool:
         if not self._rotten:
             return False
@@ -422,7 +428,11 @@ class ReplicaSight:
 
     def asked(self, node_id: int, follower_id: int, key: Key) -> Asked | None:
         """What a follower has asked for last of a partition."""
-        return self._sight.positions.get((node_id, follower_id), {}).get((bytes(key[0]), key[1]))
+        return self._sight.fetches.last.get((node_id, follower_id), {}).get((bytes(key[0]), key[1]))
+
+    def has_asked(self, node_id: int, follower_id: int, place: Place, leader_epoch: int, offset: int) -> bool:
+        """A Fetch of that follower said so once, whatever became of it."""
+        return (node_id, follower_id, place, Asked(leader_epoch, offset)) in self._sight.fetches.ever
 
     def partition(self, node_id: int, key: Key) -> Partition | None:
         """A replica of a node's newest life."""

@@ -1,10 +1,10 @@
 """From the faults of a failing history to the smallest set that still fails.
 
-Halves are left out, then quarters, and so on, as delta debugging does (Zeller's ddmin); what is left out stays out once the same
-property fails without it. Faults that would come after the failure are left out from the beginning.
+Halves are left out, then quarters, and so on, as delta debugging does (Zeller's ddmin); what is left out stays out once one of the
+same properties fails without it. Faults that would come after the failure are left out from the beginning.
 
-Always true: what is found was played and did fail in the same property; with `complete`, leaving out any one more of its faults
-does not. Never more than `runs_max` histories are played.
+Always true: what is found was played and did fail in a property that had failed; with `complete`, leaving out any one more of its
+faults does not. Never more than `runs_max` histories are played.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ class Smallest:
     seed: int
     problem: Problem | None
     """As it is met with these faults only; none: the seed did not fail again."""
+    failed_property: str
     faults: list[Injected]
     runs: int
     complete: bool
@@ -46,15 +47,15 @@ def shrink(
     search = _Search(failed, crew, runs_max, go_on)
     found = search.run()
     if found is None:
-        return Smallest(failed.seed, None, [], search.runs, False)
-    problem = next(problem for problem in found.problems if problem.property == failed.problems[0].property)
-    return Smallest(failed.seed, problem, found.faults, search.runs, search.is_complete)
+        return Smallest(failed.seed, None, failed.problems[0].property, [], search.runs, False)
+    problem = next(problem for problem in found.problems if problem.property in search.properties)
+    return Smallest(failed.seed, problem, problem.property, found.faults, search.runs, search.is_complete)
 
 
 class _Search:
     def __init__(self, failed: Outcome, crew: Crew, runs_max: int, go_on: Callable[[int, int], bool]) -> None:
         self._seed = failed.seed
-        self._property = failed.problems[0].property
+        self.properties = {problem.property for problem in failed.problems}
         self._numbers = tuple(fault.number for fault in failed.faults)
         self._crew = crew
         self._runs_max = runs_max
@@ -111,7 +112,7 @@ class _Search:
         return False
 
     def _fails(self, outcome: Outcome) -> bool:
-        return any(problem.property == self._property for problem in outcome.problems)
+        return any(problem.property in self.properties for problem in outcome.problems)
 
 
 def _parts(kept: Kept, count: int) -> list[Kept]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from strandline.errors import ErrorCode
 from strandline.histories.batches import Batch
 from strandline.histories.coverage import ERROR, QUORUM, SNAPSHOT, Coverage
-from strandline.histories.exchanges import Exchange, Positions
+from strandline.histories.exchanges import Exchange, FollowerFetches
 from strandline.histories.outcome import Problem
 from strandline.histories.transcript import Transcript
 from strandline.histories.wire import Sent
@@ -92,9 +92,6 @@ class Judge:
     def wiped(self, sight: Sight, node_id: int) -> None:
         """A node loses its disk, and will come back as if it were new; it is still seen as it was."""
 
-    def vote_lost(self, sight: Sight, node_id: int) -> None:
-        """What a node that is down knows of its votes has rotted."""
-
     def finished(self, sight: Sight) -> Iterable[str]:
         """All harm is undone and all nodes are level: what is not as it should be now."""
         return ()
@@ -126,7 +123,7 @@ class Sight:
         """The newest that any node has had."""
         self.harmed_at = 0.0
         """When something was last harmed, or healed."""
-        self.positions: Positions = {}
+        self.fetches = FollowerFetches()
         self.is_cut: Callable[[int, int], bool] = lambda one, other: False
         """Whether two nodes do not reach each other, one way or both."""
         self._judges = list(judges)
@@ -200,12 +197,6 @@ class Sight:
         self.nodes.pop(node_id, None)
         self.elections.pop(node_id, None)
         self.durable_offset.pop(node_id, None)
-
-    def forget_votes(self, node_id: int) -> None:
-        """What the node has on its disk of its votes is not what it wrote."""
-        for judge in self._judges:
-            judge.vote_lost(self, node_id)
-        self.elections.pop(node_id, None)
 
     def finish(self) -> list[Problem]:
         """The history is over: what the judges say of its end. Counts the errors that nodes told."""

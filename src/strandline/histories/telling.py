@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from strandline.histories.fault_numbers import written
-from strandline.histories.outcome import Outcome
+from strandline.histories.outcome import UNDER_HARM, Outcome
 from strandline.histories.shrink import Smallest
 
 EVENT, FAULT, PROBLEM = "event", "fault", "problem"
@@ -61,7 +61,10 @@ def failure(outcome: Outcome) -> Iterator[str]:
 def smallest(found: Smallest, faults_before: int) -> Iterator[str]:
     """What shrinking came to, and the command that plays just that."""
     if found.problem is None:
-        yield "  it did not fail when it was played again: what it does does not come from the seed alone"
+        if found.failed_property == UNDER_HARM:
+            yield f"  {UNDER_HARM} is judged only with all faults: none can be left out"
+        else:
+            yield "  it did not fail when it was played again: what it does does not come from the seed alone"
         yield f"  again: {command(found.seed)}"
         return
     least = (

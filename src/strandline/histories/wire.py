@@ -12,7 +12,15 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from strandline.histories.exchanges import PRODUCED_MAX, Answering, Asking, Exchange, GroupExchange, Positions, Sessions
+from strandline.histories.exchanges import (
+    PRODUCED_MAX,
+    Answering,
+    Asking,
+    Exchange,
+    FollowerFetches,
+    GroupExchange,
+    Sessions,
+)
 from strandline.sim.pipe import Pipe
 from strandline.wire import messages
 from strandline.wire.headers import read_request_header, read_response_header
@@ -85,7 +93,7 @@ class Wiretap:
         self._report = report
         self._streams: dict[int, _Stream | None] = {}
         self._sessions: Sessions = {}
-        self.positions: Positions = {}
+        self.fetches = FollowerFetches()
         self._produced: dict[int, deque[bytes]] = {}
 
     def __call__(self, pipe: Pipe, data: bytes) -> None:
@@ -116,7 +124,7 @@ class Wiretap:
                 return None
             produced = self._produced.setdefault(broker_id, deque(maxlen=PRODUCED_MAX))
             asking = Asking(
-                broker_id, self._sessions, produced, self._exchanged, self._hear_group, pipe.source, self.positions
+                broker_id, self._sessions, produced, self._exchanged, self._hear_group, pipe.source, self.fetches
             )
             if self._hear_frame is not None:
                 asking.hear_frame = partial(self._hear_frame, broker_id, pipe.reader.get_extra_info("sockname")[1])

@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from strandline.ports import A, Buffer, Clock, Disk, Pace, WorkLost
-from strandline.sim.context import NODE, State
+from strandline.sim.context import NODE, Process, State
 from strandline.sim.faults import Fault
 from strandline.sim.file import SimFile
 from strandline.sim.inode import PAGE_BYTES, Inode, Mark
@@ -32,6 +32,8 @@ from strandline.sim.worker import Worker
 from strandline.sim.workers import Workers
 
 T = TypeVar("T")
+Begin = Callable[[Process, Callable[[], None]], Callable[[], None]]
+"""Starts work once a worker is free for it; what is returned is to be called when it has ended."""
 CHANGES = (Fault.READ_ONLY, Fault.WRITE_ERROR)
 GROWTH = (Fault.FULL, *CHANGES)
 
@@ -204,6 +206,13 @@ class SimDisk(Storage):
         self._pool.dedicate(clean(path))
 
     async def offload(self, work: Callable[[], T], path: str) -> T:
+        path = clean(path) if path else ""
+        return await self._offload(work, path, lambda process, start: self._pool.begin(process, path, start))
+
+    async def offload_compute(self, work: Callable[[], T]) -> T:
+        return await self._offload(work, "", self._pool.begin_computing)
+
+    async def _offload(self, work: Callable[[], T], path: str, begin: Begin) -> T:
         marks = {inode: inode.begin_sync() for inode in self._dirty}
         run = partial(contextvars.copy_context().run, work)
         worker = self._new_worker(run) if self._randomness.random() < self.thread_probability else None
@@ -228,14 +237,8 @@ class SimDisk(Storage):
                 inode.marks.pop(mark, None)
             end()
 
-        path = clean(path) if path else ""
-        end = self._pool.begin(
-            process, path, lambda: self._loop.schedule(self._loop.time() + self._pause_s(path), go_on)
-        )
+        end = begin(process, lambda: self._loop.schedule(self._loop.time() + self._pause_s(path), go_on))
         return await done
-
-    async def offload_compute(self, work: Callable[[], T]) -> T:
-        return await self.offload(work, "")
 
     async def offload_niced(self, work: Callable[[Disk, Pace, A], T], argument: A, bytes_per_second: float) -> T:
         def pace(size_bytes: int) -> None:

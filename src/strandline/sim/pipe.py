@@ -191,6 +191,8 @@ class Pipe:
             if segment.data and not self.back.reset_sent:
                 self.back.reset_sent = True
                 self.back.finish(RESET)
+        elif self.reset is not None:
+            return  # what left after the reset did: nothing of it is taken
         elif signal == END_OF_STREAM:
             self.ended = True
             reader.readable()

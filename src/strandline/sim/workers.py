@@ -1,7 +1,8 @@
 """Who waits for whom among the work that a simulated process has offloaded: as many at once as there are workers for a directory.
 
-Always true: at most `WORKERS_MAX` of a process run for one directory that has workers of its own, and as many for all else; the
-others begin in the order in which they came, one as each ends. A process that died leaves nothing to its successor.
+Always true: at most `WORKERS_MAX` of a process run for one directory that has workers of its own, and as many for all else; what it
+computes has `COMPUTING_MAX` workers that wait for no device. The others begin in the order in which they came, one as each ends. A
+process that died leaves nothing to its successor.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
+from strandline.ports import COMPUTING_MAX, WORKERS_MAX
 from strandline.sim.context import Process
 
-WORKERS_MAX = 8
-"""As on the real disk."""
+COMPUTING = "computing"
+"""Stands for no directory."""
 
 
 class Workers:
@@ -26,8 +28,14 @@ class Workers:
 
     def begin(self, process: Process, path: str, start: Callable[[], None]) -> Callable[[], None]:
         """Call `start` as soon as a worker is free; what is returned is to be called when the work has ended."""
-        place = process, self._directory(path)
-        if self._busy.get(place, 0) < WORKERS_MAX:
+        return self._begin((process, self._directory(path)), WORKERS_MAX, start)
+
+    def begin_computing(self, process: Process, start: Callable[[], None]) -> Callable[[], None]:
+        """The same for work that takes no disk."""
+        return self._begin((process, COMPUTING), COMPUTING_MAX, start)
+
+    def _begin(self, place: tuple[Process, str], workers_max: int, start: Callable[[], None]) -> Callable[[], None]:
+        if self._busy.get(place, 0) < workers_max:
             self._busy[place] = self._busy.get(place, 0) + 1
             start()
         else:

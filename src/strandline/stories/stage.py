@@ -33,7 +33,7 @@ from strandline.stories.wire import FETCH, Wire
 WITHIN_S = 20.0
 CALM = Link(latency_s=0.0005, jitter_s=0.0, spike_probability=0.0)
 FIRST_CONTROLLER = 3001
-"""Node ids of controllers that are nothing else; they are C1, C2 … on the stage."""
+"""Node ids of controllers that are nothing else; they are `C1`, `C2` … on the stage."""
 CHECKPOINT_S = 0.1
 CONFIG = {
     "replica.lag.time.max.ms": "10000",

@@ -37,7 +37,7 @@ class Line:
         self.of_groups: list[tuple[GroupExchange, bool]] = []
         """Each with whether it was answered."""
         self._tap = Wiretap({"n1": 1, "n2": 2}, CONTROLLER_PORT, self._report, self._hear_group)
-        self.positions = self._tap.positions
+        self.positions = self._tap.fetches.last
         server = SimpleNamespace(get_extra_info=lambda name: ("n1", BROKER_PORT))
         network = SimpleNamespace(loop=SimpleNamespace(time=lambda: self.now))
         there = {"number": 0, "source": "n2", "target": "n1", "reader": server, "writer": None}

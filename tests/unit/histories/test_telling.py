@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from strandline.histories import telling
-from strandline.histories.outcome import Injected, Problem
+from strandline.histories.outcome import UNDER_HARM, Injected, Problem
 from strandline.histories.shrink import Smallest
 from tests.unit.histories.plays import outcome
 
@@ -30,7 +30,14 @@ def test_how_it_begins_and_ends() -> None:
 
 
 def test_a_failure_with_its_fewest_faults() -> None:
-    found = Smallest(17, PROBLEM, [Injected(3, 3.0, "power loss", "n2"), Injected(8, 7.5, "cut", "n1 n3")], 23, True)
+    found = Smallest(
+        17,
+        PROBLEM,
+        PROBLEM.property,
+        [Injected(3, 3.0, "power loss", "n2"), Injected(8, 7.5, "cut", "n1 n3")],
+        23,
+        True,
+    )
     assert list(telling.failure(outcome(17, PROBLEM))) == ["seed 17 failed: I4 at 7.750 s: n2 lost offset 7"]
     assert list(telling.smallest(found, 12)) == [
         "  the smallest set of faults that still fails: 2 of 12, after 23 runs",
@@ -42,14 +49,22 @@ def test_a_failure_with_its_fewest_faults() -> None:
 
 
 def test_a_search_that_was_cut_short_does_not_claim_the_smallest() -> None:
-    found = Smallest(17, PROBLEM, [], 150, False)
+    found = Smallest(17, PROBLEM, PROBLEM.property, [], 150, False)
     assert next(telling.smallest(found, 12)) == "  the fewest faults found that still fail: 0 of 12, after 150 runs"
 
 
 def test_a_failure_that_does_not_come_again() -> None:
-    told = list(telling.smallest(Smallest(17, None, [], 1, False), 12))
+    told = list(telling.smallest(Smallest(17, None, "LostWrite", [], 1, False), 12))
     assert "did not fail when it was played again" in told[0]
     assert told[-1] == "  again: strandline sim --seed 17"
+
+
+def test_what_is_judged_only_with_all_faults_says_so() -> None:
+    told = list(telling.smallest(Smallest(17, None, UNDER_HARM, [], 1, False), 12))
+    assert told == [
+        "  liveness under harm is judged only with all faults: none can be left out",
+        "  again: strandline sim --seed 17",
+    ]
 
 
 def test_a_failure_before_any_fault_says_so() -> None:

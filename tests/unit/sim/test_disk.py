@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
+from strandline.ports import COMPUTING_MAX, WORKERS_MAX
 from strandline.sim.faults import Fault
-from strandline.sim.workers import WORKERS_MAX
 from strandline.sim.world import World
 
 
@@ -451,5 +451,26 @@ def test_a_restarted_process_has_workers_of_its_own(world: World) -> None:
         assert len(done) == 1
         await asyncio.sleep(500)
         assert len(done) == 1, "what a dead process had waiting is never begun"
+
+    world.run(story())
+
+
+def test_what_is_computed_waits_for_its_like_and_for_no_device(world: World) -> None:
+    node = world.node("n1")
+    disk = node.disk
+    disk.offload_s = (1.0, 1.0)
+    done: list[tuple[str, float]] = []
+
+    async def compute() -> None:
+        await disk.offload_compute(lambda: done.append(("computed", world.now)))
+
+    async def story() -> None:
+        for _ in range(2 * WORKERS_MAX):
+            node.spawn(disk.offload(lambda: done.append(("read", world.now)), ""))
+        for _ in range(COMPUTING_MAX + 1):
+            node.spawn(compute())
+        await asyncio.sleep(10)
+        times = [at for what, at in done if what == "computed"]
+        assert times == pytest.approx([1.0, 1.0, 2.0], abs=0.2)
 
     world.run(story())

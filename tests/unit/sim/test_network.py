@@ -246,6 +246,37 @@ def test_a_lost_reply_was_asked_for_and_given(world: World) -> None:
     world.run(story())
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_after_a_reset_nothing_arrives(seed: int) -> None:
+    """What the server writes on, knowing nothing, must not follow the prefix as if nothing was missing."""
+    numbers = b"".join(b"%d," % number for number in range(400))
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        for start in range(0, len(numbers), 40):
+            writer.write(numbers[start : start + 40])
+        writer.close()
+
+    async def listen() -> None:
+        await asyncio.start_server(answer, "n1", 9092)
+
+    async def client() -> None:
+        reader, writer = await asyncio.open_connection("n1", 9092)
+        world.network.lose_replies("n2", "n1")
+        world.network.delay_bytes("n2", "n1", 1.0)  # all of it arrives in one moment
+        writer.write(b"?")
+        assert numbers.startswith(await until_reset(reader))
+
+    with World(seed) as world:
+        n1, n2 = two(world)
+
+        async def story() -> None:
+            await n1.spawn(listen())
+            await n2.spawn(client())
+
+        world.run(story())
+
+
 def test_a_reply_in_flight_is_lost_too(world: World) -> None:
     n1, n2 = two(world)
     world.network.set_link("n1", "n2", Link(latency_s=0.1))

@@ -9,10 +9,8 @@ from strandline.histories.member import METADATA_DIR, QUORUM_STATE
 from strandline.histories.setting import Setting
 from strandline.log.checkpoints import LEADER_EPOCH_CHECKPOINT
 from strandline.log.log import Log
-from strandline.raft.election_state import MalformedState, decode
 
 BITS = 4
-TRIES = 20
 REPAIRED_WITHIN_S = 100.0
 """The scrubber comes by once a minute."""
 
@@ -131,25 +129,17 @@ def _loses_a_voter(setting: Setting) -> bool:
 
 @act("a bit flips in quorum-state", _loses_a_voter, weight=2)
 async def vote_rots(scene: Scene) -> None:
-    """A voter that is about to start finds its vote rotten: it says so and does not start, and an operator empties its disk; or
-    believes another leader or vote than it had, which is one voter's memory lost."""
+    """A voter that is about to start finds its vote rotten: it says so and does not start, and an operator empties its disk."""
     for _ in range(2):
         victim = scene.chance.choice(scene.others(scene.voters, scene.controller()))
         member = scene.cluster.members[victim]
         scene.faults.kill(victim)
-        disk = member.machine.disk
-        data, at = disk.peek(QUORUM_STATE) or b"", None
-        for _ in range(TRIES):
-            at = (scene.chance.randrange(max(1, len(data))), scene.chance.randrange(8))
-            if _is_forgetful(data, *at):
-                break
-        else:
-            at = None
-        if data and at is not None and not scene.faults.flip_bit(victim, VOTE, QUORUM_STATE, *at):
-            at = None
-        if at is not None:
-            member.may_fail = True
-            scene.cluster.sight.forget_votes(victim)
+        size = len(member.machine.disk.peek(QUORUM_STATE) or b"")
+        position, bit = scene.chance.randrange(max(1, size)), scene.chance.randrange(8)
+        possible = size > 0 and not member.is_up  # else its death was left out, and what follows has to be
+        member.may_fail = scene.faults.flip_bit(victim, VOTE, QUORUM_STATE, position, bit, possible=possible)
+        if member.may_fail:
+            member.vote_rotted()
         scene.start(victim)
         await scene.until(lambda member=member: member.is_started or not member.is_up, 10.0)  # type: ignore[misc]
         member.may_fail = False
@@ -158,19 +148,6 @@ async def vote_rots(scene: Scene) -> None:
             scene.start(victim)
         await scene.caught_up(victim)
         await scene.whole()
-
-
-def _is_forgetful(data: bytes, position: int, bit: int) -> bool:
-    """It can't be read then, or names another leader or vote; but no epoch that nobody has begun."""
-    if not data:
-        return False
-    flipped = bytearray(data)
-    flipped[position] ^= 1 << bit
-    try:
-        before, after = decode(data), decode(bytes(flipped))
-    except MalformedState:
-        return True
-    return after != before and after.epoch == before.epoch
 
 
 def _flip(scene: Scene, victim: int, what: str, paths: list[str]) -> bool:

@@ -24,6 +24,7 @@ from strandline.histories.groups.sight import GroupSight
 from strandline.histories.judges.quorum.stable_leadership import StableLeadership
 from strandline.histories.load import Load
 from strandline.histories.noise import Noise
+from strandline.histories.outcome import UNDER_HARM
 from strandline.histories.replica_sight import ReplicaSight
 from strandline.histories.setting import Setting, Timers
 from strandline.metadata.image import PartitionImage
@@ -135,7 +136,7 @@ class Scene:
         """Unless faults are left out: then an act may wait for what only they would have brought about."""
         came_true = await self.until(condition, within_s)
         if not came_true and not self.faults.are_left_out:
-            self.problem("liveness under harm", f"{what}: not within {within_s:g} s; {self.convergence.describe()}")
+            self.problem(UNDER_HARM, f"{what}: not within {within_s:g} s; {self.convergence.describe()}")
         return came_true
 
     async def another_controller(self, than: int, within_s: float = WITHIN_S) -> bool:
@@ -162,8 +163,10 @@ class Scene:
         target = self.load.acknowledged + records
         return await self._must(lambda: self.load.acknowledged >= target, f"{records} records more", within_s)
 
-    async def commits(self, records: int = 2, among: Sequence[int] = (), within_s: float = WITHIN_S) -> bool:
-        """So many more records of metadata are committed, as far as these nodes know."""
+    async def commits(self, records: int = 2, among: Sequence[int] = ()) -> bool:
+        """So many more records of metadata are committed, as far as these nodes know. Only the admin client is sure to write some,
+        and it may rest for 15 s after each (seed 300827)."""
+        within_s = records * WITHIN_S
         target = self.cluster.sight.high_watermark + records
         return await self._must(
             lambda: self.cluster.high_watermark(*among) >= target, f"{records} commits more", within_s
@@ -233,7 +236,7 @@ class Scene:
             what = (
                 f"the group settles: not within {within_s:g} s; {self.group.describe()}; {self.convergence.describe()}"
             )
-            self.problem("liveness under harm", what)
+            self.problem(UNDER_HARM, what)
         return is_settled
 
     async def members_back(self, within_s: float) -> bool:

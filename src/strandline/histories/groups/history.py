@@ -57,6 +57,13 @@ class GroupHistory:
             if holding is not None:
                 holding.until = self._now()
 
+    def given_to(self, key: Key) -> int:
+        """Where the records end that the newest owner of a partition was given; of one that was given none, those before it."""
+        for holding in reversed(self.holdings):
+            if holding.key == key and holding.given:
+                return holding.given[-1][0] + 1
+        return 0
+
     def note_given(self, who: str, life: int, key: Key, offset: int, value: bytes) -> bool:
         """False if the member does not hold the partition."""
         holding = self._open.get((who, life), {}).get(key)

@@ -107,9 +107,9 @@ class GroupLoad:
         """All that is committed of the partitions was given to the group, and committed by it."""
         if not self.is_settled() or any(member.has_unsaved for member in self.wanted):
             return False
-        if self.plan.auto_commit:
-            return True  # said by the offsets themselves, once all have left
         ends = {key: self.load.sight.committed_end(*key) for key in self.keys()}
+        if self.plan.auto_commit:  # what was committed, the offsets themselves say, once all have left
+            return all(self.history.given_to(key) >= end for key, end in ends.items())
         return all(self.history.committed.get(key, 0) >= end for key, end in ends.items())
 
     def describe(self) -> str:

@@ -95,8 +95,8 @@ class GroupSight:
         self._answered = overriding(self._judges, GroupJudge, "answered")
         self._told = overriding(self._judges, GroupJudge, "told")
         self._shard_changed = overriding(self._judges, GroupJudge, "shard_changed")
-        self._holds: dict[str, frozenset[Key]] = {}
-        """By member id of the consumer protocol: what it was last told."""
+        self._holds: dict[str, dict[int, frozenset[Key]]] = {}
+        """By member id of the consumer protocol, and member epoch: the last assignment that it got."""
         self._offsets_key: Key | None = None
         self._instances: dict[str, str] = {}
         """By member id."""
@@ -188,13 +188,16 @@ class GroupSight:
         if response.member_epoch <= 0:
             self._holds.pop(member_id, None)
             return None
+        holds = self._holds.setdefault(member_id, {})
         if response.assignment is not None:
-            self._holds[member_id] = frozenset(
+            holds[response.member_epoch] = frozenset(
                 (Uuid(topic.topic_id), index)
                 for topic in response.assignment.topic_partitions
                 for index in topic.partitions
             )
-        keys = self._holds.get(member_id, frozenset())
+        # Without an assignment it keeps what it had by that epoch; a former coordinator knows of no later one (seed 1000401).
+        epoch = max((epoch for epoch in holds if epoch <= response.member_epoch), default=None)
+        keys = frozenset[Key]() if epoch is None else holds[epoch]
         if request.instance_id:
             self._instances[member_id] = request.instance_id
         return Told(self.identity(member_id), response.member_epoch, keys, at)

@@ -1,4 +1,4 @@
-"""pull-or-ack: what goes over the wire when followers pull, against mirrors that acknowledge each message (S9).
+"""pull-or-ack: what goes over the wire when followers pull, against mirrors that acknowledge each message (S6).
 
 The pulling is real, counted as it leaves the brokers; the mirror is a model: for each message one push and one ACK per mirror.
 """

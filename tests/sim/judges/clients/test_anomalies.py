@@ -166,6 +166,14 @@ def test_falling_end() -> None:
     assert Told().end(1).end(3).end(2, who="other").found() == {"falling-end"}
 
 
+def test_the_end_of_a_leader_that_does_not_know_of_the_next_may_be_old() -> None:
+    """Seed 800513: it had stood still, and clients that stood still with it asked it first."""
+    assert not Told().end(1, leader_epoch=4).end(3, leader_epoch=5).end(2, leader_epoch=4, who="other").found()
+    assert Told().end(3, leader_epoch=4).end(2, leader_epoch=5).found() == {"falling-end"}
+    story = Told().end(1, leader_epoch=4).end(3, leader_epoch=5).end(2, leader_epoch=4)
+    assert story.end(1, leader_epoch=4).found() == {"falling-end"}
+
+
 def test_ends_that_were_asked_for_at_once_may_come_in_any_order() -> None:
     assert not Told().end(1).end(3).end(2, since=1.5).found()
     assert Told().end(2).end(3).end(1, since=1.5).found() == {"falling-end"}

@@ -46,10 +46,10 @@ class Told:
         self.history.note_poll("reader", [(at(offset), value.encode()) for value, offset in records.items()])
         return self
 
-    def end(self, offset: int, *, who: str = "reader", since: float | None = None) -> Told:
+    def end(self, offset: int, *, who: str = "reader", since: float | None = None, leader_epoch: int = 0) -> Told:
         """Somebody asked, at that time or just now, where the partition ends."""
         self.now += 1
-        self.history.note_end(who, T, 0, offset, invoked_at=self.now if since is None else since)
+        self.history.note_end(who, T, 0, offset, leader_epoch, invoked_at=self.now if since is None else since)
         return self
 
     def stored(self, *values: str, first: int = 0) -> Told:

@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+import contextlib
+
+import pytest
+
 from strandline.errors import ErrorCode
 from strandline.histories.judges.groups.stale_commit import StaleCommit
+from strandline.ids import ZERO_UUID, Uuid
 
-from .stage import broken, stage
+from .stage import GroupStage, broken, stage
 
 
 def test_the_owner_commits() -> None:
@@ -53,4 +58,16 @@ def test_nor_is_one_from_before_a_partition_went_and_came_back() -> None:
     story.heartbeat("a", 3, [0])
     story.commit(5, who="a", generation=3)
     with broken(StaleCommit):
+        story.commit(5, who="a", generation=1)
+
+
+@pytest.mark.parametrize("had", ["another partition", "the deleted topic"])
+def test_a_commit_for_a_topic_that_was_created_again_may_be_taken(had: str) -> None:
+    judge = StaleCommit()
+    story = GroupStage(judge)
+    story.heartbeat("a", 1, [1])
+    story.heartbeat("b", 2, [0])
+    if had == "the deleted topic":
+        judge._names["a"] = {story.sight.name((ZERO_UUID, 0)): (Uuid(bytes(15) + b"1"), 0)}
+    with broken(StaleCommit) if had == "another partition" else contextlib.nullcontext():
         story.commit(5, who="a", generation=1)

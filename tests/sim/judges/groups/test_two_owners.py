@@ -73,3 +73,16 @@ def test_a_coordinator_gives_a_partition_once() -> None:
     story.shard(g=group(a={"assigned": [0], "pending": [1]}, b={"assigned": [2]}))
     with broken(TwoOwners):
         story.shard(g=group(a={"assigned": [0], "pending": [1]}, b={"assigned": [1]}))
+
+
+def test_a_former_coordinator_that_changes_nothing_means_what_a_member_had_by_that_epoch() -> None:
+    """Seed 1000401: it had stood still, and answered heartbeats of an epoch that the next coordinator had left behind."""
+    story = stage(TwoOwners)
+    story.heartbeat("a", 9, [])
+    story.heartbeat("b", 9, [0])
+    story.heartbeat("b", 11, [])
+    story.heartbeat("a", 11, [0])
+    story.heartbeat("a", 9, None)
+    story.heartbeat("b", 9, None)
+    with broken(TwoOwners):
+        story.heartbeat("b", 11, [0])

@@ -47,6 +47,11 @@ def test_it_stays_or_has_reason_not_to(after: dict[str, Any]) -> None:
     alone().see(1, image=known(6, **after))
 
 
+def test_it_is_forgotten_with_the_min_isr_that_it_was_eligible_under() -> None:
+    after = known(6, isr=(1,))
+    alone().see(1, image=replace(after, configs={(2, "t"): {"min.insync.replicas": "3"}}))
+
+
 def test_it_is_not_forgotten() -> None:
     with broken(ElrIsKept):
         alone().see(1, image=known(6, isr=(), elr=(1,), leader=-1, leader_epoch=1))

@@ -69,3 +69,13 @@ def test_one_whose_session_was_over_before_it_asked_may_go() -> None:
     asked = Sent(2, BROKER_HEARTBEAT, -1, candidate_id=2, broker_epoch=0, wants_to_stop=True)
     story.sight.see_sent(asked)
     story.sight.see_sent(asked._replace(source=3, response=True, granted=True))
+
+
+def test_one_whose_only_topic_was_deleted_in_the_same_turn_may_go() -> None:
+    story = stage(StoppedWithoutLeading)
+    story.see(3, image=image(5, leader=2))
+    asked = Sent(2, BROKER_HEARTBEAT, -1, candidate_id=2, broker_epoch=0, wants_to_stop=True)
+    story.sight.see_sent(asked)
+    story.now = 0.1
+    story.see(3, image=replace(image(7, fenced=True), topics={}, topics_by_id={}))
+    story.sight.see_sent(asked._replace(source=3, response=True, granted=True))

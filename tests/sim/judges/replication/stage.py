@@ -198,13 +198,21 @@ class Stage:
         self._quorum.see_sent(Sent(node_id, exchange.api_key, -1, response=True, exchange=exchange))
 
     def fetch(
-        self, follower: int, offset: int, *, at: float, epoch: int = 0, answer: FetchedPartition | None = None
+        self,
+        follower: int,
+        offset: int,
+        *,
+        at: float,
+        epoch: int = 0,
+        answer: FetchedPartition | None = None,
+        is_named: bool = True,
     ) -> None:
         """A Fetch that left at that time is answered now by broker 1; with nothing new unless told."""
         exchange = Exchange(FETCH, VERSION, at)
         exchange.replica_id = follower
+        exchange.replica_epoch = self.members[follower].broker_epoch if follower in self.members else -1
         exchange.asked = {KEY: Asked(epoch, offset)}
-        exchange.named = frozenset(exchange.asked)
+        exchange.named = frozenset(exchange.asked if is_named else ())
         body = write_response(VERSION, [(ZERO_UUID, [answer])] if answer is not None else [])
         exchange.response = bytes(5) + b"".join(bytes(part) for part in body)
         self.answer(1, exchange)

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import contextlib
+
+import pytest
+
 from strandline.histories.judges.replication.flushed_survives import ReplicaFlushedSurvives
 
 from .stage import Stage, broken, stage
@@ -49,3 +53,26 @@ def test_a_replica_that_was_moved_away_meanwhile_begins_anew() -> None:
     story.publish(replicas=(1, 3, 2), partition_epoch=2)
     story.look(1)
     story.restart(2, power_lost=True, end=0)
+
+
+@pytest.mark.parametrize("in_sync", [False, True])
+def test_a_follower_that_begins_anew_may_have_to_again(*, in_sync: bool) -> None:
+    """It has nothing between the leader's log start, where it begins, and what it claims to have on its device."""
+    story = begun()
+    story.publish(isr=(1, 2, 3) if in_sync else (1, 3), partition_epoch=1)
+    story.look(1)
+    story.partition(2).log.log_start_offset = 1
+    with broken(ReplicaFlushedSurvives) if in_sync else contextlib.nullcontext():
+        story.restart(2, power_lost=True, end=0)
+
+
+def test_a_leader_with_an_empty_log_may_not_forget_where_it_ended() -> None:
+    """It would give the same offsets again. That it was fenced meanwhile, and left the ISR, is no excuse."""
+    story = stage(ReplicaFlushedSurvives)
+    story.append(1, "a")
+    log = story.partition(1).log
+    log.recovery_point = log.log_start_offset = 1
+    story.publish(isr=(2, 3), leader=2, leader_epoch=1, partition_epoch=1)
+    story.look(2)
+    with broken(ReplicaFlushedSurvives):
+        story.restart(1, power_lost=True, end=0)

@@ -40,14 +40,14 @@ def compacted(judge: ReplicaJudge) -> Stage:
     return story
 
 
-def write(story: Stage, node_id: int, *pairs: str) -> None:
+def write(story: Stage, node_id: int, *pairs: str, epoch: int = 0) -> None:
     builder = BatchBuilder()
     for pair in pairs:
         key, _, value = pair.partition("=")
         builder.append(key.encode(), value.encode() or None, timestamp=1)
     batch = builder.build()
     log: Any = story.partition(node_id).log
-    assign(batch, log.log_end_offset, 0)
+    assign(batch, log.log_end_offset, epoch)
     log.inode.data += batch
     log._ends.append(log.log_end_offset + len(pairs))
     log._positions.append(len(log.inode.data))
@@ -70,6 +70,15 @@ def clean(story: Stage, node_id: int, *keep: int) -> None:
     log.inode.data[:] = left
     log._positions[-1] = len(left)
     story.restart(node_id)
+
+
+def test_a_deposed_leader_that_cleans_has_not_lost_what_it_never_had() -> None:
+    story = compacted(Both())
+    for node_id in (1, 2):
+        write(story, node_id, "g=new", epoch=1)
+        story.commit(node_id, 7)
+    write(story, 3, "g=old", "g=newer")
+    clean(story, 3, 1, 2, 4, 7)
 
 
 def test_superseded_records_and_tombstones_may_go() -> None:

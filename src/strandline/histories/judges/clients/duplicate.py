@@ -1,4 +1,4 @@
-"""duplicate: a value of an idempotent producer stands at one offset only.
+"""C1, duplicate: a value of an idempotent producer stands at one offset only.
 
 One that was retried without idempotence may stand twice.
 """

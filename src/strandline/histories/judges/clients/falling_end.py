@@ -1,6 +1,7 @@
 """A13 falling end: what ListOffsets(LATEST) tells of a partition is never less than what it told before (KIP-207).
 
-One end was told before another if it had arrived when the other was asked for.
+One end was told before another if it had arrived when the other was asked for. A leader that stood still, and does not know yet
+that another one leads, answers with what it knew: the leader epoch of its answer is older, and that is all that a client can see.
 """
 
 from __future__ import annotations
@@ -24,10 +25,18 @@ class FallingEnd(ClientJudge):
             if era == bisect_right(lost_at, end.completed_at):
                 told.setdefault((end.key, era), []).append(end)
         for ends in told.values():
-            greatest: list[End] = []
-            """After each of them, the greatest so far."""
+            reached: dict[int, list[End]] = {}
+            """Of each leader epoch, after each of its ends the greatest so far, with the time of the last."""
             for end in ends:
-                before = min(bisect_right(ends, end.invoked_at, key=lambda each: each.completed_at), len(greatest))
-                if before and end.offset < greatest[before - 1].offset:
-                    yield end.completed_at, f"{end}, and {greatest[before - 1]} before"
-                greatest.append(end if not greatest or end.offset > greatest[-1].offset else greatest[-1])
+                before = [
+                    greatest[count - 1]
+                    for leader_epoch, greatest in reached.items()
+                    if leader_epoch <= end.leader_epoch
+                    and (count := bisect_right(greatest, end.invoked_at, key=lambda each: each.completed_at))
+                ]
+                most = max(before, key=lambda each: each.offset, default=end)
+                if end.offset < most.offset:
+                    yield end.completed_at, f"{end}, and {most.offset} before"
+                known = reached.setdefault(end.leader_epoch, [])
+                offset = max(end.offset, known[-1].offset) if known else end.offset
+                known.append(end._replace(offset=offset))

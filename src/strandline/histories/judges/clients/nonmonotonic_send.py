@@ -1,4 +1,4 @@
-"""nonmonotonic-send: what an idempotent producer sends later stands later, in one partition."""
+"""C2, nonmonotonic-send: what an idempotent producer sends later stands later, in one partition."""
 
 from __future__ import annotations
 

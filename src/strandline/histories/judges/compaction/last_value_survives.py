@@ -1,5 +1,5 @@
-"""last-value-survives: of each key the last acknowledged value is left, at the offset of its acknowledgement, on every replica and
-for every reader; what was deleted does not come back.
+"""F1, last-value-survives: of each key the last acknowledged value is left, at the offset of its acknowledgement, on every replica
+and for every reader; what was deleted does not come back (F3 to F5).
 """
 
 from __future__ import annotations

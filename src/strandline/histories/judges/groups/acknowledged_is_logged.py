@@ -1,4 +1,4 @@
-"""C12: an offset is acknowledged once it is in its coordinator's log below the high watermark; every later one has it then (I1)."""
+"""C12, E1: an offset is acknowledged once its coordinator's log has it below the high watermark; later ones have it then (I1)."""
 
 from __future__ import annotations
 

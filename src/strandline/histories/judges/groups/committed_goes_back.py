@@ -1,4 +1,4 @@
-"""C12, matrix 17: who asks for an offset after its commit was acknowledged never sees an older one, whoever coordinates by then.
+"""C12: who asks for an offset after its commit was acknowledged never sees an older one, whoever coordinates by then.
 
 A commit counts from when it was asked for until it was answered; one that got no answer, or an error that leaves it open, may take
 effect at any later time. A coordinator that was deposed and does not know it yet may tell what it knew, as Kafka's does: it must

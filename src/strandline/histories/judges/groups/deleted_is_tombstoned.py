@@ -1,4 +1,4 @@
-"""Of a group that was deleted nothing is left in its coordinator's log: whoever reads it next finds a tombstone for every key."""
+"""E4: of a deleted group nothing is left in its coordinator's log: a tombstone stands for every key."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """C12: a commit of an earlier generation is not taken once another member was told that it has the partition.
 
-That holds also if the partition came back to the one that had it before.
+That holds also if the partition came back to the one that had it before. A member that had a partition of a
+deleted topic may not know yet that the topic was created again, and commits by the same name.
 """
 
 from __future__ import annotations
@@ -17,12 +18,17 @@ class StaleCommit(GroupJudge):
         self._owners: dict[Key, dict[str, Told]] = {}
         """Of each partition, by member: when it was last told that it has it."""
 
+        self._names: dict[str, dict[str, Key]] = {}
+        """By member and name of a partition: the newest of that name that the member had."""
+
     def told(self, sight: GroupSight, told: Told) -> None:
         for key in told.keys:
             self._owners.setdefault(key, {})[told.who] = told
+            self._names.setdefault(told.who, {})[sight.name(key)] = key
 
     def deleted(self, sight: GroupSight) -> None:
         self._owners.clear()
+        self._names.clear()
 
     def answered(self, sight: GroupSight, exchange: GroupExchange) -> None:
         request = exchange.request
@@ -33,7 +39,10 @@ class StaleCommit(GroupJudge):
         for key, told in sight.keys_of(exchange.response.topics):
             if told.error_code != ErrorCode.NONE:
                 continue
-            for owner in self._owners.get(key, {}).values():
+            owners = self._owners.get(key, {})
+            if self._names.get(who, {}).get(sight.name(key), key) != key:
+                continue  # of the topic that was deleted
+            for owner in owners.values():
                 if owner.who != who and owner.at < exchange.asked_at and generation < owner.generation:
                     raise Violation(
                         f"takes a commit of {sight.name(key)} from {who} in generation {generation}, "

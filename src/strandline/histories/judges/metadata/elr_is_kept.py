@@ -1,4 +1,7 @@
-"""B10: who is eligible stays so until it is in sync, may have lost records, is removed, or enough others are in sync."""
+"""B10: who is eligible stays so until it is in sync, may have lost records, is removed, or enough others are in sync.
+
+When min ISR changes, the controller forgets who was eligible under the other one.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,11 @@ RECOVERING = 1
 class ElrIsKept(EachImage):
     def __init__(self) -> None:
         super().__init__()
-        self._before = 0
-        """Where the image ended that was looked at last."""
+        self._before = MetadataImage()
+        """The image that was looked at last."""
 
     def changed(self, sight: Sight, node_id: int, before: Seen | None, after: Seen) -> None:
-        self._before = self._image.end_offset
+        self._before = self._image
         super().changed(sight, node_id, before, after)
 
     def check(
@@ -30,9 +33,11 @@ class ElrIsKept(EachImage):
             return
         if len(after.isr) >= min_isr(image, topic, after):
             return
+        if min_isr(image, topic, after) != min_isr(self._before, topic, before):
+            return
         for replica in set(before.elr) & set(after.replicas) - {*after.elr, *after.isr}:
             broker = image.brokers.get(replica)
             if (
-                broker is not None and broker.epoch < self._before
+                broker is not None and broker.epoch < self._before.end_offset
             ):  # else it has just come back, perhaps without its tail
                 raise Violation(f"{where}: {replica} is not eligible any more: {before}, {after}")

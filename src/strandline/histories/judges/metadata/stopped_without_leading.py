@@ -5,6 +5,8 @@ So it is not let go in the very step that takes its leaderships from it.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from strandline.histories.sight import Judge, Seen, Sight, Violation
 from strandline.histories.wire import BROKER_HEARTBEAT, Sent
 from strandline.metadata.image import MetadataImage
@@ -36,7 +38,7 @@ class StoppedWithoutLeading(Judge):
             was = known.brokers.get(broker_id)
             if was is None or was.epoch != broker.epoch or not was.active or not broker.fenced:
                 continue
-            if _led(known, broker_id):
+            if _led(_still_there(known, image), broker_id):
                 self._cut_short[broker_id] = (broker.epoch, sight.now())
 
     def sent(self, sight: Sight, sent: Sent) -> None:
@@ -64,6 +66,12 @@ class StoppedWithoutLeading(Judge):
                 continue
             if led := _led(seen.image, broker_id):
                 raise Violation(f"lets {broker_id} stop, and {other.broker_id} still believes that it leads {led}")
+
+
+def _still_there(known: MetadataImage, image: MetadataImage) -> MetadataImage:
+    """Without the topics that were deleted by another decision of the same turn: nobody has to take those over (seed 201977)."""
+    topics = {name: topic for name, topic in known.topics.items() if topic.topic_id in image.topics_by_id}
+    return replace(known, topics=topics)
 
 
 def _led(image: MetadataImage, broker_id: int) -> list[str]:

@@ -25,6 +25,3 @@ class OneVote(Judge):
     def wiped(self, sight: Sight, node_id: int) -> None:
         """It can't know what it did; that is why a voter must not come back without its disk while votes are cast."""
         self._votes = {key: candidate for key, candidate in self._votes.items() if key[0] != node_id}
-
-    def vote_lost(self, sight: Sight, node_id: int) -> None:
-        self.wiped(sight, node_id)

@@ -1,4 +1,4 @@
-"""KRaft SingleLeader, election safety: whoever names a leader of an epoch, in memory or on disk, names the same one."""
+"""KRaft SingleLeader, election safety (D2): whoever names a leader of an epoch, in memory or on disk, names the same one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""KRaft StableLeadership: once somebody leads, nobody else does; for acts in which the leader keeps its majority.
+"""KRaft StableLeadership (D4): once somebody leads, nobody else does; for acts in which the leader keeps its majority.
 
 It holds between `begin` and `end`, which such an act calls; outside of them leaders may come and go.
 """

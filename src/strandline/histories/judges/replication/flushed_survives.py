@@ -1,4 +1,8 @@
-"""A18: only what was not flushed is lost: after a power loss a replica has all that was on its device, after a kill all it had."""
+"""A18: only what was not flushed is lost: after a power loss a replica has all that was on its device, after a kill all it had.
+
+A follower that begins anew at its leader's log start (A8) drops all that it has. Nothing is lost if it has to do so again: it is
+out of sync until it has fetched what follows.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,11 @@ class ReplicaFlushedSurvives(ReplicaJudge):
         # A power loss leaves other files under the same names; a kill leaves the very same, page cache and all.
         is_cached = before.log.active.file.inode in [segment.file.inode for segment in after.log.segments]  # type: ignore[attr-defined]
         expected = before.log.log_end_offset if is_cached else before.log.recovery_point
-        if after.log.log_end_offset < expected:
+        state = sight.state(key)
+        was_follower = before.leadership is None
+        # The ISR of now, from which the controller takes a broker that is gone: it says nothing of one that led.
+        is_out_of_sync = state is None or node_id not in state.isr
+        began_anew = before.log.log_start_offset >= expected and was_follower and is_out_of_sync
+        if after.log.log_end_offset < expected and (is_cached or not began_anew):
             how = "in the page cache" if is_cached else "on its device"
             raise Violation(f"comes back with {after.log.log_end_offset} of the {expected} that were {how}")

@@ -57,6 +57,8 @@ class FollowerPositions(ReplicaJudge):
             if answer is None or not (answer.error_code in OF_ANOTHER_EPOCH or answer.is_parted):
                 sound.add(asked.offset)
                 continue
+            if sight.has_asked(node_id, follower_id, place, replica.leader_epoch, asked.offset):
+                continue  # an earlier Fetch counted, answered or not
             known = _followers(sight, node_id, key).get(follower_id)
             if known is not None and known.log_end_offset == asked.offset and asked.offset not in sound:
                 why = "their logs part" if answer.is_parted else f"it is answered error {answer.error_code}"

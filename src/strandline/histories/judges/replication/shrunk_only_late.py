@@ -2,7 +2,7 @@
 
 A follower is level with its leader at a Fetch if it asks for no less than the leader then had, or if its next Fetch does: what is
 written during a Fetch is no lag. Both are taken from the bytes, so a Fetch counts from when it left the follower, and only once the
-leader has answered it.
+leader has answered it. Until the leader's metadata has the follower's newest registration no Fetch of that counts (SEC-T7).
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ class ShrunkOnlyLate(ReplicaJudge):
         follower = exchange.replica_id
         if exchange.api_key != FETCH or follower == CONSUMER or exchange.is_refused:
             return
+        if not sight.knows_incarnation(node_id, follower, exchange.replica_epoch):
+            return
         for place, asked in exchange.asked.items():
             key = sight.key(place)
             replica = None if key is None else sight.replicas.get((node_id, key))
@@ -48,7 +50,11 @@ class ShrunkOnlyLate(ReplicaJudge):
                 continue
             whose = (node_id, replica.leader_epoch, key, follower)
             last = self._last.get(whose)
-            if asked.offset >= replica.log_end_offset:
+            if asked.offset > replica.log_end_offset:
+                continue  # their logs part, also if this answer does not come to it
+            if last is not None and place not in exchange.named and asked.offset < last.log_end_offset:
+                continue  # it may have left before the last answer arrived, and then says nothing of what that brought
+            if asked.offset == replica.log_end_offset:
                 self._level[whose] = _Level(exchange, exchange, place)
             elif last is not None and asked.offset >= last.log_end_offset:
                 self._level[whose] = _Level(last.exchange, exchange, place)
