@@ -19,7 +19,10 @@ Buffer = bytes | bytearray | memoryview
 Pace = Callable[[int], None]
 """Called by work that is to go slowly, with the bytes that it has just read or written: returns when it may go on."""
 
-
+WORKERS_MAX = 8
+"""How much is offloaded at a time: for each directory that has workers of its own, and for all else together."""
+COMPUTING_MAX = 2
+"""How much is computed at a time: each may hold a request's worth of decompressed records."""
 OUT_OF_HANDLES = frozenset({errno.EMFILE, errno.ENFILE})
 
 
@@ -122,7 +125,7 @@ class Disk(Protocol):
     async def offload_compute(self, work: Callable[[], T]) -> T:
         """Run work that takes the processor and no disk beside the event loop, a few at a time, and in nobody else's way.
 
-        What has not begun when its waiter is cancelled never does.
+        What has not begun when its waiter is cancelled never does, and nothing is kept of it. What has begun is waited for.
         """
 
     async def offload_niced(self, work: Callable[[Disk, Pace, A], T], argument: A, bytes_per_second: float) -> T:

@@ -13,7 +13,9 @@ from typing import Any
 
 from strandline.api.context import RequestContext
 from strandline.api.describe_client_quotas import ENTITY_TYPES, Entity, entity_of, quotas
+from strandline.api.slices import answer
 from strandline.errors import ErrorCode
+from strandline.sliced_work import Work
 from strandline.wire import messages
 
 KEY, VERSIONS = 49, range(2)
@@ -21,24 +23,34 @@ LISTENERS, FORWARDED = ("broker", "controller"), True
 
 
 def handle(request: Any, ctx: RequestContext) -> Any:
+    return answer(_refuse(request, ctx), request, ctx)
+
+
+def _refuse(request: Any, ctx: RequestContext) -> Work[Any]:
     kept, response = quotas(ctx.broker.image()), messages.response(KEY)
     entries = []
     for entry in request.entries:
-        code, message = _outcome(entry, kept)
-        entities = [
-            response.EntityData(entity_type=each.entity_type, entity_name=each.entity_name) for each in entry.entity
-        ]
+        code, message = yield from _outcome(entry, kept)
+        entities = []
+        for each in entry.entity:
+            entities.append(response.EntityData(entity_type=each.entity_type, entity_name=each.entity_name))
+            yield 0
         entries.append(response.EntryData(error_code=code, error_message=message, entity=entities))
+        yield 0
     return response(entries=entries)
 
 
-def _outcome(entry: Any, kept: Mapping[Entity, Mapping[str, float]]) -> tuple[ErrorCode, str | None]:
+def _outcome(entry: Any, kept: Mapping[Entity, Mapping[str, float]]) -> Work[tuple[ErrorCode, str | None]]:
     for each in entry.entity:
+        yield 0
         if each.entity_type not in ENTITY_TYPES:
             return ErrorCode.INVALID_REQUEST, f"Unhandled client quota entity type: {each.entity_type[:80]}"
     if not entry.entity:
         return ErrorCode.INVALID_REQUEST, "Invalid empty client quota entity"
-    named = [op.key for op in entry.ops if not op.remove or op.key in kept.get(entity_of(entry.entity), ())]
-    if named:
-        return ErrorCode.UNSUPPORTED_VERSION, f"{named[0][:80]} can't be changed: client quotas are not enforced yet."
+    set_here = kept.get(entity_of(entry.entity), {})
+    for op in entry.ops:
+        yield 0
+        if not op.remove or op.key in set_here:
+            reason = f"{op.key[:80]} can't be changed: client quotas are not enforced yet."
+            return ErrorCode.UNSUPPORTED_VERSION, reason
     return ErrorCode.NONE, None

@@ -13,8 +13,9 @@ from __future__ import annotations
 from typing import Any
 
 from strandline.api.context import Broker, RequestContext
-from strandline.api.slices import Work, answer
+from strandline.api.slices import answer
 from strandline.errors import ErrorCode
+from strandline.sliced_work import Work
 from strandline.wire import messages
 
 KEY, VERSIONS = 34, range(1, 3)

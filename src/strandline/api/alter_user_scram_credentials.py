@@ -14,7 +14,9 @@ from typing import Any
 
 from strandline.api.context import RequestContext
 from strandline.api.describe_user_scram_credentials import credentials
+from strandline.api.slices import answer
 from strandline.errors import ErrorCode
+from strandline.sliced_work import Work
 from strandline.wire import messages
 
 KEY, VERSIONS = 51, range(1)
@@ -26,6 +28,10 @@ NOT_SERVED = (
 
 
 def handle(request: Any, ctx: RequestContext) -> Any:
+    return answer(_refuse(request, ctx), request, ctx)
+
+
+def _refuse(request: Any, ctx: RequestContext) -> Work[Any]:
     kept = credentials(ctx.broker.image())
     changes = [(change, False) for change in request.deletions] + [(change, True) for change in request.upsertions]
     counts = Counter(change.name for change, _ in changes)
@@ -35,6 +41,7 @@ def handle(request: Any, ctx: RequestContext) -> Any:
         results[change.name] = response.AlterUserScramCredentialsResult(
             user=change.name, error_code=code, error_message=message
         )
+        yield 0
     return response(results=list(results.values()))
 
 

@@ -17,7 +17,7 @@ async def warm(broker: Broker, partitions: Iterable[Partition], cold: NotCached)
     """Read what is cold, which belongs to one of these partitions, if it is still there; False if its log dir failed."""
     for partition in partitions:
         log = partition.log
-        if not partition.gone and any(segment.file is cold.file for segment in log.segments):
+        if not partition.gone and log.has_segment(cold.file):
             try:
                 with log.held():
                     await broker.disk.offload(cold.warm, log.directory)

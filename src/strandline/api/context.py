@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from strandline.api.fetch_sessions import FetchSessions
-from strandline.api.slices import LargeRequests
+from strandline.api.large_requests import LargeRequests
 from strandline.api.topic_bytes import TopicBytes
 from strandline.config.node import NodeConfig
 from strandline.errors import ErrorCode, KafkaError
@@ -23,6 +23,7 @@ from strandline.metadata.records import MetadataRecord
 from strandline.ports import Clock, Disk, is_out_of_handles
 from strandline.raft.messages import Request, Response
 from strandline.replica.partition import Partition
+from strandline.wire.headers import ENVELOPE
 
 if TYPE_CHECKING:
     from strandline.api.follower_sessions import FollowerSessions
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from strandline.raft.replicas import QuorumDescription
 
 T = TypeVar("T")
+
 
 REPLY_BYTES_MAX = 8 * 1024 * 1024
 WAIT_MS_MAX = 5 * 60 * 1000
@@ -177,7 +179,11 @@ class Broker:
     """A connection of that id, to whichever listener, is no more."""
     warn: Callable[[str], None] = lambda sentence: None
     """Log what the operator should know and the protocol has no place for."""
-    large_requests: LargeRequests = field(default_factory=LargeRequests)
+    client_requests: LargeRequests = field(default_factory=LargeRequests)
+    cluster_requests: LargeRequests = field(default_factory=LargeRequests)
+    """Those of brokers and controllers: nothing that clients send keeps them waiting, or has them refused."""
+    wide_fetches_count: int = 0
+    """Fetches in progress that name more partitions than a session may have."""
     connection_ids: Iterator[int] = field(default_factory=itertools.count)
 
     @property
@@ -216,6 +222,14 @@ class RequestContext:
     there is no authorizer the listener decides (`NodeConfig.may_act_as_broker`)."""
     reply_room: Callable[[], int] = lambda: REPLY_BYTES_MAX
     """How many bytes a Fetch may read for this connection now."""
+    hold_request: Callable[[int], Callable[[], None]] = lambda size_bytes: lambda: None
+    """Count so many bytes of a request that is kept beyond its call, until what this returns is called (SEC-L4)."""
+
+    @property
+    def large_requests(self) -> LargeRequests:
+        """Where this request counts if it is large. What is in an Envelope was sent by a client."""
+        is_clusters = self.may_act_as_broker and self.api_key != ENVELOPE
+        return self.broker.cluster_requests if is_clusters else self.broker.client_requests
 
     @property
     def now_ms(self) -> int:

@@ -16,6 +16,7 @@ from strandline.errors import ErrorCode, KafkaError
 from strandline.groups.outcome import Answer, Caller, Moment, Outcome, told
 from strandline.groups.shard import Shard
 from strandline.metadata.features import GROUP_VERSION
+from strandline.sliced_work import Work
 
 T = TypeVar("T")
 Operation = Callable[[Shard, Any, Caller, Moment, Answer], Outcome | None]
@@ -61,7 +62,7 @@ class Several:
         promised: Later | Awaitable[Any] = slices.answer(self._begin(ask), request, ctx)
         return promised
 
-    def _begin(self, ask: Callable[[int], None]) -> slices.Work[Later]:
+    def _begin(self, ask: Callable[[int], None]) -> Work[Later]:
         for place in range(len(self._answers)):
             ask(place)
             yield 0

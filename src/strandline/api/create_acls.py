@@ -10,7 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from strandline.api.context import RequestContext
+from strandline.api.slices import answer
 from strandline.errors import ErrorCode
+from strandline.sliced_work import Work
 from strandline.wire import messages
 
 KEY, VERSIONS = 30, range(1, 4)
@@ -18,12 +20,16 @@ LISTENERS, FORWARDED = ("broker", "controller"), True
 
 
 def handle(request: Any, ctx: RequestContext) -> Any:
-    response = messages.response(KEY)
-    return response(
-        results=[
+    return answer(_refuse(request), request, ctx)
+
+
+def _refuse(request: Any) -> Work[Any]:
+    response, results = messages.response(KEY), []
+    for _ in request.creations:
+        results.append(
             response.AclCreationResult(
                 error_code=ErrorCode.SECURITY_DISABLED, error_message="No Authorizer is configured."
             )
-            for _ in request.creations
-        ]
-    )
+        )
+        yield 0
+    return response(results=results)

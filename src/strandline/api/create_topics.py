@@ -15,12 +15,13 @@ from typing import Any
 from strandline.api.context import RequestContext
 from strandline.api.decisions import Outcome, decide_each
 from strandline.api.resources import layers, topic_defaults
-from strandline.api.slices import Work, in_turns
+from strandline.api.slices import in_turns
 from strandline.config.describe import describe_topic
 from strandline.controller.topics import PARTITIONS_PER_REQUEST_MAX, NewTopic, TakenNames, create
 from strandline.errors import ErrorCode, KafkaError
 from strandline.metadata import records as r
 from strandline.metadata.image import MetadataImage
+from strandline.sliced_work import Work
 from strandline.wire import messages
 
 KEY, VERSIONS = 19, range(2, 8)

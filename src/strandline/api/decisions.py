@@ -15,12 +15,12 @@ from itertools import chain, islice
 from typing import TypeVar
 
 from strandline.api.context import Broker
-from strandline.api.slices import Work
 from strandline.controller.configs import without_effect
 from strandline.errors import ErrorCode, KafkaError
 from strandline.metadata.image import MetadataImage
 from strandline.metadata.records import MetadataRecord
 from strandline.metadata.replay import GrowingImage
+from strandline.sliced_work import Work
 
 Item = TypeVar("Item")
 Outcome = list[MetadataRecord] | KafkaError

@@ -12,11 +12,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from strandline.api.context import RequestContext
-from strandline.api.slices import Work, answer
+from strandline.api.context import RequestContext, wait_s
+from strandline.api.slices import answer
 from strandline.errors import ErrorCode, KafkaError
 from strandline.metadata.image import INTERNAL_TOPICS
 from strandline.replica.partition import Partition
+from strandline.sliced_work import Work
 from strandline.wire import messages
 
 KEY, VERSIONS = 21, range(3)
@@ -74,7 +75,7 @@ def _delete(topic: str, asked: Any, ctx: RequestContext, waiting: list[_Waiting]
 
 async def _settle(reply: Any, waiting: list[_Waiting], timeout_ms: int) -> Any:
     """Wait for the followers."""
-    await asyncio.wait([done for _, _, done in waiting], timeout=max(timeout_ms, 0) / 1000)
+    await asyncio.wait([done for _, _, done in waiting], timeout=wait_s(timeout_ms))
     for result, partition, done in waiting:
         result.error_code = done.result() if done.done() else ErrorCode.REQUEST_TIMED_OUT
         if partition.leads:

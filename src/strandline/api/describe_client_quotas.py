@@ -9,14 +9,16 @@ Left out: nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Any
 
 from strandline.api.context import RequestContext
+from strandline.api.slices import answer
 from strandline.errors import ErrorCode, KafkaError
 from strandline.metadata.image import MetadataImage
 from strandline.metadata.records import ClientQuotaRecord
+from strandline.sliced_work import Work
 from strandline.wire import messages
 
 KEY, VERSIONS = 48, range(2)
@@ -29,21 +31,25 @@ Entity = tuple[tuple[str, str | None], ...]
 
 
 def handle(request: Any, ctx: RequestContext) -> Any:
-    response = messages.response(KEY)
     try:
         check_filter(request.components)
     except KafkaError as error:
-        return response(error_code=error.code, error_message=error.message, entries=None)
-    return response(
-        entries=[
-            response.EntryData(
-                entity=[response.EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
-                values=[response.ValueData(key=key, value=value) for key, value in values.items()],
+        return messages.response(KEY)(error_code=error.code, error_message=error.message, entries=None)
+    return answer(_describe(request, ctx), request, ctx)
+
+
+def _describe(request: Any, ctx: RequestContext) -> Work[Any]:
+    response, entries = messages.response(KEY), []
+    for entity, values in quotas(ctx.broker.image()).items():
+        if _matches(dict(entity), request.components, strict=request.strict):
+            entries.append(
+                response.EntryData(
+                    entity=[response.EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
+                    values=[response.ValueData(key=key, value=value) for key, value in values.items()],
+                )
             )
-            for entity, values in quotas(ctx.broker.image()).items()
-            if _matches(dict(entity), request.components, strict=request.strict)
-        ]
-    )
+        yield 0
+    return response(entries=entries)
 
 
 def quotas(image: MetadataImage) -> dict[Entity, dict[str, float]]:
@@ -59,9 +65,10 @@ def entity_of(parts: Sequence[Any]) -> Entity:
     return tuple(sorted(((part.entity_type, part.entity_name) for part in parts), key=itemgetter(0)))
 
 
-def check_filter(components: Sequence[Any]) -> None:
-    """KafkaError unless the components make a filter."""
-    kinds: list[str] = []
+def check_filter(components: Iterable[Any]) -> None:
+    """KafkaError unless the components make a filter. The first that is wrong is the last that is looked at: no more than one of
+    each type can be right."""
+    kinds: set[str] = set()
     for component in components:
         kind = component.entity_type
         if not kind:
@@ -70,11 +77,10 @@ def check_filter(components: Sequence[Any]) -> None:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST, f"Entity type {kind} cannot appear more than once in the filter."
             )
-        _check_match(component.match_type, component.match)
-        kinds.append(kind)
-    for kind in kinds:
         if kind not in ENTITY_TYPES:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"Unsupported entity type {kind[:80]}")
+        _check_match(component.match_type, component.match)
+        kinds.add(kind)
     if IP in kinds and len(kinds) > 1:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,

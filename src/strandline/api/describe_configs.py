@@ -14,7 +14,7 @@ from typing import Any
 
 from strandline.api import resources
 from strandline.api.context import RequestContext
-from strandline.api.slices import Work, answer
+from strandline.api.slices import answer
 from strandline.config.describe import (
     ConfigRow,
     describe_broker,
@@ -24,6 +24,7 @@ from strandline.config.describe import (
 )
 from strandline.errors import ErrorCode, KafkaError
 from strandline.log.names import topic_name_problem
+from strandline.sliced_work import Work
 from strandline.wire import messages
 
 KEY, VERSIONS = 32, range(1, 5)

@@ -11,9 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 from strandline.api.context import RequestContext
-from strandline.api.slices import Work, answer
+from strandline.api.slices import answer
 from strandline.errors import ErrorCode
 from strandline.replica.partition import Partition
+from strandline.sliced_work import Work
 from strandline.wire import messages
 
 KEY, VERSIONS = 35, range(1, 6)

@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from strandline.api.context import RequestContext
-from strandline.api.slices import Work, answer
+from strandline.api.slices import answer
 from strandline.errors import ErrorCode, KafkaError
 from strandline.log.names import topic_name_problem
 from strandline.log.producers import Producer
+from strandline.sliced_work import Work
 from strandline.wire import messages
 
 KEY, VERSIONS = 61, range(1)

@@ -12,10 +12,11 @@ from typing import Any
 from strandline.api.authorized_operations import TOPIC_OPERATIONS
 from strandline.api.cluster_view import ClusterView
 from strandline.api.context import RequestContext
-from strandline.api.slices import Work, answer
+from strandline.api.slices import answer
 from strandline.errors import ErrorCode
 from strandline.log.names import topic_name_problem
 from strandline.metadata.image import INTERNAL_TOPICS, PartitionImage, TopicImage
+from strandline.sliced_work import Work
 from strandline.wire import messages
 
 KEY, VERSIONS = 75, range(1)

@@ -12,9 +12,11 @@ from collections import Counter
 from typing import Any
 
 from strandline.api.context import RequestContext
+from strandline.api.slices import answer
 from strandline.errors import ErrorCode
 from strandline.metadata.image import MetadataImage
 from strandline.metadata.records import UserScramCredentialRecord
+from strandline.sliced_work import Work
 from strandline.wire import messages
 
 KEY, VERSIONS = 50, range(1)
@@ -22,10 +24,17 @@ LISTENERS = ("broker", "controller")
 
 
 def handle(request: Any, ctx: RequestContext) -> Any:
+    return answer(_describe(request, ctx), request, ctx)
+
+
+def _describe(request: Any, ctx: RequestContext) -> Work[Any]:
     kept = credentials(ctx.broker.image())
     counts = Counter(user.name for user in request.users or ())
-    response = messages.response(KEY)
-    return response(results=[_result(response, user, counts[user], kept.get(user)) for user in counts or sorted(kept)])
+    response, results = messages.response(KEY), []
+    for user in counts or sorted(kept):
+        results.append(_result(response, user, counts[user], kept.get(user)))
+        yield 0
+    return response(results=results)
 
 
 def credentials(image: MetadataImage) -> dict[str, list[UserScramCredentialRecord]]:

@@ -13,12 +13,12 @@ from typing import Any
 from strandline.api.context import RequestContext
 from strandline.api.decisions import check_count
 from strandline.api.resources import layers
-from strandline.api.slices import Work
 from strandline.controller.elections import elect, needs_election, policy_of
 from strandline.controller.partition_change import Election
 from strandline.errors import ErrorCode, KafkaError
 from strandline.metadata.image import MetadataImage
 from strandline.metadata.records import MetadataRecord
+from strandline.sliced_work import Work
 from strandline.wire import messages
 
 KEY, VERSIONS = 43, range(3)

@@ -18,18 +18,19 @@ from typing import TYPE_CHECKING, Any
 from strandline.api.context import RequestContext
 from strandline.api.error_reply import error_reply, tells, told_errors_in_slices
 from strandline.api.forwarding import PRINCIPAL_DATA, PRINCIPAL_VERSION
+from strandline.api.large_requests import INLINE_BYTES_MAX
 from strandline.api.reply import Later
-from strandline.api.slices import INLINE_BYTES_MAX, encoded, in_turns, settled
+from strandline.api.slices import encoded, in_turns, settled
 from strandline.errors import ErrorCode, KafkaError
 from strandline.wire import messages
 from strandline.wire.errors import MalformedRequest
-from strandline.wire.headers import RequestHeader, read_request_header, response_header
+from strandline.wire.headers import ENVELOPE, RequestHeader, read_request_header, response_header
 from strandline.wire.message import Message
 
 if TYPE_CHECKING:
     from strandline.api.table import Api
 
-KEY, VERSIONS = 58, range(1)
+KEY, VERSIONS = ENVELOPE, range(1)
 LISTENERS, CLUSTER_ACTION = ("controller",), True
 
 DESCRIBE_QUORUM = 55
@@ -85,7 +86,7 @@ async def _handle_large(header: RequestHeader, api: Api, data: bytes, inner: Req
         return _encoded(answer.of(reply))
 
     try:
-        return await inner.broker.large_requests.serve_bytes(handled, data[header.body_position :], inner)
+        return await inner.large_requests.serve_embedded(handled, data, header.body_position, inner)
     except MalformedRequest:
         return _refused(ErrorCode.UNSUPPORTED_VERSION)
 

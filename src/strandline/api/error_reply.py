@@ -8,11 +8,12 @@ Always true: the reply is of the version that was asked in, and names every item
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
 from strandline.errors import ErrorCode
+from strandline.sliced_work import Work, finished
 from strandline.wire import messages
 from strandline.wire.message import Message
 from strandline.wire.structs import Field, Struct
@@ -22,6 +23,13 @@ ALTER_USER_SCRAM_CREDENTIALS = 51
 
 def error_reply(api_key: int, version: int, request: Any, code: ErrorCode, message: str | None = None) -> bytes | None:
     """The body of the reply; None if this version has no place for an error."""
+    return finished(error_reply_in_slices(api_key, version, request, code, message))
+
+
+def error_reply_in_slices(
+    api_key: int, version: int, request: Any, code: ErrorCode, message: str | None = None
+) -> Work[bytes | None]:
+    """The same, pausing after each item."""
     family = messages.response_family(api_key)
     root = family.struct(version)
     error = {"error_code": code, "error_message": message}
@@ -35,23 +43,26 @@ def error_reply(api_key: int, version: int, request: Any, code: ErrorCode, messa
             and field.struct is not None
             and any(inner.name == "error_code" for inner in field.struct.fields)
         ):
-            items = [_item(family.classes, field.struct, asked, error) for asked in _asked(api_key, version, request)]
-            return messages.encode_response(api_key, version, family.root(**{field.name: items}))
+            items = []
+            for asked in _asked(api_key, version, request):
+                items.append(_item(family.classes, field.struct, asked, error))
+                yield 0
+            return (yield from messages.encode_response_in_slices(api_key, version, family.root(**{field.name: items})))
     return None
 
 
-def _asked(api_key: int, version: int, request: Any) -> list[Any]:
+def _asked(api_key: int, version: int, request: Any) -> Iterable[dict[str, Any]]:
     """What the request names: the items of its first array in this version. Plain texts are names."""
     if api_key == ALTER_USER_SCRAM_CREDENTIALS:
         # It names users in two lists, and its answer has one, of users.
         names = [each.name for each in (*request.deletions, *request.upsertions)]
-        return [{"user": name} for name in dict.fromkeys(names)]
+        return ({"user": name} for name in dict.fromkeys(names))
     for field in messages.request_family(api_key).struct(version).fields:
         if field.array:
-            return [
+            return (
                 {"name": item} if isinstance(item, str) else vars(item) for item in getattr(request, field.name) or ()
-            ]
-    return []
+            )
+    return ()
 
 
 def _item(classes: dict[str, Any], struct: Struct, asked: dict[str, Any], error: dict[str, Any]) -> Any:
@@ -75,28 +86,29 @@ def tells(message: Any, code: ErrorCode) -> bool:
 
 
 def told_errors(message: Any) -> list[int]:
-    """Every error code that stands anywhere in a message and is not NONE. Every reply is looked through: it must cost little."""
+    """Every error code that stands anywhere in a message and is not NONE."""
+    return finished(told_errors_in_slices(message)) if isinstance(message, Message) else []
+
+
+def told_errors_in_slices(message: Message) -> Work[list[int]]:
+    """The same, pausing after every message that is part of it. Every reply is looked through: it must cost little."""
     found: list[int] = []
-    if isinstance(message, Message):
-        _collect(message, found)
+    yield from _collect(message, found)
     return found
 
 
-def told_errors_in_slices(message: Message) -> Generator[int, None, list[int]]:
-    """The same, pausing after every message that is part of it."""
-    found: list[int] = []
-    yield from _collect_in_slices(message, found)
-    return found
-
-
-def _collect_in_slices(message: Message, found: list[int]) -> Generator[int, None, None]:
-    if message.__dict__.get("error_code"):
-        found.append(message.__dict__["error_code"])
-    for value in message.__dict__.values():
-        for item in value if value.__class__ is list else (value,):
-            if not isinstance(item, Message) or not _may_tell(item.__class__):
-                break
-            yield from _collect_in_slices(item, found)
+def _collect(message: Message, found: list[int]) -> Work[None]:
+    for name, value in message.__dict__.items():
+        if value.__class__ is list:
+            # A list has things of one type: if the first one is no message, none is.
+            if value and isinstance(value[0], Message) and _may_tell(value[0].__class__):
+                for item in value:
+                    yield from _collect(item, found)
+        elif name == "error_code":
+            if value:
+                found.append(value)
+        elif isinstance(value, Message):
+            yield from _collect(value, found)
     yield 0
 
 
@@ -108,17 +120,3 @@ def _may_tell(cls: type[Message]) -> bool:
 
 def _field_may_tell(field: Field) -> bool:
     return field.name == "error_code" or (field.struct is not None and any(map(_field_may_tell, field.struct.fields)))
-
-
-def _collect(message: Message, found: list[int]) -> None:
-    for name, value in message.__dict__.items():
-        if value.__class__ is list:
-            # A list has things of one type: if the first one is no message, none is.
-            if value and isinstance(value[0], Message) and _may_tell(value[0].__class__):
-                for item in value:
-                    _collect(item, found)
-        elif name == "error_code":
-            if value:
-                found.append(value)
-        elif isinstance(value, Message):
-            _collect(value, found)

@@ -3,6 +3,8 @@
 v4 brings isolation levels, v5 log start offsets, v7 sessions (KIP-227), v9 leader epochs (KIP-320), v11 racks, v12 is flexible
 and finds diverging logs, v13 names topics by id, v15 moves the replica's state, v16 tells node endpoints, v17 and v18 add what
 followers say of themselves.
+A consumer of more than 10,000 partitions of this broker has no session, names all of them each time, and is answered in slices; a
+request names 50,000 topics and partitions at most.
 A follower's Fetch is answered in `replica_fetch.py`. Consumers may read from followers, below their high watermark (KIP-392).
 Left out: nothing.
 """
@@ -10,6 +12,7 @@ Left out: nothing.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 from strandline.api import cold_reads, leader_hints, replica_fetch
@@ -18,11 +21,14 @@ from strandline.api.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, SESSION_PA
 from strandline.api.preferred_replica import preferred_read_replica
 from strandline.api.reading import absence, diverging, find
 from strandline.api.reply import Later
+from strandline.api.slices import in_turns
 from strandline.errors import ErrorCode, KafkaError
 from strandline.log.errors import CorruptBatch, NotCached
 from strandline.ports import Buffer
 from strandline.replica.partition import READ_COMMITTED, Partition
+from strandline.sliced_work import Work
 from strandline.wire import fetch as wire
+from strandline.wire.errors import MalformedRequest
 from strandline.wire.fetch import FetchedPartition, FetchPartition, FetchRequest
 
 KEY, VERSIONS, RAW = wire.KEY, wire.VERSIONS, True
@@ -30,31 +36,52 @@ KEY, VERSIONS, RAW = wire.KEY, wire.VERSIONS, True
 RACK_SINCE = 11
 """From here on a consumer knows that it may read from a follower."""
 
-PARTITIONS_MAX = SESSION_PARTITIONS_MAX
-"""That a consumer may name in one request."""
+PARTITIONS_AT_ONCE_MAX = 100
+"""Read between two looks at the clock, of a wide Fetch: one that names more partitions than a session may have."""
+
+WIDE_FETCHES_MAX = 16
+"""In progress at once: each holds some 16 MiB. One more ends its connection, and its consumer asks again a little later."""
 
 COLD_READS_MAX = 16
 """How often one Fetch may wait for the device before it answers with what is in memory."""
 
 
 def handle(frame: memoryview, ctx: RequestContext, position: int) -> Any:
-    request = wire.parse(ctx.version, frame, position)
+    is_large = len(frame) > wire.ENTRIES_MAX * wire.ENTRY_BYTES_MIN
+    request = wire.parse(ctx.version, frame, position, _entries_max(ctx) if is_large else wire.ENTRIES_MAX)
     if request.replica_id >= 0:
         return replica_fetch.handle(request, ctx)
+    if is_large:
+        _refuse_too_wide(request, ctx)
     try:
-        if sum(len(partitions) for _, partitions in request.topics) > PARTITIONS_MAX:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"more than {PARTITIONS_MAX} partitions in one Fetch")
         session, full = _session(request, ctx)
     except KafkaError as error:
         return wire.write_response(ctx.version, [], error_code=error.code)
     wanted = _wanted(request, session)
     fetch = _Fetch(ctx, request, session, full, wanted)
+    if len(wanted) > SESSION_PARTITIONS_MAX:
+        return fetch.in_slices()
     try:
         if fetch.try_now():
             return fetch.body()
     except NotCached as cold:
         return fetch.warmed(cold)
     return fetch.wait()
+
+
+def _entries_max(ctx: RequestContext) -> int:
+    for_brokers = ctx.may_act_as_broker and ctx.broker.config.is_for_brokers_alone(ctx.listener)
+    return wire.BROKER_ENTRIES_MAX if for_brokers else wire.ENTRIES_MAX
+
+
+def _refuse_too_wide(request: FetchRequest, ctx: RequestContext) -> None:
+    """Before anything more is made of it."""
+    entries = len(request.topics) + len(request.forgotten)
+    entries += sum(len(each) for _, each in request.topics) + sum(len(each) for _, each in request.forgotten)
+    if entries > wire.ENTRIES_MAX:
+        raise MalformedRequest(f"a consumer's Fetch of {entries} topics and partitions, more than {wire.ENTRIES_MAX}")
+    if ctx.broker.wide_fetches_count >= WIDE_FETCHES_MAX:
+        raise MalformedRequest(f"a Fetch of {entries} topics and partitions while {WIDE_FETCHES_MAX} wide ones wait")
 
 
 def _session(request: FetchRequest, ctx: RequestContext) -> tuple[Session | None, bool]:
@@ -101,30 +128,46 @@ class _Fetch:
         self._wanted = wanted
         self._deadline = ctx.loop.time() + wait_s(request.max_wait_ms)
         self._answers: list[tuple[Place, FetchedPartition]] = []
-        self._missing_bytes = 0
+        self._budget = self._found = self._missing_bytes = 0
+        self._at_once = False
         self._is_withheld = False
         """Whether an open transaction hides records: how many bytes its end will bring is not known."""
         self._later: Later | None = None
         self._watched: list[Partition] = []
         self._timer: Any = None
         self._cold: asyncio.Task[None] | None = None
+        self._woken: asyncio.Future[None] | None = None
+        """Of a Fetch that is read in slices: done when something it waits for has happened."""
 
     def try_now(self) -> bool:
         """Read; True if that is enough to answer."""
-        request = self._request
-        budget = min(max(request.max_bytes, 0), self._ctx.broker.config.fetch_max_bytes, self._ctx.reply_room())
-        found, at_once = 0, not self._wanted
+        self._begin()
+        self._read_some(self._wanted)
+        return self._is_enough()
+
+    def _begin(self) -> None:
+        limit = min(max(self._request.max_bytes, 0), self._ctx.broker.config.fetch_max_bytes)
+        self._budget = min(limit, self._ctx.reply_room())
+        self._found, self._at_once = 0, not self._wanted
         self._answers, self._is_withheld = [], False
-        for place, wanted in self._wanted:
-            answer = self._read(place, wanted, budget - found, first=not found)
-            self._answers.append((place, answer))
-            found += len(answer.records)
-            at_once = at_once or answer.error_code != 0 or answer.diverging_epoch is not None
-            at_once = at_once or answer.preferred_read_replica >= 0
-            if request.isolation_level == READ_COMMITTED and answer.last_stable_offset < answer.high_watermark:
-                self._is_withheld = True
-        self._missing_bytes = min(request.min_bytes, budget) - found
-        if at_once or self._missing_bytes <= 0 or self._ctx.loop.time() >= self._deadline:
+
+    def _read_some(self, places: Sequence[tuple[Place, FetchPartition]]) -> None:
+        request, budget, found, at_once = self._request, self._budget, self._found, self._at_once
+        try:
+            for place, wanted in places:
+                answer = self._read(place, wanted, budget - found, first=not found)
+                self._answers.append((place, answer))
+                found += len(answer.records)
+                at_once = at_once or answer.error_code != 0 or answer.diverging_epoch is not None
+                at_once = at_once or answer.preferred_read_replica >= 0
+                if request.isolation_level == READ_COMMITTED and answer.last_stable_offset < answer.high_watermark:
+                    self._is_withheld = True
+        finally:  # some may be read although the bytes of the next are not in memory
+            self._found, self._at_once = found, at_once
+
+    def _is_enough(self) -> bool:
+        self._missing_bytes = min(self._request.min_bytes, self._budget) - self._found
+        if self._at_once or self._missing_bytes <= 0 or self._ctx.loop.time() >= self._deadline:
             return True
         self._answers = []
         return False
@@ -164,6 +207,9 @@ class _Fetch:
             topics.setdefault(place[0], []).append(answer)
         if self._session is not None:
             self._session.rotate(served)
+        return self._written(topics)
+
+    def _written(self, topics: dict[str | bytes, list[FetchedPartition]]) -> Any:
         self._answers = []
         session_id = self._session.session_id if self._session is not None else 0
         hinted = [p.current_leader[0] for answers in topics.values() for p in answers if p.current_leader is not None]
@@ -174,12 +220,15 @@ class _Fetch:
 
     def wait(self) -> Later:
         self._later = Later(may_be_overtaken=False, on_cancel=self._cancel)
+        self._watch()
+        self._timer = self._ctx.loop.call_at(self._deadline, self._time_is_up)
+        return self._later
+
+    def _watch(self) -> None:
         partitions = (find(self._ctx.broker, place) for place, _ in self._wanted)
         self._watched = [partition for partition in partitions if partition is not None]
         for partition in self._watched:
             partition.readers[self] = None
-        self._timer = self._ctx.loop.call_at(self._deadline, self._time_is_up)
-        return self._later
 
     def wake(self, partition: Partition, new_bytes: int) -> None:
         if new_bytes < 0:
@@ -195,6 +244,10 @@ class _Fetch:
 
     def _try_again(self) -> None:
         """Answer if there is enough now. Raises nothing: whoever woke us has no part in this."""
+        if self._woken is not None:
+            if not self._woken.done():
+                self._woken.set_result(None)
+            return
         assert self._later is not None
         if self._later.done or self._cold is not None:
             return
@@ -244,6 +297,64 @@ class _Fetch:
                 cold = still
         self._answers = [(place, _empty(find(self._ctx.broker, place), place)) for place, _ in self._wanted]
         return self.body()
+
+    # More partitions than a session may have
+
+    async def in_slices(self) -> Any:
+        """The answer of a wide Fetch. It waits once, then answers with what there is."""
+        broker = self._ctx.broker
+        if broker.wide_fetches_count >= WIDE_FETCHES_MAX:
+            raise MalformedRequest(
+                f"a Fetch of {len(self._wanted)} partitions, and {WIDE_FETCHES_MAX} such are in progress"
+            )
+        broker.wide_fetches_count += 1
+        self._woken = self._ctx.loop.create_future()
+        self._watch()  # before it reads: what comes meanwhile may be for a partition that is read already
+        try:
+            if not await self._read_in_slices():
+                await asyncio.wait([self._woken], timeout=self._deadline - self._ctx.loop.time())
+                self._deadline = 0.0
+                await self._read_in_slices()
+            async with self._ctx.large_requests.working():
+                topics = await in_turns(self._by_topic(), broker.clock.monotonic)
+            return self._written(topics)
+        finally:
+            self._leave()
+            broker.wide_fetches_count -= 1
+
+    async def _read_in_slices(self) -> bool:
+        """Read; True if that is enough to answer."""
+        broker, cold_reads_left = self._ctx.broker, COLD_READS_MAX
+        self._begin()
+        while len(self._answers) < len(self._wanted):
+            try:
+                async with self._ctx.large_requests.working():
+                    await in_turns(self._read_part_by_part(), broker.clock.monotonic)
+            except NotCached as cold:
+                place, _ = self._wanted[len(self._answers)]
+                partition = find(broker, place)
+                if cold_reads_left and partition is not None:
+                    cold_reads_left -= 1
+                    await cold_reads.warm(broker, (partition,), cold)
+                else:
+                    self._answers.append((place, _empty(partition, place)))
+        return self._is_enough()
+
+    def _read_part_by_part(self) -> Work[None]:
+        while (done := len(self._answers)) < len(self._wanted):
+            self._read_some(self._wanted[done : done + PARTITIONS_AT_ONCE_MAX])
+            yield 0
+
+    def _by_topic(self) -> Work[dict[str | bytes, list[FetchedPartition]]]:
+        topics: dict[str | bytes, list[FetchedPartition]] = {}
+        for place, answer in self._answers:
+            if answer.error_code:
+                self._ctx.broker.on_refused(KEY, answer.error_code)
+            if (partition := find(self._ctx.broker, place)) is not None:
+                _count(partition, answer)
+            topics.setdefault(place[0], []).append(answer)
+            yield 0
+        return topics
 
 
 def _count(partition: Partition, answer: FetchedPartition) -> None:

@@ -16,9 +16,10 @@ from typing import Any
 
 from strandline.api.context import RequestContext
 from strandline.api.group_placement import partition_of
-from strandline.api.slices import Work, answer
+from strandline.api.slices import answer
 from strandline.errors import ErrorCode
 from strandline.metadata.image import Endpoint
+from strandline.sliced_work import Work
 from strandline.wire import messages
 
 KEY, VERSIONS = 10, range(7)

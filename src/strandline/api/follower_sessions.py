@@ -81,6 +81,7 @@ class Watch:
         """The partition, watched from now on; another one than before if it was made anew."""
         if self.partition is None or self.partition.gone:
             self.leave()
+            self.is_fresh, self.is_level = True, False
             self.partition = find(self.place)
             if self.partition is not None:
                 self.partition.watchers[self] = None
@@ -108,6 +109,8 @@ class FollowerSession:
         self.dirty: dict[Watch, None] = {}
         self.sent: list[Watch] = []
         """Whose records went out with the last reply."""
+        self.unheard: set[Watch] = set()
+        """Whose records went out just before this Fetch came, which may have left before they arrived."""
         self.on_news: Callable[[], None] | None = None
         self.on_next: Callable[[], None] | None = None
         """Both are set while a Fetch waits. The next one of the same session may come before it is answered."""
@@ -123,7 +126,7 @@ class FollowerSession:
         # Whatever became of records that were sent: a follower that is still where it was wants them again.
         for watch in self.sent:
             self.dirty[watch] = None
-        self.sent = []
+        self.unheard, self.sent = set(self.sent), []
         for topic, partitions in topics:
             for asked in partitions:
                 place = (topic, asked.partition)

@@ -15,7 +15,7 @@ from collections.abc import Awaitable
 from typing import Any
 
 from strandline.api.context import RequestContext
-from strandline.api.error_reply import error_reply, tells, told_errors_in_slices
+from strandline.api.error_reply import error_reply_in_slices, tells, told_errors_in_slices
 from strandline.api.slices import in_turns
 from strandline.errors import ErrorCode, KafkaError
 from strandline.wire import messages
@@ -66,7 +66,7 @@ async def forward(frame: bytes, request: Any, ctx: RequestContext) -> bytes:
     except TimeoutError:
         has_none = ctx.broker.quorum.leader[1] < 0
         why = "there is none: too few controllers run" if has_none else "it is elsewhere, and silent"
-        return _failed(
+        return await _failed(
             request, ctx, ErrorCode.REQUEST_TIMED_OUT, f"the active controller did not answer in time; {why}"
         )
     except KafkaError as error:
@@ -74,16 +74,19 @@ async def forward(frame: bytes, request: Any, ctx: RequestContext) -> bytes:
             raise ForwardingRefused(f"the controller does not know API {ctx.api_key} version {ctx.version}") from None
         # What went wrong with the envelope is between us and the controller, and no client expects it.
         timed_out = error.code is ErrorCode.REQUEST_TIMED_OUT
-        return _failed(request, ctx, error.code if timed_out else ErrorCode.UNKNOWN_SERVER_ERROR, error.message)
+        return await _failed(request, ctx, error.code if timed_out else ErrorCode.UNKNOWN_SERVER_ERROR, error.message)
     try:
         _, position = read_response_header(ctx.api_key, ctx.version, answer)
     except MalformedRequest as error:
-        return _failed(request, ctx, ErrorCode.UNKNOWN_SERVER_ERROR, f"the controller's answer can't be read: {error}")
+        return await _failed(
+            request, ctx, ErrorCode.UNKNOWN_SERVER_ERROR, f"the controller's answer can't be read: {error}"
+        )
     return answer[position:]
 
 
-def _failed(request: Any, ctx: RequestContext, code: ErrorCode, message: str) -> bytes:
-    reply = error_reply(ctx.api_key, ctx.version, request, code, message)
+async def _failed(request: Any, ctx: RequestContext, code: ErrorCode, message: str) -> bytes:
+    work = error_reply_in_slices(ctx.api_key, ctx.version, request, code, message)
+    reply = await in_turns(work, ctx.broker.clock.monotonic)
     if reply is None:
         raise ForwardingRefused(f"API {ctx.api_key} version {ctx.version} can't tell {code.name}: {message}")
     return reply

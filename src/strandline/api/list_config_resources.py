@@ -12,8 +12,9 @@ from typing import Any
 from strandline.api import resources
 from strandline.api.cluster_view import ClusterView
 from strandline.api.context import RequestContext
-from strandline.api.slices import Work, answer
+from strandline.api.slices import answer
 from strandline.errors import ErrorCode
+from strandline.sliced_work import Work
 from strandline.wire import messages
 
 KEY, VERSIONS = 74, range(2)

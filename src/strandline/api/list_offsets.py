@@ -20,6 +20,7 @@ from strandline.errors import ErrorCode, KafkaError
 from strandline.log.errors import NotCached
 from strandline.log.lookup import Found, first_at_or_after, of_max_timestamp
 from strandline.replica.partition import Partition
+from strandline.sliced_work import Work
 from strandline.wire import messages
 
 KEY, VERSIONS = 2, range(1, 12)
@@ -42,7 +43,7 @@ def handle(request: Any, ctx: RequestContext) -> Any | Awaitable[Any]:
     return slices.answer(_list(request, ctx), request, ctx)
 
 
-def _list(request: Any, ctx: RequestContext) -> slices.Work[Any]:
+def _list(request: Any, ctx: RequestContext) -> Work[Any]:
     response = messages.response(KEY)
     named: Counter[tuple[str, int]] = Counter()
     for topic in request.topics:

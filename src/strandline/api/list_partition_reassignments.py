@@ -10,11 +10,12 @@ from collections.abc import Awaitable, Iterable
 from typing import Any
 
 from strandline.api.context import RequestContext
-from strandline.api.slices import Work, in_turns
+from strandline.api.slices import in_turns
 from strandline.controller.reassignments import under_way
 from strandline.errors import KafkaError
 from strandline.metadata.image import MetadataImage, TopicImage
 from strandline.metadata.records import MetadataRecord
+from strandline.sliced_work import Work
 from strandline.wire import messages
 
 KEY, VERSIONS = 46, range(1)

@@ -27,6 +27,7 @@ from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import ZERO_UUID, Uuid
 from strandline.log.names import topic_name_problem
 from strandline.metadata.image import INTERNAL_TOPICS, PartitionImage, TopicImage
+from strandline.sliced_work import Work, finished
 from strandline.wire import messages
 
 KEY, VERSIONS = 3, range(14)
@@ -128,7 +129,7 @@ class _Answer:
         self.message = messages.response(KEY)
         self.operations = bool(request.include_topic_authorized_operations)
 
-    def all_topics(self) -> slices.Work[bytes]:
+    def all_topics(self) -> Work[bytes]:
         topics = []
         for topic in self.image.topics.values():
             topics.append(self._present(topic))
@@ -137,9 +138,9 @@ class _Answer:
 
     def named_at_once(self) -> bytes:
         """Of a request for few topics."""
-        return slices.finished(self.named_topics())
+        return finished(self.named_topics())
 
-    def named_topics(self) -> slices.Work[bytes]:
+    def named_topics(self) -> Work[bytes]:
         # A topic that is asked for twice is told once, as Kafka does. Where an id is given, the name does not count.
         wanted = dict.fromkeys(
             topic.name if topic.topic_id == ZERO_UUID else Uuid(topic.topic_id) for topic in self.request.topics

@@ -20,7 +20,7 @@ from strandline.wire.errors import MalformedRequest
 if TYPE_CHECKING:
     from strandline.api.table import Api
 
-REQUEST_BYTES_MAX = 64 << 10
+MISDIRECTED_BYTES_MAX = 64 << 10
 """What is larger is not read for the sake of a refusal."""
 
 
@@ -32,7 +32,7 @@ def as_misdirected(api: Api) -> Api:
             f"{api.name} was sent to the listener {ctx.listener} of a controller; it is for brokers: give the client a broker's "
             "address (bootstrap.servers, --bootstrap-server)"
         )
-        if len(frame) > REQUEST_BYTES_MAX:
+        if len(frame) > MISDIRECTED_BYTES_MAX:
             raise MalformedRequest(reason)
         request = messages.decode_request(api.key, ctx.version, frame, body_position)
         reply = error_reply(api.key, ctx.version, request, ErrorCode.MISMATCHED_ENDPOINT_TYPE, reason)

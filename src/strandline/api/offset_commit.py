@@ -15,10 +15,12 @@ from strandline.api.context import RequestContext
 from strandline.api.coordination import coordinate
 from strandline.api.slices import answer
 from strandline.errors import ErrorCode
-from strandline.groups.offsets.committing import OFFSETS_PER_REQUEST_MAX, refused, refused_in_slices
+from strandline.groups.offsets.committing import refused, refused_in_slices
 from strandline.groups.shard import Shard
 
 KEY, VERSIONS = 8, range(2, 11)
+OFFSETS_PER_REQUEST_MAX = 10_000
+"""More would not fit into one batch of `__consumer_offsets`, as it is by default, or hardly."""
 RETENTION_MS_MAX = 1 << 62
 """More is as good as for ever, and its end could not be written down."""
 

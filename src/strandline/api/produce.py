@@ -3,12 +3,14 @@
 v3 brings transactional ids and magic 2; v5 the log start offset; v7 zstd; v8 record errors and messages; v9 is flexible; v10
 tells the current leader with NOT_LEADER_OR_FOLLOWER; v13 names topics by id.
 Every record is walked before a batch is written. Offset deltas that do not count 0, 1, 2, … are refused, also where Kafka would
-write them (uncompressed) or correct them (compressed). Of the records that are to blame (KIP-467) the first thousand are named.
+write them (uncompressed) or correct them (compressed). Of the records that are to blame (KIP-467) the first thousand of a request
+are named.
 Left out: transactions; versions 0-2 are advertised, as Kafka does for old librdkafka (KAFKA-18659), and refused.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
@@ -35,6 +37,10 @@ ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
 _Answers = list[tuple[str | bytes, list[PartitionResponse]]]
 _NOT_HERE: Final = object()
 """The batch takes longer to check than the event loop can wait."""
+RECHECKS_MAX: Final = 3
+"""How often the batches of one request are checked again because their topic's configuration was altered meanwhile."""
+BATCHES_PER_TURN_MAX: Final = 200
+"""Appended before other connections have their turn: a request may have thousands (SEC-L2)."""
 When = Callable[[int, Callable[[ErrorCode], None], Callable[[], bool]], None]
 """Calls back once a partition's end offset is safe, or with the error that prevents it."""
 
@@ -86,14 +92,24 @@ def _append_all(frame: memoryview, ctx: RequestContext, position: int) -> Any:
     if appending.go_on(request):
         return appending.outcome()
     # The frame is valid only during this call.
-    return appending.finish(wire.parse(ctx.version, memoryview(bytearray(frame)), position))
+    try:
+        copy = _copy_of(frame)
+    except MemoryError:
+        appending.refuse_rest(request, "The node has no memory to check the batch now; try again")
+        return appending.outcome()
+    return appending.finish(wire.parse(ctx.version, memoryview(copy), position), ctx.hold_request(len(copy)))
+
+
+def _copy_of(frame: memoryview) -> bytearray:
+    return bytearray(frame)
 
 
 class _Appending:
     """A Produce with any number of batches on its way into their logs, one after the other.
 
     Always true: the batches of a connection are appended in the order in which they came. While the records of one are checked
-    beside the event loop (SEC-L8) its request is being awaited, and no later one of the connection is handled.
+    beside the event loop (SEC-L8), or other connections have their turn, its request is being awaited, and no later one of the
+    connection is handled. The copy that this takes counts as a request that the node holds, until all is appended (SEC-L4).
     """
 
     def __init__(self, ctx: RequestContext, request: wire.ProduceRequest) -> None:
@@ -102,22 +118,51 @@ class _Appending:
         self._timeout_ms = request.timeout_ms
         self._answers: _Answers = [(topic, []) for topic, _ in request.topics]
         self._waiting: _Waiting | None = None
+        self._topic_at = 0
+        """The first topic with a batch that has no answer yet."""
         self._work = RecordWork()
+        self._rechecks_left = RECHECKS_MAX
+        self._turn_batches_left = BATCHES_PER_TURN_MAX
 
     def go_on(self, request: wire.ProduceRequest, checked: CheckedRecords | None = None) -> bool:
-        """Append what has no answer yet; False if the next batch must be checked beside the event loop first.
+        """Append what has no answer yet; False if the turn is over, or the next batch must be checked beside the event loop first.
 
         `checked` is what was found there, in that batch.
         """
-        for topic_at, (topic, partitions) in enumerate(request.topics):
+        for topic_at in range(self._topic_at, len(request.topics)):
+            self._topic_at = topic_at
+            topic, partitions = request.topics[topic_at]
             answered = self._answers[topic_at][1]
-            for index, records in partitions[len(answered) :]:
+            for at in range(len(answered), len(partitions)):
+                index, records = partitions[at]
+                if not self._turn_batches_left and checked is None:
+                    return False
+                self._turn_batches_left -= 1
                 try:
                     self._append(topic_at, topic, index, records, checked)
                 except RecordsBesideLoop:
-                    return False
+                    if checked is None:
+                        return False
+                    self._rechecks_left -= 1
+                    if self._rechecks_left >= 0:
+                        return False
+                    why = "The configuration of the topic was altered again and again while the batch was checked"
+                    answered.append(self._try_again(topic, index, why))
                 checked = None
         return True
+
+    def refuse_rest(self, request: wire.ProduceRequest, why: str) -> None:
+        """Answer what has no answer yet with an error that producers try again."""
+        for topic_at, (topic, partitions) in enumerate(request.topics):
+            answered = self._answers[topic_at][1]
+            answered += [self._try_again(topic, index, why) for index, _ in partitions[len(answered) :]]
+
+    def _try_again(self, topic: str | bytes, index: int, why: str) -> PartitionResponse:
+        broker = self._ctx.broker
+        partition = _partition(broker, topic, index)
+        if partition is None:
+            return _absent(broker, topic, index)
+        return _refused(broker, partition, KafkaError(ErrorCode.REQUEST_TIMED_OUT, why))
 
     def _append(
         self,
@@ -150,26 +195,35 @@ class _Appending:
             self._waiting = self._waiting or _Waiting(self._ctx, self._answers)
             self._waiting.on(partition, acks, end_offset, topic_at, len(answered) - 1)
 
-    async def finish(self, request: wire.ProduceRequest) -> Any:
-        """Append the rest, with what takes long done beside the event loop. `request` is a copy: it must outlive its frame."""
+    async def finish(self, request: wire.ProduceRequest, release: Callable[[], None]) -> Any:
+        """Append the rest, with what takes long done beside the event loop.
+
+        `request` is a copy: it must outlive its frame. `release` is called once nothing of it is needed any more.
+        """
         checked: CheckedRecords | None = None
         try:
             while not self.go_on(request, checked):
-                checked = await self._check_next(request)
+                if self._turn_batches_left > 0:
+                    checked = await self._check_next(request)
+                else:
+                    checked = None
+                    await asyncio.sleep(0)
+                self._turn_batches_left = BATCHES_PER_TURN_MAX
         except BaseException:
             if self._waiting is not None:
                 self._waiting.forget()
             raise
+        finally:
+            request.topics.clear()  # the last that refers to the copy
+            release()
         return self.outcome()
 
     async def _check_next(self, request: wire.ProduceRequest) -> CheckedRecords | None:
         """What is found in the batch that is next; if it is refused that is its answer."""
         broker = self._ctx.broker
-        topic, answered, (index, records) = next(
-            (topic, answered, partitions[len(answered)])
-            for (topic, partitions), (_, answered) in zip(request.topics, self._answers, strict=True)
-            if len(answered) < len(partitions)
-        )
+        topic, partitions = request.topics[self._topic_at]
+        answered = self._answers[self._topic_at][1]
+        index, records = partitions[len(answered)]
         partition = _partition(broker, topic, index)
         assert partition is not None, "it was there a moment ago"
         assert records is not None, "a batch that is not there is refused at once"

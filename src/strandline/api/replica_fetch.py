@@ -93,9 +93,13 @@ class _ReplicaFetch:
         self._later: Later | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._is_scheduled = False
+        self._is_new = True
+        """It has just come; what comes while it waits is for a later one to say."""
 
     def answer(self) -> Any:
-        if self._collect(final=self._deadline <= self._ctx.loop.time()):
+        is_enough = self._collect(final=self._deadline <= self._ctx.loop.time())
+        self._is_new = False
+        if is_enough:
             return self._reply()
         self._later = Later(may_be_overtaken=True, on_cancel=self._cancelled)
         self._session.on_news = self._schedule
@@ -186,9 +190,9 @@ class _ReplicaFetch:
             note_failure(self._broker, partition, error)
             return self._refusal(watch, code_of(error)[0], final=final)
 
-    @staticmethod
-    def _refusal(watch: Watch, code: ErrorCode, *, final: bool) -> FetchedPartition | None:
-        if code in AHEAD_OF_US and not final:
+    def _refusal(self, watch: Watch, code: ErrorCode, *, final: bool) -> FetchedPartition | None:
+        # One that has just come, and does not want to wait, is the first of a session: the next one can.
+        if code in AHEAD_OF_US and (not final or (self._is_new and self._session.session_id)):
             return None
         return FetchedPartition(watch.asked.partition, code)
 
@@ -206,6 +210,9 @@ class _ReplicaFetch:
             if not watch.is_ahead:
                 watch.is_fresh = False
                 watch.is_level = asked.fetch_offset >= log.log_end_offset
+        elif self._is_new and not watch.is_level and watch not in session.unheard:
+            # It has asked for the same position again, though it did not name it (rule A15).
+            partition.follower_fetched(session.replica_id, asked, session.broker_epoch, now)
         end = log.log_end_offset
         records: Any = b""
         if asked.fetch_offset < end:

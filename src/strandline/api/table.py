@@ -147,7 +147,7 @@ def _passed_on(api: Api) -> Api:
             reply = api.handle(request, ctx)
             return forwarding.decided_here(reply, whole, request, ctx) if inspect.isawaitable(reply) else reply
 
-        return ctx.broker.large_requests.serve(api._replace(handle=decide_or_pass_on), frame, ctx, body_position)
+        return ctx.large_requests.serve(api._replace(handle=decide_or_pass_on), whole, ctx, body_position)
 
     assert not api.raw, f"{api.name}: a request that is passed on is decoded by whoever answers it"
     return api._replace(handle=handle, raw=True)

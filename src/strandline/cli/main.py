@@ -146,16 +146,28 @@ def run(arguments: list[str] | None = None) -> int:
     try:
         done = strandline.main(arguments, prog_name="strandline", standalone_mode=False)
     except click.ClickException as error:
-        error.show()
+        _show(error)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         sys.stderr.write("interrupted\n")
         return 1
     except Exception as error:
         from strandline.cli.errors import explain
+        from strandline.cli.terminal import echo
 
         if os.environ.get(TRACEBACK):
             raise
-        sys.stderr.write(f"strandline: {explain(error)}\n")
+        echo(f"strandline: {explain(error)}", err=True)
         return 1
     return done if isinstance(done, int) else 0
+
+
+def _show(error: click.ClickException) -> None:
+    """As click shows it, but escaped: what strangers wrote may stand in it (SEC-H3)."""
+    import io
+
+    from strandline.cli.terminal import echo
+
+    shown = io.StringIO()
+    error.show(shown)
+    echo(shown.getvalue(), err=True, nl=False)

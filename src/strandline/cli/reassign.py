@@ -224,11 +224,12 @@ def _read(file: str) -> Plan:
 
 
 def _watch(admin: Admin, plan: Plan, file: str, *, clear_throttles: bool, as_json: bool = False) -> int:
-    from strandline.cli import reassignment_progress
+    from strandline.cli import reassignment_admin, reassignment_progress
 
     if not reassignment_progress.watch(admin, plan.targets):
         note(f"the moves go on; {_how_to_go_on(file)}")
         return 1
+    reassignment_admin.await_in_place(admin, plan.targets)
     return _report(admin, plan, clear_throttles=clear_throttles, as_json=as_json, to_stderr=not as_json)
 
 

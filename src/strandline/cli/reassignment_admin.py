@@ -6,6 +6,7 @@ Always true: nothing is begun before the whole plan was found to be possible, as
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -18,6 +19,8 @@ from strandline.client.flow.described import LogDir, Reassignment
 from strandline.errors import ErrorCode, KafkaError
 
 STANDARD_INPUT = "-"
+METADATA_TIMEOUT_S, METADATA_POLL_S = 5.0, 0.1
+"""How long a broker may take to apply what the controller has decided before its answer is believed."""
 
 
 class State(NamedTuple):
@@ -132,6 +135,16 @@ def states(
         else:
             found[partition] = State(known.get(partition, ()), target, True)
     return found, under_way
+
+
+def await_in_place(admin: Admin, targets: Mapping[TopicPartition, tuple[int, ...]]) -> None:
+    """Of moves that have ended: the controller knows it first, and the broker that describes topics a moment later."""
+    deadline = time.monotonic() + METADATA_TIMEOUT_S
+    while time.monotonic() < deadline:
+        found, _ = states(admin, targets)
+        if all(state.reached or not state.done for state in found.values()):
+            return
+        time.sleep(METADATA_POLL_S)
 
 
 def begin(

@@ -89,7 +89,8 @@ KEYS = (
     Key("socket.receive.stalled.timeout.ms", INT, 10 * SECOND_MS, AT_LEAST_1, MEDIUM, READ_ONLY,
         "A request for which memory is held and of which less than 64 KiB/s arrive over this time closes its connection."),
     Key("socket.send.stalled.timeout.ms", INT, 30 * SECOND_MS, AT_LEAST_1, MEDIUM, READ_ONLY,
-        "A connection whose peer reads nothing of its replies for this long is closed."),
+        "A connection whose peer reads nothing of its replies for this long is closed; sooner while queued.max.response.bytes is "
+        "reached."),
     Key("ssl.handshake.timeout.ms", INT, 10 * SECOND_MS, AT_LEAST_1, MEDIUM, READ_ONLY,
         "A connection to a TLS listener that has not finished its handshake within this time is closed."),
     Key("connections.max.idle.ms", LONG, 10 * MINUTE_MS, None, MEDIUM, READ_ONLY,

@@ -232,6 +232,11 @@ class NodeConfig:
             *self.controller_listener_names,
         )
 
+    def is_for_brokers_alone(self, listener: str) -> bool:
+        """Whether brokers use this listener among themselves, and clients have another one."""
+        names = {each.name for each in self.listeners if not each.controller}
+        return listener == self.inter_broker_listener and len(names) > 1
+
     def listener(self, name: str) -> Listener | None:
         return next((listener for listener in self.listeners if listener.name == name), None)
 

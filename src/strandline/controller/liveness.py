@@ -1,8 +1,8 @@
 """Which brokers the active controller believes to be alive.
 
 Soft state: nothing of it is in the metadata, and a controller that becomes active begins anew (`take_over`). A session lasts
-for the session timeout after each heartbeat. A closed connection is news that comes sooner (design 5): a broker without any
-connection to this node is given `CLOSED_GRACE_S` to be back, and, where this node has just become active, `TAKE_OVER_GRACE_S`
+for the session timeout after each heartbeat. A closed connection is news that comes sooner (docs/decisions/0005): a broker without
+any connection to this node is given `CLOSED_GRACE_S` to be back, and, where this node has just become active, `TAKE_OVER_GRACE_S`
 to find the new controller. A standby has no sessions, but takes note of connections, so that it knows who is gone already.
 
 Always true: whoever has an open connection here is overdue only by the session timeout; what was heard of an older broker

@@ -378,6 +378,10 @@ class Log:
                 if truncations == self.truncations:
                     self.recovery_point = max(self.recovery_point, end_offset)
 
+    def has_segment(self, file: File) -> bool:
+        """This file is one of a segment that is still part of the log."""
+        return any(segment.file is file for segment in self.segments)
+
     def held(self) -> AbstractContextManager[None]:
         """Nobody closes a file of this log meanwhile: work beside the event loop may be using it."""
         return self.retired.held()

@@ -1,8 +1,8 @@
 """What a partition remembers of its producers, so that a retry is no duplicate and a gap is noticed.
 
-Always true: per producer the last five batches are kept; sequences follow each other without a gap, wrapping from 2^31-1 to
-0; an older epoch never writes again. The same state grows on followers from the batches alone. No more producers are remembered
-than `ids_max` (SEC-L10).
+Always true: per producer the last five batches are kept (C1); sequences follow each other without a gap, wrapping from 2^31-1 to
+0 (C2); an older epoch never writes again (C3). The same state grows on followers from the batches alone (C4). No more producers
+are remembered than `ids_max` (SEC-L10).
 """
 
 from __future__ import annotations
@@ -168,10 +168,11 @@ class Producers:
     def _forget_silent(self) -> None:
         """Make room for a tenth of all: those that wrote last the longest ago, never one with an open transaction.
 
-        As after `producer.id.expiration.ms`, whatever they send next is taken for their first batch.
+        Offsets tell how long ago, because clients choose timestamps; so a leader and its followers forget the same ones. As after
+        `producer.id.expiration.ms`, whatever they send next is taken for their first batch.
         """
         silent = [producer for producer in self.by_id.values() if producer.current_txn_first_offset < 0]
-        silent.sort(key=lambda producer: producer.last_timestamp)
+        silent.sort(key=lambda producer: (producer.last_offset, producer.producer_id))
         for producer in silent[: max(self.ids_max // FORGOTTEN_AT_ONCE, 1)]:
             del self.by_id[producer.producer_id]
             self.forgotten_early += 1

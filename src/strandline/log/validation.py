@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import crc32c
+from crc32c import crc32c
 
 from strandline.config.topic_config import TopicConfig
 from strandline.errors import ErrorCode, KafkaError
-from strandline.log.errors import RecordsBesideLoop
-from strandline.log.record_checks import NEVER, CheckedRecords, RecordWork, check_records
-from strandline.records import walk
+from strandline.log.record_checks import CheckedRecords, RecordWork, check_payload, check_records
 from strandline.records.compression import CompressionType
 from strandline.records.header import (
     ATTRIBUTES_AT,
@@ -23,16 +21,15 @@ from strandline.records.header import (
     HEADER,
     LOG_OVERHEAD,
     MAGIC,
-    NO_TIMESTAMP,
     RECORDS_AT,
     TIMESTAMP_TYPE_FLAG,
     TRANSACTIONAL_FLAG,
-    BatchHeader,
     stamp_append_time,
     stamp_create_time,
 )
 
 _CODEC_MAX = int(CompressionType.ZSTD)
+_read_fields = HEADER.unpack_from
 
 
 class Valid(NamedTuple):
@@ -59,7 +56,7 @@ def validate(
     """Check a client's batch against the topic's rules; KafkaError says which one it breaks.
 
     `work` is what its request may still cost, if it has several batches. RecordsBesideLoop: `check_beside` must see the records
-    first, and this again what it returned, as `checked`.
+    first, and this again what it returned, as `checked`. That counts for nothing once the topic has another configuration.
     """
     size = len(batch)
     if not size:
@@ -74,13 +71,13 @@ def validate(
         checksum,
         attributes,
         last_offset_delta,
-        base_timestamp,
+        _base_timestamp,
         max_timestamp,
         producer_id,
         producer_epoch,
         base_sequence,
         count,
-    ) = fields = HEADER.unpack_from(batch)
+    ) = fields = _read_fields(batch)
     if magic != MAGIC:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"record batches must have magic 2, this one has {magic}")
     if length + LOG_OVERHEAD != size:
@@ -93,7 +90,7 @@ def validate(
         raise KafkaError(
             ErrorCode.MESSAGE_TOO_LARGE, f"the batch has {size} bytes, max.message.bytes is {config.max_message_bytes}"
         )
-    if crc32c.crc32c(batch[ATTRIBUTES_AT:]) != checksum:
+    if crc32c(batch[ATTRIBUTES_AT:]) != checksum:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "the batch fails its checksum")
     if count <= 0 or count != last_offset_delta + 1:
         raise KafkaError(
@@ -106,38 +103,19 @@ def validate(
     codec = attributes & CODEC_MASK
     if codec > _CODEC_MAX:
         raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"there is no compression codec {codec}")
+    if checked is not None and (checked.config is config or checked.config == config):
+        recoded, own_max_timestamp, _ = checked
+    elif codec:
+        recoded, own_max_timestamp = check_records(batch, fields, config, now_ms, work)
+    else:
+        recoded, own_max_timestamp = check_payload(batch, RECORDS_AT, fields, config, now_ms, work, True)
+    data: bytearray | memoryview = batch
+    if recoded is not None:
+        data, size = recoded, len(recoded)
     if size > config.segment_bytes:
         raise KafkaError(
             ErrorCode.RECORD_LIST_TOO_LARGE, f"the batch has {size} bytes, a segment may have {config.segment_bytes}"
         )
-
-    data: bytearray | memoryview = batch
-    own_max_timestamp = NO_TIMESTAMP
-    if checked is None and not codec and config.compression_type == "producer":
-        # What `check_records` does, in line, for a batch as nearly all are: nothing to open, and nothing to blame.
-        walker = walk.in_use
-        if work is None:
-            if count > walker.records_on_loop_max:
-                raise RecordsBesideLoop
-        else:
-            work.loop_records_left -= count
-            if work.loop_records_left < 0:
-                raise work.leave_loop()
-        own_min_timestamp, own_max_timestamp, keyless_count = walker.walk(batch, RECORDS_AT, count, base_timestamp)
-        before = config.message_timestamp_before_max_ms
-        if (
-            own_max_timestamp - now_ms > config.message_timestamp_after_max_ms
-            or (before != NEVER and now_ms - own_min_timestamp > before)
-            or attributes & TIMESTAMP_TYPE_FLAG
-            or (keyless_count and config.compact)
-        ):
-            checked = check_records(batch, BatchHeader._make(fields), config, now_ms, RecordWork())
-    elif checked is None:
-        checked = check_records(batch, BatchHeader._make(fields), config, now_ms, work or RecordWork())
-    if checked is not None:
-        own_max_timestamp = checked.max_timestamp
-        if checked.batch is not None:
-            data = checked.batch
     append_time = -1
     if config.log_append_time:
         append_time = max_timestamp = now_ms

@@ -64,7 +64,7 @@ class Connection(asyncio.BufferedProtocol):
         self._may_act_as_broker = broker.config.may_act_as_broker(listener)
         self._id = next(broker.connection_ids)
         self._frame_bytes_max = broker.config.socket_request_max_bytes
-        self._intake = Intake(resources.landing, resources.reads)
+        self._intake = Intake(resources.shared_read_buffer, resources.reads)
         self._incoming = self._intake.frames
         self._replies = ReplyQueue()
         reply_bytes_max = broker.config.queued_max_response_bytes_per_connection
@@ -74,8 +74,9 @@ class Connection(asyncio.BufferedProtocol):
         self._handling = self._is_sending_soon = False
         self._reading_paused = self._writing_paused = False
         self._transport: asyncio.Transport | None = None
+        self._is_ending = False
+        """Nothing is handled any more."""
         self._linger: asyncio.TimerHandle | None = None
-        """Set once the connection ends: nothing is handled any more."""
         self._loop = asyncio.get_running_loop()
         self.peer = "?"
         self.is_lost = False
@@ -118,9 +119,12 @@ class Connection(asyncio.BufferedProtocol):
         return self._intake.buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
-        if self._linger is not None:
+        if self._is_ending:
             return
         self._intake.filled(nbytes)
+        if self._incoming.only_grows:
+            self.last_active = self._loop.time()
+            return
         if self._transport is not None:
             self._handle_frames()
             if self._incoming.is_full:
@@ -145,13 +149,17 @@ class Connection(asyncio.BufferedProtocol):
 
     def close(self) -> None:
         """End the connection; what was written may still leave, for a while."""
-        if self._transport is not None and self._linger is None:
+        if self._transport is not None and not self._is_ending:
             self._send_ready()
+            self._is_ending = True
             self._linger = self._loop.call_later(LINGER_S, self._transport.abort)
             self._transport.close()
 
     def abort(self) -> None:
+        """End the connection at once: what it has read is not handled, and what waits for replies is stopped."""
         if self._transport is not None:
+            self._is_ending = True
+            self._forget_requests()
             self._transport.abort()
 
     def _give_up(self) -> None:
@@ -167,18 +175,14 @@ class Connection(asyncio.BufferedProtocol):
     def is_request_stalled(self, now: float, timeout_s: float) -> bool:
         return self._intake.is_stalled(now, timeout_s, is_reading=not self._is_held() and not self._waits_for_turn)
 
-    def replies_stalled_s(self, now: float) -> float:
-        return self._outflow.stalled_s(now)
+    def are_replies_stalled(self, now: float, timeout_s: float) -> bool:
+        return self._outflow.is_stalled(now, timeout_s)
 
     # Requests
 
     def _is_held(self) -> bool:
         """Nothing more is handled for now."""
-        if self._barrier is not None or self._writing_paused or self._is_full():
-            return True
-        if self._node_replies.is_exhausted:
-            self._outflow.press()
-        return self._writing_paused
+        return self._barrier is not None or self._writing_paused or self._is_full()
 
     def _is_full(self) -> bool:
         """Too much waits behind a Produce."""
@@ -187,7 +191,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _go_on(self) -> None:
         """What held the requests up is gone."""
-        if self._transport is None or self._handling or self._linger is not None or self._waits_for_turn:
+        if self._transport is None or self._handling or self._is_ending or self._waits_for_turn:
             return
         self._handle_frames()
         if self._incoming.is_full:
@@ -196,7 +200,7 @@ class Connection(asyncio.BufferedProtocol):
         self._resume_reading()
 
     def _resume_reading(self) -> None:
-        is_stopped = self._intake.waits_for_room or self._waits_for_turn or self._linger is not None
+        is_stopped = self._intake.waits_for_room or self._waits_for_turn or self._is_ending
         if self._reading_paused and not is_stopped and not self._is_held() and self._transport is not None:
             self._reading_paused = False
             self._transport.resume_reading()
@@ -208,7 +212,11 @@ class Connection(asyncio.BufferedProtocol):
         ends_at = now + self._turns.turn_s
         incoming = self._incoming
         try:
-            while not self._is_held() and (size := incoming.frame_size()) is not None:
+            while (size := incoming.frame_size()) is not None:
+                if self._node_replies.is_exhausted:
+                    self._outflow.throttle()
+                if self._is_held():
+                    break
                 if not 0 <= size <= self._frame_bytes_max:
                     self._owner.refused(
                         self, f"a frame of {size} bytes (socket.request.max.bytes is {self._frame_bytes_max})"
@@ -241,7 +249,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _make_room(self) -> None:
         """The buffer is full of what can't be handled yet: requests behind a barrier, or one that is larger than it."""
-        if self._is_held() or self._waits_for_turn or self._linger is not None:
+        if self._is_held() or self._waits_for_turn or self._is_ending:
             self._pause_reading()
             return
         if not self._intake.grow(self._ask_for_room_again):
@@ -251,9 +259,9 @@ class Connection(asyncio.BufferedProtocol):
         self._intake.waits_for_room = False
         self._go_on()
 
-    def rest(self) -> None:
-        """Nothing happened for a while."""
-        self._intake.rest()
+    def trim(self, *, is_idle: bool) -> None:
+        """Give back memory that no request needs now."""
+        self._intake.trim(is_idle=is_idle)
 
     def _handle(self, frame: memoryview) -> bool:
         """Serve one request; False if the connection must end."""
@@ -268,7 +276,7 @@ class Connection(asyncio.BufferedProtocol):
             if api.raw:
                 outcome = api.handle(frame, kind.context, kind.body_position)
             else:
-                outcome = self._broker.large_requests.serve(api, frame, kind.context, kind.body_position)
+                outcome = kind.context.large_requests.serve(api, frame, kind.context, kind.body_position)
             self._take(kind, correlation_id, outcome)
         except MalformedRequest as error:
             self._stats.refused += 1
@@ -310,6 +318,7 @@ class Connection(asyncio.BufferedProtocol):
             self._id,
             self._may_act_as_broker,
             reply_room=self._outflow.fetch_room,
+            hold_request=self._resources.reads.hold,
         )
         self._kind = kind_of(frame, header, api, context, self._stats.of(header.api_key, header.api_version))
         return self._kind
@@ -350,7 +359,7 @@ class Connection(asyncio.BufferedProtocol):
             reply = await outcome
         except asyncio.CancelledError:
             # A connection that is gone cancels this itself. If somebody else did, no answer will come any more.
-            if self._transport is not None and self._linger is None:
+            if self._transport is not None and not self._is_ending:
                 self._give_up()
             raise
         except Exception as error:
@@ -362,7 +371,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _wait_on(self, slot: Slot, later: Later) -> None:
         """What had to be awaited is done, and a reply will come: the next requests need not wait for that."""
-        if self._transport is None or self._linger is not None:
+        if self._transport is None or self._is_ending:
             later.cancel()
             return
         slot.later = later
@@ -373,7 +382,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _deliver(self, slot: Slot, reply: Any) -> None:
         """A reply is there, or the error that took its place. Raises nothing: whoever completed it has no part in this."""
-        if self._transport is None or self._linger is not None:
+        if self._transport is None or self._is_ending:
             return
         try:
             self._put(slot, reply)
@@ -429,7 +438,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _send_gathered(self) -> None:
         self._is_sending_soon = False
-        if self._linger is None:
+        if not self._is_ending:
             self._send_ready()
 
     def _send_ready(self) -> None:

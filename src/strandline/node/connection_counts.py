@@ -20,7 +20,7 @@ CLUSTER_SHARE = 4
 CLUSTER_CONNECTIONS_MIN = 64
 
 
-class Guest(Protocol):
+class ConnectionSlot(Protocol):
     """A connection, or one that is still in its TLS handshake."""
 
     peer: str
@@ -36,24 +36,24 @@ class ConnectionCounts:
         self.refused: Counter[str] = Counter()
         """By reason."""
         self.evicted = 0
-        self._clients: dict[Guest, None] = {}
-        self._cluster: dict[Guest, None] = {}
+        self._clients: dict[ConnectionSlot, None] = {}
+        self._cluster: dict[ConnectionSlot, None] = {}
         self._per_peer: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._clients) + len(self._cluster)
 
-    def admit(self, guest: Guest, *, of_cluster: bool, max_connections: int, per_ip: int) -> str | None:
+    def admit(self, connection: ConnectionSlot, *, of_cluster: bool, max_connections: int, per_ip: int) -> str | None:
         """Count it; or why it is not let in."""
-        refusal = self._room_for_cluster() if of_cluster else self._refusal(guest.peer, max_connections, per_ip)
+        refusal = self._room_for_cluster() if of_cluster else self._refusal(connection.peer, max_connections, per_ip)
         if refusal is not None:
             self.refused[refusal] += 1
             return refusal
         if of_cluster:
-            self._cluster[guest] = None
+            self._cluster[connection] = None
         else:
-            self._clients[guest] = None
-            self._per_peer[guest.peer] += 1
+            self._clients[connection] = None
+            self._per_peer[connection.peer] += 1
         return None
 
     def _refusal(self, peer: str, max_connections: int, per_ip: int) -> str | None:
@@ -69,16 +69,16 @@ class ConnectionCounts:
         share = max(CLUSTER_CONNECTIONS_MIN, self.connections_max // CLUSTER_SHARE)
         if not self._clients or len(self._cluster) >= share:
             return "open files"
-        longest_silent = min(self._clients, key=lambda guest: guest.last_active)
+        longest_silent = min(self._clients, key=lambda connection: connection.last_active)
         self.evicted += 1
         self.leave(longest_silent)
         longest_silent.abort()
         return None
 
-    def leave(self, guest: Guest) -> None:
+    def leave(self, connection: ConnectionSlot) -> None:
         """It is gone, if it was counted."""
-        self._cluster.pop(guest, None)
-        if self._clients.pop(guest, self) is None:
-            self._per_peer[guest.peer] -= 1
-            if not self._per_peer[guest.peer]:
-                del self._per_peer[guest.peer]
+        self._cluster.pop(connection, None)
+        if self._clients.pop(connection, self) is None:
+            self._per_peer[connection.peer] -= 1
+            if not self._per_peer[connection.peer]:
+                del self._per_peer[connection.peer]

@@ -14,7 +14,7 @@ from strandline.node.reply_budget import ReplyBudget
 from strandline.node.turns import Turns
 
 
-def _landing() -> memoryview:
+def _read_buffer() -> memoryview:
     return memoryview(bytearray(BUFFER_BYTES))
 
 
@@ -23,7 +23,7 @@ class ConnectionResources:
     reads: ReadBudget = field(default_factory=ReadBudget)
     replies: ReplyBudget = field(default_factory=ReplyBudget)
     turns: Turns = field(default_factory=Turns)
-    landing: memoryview = field(default_factory=_landing)
+    shared_read_buffer: memoryview = field(default_factory=_read_buffer)
     """Where the event loop reads to, whichever connection it reads."""
     stalled_requests: int = 0
     """Connections closed because a request did not go on arriving."""

@@ -8,40 +8,43 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from strandline.node.frame_buffer import GROW_BYTES, FrameBuffer
-from strandline.node.read_budget import ArrivalProgress, ReadBudget
+from strandline.node.read_budget import ReadBudget
+from strandline.node.transfer_progress import BYTES_PER_S_MIN, TransferProgress
 
 GROWN_BYTES_KEPT_MAX = 4 * 1024 * 1024
 """A buffer that grew beyond this for one frame is given back right after it."""
-READ_BYTES_PRESSED = 4 * 1024
+READ_BYTES_EXHAUSTED = 4 * 1024
 """What one read takes while the node's read budget is exhausted: it has to be kept if it is no whole request."""
 
 
 class Intake:
-    def __init__(self, landing: memoryview, budget: ReadBudget) -> None:
-        self.frames = FrameBuffer(landing)
+    def __init__(self, shared_read_buffer: memoryview, budget: ReadBudget) -> None:
+        self.frames = FrameBuffer(shared_read_buffer)
         self.waits_for_room = False
         self._budget = budget
         self._room_bytes = 0
         """Taken from the read budget."""
         self._received_bytes = 0
-        self._arrival = ArrivalProgress()
+        self._arrival = TransferProgress()
 
     def buffer(self) -> memoryview:
         """Where to read to."""
         room = self.frames.room()
-        return room[:READ_BYTES_PRESSED] if self._budget.is_exhausted and not self.frames.held_bytes else room
+        return room[:READ_BYTES_EXHAUSTED] if self._budget.is_exhausted and not self.frames.held_bytes else room
 
     def filled(self, count: int) -> None:
         self._received_bytes += count
         self.frames.filled(count)
 
     def settle(self) -> None:
-        """The buffer in which reads land is the next connection's: keep what is left, and count it."""
+        """The shared read buffer is the next connection's: keep what is left, and count it."""
         frames = self.frames
         if not frames.settle() and not self._room_bytes:
             return
-        if not frames.held_bytes and frames.grown_bytes > GROWN_BYTES_KEPT_MAX:
-            frames.shrink()
+        if frames.grown_bytes and frames.has_served:
+            too_large = not frames.held_bytes and frames.grown_bytes > GROWN_BYTES_KEPT_MAX
+            if too_large or self._budget.is_wanted_back(self):
+                frames.trim()
         self._count()
 
     def _count(self) -> None:
@@ -66,29 +69,28 @@ class Intake:
         self._budget.when_freed(self, ask_again)
         return False
 
-    def rest(self) -> None:
-        """Nothing happened for a while: give back what a large request took."""
-        if self.frames.grown_bytes and not self.frames.held_bytes:
-            self.frames.shrink()
+    def trim(self, *, is_idle: bool) -> None:
+        """Give back what earlier requests took, if nothing happened for a while or others need it; asked every now and then."""
+        frames = self.frames
+        if frames.grown_bytes and frames.has_served and (is_idle or self._budget.is_wanted_back(self)):
+            frames.trim()
             self._count()
-
-    def clear(self) -> None:
-        """Nothing that was read is wanted any more."""
-        self.frames.clear()
 
     def close(self) -> None:
         """The connection is gone."""
         self.frames.clear()
-        self.frames.shrink()
+        self.frames.trim()
         self._budget.give_back(self, self._room_bytes)
         self._room_bytes = 0
 
     def is_stalled(self, now: float, timeout_s: float, *, is_reading: bool) -> bool:
-        """Room is held for a request that does not go on arriving (SEC-L4); asked every now and then. `is_reading`: it is not we
-        who do not read on."""
-        # Whoever waits for room holds others up with what it has; if that is little, it is the others who hold it up.
-        waits_with_little = self.waits_for_room and self._room_bytes < GROW_BYTES
-        if not self._room_bytes or waits_with_little or not is_reading:
+        """Room is held for a request that does not go on arriving (SEC-L4); asked every now and then. `is_reading`: we read on,
+        unless it waits for room."""
+        is_arriving = self._room_bytes > 0 and self.frames.held_bytes > 0
+        # A connection that does not read, by our choice or because it waits for room, holds others up with what it has. If that is
+        # little, or nobody waits, it is not at fault.
+        is_held_up = not is_reading or self.waits_for_room
+        if not is_arriving or (is_held_up and (self._room_bytes < GROW_BYTES or not self._budget.waiting)):
             self._arrival.reset()
             return False
-        return self._arrival.is_stalled(self._received_bytes, now, timeout_s)
+        return self._arrival.is_stalled(self._received_bytes, BYTES_PER_S_MIN * timeout_s, now, timeout_s)

@@ -5,8 +5,9 @@ broker epoch, no authorization, a controller that knows less than this leader do
 time. What it decided is the partition's to judge (rule B5): taken, refused and to be rolled back, or overtaken by metadata that
 is still on its way.
 
-Always true: one request is in flight at a time, with all wishes that there were when it left; of two wishes for a partition
-that wait, the newer is sent; one of an epoch in which the partition leads no more is not sent at all.
+Always true: one request is in flight at a time, with the oldest wishes that there were when it left, as many as a controller
+decodes; of two wishes for a partition that wait, the newer is sent; one of an epoch in which the partition leads no more is not
+sent at all.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 from strandline.errors import ErrorCode, KafkaError, error_code
@@ -31,6 +33,10 @@ TIMEOUT_S = 30.0
 """For one request. Another leader of the quorum ends it before."""
 BACKOFF_MIN_S, BACKOFF_MAX_S = 0.05, 1.0
 RECOVERY_STATES = (0, 1)
+PARTITIONS_PER_REQUEST_MAX = 5_000
+"""A controller refuses a request that becomes more than REQUEST_OBJECTS_MAX objects (SEC-L2): the rest goes with the next one."""
+MEMBERS_PER_REQUEST_MAX = 50_000
+"""Of all ISRs in a request, for the same reason."""
 
 Place = tuple[bytes, int]
 """Topic id and index."""
@@ -50,9 +56,18 @@ class Wishes:
         self._waiting[wish.topic_id, wish.partition_index] = partition, wish
 
     def take(self) -> dict[Place, tuple[Partition, IsrWish]]:
-        """All that are still worth sending; nothing waits any more."""
-        taken, self._waiting = self._waiting, {}
-        return {place: (partition, wish) for place, (partition, wish) in taken.items() if _holds(partition, wish)}
+        """The oldest that are still worth sending, as many as fit into one request; nothing, if none waits."""
+        taken: dict[Place, tuple[Partition, IsrWish]] = {}
+        looked_at, members_count = 0, 0
+        for place, (partition, wish) in self._waiting.items():
+            members_count += len(wish.isr)
+            if taken and (len(taken) == PARTITIONS_PER_REQUEST_MAX or members_count > MEMBERS_PER_REQUEST_MAX):
+                break
+            looked_at += 1
+            if _holds(partition, wish):
+                taken[place] = partition, wish
+        self._waiting = dict(islice(self._waiting.items(), looked_at, None))
+        return taken
 
     def put_back(self, place: Place, partition: Partition, wish: IsrWish) -> None:
         """Undecided: it waits again, unless there is a newer one by now."""

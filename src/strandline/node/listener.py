@@ -28,8 +28,6 @@ from strandline.node.tls_handshake import TlsHandshake
 IDLE_CHECK_S = 1.0
 CHECKED_AT_ONCE = 500
 """Connections that are looked at before others have their turn."""
-PRESSED_STALL_S = 1.0
-"""While the node's reply budget is exhausted, whoever has read nothing for this long is closed."""
 SYSTEM_DEFAULT = -1
 KEEPALIVE = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
 """A peer that is silent for a minute and then does not answer four probes is gone, even if a request of its waits (SEC-L7)."""
@@ -56,7 +54,7 @@ class Listener:
         self._server: asyncio.Server | None = None
         self._connections: dict[Connection, None] = {}
         self._handshakes: dict[TlsHandshake, None] = {}
-        self._is_of_cluster = config.controller or _is_for_brokers_alone(config, broker)
+        self._is_of_cluster = config.controller or broker.config.is_for_brokers_alone(config.name)
 
     def new_connection(self) -> Connection:
         return Connection(self, self._broker, self.config.name, self.resources, self.stats)
@@ -112,7 +110,7 @@ class Listener:
         return len(self._connections) + len(self._handshakes)
 
     async def close_idle(self) -> None:
-        """Close connections that were silent, or do not go on, for too long; let the quiet ones rest."""
+        """Close connections that were silent, or do not go on, for too long; take back what the quiet ones do not need."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(IDLE_CHECK_S)
@@ -125,21 +123,16 @@ class Listener:
 
     def _check(self, connection: Connection, now: float) -> None:
         config = self._broker.config
-        if now - connection.last_active > IDLE_CHECK_S:
-            connection.rest()
+        connection.trim(is_idle=now - connection.last_active > IDLE_CHECK_S)
         limit_ms = config.connections_max_idle_ms
         if connection.is_idle and limit_ms >= 0 and (now - connection.last_served) * 1000 > limit_ms:
             connection.close()
         elif connection.is_request_stalled(now, config.socket_receive_stalled_timeout_ms / 1000):
             self.resources.stalled_requests += 1
             self._cut_off(connection, now, "a request does not go on arriving")
-        elif stalled_s := connection.replies_stalled_s(now):
-            limit_s = config.socket_send_stalled_timeout_ms / 1000
-            if self.resources.replies.is_exhausted:
-                limit_s = min(limit_s, PRESSED_STALL_S)
-            if stalled_s >= limit_s:
-                self.resources.stalled_replies += 1
-                self._cut_off(connection, now, "a peer does not read its replies")
+        elif connection.are_replies_stalled(now, config.socket_send_stalled_timeout_ms / 1000):
+            self.resources.stalled_replies += 1
+            self._cut_off(connection, now, "a peer does not read its replies")
 
     def _cut_off(self, connection: Connection, now: float, event: str) -> None:
         self._limited.warning(f"{event}: closed", now, listener=self.config.name, peer=connection.peer)
@@ -147,23 +140,27 @@ class Listener:
 
     # What connections tell
 
-    def _admit(self, guest: Connection | TlsHandshake) -> bool:
+    def _admit(self, connection: Connection | TlsHandshake) -> bool:
         limits = self._broker.config
         evicted = self.counts.evicted
         refusal = self.counts.admit(
-            guest,
+            connection,
             of_cluster=self._is_of_cluster,
             max_connections=limits.max_connections,
             per_ip=limits.max_connections_per_ip,
         )
         if refusal is not None:
             self._limited.warning(
-                "too many connections", guest.last_active, listener=self.config.name, peer=guest.peer, limit=refusal
+                "too many connections",
+                connection.last_active,
+                listener=self.config.name,
+                peer=connection.peer,
+                limit=refusal,
             )
         elif self.counts.evicted != evicted:
             self._limited.warning(
                 "a client's connection was closed for one of the cluster's own",
-                guest.last_active,
+                connection.last_active,
                 listener=self.config.name,
                 limit="open files",
             )
@@ -208,12 +205,6 @@ class Listener:
             self._logger.error(
                 "could not answer a request", listener=self.config.name, peer=connection.peer, exc_info=error
             )
-
-
-def _is_for_brokers_alone(config: ListenerConfig, broker: Broker) -> bool:
-    """Whether brokers use this listener among themselves, and clients have another one."""
-    names = {each.name for each in broker.config.listeners if not each.controller}
-    return config.name == broker.config.inter_broker_listener and len(names) > 1
 
 
 def server_context(tls: TlsConfig) -> ssl.SSLContext:

@@ -131,8 +131,14 @@ class LogLoading:
         return places, lost
 
     def load_all(self, places: list[Place], configs: list[TopicConfig]) -> list[Recovered | OSError]:
-        """Open or create logs. Blocks."""
-        opened = [self._load(place, config) for place, config in zip(places, configs, strict=True)]
+        """Open or create logs. Once there is no descriptor left, none of the others is tried: each would wait for one. Blocks."""
+        opened: list[Recovered | OSError] = []
+        for place, config in zip(places, configs, strict=True):
+            one = self._load(place, config)
+            opened.append(one)
+            if isinstance(one, OSError) and is_out_of_handles(one):
+                opened += [one] * (len(places) - len(opened))
+                break
         for path in dict.fromkeys(place.log_dir.path for place in places):
             try:
                 self._disk.sync_dir(path)

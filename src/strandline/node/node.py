@@ -409,7 +409,7 @@ class Node:
             self.controller_server.connection_closed(connection_id)
 
     def _peer_closed(self, node_id: int, purpose: str) -> None:
-        """A connection that this node had opened to another one closed: that is news (design 5)."""
+        """A connection that this node had opened to another one closed: that is news (docs/decisions/0005)."""
         self._published.suspect(node_id)
         self.quorum.disconnected(node_id)
         if self.controller_server is not None:

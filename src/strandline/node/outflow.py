@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from strandline.node.reply_budget import DrainProgress, ReplyBudget
+from strandline.node.reply_budget import ReplyBudget
 from strandline.node.reply_queue import ReplyQueue
+from strandline.node.transfer_progress import BYTES_PER_S_MIN, TransferProgress
 
 WRITE_BUFFER_HIGH_BYTES = 4 * 1024 * 1024
 """With more unread than this, or half of what a connection may hold, no further request is handled."""
@@ -20,6 +21,9 @@ COUNTED_EVERY_BYTES = 64 * 1024
 """Unread replies are counted anew after so many bytes were written."""
 FETCH_BYTES_MIN = 64 * 1024
 """What a Fetch may read however much is unread; its first batch may be larger."""
+EXHAUSTED_STALL_S = 3.0
+"""While the node's reply budget is exhausted, a peer has to read at the least rate over this long. The system takes replies in
+large pieces: over a shorter time a peer that reads well would seem to read nothing."""
 
 
 class Outflow:
@@ -34,7 +38,7 @@ class Outflow:
         self._written_bytes = 0
         self._counted_bytes = self._uncounted_bytes = 0
         """Unread replies as they were last counted, and what came since."""
-        self._drain = DrainProgress()
+        self._drain = TransferProgress()
         self._must_drain = False
 
     def open(self, transport: asyncio.Transport) -> None:
@@ -88,7 +92,7 @@ class Outflow:
             return FETCH_BYTES_MIN
         return max(self._bytes_max - self.unread_bytes(), FETCH_BYTES_MIN)
 
-    def press(self) -> None:
+    def throttle(self) -> None:
         """All replies of the node together are too many: have writing paused until all that was written here is read."""
         if self._transport is not None and self._transport.get_write_buffer_size():
             self._must_drain = True
@@ -101,10 +105,17 @@ class Outflow:
             self._transport.set_write_buffer_limits(high=self._high_bytes)
         self.count()
 
-    def stalled_s(self, now: float) -> float:
-        """For how long the peer has read nothing of what it was sent; asked every now and then."""
+    def is_stalled(self, now: float, timeout_s: float) -> bool:
+        """The peer reads nothing of what it was sent, or too little while others need the memory; asked every now and then."""
         if self._transport is None:
-            return 0.0
+            return False
         unsent_bytes = self._transport.get_write_buffer_size()
         self.count()
-        return self._drain.stalled_s(unsent_bytes, self._written_bytes - unsent_bytes, now)
+        if not unsent_bytes:
+            self._drain.reset()
+            return False
+        bytes_min = 1.0
+        if self._budget.is_exhausted:
+            timeout_s = min(timeout_s, EXHAUSTED_STALL_S)
+            bytes_min = BYTES_PER_S_MIN * timeout_s
+        return self._drain.is_stalled(self._written_bytes - unsent_bytes, bytes_min, now, timeout_s)

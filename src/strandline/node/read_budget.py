@@ -1,90 +1,100 @@
-"""How much memory all connections together may hold for requests that are still arriving (`queued.max.request.bytes`).
+"""How much memory all connections together may hold for requests that are still arriving, or were copied to be checked beside the
+event loop (`queued.max.request.bytes`).
 
 Always true: what counts is memory that is really taken, not what a peer claims to send. One connection at a time may go beyond
-the limit, so that somebody always gets to the end of a request and gives room back; the others stop reading and ask again. Nobody
-keeps room for a request that does not arrive (`ArrivalProgress`, SEC-L4).
+the limit, so that there is always one that gets to the end of a request and gives room back; the others stop reading and wait in
+line. Who would fit if there were no copies waits for them instead: they give room back by themselves. Nobody takes room before
+those who were in the line earlier, however little it asks for (SEC-L4).
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
 
 UNLIMITED = -1
-BYTES_PER_S_MIN = 64 * 1024
-"""A request that holds room has to arrive at least as fast as this."""
 
 
 class ReadBudget:
     def __init__(self, limit_bytes: int = UNLIMITED) -> None:
         self.limit_bytes = limit_bytes
         self.taken_bytes = 0
+        self.held_bytes = 0
+        """Of them, copies of requests that have arrived."""
         self.is_exhausted = False
-        self._beyond: object | None = None
-        """Who may go beyond the limit now."""
-        self._waiting: dict[object, Callable[[], None]] = {}
+        self._over_limit_holder: object | None = None
+        """The one that may go beyond the limit now."""
+        self._line: OrderedDict[object, Callable[[], None]] = OrderedDict()
+        self._asked: object | None = None
+        """The one from the head of the line that may take now."""
 
     @property
     def waiting(self) -> int:
-        """Connections that ask for room."""
-        return len(self._waiting)
+        """Connections in the line."""
+        return len(self._line)
+
+    def is_wanted_back(self, who: object) -> bool:
+        """Whether others need what this one has and does not use for a request."""
+        return bool(self._line) or self.is_exhausted or self._over_limit_holder is who
 
     def try_take(self, who: object, size: int) -> bool:
-        over = self.limit_bytes != UNLIMITED and self.taken_bytes + size > self.limit_bytes
-        if over:
-            self._beyond = self._beyond or who
-            if self._beyond is not who:
+        if self._over_limit_holder is not who:
+            if self._line and self._asked is not who:
                 return False
+            if self.limit_bytes != UNLIMITED and self.taken_bytes + size > self.limit_bytes:
+                fits_without_copies = self.taken_bytes - self.held_bytes + size <= self.limit_bytes
+                if fits_without_copies or self._over_limit_holder is not None:
+                    return False
+                self._over_limit_holder = who
         self.take(size)
         return True
 
     def take(self, size: int) -> None:
-        """For bytes that were read already and have to stay somewhere. Whoever reads asks first whether it is exhausted."""
+        """For bytes that were read already and have to stay somewhere. The reader asks first whether it is exhausted."""
         self._set(self.taken_bytes + size)
+
+    def hold(self, size: int) -> Callable[[], None]:
+        """A request was copied: the bytes count until what this returns is called, whatever becomes of its connection."""
+        self.held_bytes += size
+        self.take(size)
+        return partial(self._release, size)
+
+    def _release(self, size: int) -> None:
+        self.held_bytes -= size
+        assert self.held_bytes >= 0, "more was released than held"
+        self.give_back(self, size)
 
     def _set(self, taken_bytes: int) -> None:
         self.taken_bytes = taken_bytes
         self.is_exhausted = taken_bytes >= self.limit_bytes != UNLIMITED
 
     def when_freed(self, who: object, ask_again: Callable[[], None]) -> None:
-        """Call once something was given back; whoever is called takes, or waits again."""
-        self._waiting[who] = ask_again
+        """Wait in line: `ask_again` is called when it may take, or has to wait again."""
+        self._line[who] = ask_again
+        if self._asked is who:
+            self._line.move_to_end(who, last=False)
 
     def give_back(self, who: object, size: int) -> None:
-        """All that this one had. Whoever waited longest is called first."""
+        """So much of what it had, because its request was served or it is gone; it waits for nothing any more."""
         self._set(self.taken_bytes - size)
         assert self.taken_bytes >= 0, "more was given back than taken"
-        self._waiting.pop(who, None)
-        if self._beyond is who:
-            self._beyond = None
-        elif not size:
+        has_left = self._line.pop(who, None) is not None
+        if self._over_limit_holder is who:
+            self._over_limit_holder = None
+        elif not size and not has_left:
             return
-        waiting, self._waiting = self._waiting, {}
-        for ask_again in waiting.values():
-            ask_again()
+        if self._asked is None:  # otherwise the loop below is under way, and goes on
+            self._ask_in_order()
 
-
-class ArrivalProgress:
-    """Whether the request that holds room on one connection goes on arriving."""
-
-    __slots__ = ("_since", "_since_bytes")
-
-    def __init__(self) -> None:
-        self._since: float | None = None
-        self._since_bytes = 0
-
-    def is_stalled(self, received_bytes: int, now: float, timeout_s: float) -> bool:
-        """Asked every now and then while room is held, with all bytes that the connection ever received: less than the least
-        came over so long."""
-        if self._since is None:
-            self._since, self._since_bytes = now, received_bytes
-        passed_s = now - self._since
-        if passed_s < timeout_s:
-            return False
-        if received_bytes - self._since_bytes < BYTES_PER_S_MIN * timeout_s:
-            return True
-        self._since, self._since_bytes = now, received_bytes
-        return False
-
-    def reset(self) -> None:
-        """No room is held, or it is not the peer that keeps us waiting."""
-        self._since = None
+    def _ask_in_order(self) -> None:
+        """Let those in the line take, until one has to wait again."""
+        while self._line:
+            who, ask_again = self._line.popitem(last=False)
+            self._asked = who
+            try:
+                ask_again()
+            finally:
+                self._asked = None
+            if who in self._line:
+                return

@@ -49,19 +49,3 @@ class ReplyBudget:
         if size:
             self._held[who] = size
         self.held_bytes += size - before
-
-
-class DrainProgress:
-    """Whether the peer of one connection reads its replies."""
-
-    __slots__ = ("_drained_bytes", "_since")
-
-    def __init__(self) -> None:
-        self._since: float | None = None
-        self._drained_bytes = 0
-
-    def stalled_s(self, unread_bytes: int, drained_bytes: int, now: float) -> float:
-        """Asked every now and then, with all bytes that ever left: for how long nothing has, though there was something to read."""
-        if not unread_bytes or self._since is None or drained_bytes > self._drained_bytes:
-            self._since, self._drained_bytes = now, drained_bytes
-        return now - self._since

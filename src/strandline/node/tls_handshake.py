@@ -26,7 +26,7 @@ class TlsHandshake(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._connection: Connection | None = None
         self._transport: asyncio.Transport | None = None
-        self._shaking: Any = None
+        self._handshaking: Any = None
         self.peer = "?"
         self.last_active = self._loop.time()
 
@@ -38,7 +38,7 @@ class TlsHandshake(asyncio.Protocol):
             self._transport.abort()
             return
         self._connection = self._listener.new_connection()
-        self._shaking = self._loop.start_tls(
+        self._handshaking = self._loop.start_tls(
             self._transport,
             self._connection,
             self._context,
@@ -52,7 +52,7 @@ class TlsHandshake(asyncio.Protocol):
         """Run the handshake up to its next wait. Not as a task, which would begin a turn of the loop later: what the peer sends
         until then would come here, and be lost."""
         try:
-            waits_for = self._shaking.send(None)
+            waits_for = self._handshaking.send(None)
         except StopIteration as done:
             self._done(done.value)
         except Exception as error:  # whatever a peer's bytes bring about ends here

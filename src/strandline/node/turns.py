@@ -45,15 +45,17 @@ class Turns:
 
     def _round(self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float]) -> None:
         line, ends_at = self._line, clock() + ROUND_S
-        for _ in range(len(line)):
-            go_on = line.popleft()
-            self._divide()
-            go_on()
-            if clock() >= ends_at:
-                break
-        self._is_planned = bool(line)
-        if line:
-            loop.call_soon(self._round, loop, clock)
+        try:
+            for _ in range(len(line)):
+                go_on = line.popleft()
+                self._divide()
+                go_on()
+                if clock() >= ends_at:
+                    break
+        finally:  # one that fails does not stop the others
+            self._is_planned = bool(line)
+            if line:
+                loop.call_soon(self._round, loop, clock)
 
     def _divide(self) -> None:
         self.turn_s = max(TURN_S_MIN, ROUND_S / len(self._line)) if self._line else TURN_S_MAX

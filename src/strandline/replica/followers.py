@@ -28,7 +28,7 @@ class Follower:
         self.broker_epoch = UNKNOWN
         """As which incarnation of its broker it fetches (KIP-903)."""
         self.caught_up_at = caught_up_at
-        """When it last had everything that the leader then had."""
+        """When it last had everything that the leader then had, or joined the ISR."""
         self.fetched_at = NEVER
         self.leader_end_at_fetch = UNKNOWN
 
@@ -36,6 +36,10 @@ class Follower:
         """The same leader goes on in a new epoch: what the follower has is known, its clock starts anew."""
         self.leader_end_at_fetch = leader_end
         self.fetched_at = self.caught_up_at = now if in_sync else NEVER
+
+    def joined(self, now: float) -> None:
+        """It is in the ISR now, and may never have had everything: what is committed is enough to join."""
+        self.caught_up_at = max(self.caught_up_at, now)
 
     def fetched(self, offset: int, log_start: int, leader_end: int, broker_epoch: int, now: float) -> None:
         """It asked for `offset` while the leader's log ended at `leader_end`, before anything was read for it (rule A15).

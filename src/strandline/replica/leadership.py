@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from strandline.errors import ErrorCode
 from strandline.ids import Uuid
 from strandline.metadata.image import PartitionImage
 from strandline.metadata.incarnations import Incarnation
 from strandline.replica.followers import UNKNOWN, Follower
-from strandline.replica.isr import RECOVERED, Isr, IsrWish
+from strandline.replica.isr import RECOVERED, Isr, IsrAnswer, IsrWish
 
 
 class Brokers(Protocol):
@@ -68,7 +69,9 @@ class Leadership:
                 follower.begin_epoch(log_end, now, in_sync=True)
         if state.partition_epoch > self.isr.partition_epoch:
             # At the same one nothing can have changed, and a wish that is under way stays so.
+            before = self.isr.isr
             self.isr.commit(state.isr, state.partition_epoch)
+            self._give_time(before, now)
         self._recount(state, now)
 
     def _recount(self, state: PartitionImage, now: float) -> None:
@@ -145,6 +148,19 @@ class Leadership:
             return None
         return self._wish(members, reason)
 
+    def answered(self, wish: IsrWish, answer: IsrAnswer | ErrorCode, now: float) -> bool:
+        """Take the controller's answer to a wish; True if the same wish must be sent again."""
+        before = self.isr.isr
+        is_to_be_sent = self.isr.answered(wish, answer, self.leader_epoch)
+        self._give_time(before, now)
+        return is_to_be_sent
+
+    def _give_time(self, isr_before: tuple[int, ...], now: float) -> None:
+        """Who is in the ISR now, and was not, has the whole lag time before it has to be level."""
+        for replica in self.isr.isr:
+            if replica not in isr_before and replica in self.followers:
+                self.followers[replica].joined(now)
+
     def shrinking(self, log_end: int, broker_epoch: int, now: float) -> IsrWish | None:
         """The wish that those leave the ISR who have not been level for too long, if there are any."""
         isr = self.isr
@@ -154,7 +170,7 @@ class Leadership:
         if not late:
             return None
         reason = ", ".join(
-            f"replica {f.replica_id} is at {f.log_end_offset} of {log_end} and was not level for {now - f.caught_up_at:.1f} s"
+            f"replica {f.replica_id} is at {f.log_end_offset} of {log_end} and was not caught up for {now - f.caught_up_at:.1f} s"
             for f in late
         )
         return self._wish(self._with_epochs(isr.shrunk({f.replica_id for f in late}), broker_epoch), reason)

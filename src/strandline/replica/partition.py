@@ -303,7 +303,7 @@ class Partition:
         leadership = self.leadership
         if leadership is None or self.gone:
             return
-        if leadership.isr.answered(wish, answer, self.leader_epoch):
+        if leadership.answered(wish, answer, self._surroundings.now()):
             self._surroundings.isr_wish(self, wish)
             return
         self.advance()

@@ -19,16 +19,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from strandline.ports import A, Disk, Pace
+from strandline.ports import COMPUTING_MAX, WORKERS_MAX, A, Disk, Pace
 from strandline.runtime import modes
 from strandline.runtime.files import FileTable, RealFile
 from strandline.runtime.niced import Niced
 
 T = TypeVar("T")
-WORKERS_MAX = 8
-"""Threads that wait for one device: for each directory that has workers of its own, and for all else together."""
-COMPUTING_MAX = 2
-"""How much is computed at a time: each may hold a request's worth of decompressed records."""
 HANDLES_FOR_OTHERS = 1024
 """Handles that are left to connections, libraries and work under way."""
 
@@ -54,6 +50,7 @@ class FileDisk:
         """By the directory that they are for."""
         self._table = FileTable(max_open_files, self.offload)
         self._computing: ThreadPoolExecutor | None = None
+        self._computing_slots = asyncio.Semaphore(COMPUTING_MAX)
         self._niced: Niced | None = None
         self._locks: list[int] = []
 
@@ -156,15 +153,24 @@ class FileDisk:
         return self._workers[directory]
 
     async def offload(self, work: Callable[[], T], path: str) -> T:
-        ticket = self._table.begin_work()
         running = asyncio.get_running_loop().run_in_executor(self._workers_for(path), work)
-        running.add_done_callback(lambda _: self._table.end_work(ticket))
+        running.add_done_callback(lambda _: self._table.end_work())
         return await asyncio.shield(running)
 
     async def offload_compute(self, work: Callable[[], T]) -> T:
         if self._computing is None:
             self._computing = ThreadPoolExecutor(COMPUTING_MAX, thread_name_prefix="strandline-compute")
-        return await asyncio.get_running_loop().run_in_executor(self._computing, work)
+        # No more is handed over than there are threads: the executor would keep what is cancelled, and all that it was given.
+        async with self._computing_slots:
+            running = asyncio.get_running_loop().run_in_executor(self._computing, work)
+            try:
+                return await asyncio.shield(running)
+            except asyncio.CancelledError:
+                await asyncio.wait([running])
+                raise
+            finally:
+                if running.done() and not running.cancelled():
+                    running.exception()  # so that nobody complains that it was not looked at
 
     async def offload_niced(self, work: Callable[[Disk, Pace, A], T], argument: A, bytes_per_second: float) -> T:
         if self._niced is None:

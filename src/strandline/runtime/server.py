@@ -204,7 +204,7 @@ async def _until_stopped(node: Node, stop: asyncio.Task[bool], watchdog: Watchdo
     reason = failed.exception() if failed.done() and not failed.cancelled() else None
     failed.cancel()
     if watchdog is not None:
-        watchdog.rest()
+        watchdog.suspend()
     try:
         async with asyncio.timeout(STOP_TIMEOUT_S):
             await node.stop()

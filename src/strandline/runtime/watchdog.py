@@ -25,7 +25,7 @@ import time
 from typing import NoReturn
 
 BEATS_PER_TIMEOUT = 8
-BEAT, REST = b".", b"-"
+BEAT, SUSPEND = b".", b"-"
 """The loop is alive; nothing is expected from now on."""
 STDOUT, FIRST_FREE = 1, 3
 """Where the node logs, and the first descriptor after the standard ones."""
@@ -63,11 +63,11 @@ class Watchdog:
         self._send(BEAT)
         self._timer = asyncio.get_running_loop().call_later(self._interval_s, self.start)
 
-    def rest(self) -> None:
+    def suspend(self) -> None:
         """The node is about to stop in order, which may take its time."""
         if self._timer is not None:
             self._timer.cancel()
-        self._send(REST)
+        self._send(SUSPEND)
 
     def close(self) -> None:
         """The node has stopped."""
@@ -103,7 +103,7 @@ def _watch(reading: int, node_pid: int, node_id: int, interval_s: float) -> NoRe
             # The first of the silent turns is over when it is noticed, so one less was measured.
             measured_s = (silent - 1) * interval_s
             if silent >= BEATS_PER_TIMEOUT and busy_s(node_pid) - busy_s_before < BUSY_SHARE * measured_s:
-                _bite(reading, node_pid, node_id, silent * interval_s)
+                _close_connections(reading, node_pid, node_id, silent * interval_s)
                 is_armed = False
             elif silent >= BEATS_PER_TIMEOUT:
                 silent = 0  # busy so far: look at the next stretch by itself
@@ -122,26 +122,26 @@ def busy_s(pid: int) -> float:
     return 0.0
 
 
-def _bite(reading: int, node_pid: int, node_id: int, silent_s: float) -> None:
-    """Close what is open, and turn away who knocks, until the node beats again."""
+def _close_connections(reading: int, node_pid: int, node_id: int, silent_s: float) -> None:
+    """Close all connections, and refuse new ones, until the node beats again."""
     said = f"the node stood still for {silent_s:.1f} s"
-    doors: list[socket.socket] = []
+    listening_sockets: list[socket.socket] = []
     try:
         sockets = tcp_sockets(node_pid)
-        doors = [one for one in sockets if _listens(one)]
-        closed = sum(_shut(one) for one in sockets if one not in doors)
+        listening_sockets = [one for one in sockets if _listens(one)]
+        closed = sum(_shut(one) for one in sockets if one not in listening_sockets)
         _say(node_id, f"{said}, so its connections were closed", closed)
-        _turn_away(reading, doors)
+        _refuse_connections(reading, listening_sockets)
     except OSError as error:
         _say(node_id, f"{said}, and its connections can't be closed: {error}", 0)
     finally:
-        for door in doors:
-            door.close()
+        for listening in listening_sockets:
+            listening.close()
 
 
-def _turn_away(reading: int, doors: list[socket.socket]) -> None:
+def _refuse_connections(reading: int, listening_sockets: list[socket.socket]) -> None:
     poll = select.poll()
-    by_descriptor = {door.fileno(): door for door in doors}
+    by_descriptor = {listening.fileno(): listening for listening in listening_sockets}
     for descriptor in (reading, *by_descriptor):
         poll.register(descriptor, select.POLLIN)
     while True:

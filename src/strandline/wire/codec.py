@@ -46,23 +46,28 @@ class Codec:
 
     def decode(self, buffer: Buffer, position: int = 0, objects_max: int = REQUEST_OBJECTS_MAX) -> tuple[Any, int]:
         """The message that begins at this position, and the position after it."""
+        return self.decode_counted(buffer, position, objects_max)[:2]
+
+    def decode_counted(self, buffer: Buffer, position: int, objects_max: int) -> tuple[Any, int, int]:
+        """The same, and how many objects it became."""
         # Slices of bytes are several times cheaper than those of a memoryview, so one copy pays for itself.
         start = 0 if isinstance(buffer, bytes) else position
         data = buffer if isinstance(buffer, bytes) else bytes(memoryview(buffer)[position:])
         try:
-            message, end = self._decode(data, position - start, objects_max - self.struct.objects)
+            message, end, left = self._decode(data, position - start, objects_max - self.struct.objects)
         except (MalformedRequest, IndexError, structs.error, UnicodeDecodeError) as error:
             raise self._malformed(error) from None
-        return message, start + end
+        return message, start + end, objects_max - left
 
     def decode_in_slices(
         self, data: bytes, position: int = 0, objects_max: int = REQUEST_OBJECTS_MAX
-    ) -> Generator[int, None, tuple[Any, int]]:
+    ) -> Generator[int, None, tuple[Any, int, int]]:
         """The same, pausing after every array element."""
         try:
-            return (yield from self._decode_in_slices(data, position, objects_max - self.struct.objects))
+            message, end, left = yield from self._decode_in_slices(data, position, objects_max - self.struct.objects)
         except (MalformedRequest, IndexError, structs.error, UnicodeDecodeError) as error:
             raise self._malformed(error) from None
+        return message, end, objects_max - left
 
     def _malformed(self, error: Exception) -> MalformedRequest:
         if isinstance(error, MalformedRequest):

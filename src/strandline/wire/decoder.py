@@ -20,9 +20,9 @@ from strandline.wire import primitives
 from strandline.wire.source import Source
 from strandline.wire.structs import FIXED, FIXED_SIZE, Field, Struct, element_size_min
 
-Decode = Callable[[bytes, int, int], tuple[Any, int]]
-"""(data, position, objects that may be made) -> (message, position after it)."""
-DecodeInSlices = Callable[[bytes, int, int], Generator[int, None, tuple[Any, int]]]
+Decode = Callable[[bytes, int, int], tuple[Any, int, int]]
+"""(data, position, objects that may be made) -> (message, position after it, objects that might still be made)."""
+DecodeInSlices = Callable[[bytes, int, int], Generator[int, None, tuple[Any, int, int]]]
 """The same, pausing after every array element."""
 
 
@@ -63,7 +63,7 @@ class _Decoder:
             message = self.struct(self.root)
             if self.in_slices:
                 self.source.line("yield 0")  # a generator also when it has no array
-            self.source.line(f"return {message}, p")
+            self.source.line(f"return {message}, p, left")
         return self.source.compile("decode")
 
     # Runs of a fixed size

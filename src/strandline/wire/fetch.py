@@ -25,6 +25,10 @@ REPLICA_STATE_SINCE = 15
 ENDPOINTS_SINCE = 16
 ENTRIES_MAX = 50_000
 """Topics and partitions in one request, forgotten ones included: some 64 MiB of Python objects at the worst."""
+BROKER_ENTRIES_MAX = 500_000
+"""The same where only brokers ask: one of Apache Kafka names all that it follows at once."""
+ENTRY_BYTES_MIN = 4
+"""An entry of any version has more."""
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
@@ -91,13 +95,13 @@ _HEAD_15 = struct.Struct(">iiibii")
 class _Frame:
     """A place in the frame; every size is checked against what is left."""
 
-    __slots__ = ("at", "entries_left", "flexible", "frame")
+    __slots__ = ("at", "entries_left", "entries_max", "flexible", "frame")
 
-    def __init__(self, frame: memoryview, at: int, flexible: bool) -> None:
+    def __init__(self, frame: memoryview, at: int, flexible: bool, entries_max: int) -> None:
         self.frame = frame
         self.at = at
         self.flexible = flexible
-        self.entries_left = ENTRIES_MAX
+        self.entries_left = self.entries_max = entries_max
 
     def take(self, fields: struct.Struct) -> tuple[int, ...]:
         values = fields.unpack_from(self.frame, self.at)
@@ -125,7 +129,7 @@ class _Frame:
         count = self.size() if self.flexible else self._fits(self.take(_INT32)[0])
         self.entries_left -= count
         if count < 0 or self.entries_left < 0:
-            raise MalformedRequest(f"Fetch: an array of {count}, or more than {ENTRIES_MAX} topics and partitions")
+            raise MalformedRequest(f"Fetch: an array of {count}, or more than {self.entries_max} topics and partitions")
         return count
 
     def _fits(self, size: int) -> int:
@@ -154,9 +158,9 @@ class _Frame:
             self.at = skip_tagged_fields(self.frame, self.at)
 
 
-def parse(version: int, frame: memoryview, position: int) -> FetchRequest:
+def parse(version: int, frame: memoryview, position: int, entries_max: int = ENTRIES_MAX) -> FetchRequest:
     try:
-        return _parse(version, _Frame(frame, position, version >= FLEXIBLE_SINCE))
+        return _parse(version, _Frame(frame, position, version >= FLEXIBLE_SINCE, entries_max))
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise MalformedRequest(f"Fetch v{version}: {error}") from None
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from strandline.wire.errors import MalformedRequest
-from strandline.wire.fetch import ENTRIES_MAX, REPLICA_STATE_SINCE, TOPIC_ID_SINCE, FetchedPartition, FetchRequest
+from strandline.wire.fetch import REPLICA_STATE_SINCE, TOPIC_ID_SINCE, FetchedPartition, FetchRequest
 from strandline.wire.headers import skip_tagged_fields
 from strandline.wire.primitives import encode_unsigned_varint as uvarint
 from strandline.wire.primitives import next_tag, read_unsigned_varint, skip_tag, skip_tags
@@ -62,6 +62,10 @@ def _topic(topic: str | bytes) -> bytes:
     return topic
 
 
+RESPONSE_ENTRIES_MAX = 500_000
+"""Topics and partitions in one answer: all that a follower has at one leader may be in it."""
+
+
 class FetchResponse(NamedTuple):
     throttle_time_ms: int
     error_code: int
@@ -93,7 +97,7 @@ def _parse_response(version: int, frame: memoryview, at: int) -> FetchResponse:
     throttle_time_ms, error_code, session_id = _RESPONSE.unpack_from(frame, at)
     at += _RESPONSE.size
     count, at = _count(frame, at, _TOPIC_BYTES_MIN)
-    entries_left = ENTRIES_MAX
+    entries_left = RESPONSE_ENTRIES_MAX
     topics: list[tuple[str | bytes, list[FetchedPartition]]] = []
     for _ in range(count):
         topic: str | bytes
@@ -109,7 +113,7 @@ def _parse_response(version: int, frame: memoryview, at: int) -> FetchResponse:
         partition_count, at = _count(frame, end, _ANSWER_BYTES_MIN)
         entries_left -= 1 + partition_count
         if entries_left < 0:
-            raise MalformedRequest(f"Fetch: more than {ENTRIES_MAX} topics and partitions")
+            raise MalformedRequest(f"Fetch: more than {RESPONSE_ENTRIES_MAX} topics and partitions")
         answers = []
         for _ in range(partition_count):
             answer, at = _parse_answer(frame, at)
@@ -170,7 +174,7 @@ _Pair = tuple[int, int]
 def _parse_tags(frame: memoryview, at: int) -> tuple[_Pair | None, _Pair | None, _Pair | None, int]:
     """Diverging epoch, current leader and snapshot id, where they are given, and the position after them."""
     found: list[_Pair | None] = [None, None, None]
-    skip_tags(frame, at, ENTRIES_MAX)  # bounds the section as a whole
+    skip_tags(frame, at, RESPONSE_ENTRIES_MAX)  # bounds the section as a whole
     count, at = read_unsigned_varint(frame, at)
     tag = -1
     for _ in range(count):

@@ -19,6 +19,7 @@ from strandline.wire.primitives import TAGS_MAX as TAGS_MAX
 from strandline.wire.primitives import skip_tags
 
 API_VERSIONS = 18
+ENVELOPE = 58
 
 HEADER_OBJECTS_MAX = 1_000
 """Bounds a header's tagged fields to a hundred."""

@@ -55,11 +55,20 @@ def decode_request(api_key: int, version: int, buffer: Buffer, position: int = 0
     return request_family(api_key).codec(version).decode(buffer, position, REQUEST_OBJECTS_MAX)[0]
 
 
-def decode_request_in_slices(api_key: int, version: int, data: bytes, position: int = 0) -> Generator[int, None, Any]:
+def count_and_decode_request(api_key: int, version: int, buffer: Buffer, position: int) -> tuple[Any, int]:
+    """The request, and how many objects it became."""
+    codec = request_family(api_key).codec(version)
+    message, _, objects = codec.decode_counted(buffer, position, REQUEST_OBJECTS_MAX)
+    return message, objects
+
+
+def decode_request_in_slices(
+    api_key: int, version: int, data: bytes, position: int = 0
+) -> Generator[int, None, tuple[Any, int]]:
     """The same, pausing after every array element (`api/slices.py`)."""
     codec = request_family(api_key).codec(version)
-    message, _ = yield from codec.decode_in_slices(data, position, REQUEST_OBJECTS_MAX)
-    return message
+    message, _, objects = yield from codec.decode_in_slices(data, position, REQUEST_OBJECTS_MAX)
+    return message, objects
 
 
 def encode_response(api_key: int, version: int, message: Any) -> bytes:

@@ -18,7 +18,6 @@ from strandline.api.follower_sessions import FollowerSessions
 from strandline.api.metadata_news import Told
 from strandline.api.reply import Later
 from strandline.api.shared_reads import SharedReads
-from strandline.api.slices import finished
 from strandline.api.topic_bytes import TopicBytes
 from strandline.config.node import NodeConfig
 from strandline.config.properties import of
@@ -45,6 +44,7 @@ from strandline.replica.partition import Partition
 from strandline.runtime.clock import SystemClock
 from strandline.runtime.disk import FileDisk
 from strandline.runtime.logging import JsonLogger
+from strandline.sliced_work import finished
 from strandline.wire import messages
 from strandline.wire.fetch import FetchPartition
 from tests.unit.raft.bench import Bench

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from strandline.api.decisions import RECORDS_PER_REQUEST_MAX, decide_each, decide_on
-from strandline.api.slices import finished
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
 from strandline.metadata import records as r
 from strandline.metadata.image import MetadataImage
+from strandline.sliced_work import finished
 
 
 def make(image, name):

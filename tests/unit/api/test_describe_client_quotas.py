@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from strandline.api import describe_client_quotas
-from strandline.errors import ErrorCode
+from strandline.errors import ErrorCode, KafkaError
 from strandline.metadata import records as r
 from strandline.wire import messages
 
@@ -94,3 +94,16 @@ async def test_what_kafka_left_is_described(broker):
     assert await found(strict=True) == set()
     [entry] = (await described(broker, component("client-id"))).entries
     assert [(each.entity_type, each.entity_name) for each in entry.entity] == [("client-id", "c"), ("user", "a")]
+
+
+@pytest.mark.parametrize("wrong", [component("x"), component(""), component("user"), component("user", EXACT)])
+def test_nothing_behind_a_wrong_component_is_looked_at(wrong):
+    """SEC-L2: a request may have a hundred thousand of them."""
+
+    def components():
+        yield component("user")
+        yield wrong
+        pytest.fail("the rest was looked at")
+
+    with pytest.raises(KafkaError):
+        describe_client_quotas.check_filter(components())

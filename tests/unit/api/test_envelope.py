@@ -11,8 +11,8 @@ import pytest
 
 from strandline.api import envelope, forwarding, table
 from strandline.api.context import RequestContext
+from strandline.api.large_requests import INLINE_BYTES_MAX
 from strandline.api.reply import Later
-from strandline.api.slices import INLINE_BYTES_MAX
 from strandline.errors import ErrorCode, KafkaError
 from strandline.wire import messages
 from strandline.wire.headers import read_response_header, request_header
@@ -215,4 +215,4 @@ async def test_a_large_request_that_is_not_for_us_or_no_request(broker):
     broker.controller_error = KafkaError(ErrorCode.NOT_CONTROLLER)
     assert (await call_large(broker)).error_code == ErrorCode.NOT_CONTROLLER
     assert (await call_large(broker, cut=3)).error_code == ErrorCode.UNSUPPORTED_VERSION
-    assert broker.parts.large_requests.waiting_bytes == 0
+    assert broker.parts.client_requests.unanswered_objects == 0

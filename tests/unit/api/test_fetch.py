@@ -9,6 +9,7 @@ import struct
 
 import pytest
 
+from strandline import sliced_work
 from strandline.api import fetch
 from strandline.api.reply import Later
 from strandline.errors import ErrorCode
@@ -21,6 +22,7 @@ from strandline.records.control import ControlRecordType, control_key, end_txn_m
 from strandline.records.header import LENGTH_AT, iterate
 from strandline.sim.faults import Fault
 from strandline.sim.world import World
+from strandline.wire import fetch as wire
 from strandline.wire import messages
 from strandline.wire.errors import MalformedRequest
 
@@ -308,6 +310,7 @@ def epochs(broker):
     ],
 )
 async def test_a_log_that_parts_from_ours_is_told_where(epochs, offset, last_epoch, expected):
+    """Rule A7."""
     reply = handled(epochs, 12, part(offset, last_fetched_epoch=last_epoch), max_wait_ms=60_000 if expected else 0)
     [answer] = answers(12, reply)
     assert answer.error_code == 0
@@ -323,6 +326,7 @@ async def test_an_epoch_that_we_do_not_know(epochs):
 
 
 async def test_below_the_log_start_there_is_nothing_to_part_from(epochs):
+    """Rule A8."""
     epochs.parts.partitions["t", 0].delete_records(6)
     [answer] = ask(epochs, 12, part(5, last_fetched_epoch=3))
     assert answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
@@ -535,6 +539,101 @@ async def test_every_partition_of_a_session_gets_its_turn(filled):
     assert told(second) == [(1, [0])]
 
 
+# More partitions than a session may have
+
+
+@pytest.fixture
+def wide(filled, monkeypatch):
+    """Two partitions are that many."""
+    monkeypatch.setattr(fetch, "SESSION_PARTITIONS_MAX", 1)
+    return filled
+
+
+async def test_a_consumer_of_any_number_of_partitions_is_served(filled):
+    """Kafka has no limit. There is no session for it, and it is answered in slices."""
+    parts = [part(3), *(part(0, index) for index in range(1, 12_000))]
+    reply = await handled(filled, 12, *parts, session_epoch=0, max_wait_ms=60_000)
+    response = read(12, reply)
+    assert (response.error_code, response.session_id) == (0, 0)
+    first, second, *others = answers(12, reply)
+    assert offsets(first) == [3, 4, 5, 6, 7, 8, 9]
+    assert second.error_code == 0
+    assert [p.partition_index for p in others] == list(range(2, 12_000))
+    assert {p.error_code for p in others} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+async def test_a_wide_fetch_shares_its_bytes_among_all_parts(wide, monkeypatch):
+    monkeypatch.setattr(fetch, "PARTITIONS_AT_ONCE_MAX", 1)
+    wide.append("t", 5000, index=1)
+    size = batch_bytes(wide)
+    first, second = answers(12, await handled(wide, 12, part(0), part(0, 1), max_bytes=3 * size))
+    assert (offsets(first), offsets(second)) == ([0, 1, 2], [])
+
+
+async def test_a_wide_fetch_is_woken_by_an_append(wide):
+    task = asyncio.ensure_future(handled(wide, 12, part(10), part(0, 1), max_wait_ms=60_000))
+    while not wide.parts.partitions["t", 1].readers:  # noqa: ASYNC110 - the loop turns meanwhile
+        await asyncio.sleep(0)
+    wide.append("t", 5000, index=1)
+    first, second = answers(12, await task)
+    assert (offsets(first), offsets(second)) == ([], [0])
+    assert not any(partition.readers for partition in wide.parts.partitions.values())
+
+
+async def test_a_wide_fetch_sees_what_comes_while_it_reads(wide, monkeypatch):
+    monkeypatch.setattr(fetch, "PARTITIONS_AT_ONCE_MAX", 1)
+    monkeypatch.setattr(sliced_work, "TURN_S", 0)
+    asked = []
+    read_some = fetch._Fetch._read_some
+
+    def read_and_append(self, places):
+        read_some(self, places)
+        asked.extend(place for place, _ in places)
+        if asked == [("t", 0), ("t", 1)]:
+            wide.append("t", 5000)  # to the partition that is read already
+
+    monkeypatch.setattr(fetch._Fetch, "_read_some", read_and_append)
+    first, second = answers(12, await handled(wide, 12, part(10), part(0, 1), max_wait_ms=60_000))
+    assert (offsets(first), offsets(second)) == ([10], [])
+
+
+@pytest.mark.parametrize(("listeners", "is_parsed"), [(1, False), (2, True)])
+async def test_a_consumer_names_no_more_than_it_may_also_where_brokers_do(filled, monkeypatch, listeners, is_parsed):
+    """Whether the listener is for brokers alone or for all: only a follower may name more, and only where no client asks."""
+    monkeypatch.setattr(wire, "ENTRIES_MAX", 20)
+    config = filled.parts.config
+    other = config.listeners[0]._replace(name="CLIENTS")
+    filled.parts.config = dataclasses.replace(config, listeners=(other, *config.listeners)[2 - listeners :])
+    parts = [part(0, index) for index in range(20)]
+    told = "a consumer's Fetch of 21 topics and partitions" if is_parsed else "more than 20 topics and partitions"
+    with pytest.raises(MalformedRequest, match=told):
+        handled(filled, 12, *parts)
+    follower = handled(filled, 12, *parts, replica_id=2) if is_parsed else None
+    assert (follower is not None) == is_parsed
+
+
+async def test_the_wait_of_a_wide_fetch_ends_when_its_time_is_up(wide):
+    reply = await handled(wide, 12, part(10), part(0, 1), max_wait_ms=5)
+    assert [(p.error_code, p.records or b"") for p in answers(12, reply)] == [(0, b"")] * 2
+
+
+async def test_so_many_wide_fetches_are_in_progress_and_one_that_is_cancelled_is_none(wide):
+    waiting = [
+        asyncio.ensure_future(handled(wide, 12, part(10), part(0, 1), max_wait_ms=60_000))
+        for _ in range(fetch.WIDE_FETCHES_MAX)
+    ]
+    while len(wide.parts.partitions["t", 1].readers) < len(waiting):  # noqa: ASYNC110 - the loop turns meanwhile
+        await asyncio.sleep(0)
+    with pytest.raises(MalformedRequest, match="a Fetch of 2 partitions"):
+        await handled(wide, 12, part(10), part(0, 1))
+    for task in waiting:
+        task.cancel()
+    await asyncio.wait(waiting)
+    assert wide.parts.wide_fetches_count == 0
+    assert not wide.parts.partitions["t", 1].readers
+    assert await handled(wide, 12, part(10), part(0, 1))
+
+
 # Cold reads
 
 
@@ -625,3 +724,17 @@ def test_a_device_that_cannot_be_read_is_a_storage_error():
         assert partition.offline
 
     in_simulation(story, 1.0)
+
+
+@pytest.mark.parametrize("cold_probability", [0.3, 1.0])
+def test_a_wide_fetch_reads_cold_records_beside_the_loop(monkeypatch, cold_probability):
+    monkeypatch.setattr(fetch, "SESSION_PARTITIONS_MAX", 1)
+
+    async def story(broker, disk):
+        broker.append("t", 5000, index=1)
+        first, second = answers(12, await handled(broker, 12, part(0), part(0, 1)))
+        assert (first.error_code, second.error_code) == (0, 0)
+        found = (offsets(first)[:1], offsets(second)[:1])
+        assert found == (([], []) if cold_probability == 1.0 else ([0], [0]))
+
+    in_simulation(story, cold_probability)

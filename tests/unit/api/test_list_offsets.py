@@ -125,6 +125,7 @@ async def test_isolation_binds_consumers_only(broker):
 
 
 async def test_leader_epochs_fence(filled):
+    """Rule A6."""
     assert (await ask(filled, 4, -1, epoch=3)).offset == 6
     assert (await ask(filled, 4, -1, epoch=2)).error_code == ErrorCode.FENCED_LEADER_EPOCH
     assert (await ask(filled, 4, -1, epoch=4)).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH

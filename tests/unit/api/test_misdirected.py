@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from strandline.api.misdirected import REQUEST_BYTES_MAX
+from strandline.api.misdirected import MISDIRECTED_BYTES_MAX
 from strandline.api.table import BROKER_APIS, CONTROLLER_APIS, MISDIRECTED
 from strandline.errors import ErrorCode
 from strandline.wire import messages
@@ -48,6 +48,6 @@ async def test_where_there_is_no_place_for_an_error_the_connection_ends_with_the
 
 async def test_a_large_request_is_not_read_for_it(broker):
     request = messages.request(METADATA)
-    topics = [request.MetadataRequestTopic(name="t" * 200)] * (REQUEST_BYTES_MAX // 200)
+    topics = [request.MetadataRequestTopic(name="t" * 200)] * (MISDIRECTED_BYTES_MAX // 200)
     with pytest.raises(MalformedRequest, match=r"it is for brokers"):
         answered(broker, METADATA, 13, topics=topics)

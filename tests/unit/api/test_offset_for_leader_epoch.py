@@ -51,6 +51,7 @@ async def test_the_largest_epoch_at_most_the_asked_one_and_its_end(filled, versi
 
 
 async def test_the_current_leader_epoch_fences(filled):
+    """Rule A6."""
     assert await ask(filled, 2, 5, current=5) == (0, 5, 4)
     assert await ask(filled, 2, 5, current=4) == (ErrorCode.FENCED_LEADER_EPOCH, -1, -1)
     assert await ask(filled, 2, 5, current=6) == (ErrorCode.UNKNOWN_LEADER_EPOCH, -1, -1)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import errno
 import inspect
+import random
 import struct
 
 import pytest
@@ -43,7 +46,9 @@ def sealed(data, fmt, at, value):
     return data
 
 
-def handled(broker, version, *batches, topic="t", acks=-1, timeout_ms=60_000, transactional_id=None, index=0):
+def handled(
+    broker, version, *batches, topic="t", acks=-1, timeout_ms=60_000, transactional_id=None, index=0, **context
+):
     """What the API returns for one batch to each of these partitions of a topic, from `index` on."""
     name = {"topic_id": topic} if version >= BY_ID else {"name": topic}
     data = [
@@ -57,7 +62,7 @@ def handled(broker, version, *batches, topic="t", acks=-1, timeout_ms=60_000, tr
         topic_data=[Request.TopicProduceData(**name, partition_data=data)],
     )
     frame = bytearray(messages.encode_request(0, version, message))
-    return produce.handle(memoryview(frame), broker.context(0, version), 0)
+    return produce.handle(memoryview(frame), dataclasses.replace(broker.context(0, version), **context), 0)
 
 
 def answers(version, reply):
@@ -224,6 +229,124 @@ async def test_a_topic_that_goes_while_its_batch_is_checked(broker):
     del broker.parts.partitions["t", 0]
     [answer] = answers(9, await outcome)
     assert (answer.error_code, answer.base_offset) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+
+
+class Checking:
+    """A disk on which something happens after each check beside the loop, before the batch is appended."""
+
+    def __init__(self, disk, after):
+        self._disk = disk
+        self._after = after
+        self.count = 0
+
+    def __getattr__(self, name):
+        return getattr(self._disk, name)
+
+    async def offload_compute(self, work):
+        found = await self._disk.offload_compute(work)
+        self.count += 1
+        self._after(self.count)
+        return found
+
+
+async def test_a_batch_is_checked_again_if_its_topic_was_altered_meanwhile(broker):
+    broker.create("t", (1,), (1,), configs={"compression.type": "gzip"})
+    logs = [broker.parts.partitions["t", index].log for index in range(2)]
+
+    def alter(count):
+        match count:
+            case 1:
+                logs[0].config = dataclasses.replace(logs[0].config, compact=True)
+            case 2:
+                logs[1].config = dataclasses.replace(logs[1].config, compression_type="lz4")
+
+    broker.parts.disk = Checking(broker.parts.disk, alter)
+    large = batch(bytes(1_200_000), key=None, codec=4)
+    found = answers(9, await handled(broker, 9, large, large))
+    assert [(a.error_code, a.base_offset) for a in found] == [(ErrorCode.INVALID_RECORD, -1), (0, 0)]
+    assert read_header(logs[1].read(0, 1 << 30, 1, min_one=True)).codec == CompressionType.LZ4
+
+
+async def test_a_batch_is_not_checked_again_for_ever(broker):
+    broker.create("t", (1,), (1,))
+    log = broker.parts.partitions["t", 0].log
+
+    def alter(count):
+        log.config = dataclasses.replace(log.config, flush_messages=1000 + count)
+
+    checking = broker.parts.disk = Checking(broker.parts.disk, alter)
+    found = answers(9, await handled(broker, 9, batch(bytes(1_200_000), codec=4), batch(b"small")))
+    assert [(a.error_code, a.base_offset) for a in found] == [(ErrorCode.REQUEST_TIMED_OUT, -1), (0, 0)]
+    assert checking.count == 1 + produce.RECHECKS_MAX + 1, "the other batch of the request once"
+
+
+async def test_sec_l2_others_have_their_turn_amid_a_request_of_many_batches(broker, monkeypatch):
+    monkeypatch.setattr(produce, "BATCHES_PER_TURN_MAX", 2)
+    broker.create("t", *[(1,)] * 5)
+    appending = asyncio.ensure_future(handled(broker, 9, *(batch(b"%d" % number) for number in range(5))))
+    seen = []
+    while not appending.done():
+        seen.append(sum(broker.parts.partitions["t", index].log.log_end_offset for index in range(5)))
+        await asyncio.sleep(0)
+    assert sorted(set(seen)) == [2, 4]
+    assert [(a.index, a.error_code, a.base_offset) for a in answers(9, await appending)] == [
+        (i, 0, 0) for i in range(5)
+    ]
+
+
+async def test_no_memory_for_a_check_is_told_and_takes_no_other_along(broker, monkeypatch):
+    broker.create("t", (1,), (1,), (1,))
+    large = batch(bytes(1_200_000), codec=4)
+
+    def refuse(*_):
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    outcome = handled(broker, 9, batch(b"a"), large, batch(b"c"))
+    monkeypatch.setattr(record_checks, "decompress", refuse)
+    found = answers(9, await outcome)
+    assert [(a.error_code, a.base_offset) for a in found] == [(0, 0), (ErrorCode.REQUEST_TIMED_OUT, -1), (0, 0)]
+    assert not broker.storage_errors
+
+
+async def test_no_memory_for_a_copy_is_told_and_takes_no_other_along(broker, monkeypatch):
+    def refuse(_):
+        raise MemoryError
+
+    broker.create("t", (1,), (1,), (1,))
+    monkeypatch.setattr(produce, "_copy_of", refuse)
+    found = answers(9, handled(broker, 9, batch(b"a"), batch(bytes(1_200_000), codec=4), batch(b"c")))
+    assert [a.error_code for a in found] == [0, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.REQUEST_TIMED_OUT]
+    with pytest.raises(ConnectionError):
+        handled(broker, 9, batch(bytes(1_200_000), codec=4), acks=0)
+
+
+@pytest.mark.parametrize("ending", ["appended", "refused", "cancelled"])
+async def test_what_is_copied_counts_as_held_until_it_is_appended(broker, ending):
+    broker.create("t", (1,), (1,))
+    held = []
+
+    def hold(size_bytes):
+        held.append(size_bytes)
+        return lambda: held.remove(size_bytes)
+
+    seen = []
+
+    def after(count):
+        seen.extend(size // 100_000 for size in held)
+        if ending == "cancelled":
+            outcome.cancel()
+        elif ending == "refused":
+            broker.parts.partitions["t", 1].fail()
+
+    broker.parts.disk = Checking(broker.parts.disk, after)
+    value = random.Random(1).randbytes(700_000) + bytes(700_000)
+    outcome = asyncio.create_task(handled(broker, 9, batch(b"a"), batch(value, codec=4), hold_request=hold))
+    await asyncio.wait([outcome])
+    assert outcome.cancelled() == (ending == "cancelled")
+    assert seen == [7]
+    assert not held
+    handled(broker, 9, batch(b"a"), batch(b"b"), hold_request=hold)
+    assert not held, "what is not copied is not counted"
 
 
 async def test_acks_0_has_no_reply_for_a_large_batch_either(broker):
@@ -559,6 +682,8 @@ def in_simulation(story):
 
 @pytest.mark.parametrize("timeout_ms", [1500, 0, -1])
 def test_a_wait_ends_with_its_timeout(timeout_ms):
+    """Rule A5."""
+
     async def story(broker, disk):
         broker.create("t", configs={"flush.messages": "1"})
         replies = delivered(handled(broker, 9, batch(), timeout_ms=timeout_ms))

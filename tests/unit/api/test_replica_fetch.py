@@ -170,6 +170,61 @@ def test_a15_what_is_appended_during_a_fetch_does_not_make_its_follower_late():
     assert leader.follower().caught_up_at == leader.loop.now
 
 
+def test_a15_a_fetch_that_does_not_name_what_it_is_sent_is_a_fetch_too():
+    """Seed 500241: the leader believed its follower to have been silent since the Fetch before."""
+    leader = Leader()
+    begun = leader.fetch(part(0))
+    leader.loop.run(WAIT_S)
+    leader.append(1)
+    leader.loop.run(5)
+    asked = leader.fetch(session=(begun.session_id, 1))
+    assert offsets(asked.answer) == [0]
+    fetched_at = leader.loop.now
+    leader.append(1)
+    leader.loop.run(5)
+    leader.fetch(part(1), session=(begun.session_id, 2))
+    assert leader.follower().caught_up_at == fetched_at
+
+
+def test_a15_a_fetch_that_left_before_the_last_answer_arrived_says_nothing_of_what_that_brought():
+    """Two are in flight, as our own followers have them, and name two busy partitions in turn."""
+    leader = Leader((1, 2, 3), (1, 2, 3))
+    session_id = leader.fetch(part(0, 0), part(0, 1), max_wait_ms=0).session_id
+    position, named_in = [0, 0], [0, 0]
+    in_flight = []
+    for number in range(1, 100):
+        index = number % 2
+        named_in[index] = number
+        for each in (0, 1):
+            leader.append(1, index=each)
+        wanted = part(position[index], index, last=0 if position[index] else -1)
+        in_flight.append((number, leader.fetch(wanted, session=(session_id, number)).answers))
+        leader.loop.run(0.1)
+        if len(in_flight) == 2:
+            answered, answers = in_flight.pop(0)
+            for each, answer in answers.items():
+                if named_in[each] <= answered and (new := offsets(answer)):
+                    position[each] = new[-1] + 1
+        if number > 5:
+            ages_s = [leader.loop.now - leader.follower(2, each).caught_up_at for each in (0, 1)]
+            assert max(ages_s) < 0.5, number
+
+
+@pytest.mark.parametrize("has_session", [True, False])
+def test_a6_the_first_fetch_of_a_session_leaves_it_to_the_next_one_to_wait(has_session):
+    """It is in haste to open the session, not to be refused."""
+    leader = Leader()
+    begun = leader.fetch(part(0, epoch=1), max_wait_ms=0, **({} if has_session else {"session": (0, -1)}))
+    if not has_session:
+        assert told(begun) == ErrorCode.UNKNOWN_LEADER_EPOCH
+        return
+    assert begun.answers == {}
+    waiting = leader.fetch(session=(begun.session_id, 1))
+    assert waiting.is_waiting
+    leader.loop.run(WAIT_S)
+    assert told(waiting) == ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
 def test_positions_commit_what_everybody_has():
     leader = Leader()
     leader.append(1, 1)

@@ -7,8 +7,14 @@ import gc
 
 import pytest
 
+from strandline import sliced_work
 from strandline.api import (
+    alter_client_quotas,
+    alter_user_scram_credentials,
+    create_acls,
+    delete_acls,
     describe_configs,
+    describe_user_scram_credentials,
     find_coordinator,
     list_offsets,
     metadata,
@@ -16,56 +22,18 @@ from strandline.api import (
     offset_fetch,
     slices,
 )
-from strandline.api.slices import ANSWER_BYTES_MAX, REQUEST_BYTES_MAX, STEPS_PER_TURN_MAX, TURN_S, UnderWay
-from strandline.api.table import BROKER_APIS
+from strandline.api.offset_commit import OFFSETS_PER_REQUEST_MAX
 from strandline.errors import ErrorCode, KafkaError
-from strandline.groups.offsets.committing import OFFSETS_PER_REQUEST_MAX
+from strandline.sliced_work import STEPS_PER_TURN_MAX
 from strandline.wire import messages
-from strandline.wire.errors import MalformedRequest
 
 DESCRIBE_CONFIGS, METADATA, LIST_OFFSETS = 32, 3, 2
 
 
-class Clock:
-    """Each part of the work takes a millisecond."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        self.now += 0.001
-        return self.now
-
-
-def work(parts, part_bytes=0):
+def work(parts):
     for _ in range(parts):
-        yield part_bytes
+        yield 0
     return "done"
-
-
-def turns(under_way):
-    count = 1
-    while not under_way.turn():
-        count += 1
-    return count
-
-
-def test_a_turn_ends_when_its_time_is_over():
-    assert turns(UnderWay(work(3), Clock())) == 1
-    assert turns(UnderWay(work(100), Clock())) == pytest.approx(100 / (TURN_S * 1000), rel=0.3)
-
-
-def test_where_no_time_passes_a_turn_ends_by_its_steps():
-    assert turns(UnderWay(work(STEPS_PER_TURN_MAX - 1), lambda: 0.0)) == 1
-    assert turns(UnderWay(work(3 * STEPS_PER_TURN_MAX - 1), lambda: 0.0)) == 3
-
-
-def test_an_answer_is_given_up_before_it_is_too_large():
-    under_way = UnderWay(work(1000, ANSWER_BYTES_MAX // 10), lambda: 0.0)
-    with pytest.raises(KafkaError, match="ask for fewer things at once") as refused:
-        turns(under_way)
-    assert refused.value.code is ErrorCode.INVALID_REQUEST
-    assert under_way.answer_bytes <= 1.1 * ANSWER_BYTES_MAX
 
 
 async def test_others_have_their_turn_and_the_collector_waits():
@@ -85,63 +53,34 @@ async def test_others_have_their_turn_and_the_collector_waits():
     assert gc.isenabled()
 
 
-def metadata_frame(topics):
-    request = messages.request(METADATA)(topics=topics, allow_auto_topic_creation=False)
-    return memoryview(b"head" + messages.encode_request(METADATA, 9, request))
+async def test_the_collector_is_off_for_so_long_at_most(monkeypatch):
+    """A node that always has a large request in progress."""
+    monkeypatch.setattr(slices, "COLLECTOR_OFF_S_MAX", -1.0)
+    assert gc.isenabled()
+    with slices.collecting_later():
+        assert not gc.isenabled()
+        with slices.collecting_later():
+            pass
+        await asyncio.sleep(0)
+        assert gc.isenabled()
+    await asyncio.sleep(0)
+    assert gc.isenabled()
+
+
+async def test_work_ends_when_a_check_between_its_turns_raises():
+    left = [None] * 3
+
+    def check():
+        if not left:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER)
+        left.pop()
+
+    with pytest.raises(KafkaError):
+        await slices.in_turns(work(10 * STEPS_PER_TURN_MAX), lambda: 0.0, check)
 
 
 def many_topics(count):
     return [messages.request(METADATA).MetadataRequestTopic(name=f"unknown-{i}") for i in range(count)]
-
-
-async def test_a_large_request_is_answered_as_a_small_one_is(broker):
-    ctx = broker.context(METADATA, 9)
-    large = broker.parts.large_requests
-    topics = many_topics(5000)
-    promised = large.serve(BROKER_APIS[METADATA], metadata_frame(topics), ctx, 4)
-    small = large.serve(BROKER_APIS[METADATA], metadata_frame(topics[:3]), ctx, 4)
-    reply = messages.decode_response(METADATA, 9, await promised)
-    first = messages.decode_response(METADATA, 9, await slices.settled(small))
-    assert len(reply.topics) == 5000
-    assert reply.topics[:3] == first.topics
-    assert (large.waiting_bytes, large.served_count, large.refused_count) == (0, 1, 0)
-
-
-async def test_a_large_request_that_can_not_be_read_is_refused(broker):
-    frame = metadata_frame(many_topics(5000))
-    with pytest.raises(MalformedRequest):
-        await broker.parts.large_requests.serve(BROKER_APIS[METADATA], frame[:-9], broker.context(METADATA, 9), 4)
-    assert broker.parts.large_requests.waiting_bytes == 0
-
-
-async def test_a_request_may_have_so_many_bytes(broker):
-    frame = memoryview(bytes(REQUEST_BYTES_MAX + 5))
-    with pytest.raises(MalformedRequest, match=f"more than {REQUEST_BYTES_MAX}"):
-        broker.parts.large_requests.serve(BROKER_APIS[METADATA], frame, broker.context(METADATA, 9), 4)
-    assert broker.parts.large_requests.refused_count == 1
-
-
-async def test_only_so_many_large_requests_wait(broker, monkeypatch):
-    frame = metadata_frame(many_topics(5000))
-    monkeypatch.setattr(slices, "WAITING_BYTES_MAX", 3 * len(frame))
-    large, ctx = broker.parts.large_requests, broker.context(METADATA, 9)
-    replies = await asyncio.gather(
-        *(large.serve(BROKER_APIS[METADATA], frame, ctx, 4) for _ in range(5)), return_exceptions=True
-    )
-    assert [type(reply) for reply in replies].count(MalformedRequest) == 2
-    assert large.waiting_bytes == 0
-
-
-async def test_a_wait_for_somebody_else_does_not_stop_the_next_large_request(broker):
-    """Members of a group may be waited for, for minutes."""
-    forever = BROKER_APIS[METADATA]._replace(handle=lambda request, ctx: asyncio.get_running_loop().create_future())
-    frame, ctx = metadata_frame(many_topics(5000)), broker.context(METADATA, 9)
-    large = broker.parts.large_requests
-    waiting = [asyncio.ensure_future(large.serve(forever, frame, ctx, 4)) for _ in range(2 * slices.LARGE_REQUESTS_MAX)]
-    assert await asyncio.wait_for(large.serve(BROKER_APIS[METADATA], frame, ctx, 4), 10)
-    for task in waiting:
-        task.cancel()
-    await asyncio.wait(waiting)
 
 
 # What is named again and again is looked at once
@@ -162,7 +101,7 @@ async def test_describe_configs_merges_duplicates(broker):
 
 
 async def test_describe_configs_of_too_much_is_refused_before_it_is_built(broker, monkeypatch):
-    monkeypatch.setattr(slices, "ANSWER_BYTES_MAX", 10_000)
+    monkeypatch.setattr(sliced_work, "ANSWER_BYTES_MAX", 10_000)
     Resource = messages.request(DESCRIBE_CONFIGS).DescribeConfigsResource
     for name in ("a", "b", "c"):
         broker.create(name)
@@ -220,3 +159,39 @@ async def test_a_commit_of_too_many_offsets_is_refused_before_anything_is_built(
     topic = request.OffsetCommitRequestTopic(name="t", partitions=[partition] * (OFFSETS_PER_REQUEST_MAX + 1))
     reply = await broker.call(offset_commit, 9, group_id="g", topics=[topic])
     assert {p.error_code for p in reply.topics[0].partitions} == {ErrorCode.INVALID_COMMIT_OFFSET_SIZE}
+
+
+# What is refused item by item is refused in slices
+
+
+def many(api, count):
+    """A request of that API with so many items."""
+    request = messages.request(api.KEY)
+    if api is create_acls:
+        return request(creations=[request.AclCreation(resource_type=2, resource_name="t") for _ in range(count)])
+    if api is delete_acls:
+        return request(filters=[request.DeleteAclsFilter(resource_type_filter=2) for _ in range(count)])
+    if api is alter_client_quotas:
+        entity = [request.EntityData(entity_type="user", entity_name=str(i)) for i in range(count // 2)]
+        ops = [request.OpData(key=str(i), remove=True) for i in range(count // 2)]
+        return request(entries=[request.EntryData(entity=entity, ops=ops)])
+    if api is alter_user_scram_credentials:
+        return request(deletions=[request.ScramCredentialDeletion(name=str(i)) for i in range(count)])
+    return request(users=[request.UserName(name=str(i)) for i in range(count)])
+
+
+@pytest.mark.parametrize(
+    "api",
+    [
+        create_acls,
+        delete_acls,
+        alter_client_quotas,
+        alter_user_scram_credentials,
+        describe_user_scram_credentials,
+    ],
+)
+async def test_an_answer_of_many_items_is_built_in_slices(broker, api):
+    ctx = broker.context(api.KEY, api.VERSIONS[-1])
+    outcome = api.handle(many(api, 2 * STEPS_PER_TURN_MAX), ctx)
+    assert isinstance(outcome, slices.InSlices)
+    assert messages.decode_response(api.KEY, ctx.version, await outcome)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import io
 import subprocess
 import sys
 
@@ -7,7 +9,9 @@ import click
 import pytest
 
 from strandline.cli import main as entrance
+from strandline.cli.errors import Refused
 from strandline.cli.main import COMMANDS, Entry, strandline
+from strandline.errors import ErrorCode, KafkaError
 
 NAMES = [name for entries in COMMANDS.values() for name in entries]
 
@@ -114,3 +118,48 @@ def test_the_exit_code_of_a_command_is_that_of_the_process(call, monkeypatch):
     monkeypatch.setattr(entrance, "three", three, raising=False)
     monkeypatch.setitem(COMMANDS["A cluster"], "three", Entry("main", "three", ""))
     assert call("three").code == 3
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+HOSTILE = "\x1b]0;owned\x07\u202e"
+SHOWN = r"\x1b]0;owned\x07\u202e"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        KafkaError(ErrorCode.INVALID_REQUEST, HOSTILE),
+        OSError(errno.ENOENT, "No such file", HOSTILE),
+        ZeroDivisionError(HOSTILE),
+        Refused(HOSTILE),
+        click.ClickException(HOSTILE),
+        click.UsageError(HOSTILE),
+        click.BadParameter(HOSTILE),
+        click.FileError(HOSTILE, HOSTILE),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_what_an_error_says_does_not_reach_a_terminal_as_control_characters(monkeypatch, error):
+    """SEC-H3: what a server answered, or a file is called."""
+
+    @click.command()
+    def broken() -> None:
+        raise error
+
+    monkeypatch.setattr(entrance, "broken", broken, raising=False)
+    monkeypatch.setitem(COMMANDS["A cluster"], "broken", Entry("main", "broken", ""))
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert entrance.run(["broken"])
+    assert SHOWN in terminal.getvalue()
+    assert not {"\x1b", "\x07", "\u202e"} & set(terminal.getvalue())
+
+
+def test_an_error_in_a_pipe_is_left_as_it_is(call):
+    ran = call(HOSTILE)
+    assert ran.code == 2
+    assert f"no command '{HOSTILE}'" in ran.err

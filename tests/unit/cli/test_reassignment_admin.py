@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
+from strandline.cli import reassignment_admin
 from strandline.cli.errors import Refused
-from strandline.cli.reassignment_admin import State, check_log_dirs, places
+from strandline.cli.reassignment_admin import State, await_in_place, check_log_dirs, places
 from strandline.cli.reassignment_plan import Plan
 from strandline.client.flow.described import LogDir, LogDirReplica
 
@@ -49,3 +52,29 @@ def test_states():
     assert State((1, 2), (1, 2), True).reached
     assert not State((1, 2), (1, 2), False).reached
     assert not State((2, 1), (1, 2), True).reached
+
+
+class _LaggingAdmin:
+    """A cluster whose controller has ended a move, and whose broker has not applied that yet."""
+
+    def __init__(self, *replicas: tuple[int, ...]) -> None:
+        self.described = list(replicas)
+
+    def list_partition_reassignments(self) -> dict[object, object]:
+        return {}
+
+    def describe_topics(self, topics: set[str]) -> dict[str, object]:
+        replicas = self.described.pop(0) if len(self.described) > 1 else self.described[0]
+        return {"t": SimpleNamespace(partitions=[SimpleNamespace(partition=0, replicas=replicas)])}
+
+
+def test_a_move_that_has_ended_is_in_place_once_the_asked_broker_knows_it(monkeypatch):
+    monkeypatch.setattr(reassignment_admin, "METADATA_POLL_S", 0)
+    admin = _LaggingAdmin((1, 2), (1, 2), (3, 4))
+    await_in_place(admin, {("t", 0): (3, 4)})
+    assert admin.described == [(3, 4)]
+
+
+def test_a_partition_that_stays_elsewhere_is_not_waited_for_without_end(monkeypatch):
+    monkeypatch.setattr(reassignment_admin, "METADATA_TIMEOUT_S", 0)
+    await_in_place(_LaggingAdmin((1, 2)), {("t", 0): (3, 4)})

@@ -39,6 +39,22 @@ def compiled() -> Walker:
     return walker
 
 
+@pytest.fixture
+def stored(compiled: Walker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of the compiled walk in a store of its own, which the test and its processes use."""
+    content = _file().read_bytes()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    file = _file()
+    store.write_whole(file, content)
+    return file
+
+
+def _file() -> Path:
+    directory = store.find_directory()
+    assert directory is not None
+    return mapped.file_of(directory, "walking", SIGNATURE)
+
+
 @settings(max_examples=300, deadline=None)
 @given(case=cases())
 def test_agrees_with_the_plain_walk_and_the_decoder(compiled: Walker, case: Case) -> None:
@@ -99,6 +115,35 @@ def test_an_empty_store_is_filled_once(tmp_path: Path, monkeypatch: pytest.Monke
     assert file.stat().st_mtime_ns == made
 
 
+@pytest.mark.parametrize("harm", ["damaged", "others can write to it"])
+def test_a_file_that_is_not_used_is_made_again(stored: Path, harm: str) -> None:
+    """It kept every node of this user from its machine code for good."""
+    assert compiled_walk.load() is not None
+    if harm == "damaged":
+        stored.write_bytes(stored.read_bytes()[:-1])
+    else:
+        stored.chmod(0o666)
+    assert compiled_walk.load() is None
+    assert fill().returncode == 0
+    assert compiled_walk.load() is not None
+
+
+def test_what_becomes_of_the_file_harms_nobody_who_uses_it(stored: Path) -> None:
+    """Pages of a file that is truncated are gone: to run them is SIGBUS. And no page may be written to and run."""
+    lines = (
+        "from pathlib import Path",
+        "from strandline.columnar import compiled_walk",
+        "from strandline.records.record import encode_record",
+        "walker = compiled_walk.load()",
+        f"Path({str(stored)!r}).write_bytes(b'')",
+        "assert walker.walk(encode_record(0, 0, b'k', b'v'), 0, 1, 7) == (7, 7, 0)",
+        "modes = [line.split()[1] for line in Path('/proc/self/maps').read_text().splitlines()]",
+        "assert not any('w' in mode and 'x' in mode for mode in modes), modes",
+    )
+    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_without_a_compiler_there_is_a_reason(tmp_path: Path) -> None:
     (tmp_path / "numba.py").write_text("raise ImportError('no numba here')")
     lines = ("import sys", f"sys.path.insert(0, {str(tmp_path)!r})")
@@ -114,15 +159,8 @@ def test_without_a_compiler_there_is_a_reason(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "emptied"])
-def test_a_damaged_file_is_not_mapped(
-    compiled: Walker, damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    directory = store.find_directory()
-    assert directory is not None
-    content = bytearray(mapped.file_of(directory, "walking", SIGNATURE).read_bytes())
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    there = store.find_directory()
-    assert there is not None
+def test_a_damaged_file_is_not_mapped(stored: Path, damage: str) -> None:
+    content = bytearray(stored.read_bytes())
     match damage:
         case "cut":
             del content[-1]
@@ -130,17 +168,15 @@ def test_a_damaged_file_is_not_mapped(
             content[100] ^= 1
         case _:
             content.clear()
-    mapped.file_of(there, "walking", SIGNATURE).write_bytes(content)
+    store.write_whole(stored, content)
     assert mapped.load("walking", SIGNATURE) is None
 
 
 def test_code_that_gives_other_answers_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sound as a file, and wrong: it says of every batch what it finds in its result."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    directory = store.find_directory()
-    assert directory is not None
     does_nothing = b"\x31\xc0\xc3" if mapped.platform.machine() == "x86_64" else b"\x00\x00\x80\x52\xc0\x03\x5f\xd6"
-    mapped.write(mapped.file_of(directory, "walking", SIGNATURE), does_nothing)
+    mapped.write(_file(), does_nothing)
     assert mapped.load("walking", SIGNATURE) is not None
     assert compiled_walk.load() is None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import threading
 from pathlib import Path
 
@@ -39,6 +40,64 @@ def test_a_damaged_file_is_as_good_as_none(tmp_path: Path) -> None:
     for damaged in (b"", whole[:20], whole[:-1], whole + b"x", whole[:50] + b"\0" + whole[51:]):
         file.write_bytes(damaged)
         assert read(file) is None
+
+
+def test_it_is_the_users_alone_whatever_the_umask(tmp_path: Path) -> None:
+    file = tmp_path / "some.kernels"
+    before = os.umask(0)
+    try:
+        write(file, CODE)
+    finally:
+        os.umask(before)
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
+def test_a_file_that_others_can_write_to_is_as_good_as_none(tmp_path: Path, mode: int) -> None:
+    file = tmp_path / "some.kernels"
+    write(file, CODE)
+    file.chmod(mode)
+    assert read(file) is None
+    write(file, CODE)
+    assert read(file) == CODE
+
+
+def test_a_file_of_another_user_is_as_good_as_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "some.kernels"
+    write(file, CODE)
+    owner = file.stat().st_uid
+    monkeypatch.setattr("os.getuid", lambda: owner + 1)
+    assert read(file) is None
+
+
+@pytest.mark.parametrize("kind", ["link", "directory", "pipe"])
+def test_what_is_no_file_is_as_good_as_none(tmp_path: Path, kind: str) -> None:
+    file = tmp_path / "some.kernels"
+    match kind:
+        case "link":
+            write(tmp_path / "other", CODE)
+            file.symlink_to(tmp_path / "other")
+        case "directory":
+            file.mkdir()
+        case _:
+            os.mkfifo(file)
+    assert read(file) is None
+
+
+def test_it_is_on_the_device_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a crash may leave the name with nothing behind it."""
+    file = tmp_path / "some.kernels"
+    synced: list[int] = []
+    fsync = os.fsync
+
+    def note(handle: int) -> None:
+        assert not file.exists()
+        synced.append(os.fstat(handle).st_size)
+        fsync(handle)
+
+    monkeypatch.setattr("os.fsync", note)
+    write(file, CODE)
+    assert synced == [file.stat().st_size]
 
 
 def test_made_once_and_told_once(home: Path) -> None:

@@ -10,7 +10,7 @@ from strandline.errors import ErrorCode, KafkaError
 from strandline.groups import regex
 from strandline.groups.classic.joining import PROTOCOLS_MAX
 from strandline.groups.consumer.validating import OWNED_PARTITIONS_MAX, SUBSCRIBED_TOPICS_MAX
-from strandline.groups.offsets.committing import OFFSETS_PER_REQUEST_MAX
+from strandline.groups.offsets.deleting import OFFSETS_PER_REQUEST_MAX
 from strandline.ids import Uuid
 from strandline.metadata import records as r
 from strandline.metadata.image import MetadataImage
@@ -106,9 +106,6 @@ def test_a_member_that_could_not_be_written_down_does_not_join(request_: Any) ->
 
 def test_offsets_in_one_request() -> None:
     driver = Driver(image_with_topic())
-    assert driver.call("commit_offsets", commit("g", OFFSETS_PER_REQUEST_MAX), 9).is_answered
-    too_many = commit("g", OFFSETS_PER_REQUEST_MAX + 1)
-    assert code_of(driver, "commit_offsets", too_many, 9) is ErrorCode.INVALID_COMMIT_OFFSET_SIZE
     request = messages.request(OFFSET_DELETE)
     partitions = [request.OffsetDeleteRequestPartition(partition_index=i) for i in range(OFFSETS_PER_REQUEST_MAX + 1)]
     topic = request.OffsetDeleteRequestTopic(name="t", partitions=partitions)

@@ -184,3 +184,18 @@ def test_only_so_many_are_remembered_and_the_silent_ones_go() -> None:
     for pid in range(1000, 3000):
         story.send(0, pid=pid, at=pid)
     assert len(story.producers.by_id) <= 20
+
+
+def test_who_wrote_last_the_longest_ago_goes_whatever_time_it_claims() -> None:
+    """Timestamps are the clients' own: one that claims next year would outlive every honest producer."""
+    story = Story()
+    story.producers.ids_max = 20
+    for pid in range(100, 110):
+        story.send(0, pid=pid, at=10**15)
+    for pid in range(200, 210):
+        story.send(0, pid=pid, at=5)
+    story.send(1, pid=100, at=1)
+    story.send(0, pid=300, at=0)
+    assert story.producers.forgotten_early == 2
+    assert {101, 102}.isdisjoint(story.producers.by_id)
+    assert {100, 300, *range(103, 110), *range(200, 210)} == story.producers.by_id.keys()

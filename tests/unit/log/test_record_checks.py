@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -9,11 +11,17 @@ import pytest
 from strandline.errors import ErrorCode, KafkaError
 from strandline.log import record_checks
 from strandline.log.errors import RecordsBesideLoop
-from strandline.log.record_checks import LOOP_BYTES_MAX, CheckedRecords, RecordWork, check_beside, check_records
+from strandline.log.record_checks import (
+    ERRORS_MAX,
+    LOOP_BYTES_MAX,
+    CheckedRecords,
+    RecordWork,
+    check_beside,
+    check_records,
+)
 from strandline.log.validation import validate
 from strandline.records import walk
 from strandline.records.batch import BatchBuilder, decode
-from strandline.records.blame import RECORD_ERRORS_MAX
 from strandline.records.compression import CompressionType
 from strandline.records.errors import CorruptRecord, InvalidRecord
 from strandline.records.header import read_header, stamp_append_time
@@ -25,7 +33,8 @@ HOUR_MS = 3_600_000
 
 
 def on_loop(data: memoryview, work: RecordWork | None = None, **fields: Any) -> CheckedRecords:
-    return check_records(data, read_header(data), topic(**fields), NOW, work or RecordWork())
+    config = topic(**fields)
+    return CheckedRecords(*check_records(data, read_header(data), config, NOW, work), config)
 
 
 def beside(data: memoryview, work: RecordWork | None = None, **fields: Any) -> CheckedRecords:
@@ -38,13 +47,13 @@ def of_size(size: int, codec: CompressionType) -> memoryview:
 
 @pytest.mark.parametrize("codec", COMPRESSED)
 def test_what_is_larger_than_a_mebibyte_is_opened_beside_the_loop(codec: CompressionType) -> None:
-    assert on_loop(of_size(LOOP_BYTES_MAX - 100, codec)) == CheckedRecords(None, NOW)
+    assert on_loop(of_size(LOOP_BYTES_MAX - 100, codec)) == CheckedRecords(None, NOW, topic())
     large = of_size(LOOP_BYTES_MAX, codec)
     with pytest.raises(RecordsBesideLoop):
         on_loop(large)
     with pytest.raises(RecordsBesideLoop):
         validate(large, topic(), NOW)
-    assert beside(large) == CheckedRecords(None, NOW)
+    assert beside(large) == CheckedRecords(None, NOW, topic())
 
 
 def test_the_mebibyte_is_for_the_whole_request() -> None:
@@ -98,15 +107,12 @@ def test_records_without_end_are_walked_beside_the_loop(monkeypatch: pytest.Monk
     validate(twenty, topic(), NOW, work)
     with pytest.raises(RecordsBesideLoop):
         validate(one, topic(), NOW, work)
-    assert beside(batch(*["v"] * 21)) == CheckedRecords(None, NOW)
+    assert beside(batch(*["v"] * 21)) == CheckedRecords(None, NOW, topic())
 
 
 def test_many_records_are_named_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record_checks, "BLAMED_ON_LOOP_MAX", 2)
-    builder = BatchBuilder()
-    for key in (b"a", None, b"c"):
-        builder.append(key, b"v", timestamp=NOW)
-    data = memoryview(builder.build())
+    data = keyed((b"a", NOW), (None, NOW), (b"c", NOW))
     with pytest.raises(RecordsBesideLoop):
         validate(data, topic(compact=True), NOW)
     with pytest.raises(InvalidRecord) as refused:
@@ -114,15 +120,119 @@ def test_many_records_are_named_beside_the_loop(monkeypatch: pytest.MonkeyPatch)
     assert [index for index, _ in refused.value.record_errors] == [1]
 
 
+@pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.ZSTD])
+def test_the_batches_of_a_request_share_what_is_named_on_the_loop(
+    codec: CompressionType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """500 batches of 1000 records took three and a half seconds in one turn."""
+    monkeypatch.setattr(record_checks, "BLAMED_ON_LOOP_MAX", 7)
+    data, work = keyed(*[(None, NOW)] * 3, codec=codec), RecordWork()
+    for _ in range(2):
+        with pytest.raises(InvalidRecord):
+            validate(data, topic(compact=True), NOW, work)
+    with pytest.raises(RecordsBesideLoop):
+        validate(data, topic(compact=True), NOW, work)
+    with pytest.raises(RecordsBesideLoop):  # nor is the rest of the request tried again
+        validate(keyed((None, NOW), codec=codec), topic(compact=True), NOW, work)
+
+
+@pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.ZSTD])
+def test_the_batches_of_a_request_share_the_names(codec: CompressionType) -> None:
+    """Ten thousand batches of a thousand records each made a reply of 774 MiB."""
+    data, work = keyed(*[(b"k", NOW + 2 * HOUR_MS)] * 400, codec=codec), RecordWork()
+    named = []
+    for _ in range(5):
+        with pytest.raises(CorruptRecord) as caught:
+            validate(data, topic(), NOW, work)
+        assert caught.value.code is ErrorCode.INVALID_TIMESTAMP
+        named.append(len(caught.value.record_errors))
+    assert named == [400, 400, ERRORS_MAX - 800, 0, 0]
+    assert "not named" in caught.value.message
+
+
+def test_how_many_records_a_request_has_looked_at_is_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last of many millions may be the one to blame."""
+    monkeypatch.setattr(record_checks, "BLAMED_MAX", 10)
+    work = RecordWork()
+    for late, named in ((5, [5]), (2, [2]), (2, []), (0, [])):
+        data = keyed(*[(b"k", NOW)] * late, (b"k", NOW + 2 * HOUR_MS))
+        with pytest.raises(CorruptRecord) as caught:
+            beside(data, work)
+        assert caught.value.code is ErrorCode.INVALID_TIMESTAMP
+        assert [index for index, _ in caught.value.record_errors] == named
+
+
+# What was checked beside the loop, under a configuration that was altered meanwhile
+
+
+CHECKED_DAY_MS = 86_400_000
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({}, {"compact": True}),
+        ({}, {"message_timestamp_before_max_ms": CHECKED_DAY_MS}),
+        ({"compression_type": "gzip"}, {"compression_type": "gzip", "compact": True}),
+        ({"compression_type": "uncompressed"}, {"compression_type": "uncompressed", "max_message_bytes": 1000}),
+    ],
+    ids=str,
+)
+def test_a_check_is_not_believed_under_another_configuration(before: dict[str, Any], after: dict[str, Any]) -> None:
+    builder = BatchBuilder()
+    builder.append(None, bytes(5000), timestamp=NOW - 2 * CHECKED_DAY_MS)
+    data = memoryview(builder.build(codec=CompressionType.ZSTD))
+    checked = check_beside(data, topic(**before), NOW, RecordWork())
+    validate(data, topic(**before), NOW, RecordWork(), checked)
+    with pytest.raises(KafkaError):
+        validate(data, topic(**after), NOW, RecordWork(), checked)
+    busy = RecordWork()
+    busy.leave_loop()
+    with pytest.raises(RecordsBesideLoop):
+        validate(data, topic(**after), NOW, busy, checked)
+
+
+def test_a_batch_is_recompressed_with_the_codec_that_the_topic_has_now() -> None:
+    data = of_size(5000, CompressionType.GZIP)
+    checked = beside(data, compression_type="zstd")
+    for name in ("zstd", "lz4"):
+        valid = validate(data, topic(compression_type=name), NOW, RecordWork(), checked)
+        assert str(CompressionType(read_header(valid.batch).codec)) == name
+
+
+# What there is no memory for
+
+
+@pytest.mark.parametrize("error", [MemoryError(), OSError(errno.ENOMEM, "Cannot allocate memory")], ids=repr)
+@pytest.mark.parametrize("where", ["decompress", "recompressed"])
+def test_no_memory_is_no_fault_of_the_batch_nor_of_the_disk(
+    error: Exception, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> bytearray:
+        raise error
+
+    monkeypatch.setattr(record_checks, where, refuse)
+    for check in (on_loop, beside):
+        with pytest.raises(KafkaError, match="memory") as caught:
+            check(of_size(100, CompressionType.GZIP), compression_type="zstd")
+        assert caught.value.retriable
+        assert caught.value.code is not ErrorCode.KAFKA_STORAGE_ERROR
+
+
 # KIP-467
 
 
-def refused(records: list[tuple[bytes | None, int]], codec: CompressionType, **fields: Any) -> CorruptRecord:
+def keyed(*records: tuple[bytes | None, int], codec: CompressionType = CompressionType.NONE) -> memoryview:
+    """A batch of records with these keys and timestamps."""
     builder = BatchBuilder()
     for key, timestamp in records:
         builder.append(key, b"v", timestamp=timestamp)
+    return memoryview(builder.build(codec=codec))
+
+
+def refused(records: Sequence[tuple[bytes | None, int]], codec: CompressionType, **fields: Any) -> CorruptRecord:
     with pytest.raises(CorruptRecord) as caught:
-        validate(memoryview(builder.build(codec=codec)), topic(**fields), NOW)
+        validate(keyed(*records, codec=codec), topic(**fields), NOW)
     return caught.value
 
 
@@ -163,7 +273,17 @@ def test_append_time_that_a_producer_claims_is_named_for_every_record() -> None:
 
 
 def test_the_names_are_bounded() -> None:
-    assert len(refused([(None, NOW)] * 1500, CompressionType.NONE, compact=True).record_errors) == RECORD_ERRORS_MAX
+    assert len(refused([(None, NOW)] * 1500, CompressionType.NONE, compact=True).record_errors) == ERRORS_MAX
+
+
+@pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.ZSTD])
+def test_the_code_does_not_depend_on_how_many_are_named(codec: CompressionType) -> None:
+    late = NOW + 2 * HOUR_MS
+    keyless = [(None, NOW)] * ERRORS_MAX
+    error = refused([*keyless, (b"k", late)], codec, compact=True)
+    assert (error.code, len(error.record_errors)) == (ErrorCode.INVALID_TIMESTAMP, ERRORS_MAX)
+    error = refused([*keyless, (None, late)], codec, compact=True)
+    assert (error.code, len(error.record_errors)) == (ErrorCode.INVALID_RECORD, ERRORS_MAX), "blamed for its key alone"
 
 
 def test_what_cannot_be_read_names_no_record() -> None:

@@ -1,4 +1,4 @@
-"""Loading a log: what a clean start trusts, what an unclean one looks at again, and where it cuts (rule A18, faults 7 and 8)."""
+"""Loading a log: what a clean start trusts, what an unclean one looks at again, and where it cuts (rule A18: torn writes, rot)."""
 
 from __future__ import annotations
 

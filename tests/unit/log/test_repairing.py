@@ -1,4 +1,4 @@
-"""A damaged stretch replaced by what another replica has: to the byte or not at all, whole or not at all (fault 8)."""
+"""A damaged stretch replaced by what another replica has: to the byte or not at all, whole or not at all (rule A18)."""
 
 from __future__ import annotations
 

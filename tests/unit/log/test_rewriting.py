@@ -1,4 +1,4 @@
-"""A sync that failed, and a new process on the same page cache: what recovery vouches for is on the device (faults 6 and 7)."""
+"""A sync that failed, and a new process on the same page cache: what recovery vouches for is on the device (rule A18)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bits that rot on the device, in any file of a log: noticed before anybody is served, and the log starts (rule A18, fault 8)."""
+"""Bits that rot on the device, in any file of a log: noticed before anybody is served, and the log starts (rule A18)."""
 
 from __future__ import annotations
 

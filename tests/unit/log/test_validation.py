@@ -165,6 +165,15 @@ def test_recompression_may_not_grow_a_batch_beyond_the_limit() -> None:
     assert refusal(small, compression_type="uncompressed", max_message_bytes=1000) is ErrorCode.MESSAGE_TOO_LARGE
 
 
+def test_a_segment_holds_the_batch_as_it_is_written() -> None:
+    small = batch("a" * 5000, codec=CompressionType.GZIP)
+    check(small, segment_bytes=1000)
+    assert refusal(small, compression_type="uncompressed", segment_bytes=1000) is ErrorCode.RECORD_LIST_TOO_LARGE
+    plain = batch("a" * 5000)
+    assert refusal(plain, segment_bytes=1000) is ErrorCode.RECORD_LIST_TOO_LARGE
+    assert len(check(plain, compression_type="gzip", segment_bytes=1000).batch) < 1000
+
+
 @pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.SNAPPY])
 def test_a_compacted_topic_needs_keys(codec: CompressionType) -> None:
     builder = BatchBuilder()

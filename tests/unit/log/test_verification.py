@@ -1,4 +1,4 @@
-"""What is checked before it is served, how often, and what happens to reads that meet damage (fault 8)."""
+"""What is checked before it is served, how often, and what happens to reads that meet damage (rule A18)."""
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ from strandline.node.listener import Listener
 from strandline.node.log_dirs import format_dirs
 from strandline.node.node import Node
 from strandline.records.batch import BatchBuilder, decode
+from strandline.records.compression import CompressionType
 from strandline.records.header import iterate
 from strandline.replica.partition import Partition
 from strandline.runtime.logging import JsonLogger
@@ -44,17 +45,23 @@ def api_versions(correlation_id: int = 1, tail_bytes: int = 0) -> bytes:
     return framed(API_VERSIONS, 0, bytes(tail_bytes), correlation_id)
 
 
-def batch(*values: bytes, timestamp: int = 1_000) -> bytes:
+def batch(*values: bytes, timestamp: int = 1_000, codec: CompressionType = CompressionType.NONE) -> bytes:
     builder = BatchBuilder()
     for value in values:
         builder.append(None, value, timestamp=timestamp)
-    return bytes(builder.build())
+    return bytes(builder.build(codec=codec))
 
 
 def produce(
-    value: bytes, correlation_id: int = 1, *, topic: str = "t", acks: int = -1, timeout_ms: int = 60_000
+    value: bytes,
+    correlation_id: int = 1,
+    *,
+    topic: str = "t",
+    acks: int = -1,
+    timeout_ms: int = 60_000,
+    codec: CompressionType = CompressionType.NONE,
 ) -> bytes:
-    data = Produce.PartitionProduceData(index=0, records=batch(value))
+    data = Produce.PartitionProduceData(index=0, records=batch(value, codec=codec))
     topic_data = Produce.TopicProduceData(name=topic, partition_data=[data])
     return frame(PRODUCE, 9, Produce(acks=acks, timeout_ms=timeout_ms, topic_data=[topic_data]), correlation_id)
 

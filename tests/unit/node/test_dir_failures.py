@@ -1,4 +1,4 @@
-"""A log dir that fails goes alone (rows 5 and 6 of the fault matrix): whatever the disk refuses, its partitions answer
+"""A log dir that fails goes alone (a full disk, a sync that fails; rule B13): whatever the disk refuses, its partitions answer
 KAFKA_STORAGE_ERROR, the others go on, and the controller hears of it."""
 
 from __future__ import annotations

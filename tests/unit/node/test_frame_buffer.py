@@ -70,6 +70,7 @@ def test_connections_that_share_a_landing_buffer_keep_their_bytes_apart() -> Non
     while any(streams):
         which = randomness.choice([i for i, stream in enumerate(streams) if stream])
         size = randomness.choice((1, 3, 1000, 30_000, BUFFER_BYTES))
+        randomness.choice(buffers).room()  # its socket had nothing after all
         # One read: nobody else reads before what it left is settled.
         buffer, some = buffers[which], streams[which][:size]
         if buffer.is_full:
@@ -83,6 +84,24 @@ def test_connections_that_share_a_landing_buffer_keep_their_bytes_apart() -> Non
             found[which].append(bytes(frame))
         buffer.settle()
     assert found == payloads
+
+
+def test_reads_are_large_though_each_ends_amid_a_frame() -> None:
+    """A buffer for the rest of that frame alone would make every other read bring one request."""
+    buffer, *_ = shared()
+    stream = memoryview(framed(bytes(16_000)) * 200)
+    reads = 0
+    while len(stream):
+        room = buffer.room()
+        count = min(len(room), len(stream))
+        room[:count] = stream[:count]
+        stream = stream[count:]
+        buffer.filled(count)
+        while (frame_size := buffer.frame_size()) is not None and buffer.take(frame_size) is not None:
+            pass
+        buffer.settle()
+        reads += 1
+    assert reads <= 200 * 16_004 // (BUFFER_BYTES - 16_004) + 1
 
 
 def test_a_connection_that_holds_nothing_has_no_buffer_of_its_own() -> None:
@@ -107,11 +126,26 @@ def test_the_start_of_a_frame_takes_little_whatever_it_claims() -> None:
     assert buffer.taken_bytes < 40_000
 
 
-def test_a_buffer_that_grew_shrinks_when_it_is_told_to() -> None:
+def test_a_read_amid_a_large_frame_leaves_nothing_to_do() -> None:
+    buffer, *_ = shared()
+    frame = framed(bytes(1 << 20)) + framed(b"next")
+    feed(buffer, frame[:3])
+    assert not buffer.only_grows, "its size is not known, and has to be looked at"
+    buffer.settle()
+    feed(buffer, frame[3:300_000])
+    assert buffer.only_grows
+    buffer.settle()
+    feed(buffer, frame[300_000 : 1 << 20])
+    assert buffer.only_grows
+    assert len(feed(buffer, frame[1 << 20 :])) == 2
+    assert not buffer.only_grows
+
+
+def test_a_buffer_that_grew_can_be_trimmed() -> None:
     buffer = FrameBuffer()
     large = bytes(9 << 20)
     assert feed(buffer, framed(large)) == [large]
     assert buffer.grown_bytes > 8 << 20
-    buffer.shrink()
+    buffer.trim()
     assert not buffer.grown_bytes
     assert feed(buffer, framed(b"again")) == [b"again"]

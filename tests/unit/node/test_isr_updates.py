@@ -11,7 +11,7 @@ import pytest
 from strandline.errors import ErrorCode
 from strandline.ids import Uuid
 from strandline.node.controller_channel import ControllerChannel
-from strandline.node.isr_updates import BACKOFF_MAX_S, IsrUpdates, request
+from strandline.node.isr_updates import BACKOFF_MAX_S, IsrUpdates, Wishes, request
 from strandline.node.peers import Peers
 from strandline.raft.messages import Address
 from strandline.replica.isr import IsrAnswer, IsrWish
@@ -372,3 +372,32 @@ def test_once_closed_nobody_is_told_anything():
         assert not leader.answers
 
     assert len(play(story).requests) == 1
+
+
+@pytest.mark.parametrize(("count", "isr"), [(40_000, (1, 2, 3)), (2_000, tuple(range(100)))])
+def test_as_many_wishes_go_with_one_request_as_a_controller_decodes(count: int, isr: tuple[int, ...]):
+    """They would be refused as a whole, and sent again, for ever."""
+    wishes, sent = Wishes(), []
+    leaders = [Leader(index) for index in range(count)]
+    for leader in leaders:
+        wishes.add(leader, leader.wish(*isr))  # type: ignore[arg-type]
+    for leader in leaders[: count // 2]:
+        leader.leads = leader.index % 2 == 0
+    while taken := wishes.take():
+        message = request(1, 9, [wish for _, wish in taken.values()])
+        read = messages.decode_request(ALTER, 3, messages.encode_request(ALTER, 3, message))
+        sent += asked_for(read)
+    assert sent == [leader.index for leader in leaders if leader.leads]
+
+
+def test_wishes_that_are_sent_in_vain_let_the_others_go_first():
+    async def story(stage: Stage) -> None:
+        leaders = [Leader(index) for index in range(7_000)]
+        for leader in leaders:
+            stage.submit(leader, leader.wish(1, 2))
+        stage.script(Reply(error_code=ErrorCode.STALE_BROKER_EPOCH))
+        await asyncio.sleep(10)
+        assert all(len(leader.answers) == 1 for leader in leaders)
+
+    sizes = [len(asked_for(asked)) for asked in play(story).requests]
+    assert sizes == [5_000, 5_000, 2_000]

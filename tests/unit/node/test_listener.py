@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 
+import pytest
+
+from strandline.api.context import WAIT_MS_MAX
+from strandline.node.listener import KEEPALIVE
 from strandline.wire.headers import request_header
 
-from .conftest import HOST, PORT, api_versions, produce
+from .conftest import HOST, PORT, api_versions, fetch, produce
 
 
 async def connect():
@@ -90,6 +95,84 @@ def test_a_connection_that_waits_is_not_idle(play):
         assert int.from_bytes(reply[:4], "big") == 9
 
     play(story)
+
+
+async def answered(reader):
+    size = int.from_bytes(await reader.readexactly(4), "big")
+    return await reader.readexactly(size)
+
+
+@pytest.mark.parametrize("asked_ms", [2**31 - 1, WAIT_MS_MAX + 60_000])
+def test_a_fetch_waits_no_longer_than_the_cap(play, asked_ms):
+    """SEC-L7."""
+
+    async def story(stage):
+        await stage.create()
+        waiting, short = await connect(), await connect()
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        waiting[1].write(fetch(0, 1, max_wait_ms=asked_ms))
+        short[1].write(fetch(0, 1, max_wait_ms=WAIT_MS_MAX - 60_000))
+        await answered(short[0])
+        assert loop.time() - began == pytest.approx(WAIT_MS_MAX / 1000 - 60, abs=1)
+        await answered(waiting[0])
+        assert loop.time() - began == pytest.approx(WAIT_MS_MAX / 1000, abs=1)
+
+    play(story)
+
+
+def test_accepted_sockets_have_keepalive(play):
+    """SEC-L7: they have it from the socket that listens, in the real world; a simulated one has no options."""
+
+    async def story(stage):
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            stage.listener._set_options(listening)
+            with socket.create_connection(listening.getsockname()), listening.accept()[0] as accepted:
+                assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+                times = [accepted.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) for name, _ in KEEPALIVE]
+        idle_s, interval_s, probes = times
+        assert idle_s + interval_s * probes <= 120, "gone within two minutes"
+
+    play(story)
+
+
+def test_a_connection_with_small_requests_after_a_large_one_is_kept(play):
+    async def story(stage):
+        await stage.create()
+        reader, writer = await connect()
+        writer.write(produce(bytes(600_000), 1, acks=1))
+        await answered(reader)
+        for number in range(60):
+            await asyncio.sleep(0.5)
+            assert await serves(reader, writer), number
+        assert stage.node.resources.stalled_requests == 0
+
+    play(story)
+
+
+def test_producers_of_large_requests_leave_room_for_another_one(play):
+    async def story(stage):
+        await stage.create()
+        budget = stage.node.resources.reads
+
+        async def produce_on(reader, writer):
+            for number in range(300):
+                writer.write(produce(bytes(600_000), number, acks=1))
+                await answered(reader)
+                await asyncio.sleep(0.1)
+
+        busy = [asyncio.create_task(produce_on(*await connect())) for _ in range(2)]
+        await asyncio.sleep(1)
+        reader, writer = await connect()
+        writer.write(produce(bytes(600_000), 7, acks=1))
+        async with asyncio.timeout(2):
+            await answered(reader)
+        for task in busy:
+            task.cancel()
+        await asyncio.sleep(3)
+        assert budget.waiting == 0
+
+    play(story, queued_max_request_bytes=str(1 << 20), socket_request_max_bytes=str(1 << 20))
 
 
 def test_a_peer_that_breaks_the_protocol_is_logged_and_let_go(play):

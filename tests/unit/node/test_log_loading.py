@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import random
 from dataclasses import replace
 
@@ -222,3 +223,13 @@ def test_a_log_dir_that_can_not_be_synced_has_no_new_log(stage):
     bad, good = stage.loading.load_all(places, [TopicConfig.build()] * 2)
     assert isinstance(bad, OSError)
     assert good.log.directory == "/b/t-1"
+
+
+def test_once_no_descriptor_is_left_no_other_log_is_tried(stage):
+    two = topic(A, B, A, B)
+    stage.disk.faults.set("/b/t-1", Fault.NO_HANDLES, times=1)
+    _, opened = stage.load(two)
+    assert [isinstance(one, OSError) and one.errno == errno.EMFILE for one in opened] == [False, True, True, True]
+    assert not stage.disk.exists("/b/t-3")
+    _, opened = stage.load(two)
+    assert not any(isinstance(one, OSError) for one in opened)

@@ -10,9 +10,9 @@ import pytest
 from strandline.errors import ErrorCode
 from strandline.log import checkpoints
 from strandline.node.node import NodeFailed
+from strandline.ports import WORKERS_MAX
 from strandline.raft.messages import ReplicaKey, VoteRequest
 from strandline.sim.faults import Fault
-from strandline.sim.workers import WORKERS_MAX
 from strandline.wire import messages
 
 from .conftest import PRODUCE, Produce, batch, produce, values_of

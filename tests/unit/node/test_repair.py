@@ -1,4 +1,4 @@
-"""Corrupt batches are fetched from another replica, whoever has them, and told once each way (fault 8)."""
+"""Corrupt batches are fetched from another replica, whoever has them, and told once each way (rule A18)."""
 
 from __future__ import annotations
 

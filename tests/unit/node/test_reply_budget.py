@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from strandline.node import outflow
-from strandline.node.listener import PRESSED_STALL_S
-from strandline.node.reply_budget import RECOUNT_S, DrainProgress, ReplyBudget
+from strandline.node.reply_budget import RECOUNT_S, ReplyBudget
 
 from .conftest import api_versions, fetch, produce
 
@@ -49,17 +48,6 @@ def test_bytes_that_left_meanwhile_do_not_exhaust_it() -> None:
     gone.unread = 0
     budget.count(now, 50, RECOUNT_S * 1.5)
     assert not budget.is_exhausted
-
-
-def test_a_peer_that_reads_a_little_is_not_stalled() -> None:
-    progress = DrainProgress()
-    assert progress.stalled_s(100, 5, 1.0) == 0
-    assert progress.stalled_s(100, 5, 9.0) == 8.0
-    assert progress.stalled_s(99, 6, 10.0) == 0
-    assert progress.stalled_s(99, 6, 15.0) == 5.0
-    assert progress.stalled_s(109, 1, 17.0) == 7.0, "writing more is no progress"
-    assert progress.stalled_s(0, 106, 20.0) == 0
-    assert progress.stalled_s(1, 106, 50.0) == 30.0
 
 
 async def fill(stage) -> None:
@@ -148,10 +136,58 @@ def test_while_the_node_holds_too_much_a_peer_that_reads_nothing_is_cut_off_soon
             end.keep = False
             end.unread_bytes = 0
             end.feed(fetch(0, 1, max_bytes=50 << 20))
-        await asyncio.sleep(PRESSED_STALL_S + 3)
+        await asyncio.sleep(outflow.EXHAUSTED_STALL_S + 3)
         assert any(end.closed for end in deaf)
         assert not stage.node.resources.replies.is_exhausted
         assert not all(end.closed for end in deaf), "no more than is needed"
+
+    play(
+        story,
+        queued_max_response_bytes=str(4 << 20),
+        queued_max_response_bytes_per_connection=str(PER_CONNECTION),
+    )
+
+
+def test_peers_that_read_a_little_do_not_hold_the_budget_for_ever(play):
+    async def story(stage):
+        await fill(stage)
+        slow = [stage.connect() for _ in range(4)]
+        for end in slow:
+            end.keep = False
+            end.unread_bytes = 0
+            end.feed(fetch(0, 1, max_bytes=50 << 20))
+        replies = stage.node.resources.replies
+        assert replies.is_exhausted
+        for _ in range(10):
+            await asyncio.sleep(1)
+            for end in slow:
+                if not end.closed:
+                    end.unread_bytes -= 1000
+        assert any(end.closed for end in slow)
+        assert not replies.is_exhausted
+        assert not all(end.closed for end in slow), "no more than is needed"
+        assert stage.node.resources.stalled_replies == sum(end.closed for end in slow)
+
+    play(
+        story,
+        queued_max_response_bytes=str(4 << 20),
+        queued_max_response_bytes_per_connection=str(PER_CONNECTION),
+    )
+
+
+def test_while_the_budget_is_exhausted_a_peer_that_reads_well_is_kept(play):
+    async def story(stage):
+        await fill(stage)
+        ends = [stage.connect() for _ in range(4)]
+        for end in ends:
+            end.keep = False
+            end.unread_bytes = 0
+            end.feed(fetch(0, 1, max_bytes=50 << 20))
+        for _ in range(8):
+            await asyncio.sleep(1)
+            for end in ends:
+                end.unread_bytes -= 70_000
+        assert not any(end.closed for end in ends)
 
     play(
         story,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import pytest
+
 from strandline.node.turns import ROUND_S, TURN_S_MAX, TURN_S_MIN, Turns
 
 from .conftest import api_versions, fetch, produce, values_of
@@ -71,6 +73,27 @@ def test_whoever_stops_again_goes_to_the_end_of_the_line() -> None:
     assert went_on.count("other") == 1
 
 
+def test_one_that_fails_does_not_stop_the_line() -> None:
+    turns, loop, clock = Turns(), Loop(), SlowClock()
+    went_on = []
+
+    def fail() -> None:
+        raise ValueError("a defect")
+
+    turns.stop(fail, loop, clock)
+    turns.stop(lambda: went_on.append(1), loop, clock)
+    with pytest.raises(ValueError, match="a defect"):
+        loop.turn()
+    loop.turn()
+    assert (went_on, turns.waiting) == ([1], 0)
+    turns.stop(fail, loop, clock)
+    with pytest.raises(ValueError, match="a defect"):
+        loop.turn()
+    turns.stop(lambda: went_on.append(2), loop, clock)
+    loop.turn()
+    assert went_on == [1, 2]
+
+
 def test_a_turn_ends_and_another_connection_is_served_before_the_rest(play):
     async def story(stage):
         end, other = stage.connect(), stage.connect()
@@ -127,5 +150,25 @@ def test_a_connection_that_is_lost_while_it_waits_for_its_turn_gives_it_back(pla
         end.lose()
         await asyncio.sleep(0.1)
         assert stage.node.resources.turns.waiting == 0
+
+    play(story)
+
+
+def test_a_connection_that_is_cut_off_while_it_waits_for_its_turn_has_nothing_handled(play):
+    async def story(stage):
+        await stage.create()
+        end = stage.connect()
+        end.connection._now = SlowClock()
+        end.feed(b"".join(produce(b"v", number) for number in range(100)))
+        before = len(values_of(stage.partition()))
+        assert before < 100
+        # As uvloop does: the connection is lost a little later.
+        end.abort = lambda: asyncio.get_running_loop().call_later(5.0, end.lose)
+        end.connection.abort()
+        await asyncio.sleep(1)
+        assert not end.closed
+        assert len(values_of(stage.partition())) == before
+        await asyncio.sleep(5)
+        assert end.closed
 
     play(story)

@@ -122,6 +122,26 @@ def test_b2_nor_while_the_watermark_stands_still_under_min_isr() -> None:
     assert joining(on) == [(1, 2)]
 
 
+@pytest.mark.parametrize("is_answered", [True, False])
+def test_b2_who_joined_without_being_level_is_given_its_time(is_answered: bool) -> None:
+    """Seed 300260: it left with the next check, having joined with all that was committed and no more."""
+    on = Bench(image(isr=(1, 2)))
+    on.append(3)
+    on.fetched(2, 2)
+    on.fetched(3, 2)
+    if is_answered:
+        on.partition.isr_answered(on.wishes[0], IsrAnswer(1, 5, (1, 2, 3), 0, 2))
+    else:
+        on.partition.apply(image(isr=(1, 2, 3), partition_epoch=2))
+    on.loop.run(29)
+    on.fetched(2, 3)
+    on.partition.shrink_isr(on.now())
+    assert joining(on) == [(1, 2, 3)]
+    on.loop.run(2)
+    on.partition.shrink_isr(on.now())
+    assert joining(on) == [(1, 2, 3), (1, 2)]
+
+
 def test_b3_one_wish_at_a_time() -> None:
     on = Bench(image(isr=(1,)))
     on.fetched(2, 0)

@@ -7,7 +7,9 @@ import contextlib
 import errno
 import os
 import resource
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -87,6 +89,78 @@ def test_work_beside_the_loop_writes_checkpoints_from_the_reserve(tmp_path: Path
         disk.close()
 
     run(story())
+
+
+def test_work_that_waits_for_a_handle_holds_nobody_up(
+    tmp_path: Path, none_left: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The event loop opens, closes and gives back handles meanwhile, and that is what the work waits for."""
+    waits, may_go_on = threading.Event(), threading.Event()
+
+    def pause(_: float) -> None:
+        waits.set()
+        assert may_go_on.wait(60)
+
+    monkeypatch.setattr("strandline.runtime.files.time.sleep", pause)
+
+    async def story() -> None:
+        disk = FileDisk(max_open_files=100)
+        table = disk._table
+        kept = disk.open(f"{tmp_path}/kept", create=True)
+        (tmp_path / "tree").mkdir()
+        inside = disk.open(f"{tmp_path}/tree/inside", create=True)
+        await disk.offload(lambda: None, "")  # its thread is there
+        take_all(none_left)
+        while table._reserve:
+            none_left.append(table._reserve.pop())
+        works: dict[str, Callable[[], None]] = {
+            "open": lambda: disk.open(f"{tmp_path}/new", create=True).append(b"x"),
+            "write": lambda: disk.write_file(f"{tmp_path}/checkpoint", b"x"),
+            "rename": lambda: disk.rename(f"{tmp_path}/tree", f"{tmp_path}/moved"),
+            "remove": lambda: disk.remove_tree(f"{tmp_path}/moved"),
+        }
+        for name, work in works.items():
+            waits.clear()
+            may_go_on.clear()
+            running = asyncio.ensure_future(disk.offload(work, ""))
+            await asyncio.get_running_loop().run_in_executor(waiter, waits.wait, 60)
+            try:
+                assert table._lock.acquire(blocking=False), f"{name} waits with the lock"
+                table._lock.release()
+                given = [none_left.pop() for _ in range(8)]
+                for fd in given:
+                    os.close(fd)
+            finally:
+                may_go_on.set()
+            await running
+            with contextlib.suppress(OSError):
+                while True:
+                    none_left.append(os.open(os.devnull, os.O_RDONLY))
+            while table._reserve:
+                none_left.append(table._reserve.pop())
+        kept.append(b"still the same file")
+        inside.append(b"its name is gone")
+        assert disk.read_file(f"{tmp_path}/kept") == b"still the same file"
+        disk.close()
+
+    with ThreadPoolExecutor(1) as waiter:
+        waiter.submit(lambda: None).result()
+        run(story())
+
+
+def test_work_that_opened_its_share_does_not_wait_in_vain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("strandline.runtime.files.time.sleep", lambda _: pytest.fail("it waits"))
+    disk = FileDisk(max_open_files=4)
+
+    def work() -> None:
+        for number in range(6):
+            disk.open(f"{tmp_path}/{number}", create=True)
+
+    with ThreadPoolExecutor(1) as worker, pytest.raises(OSError, match="Too many open files"):
+        worker.submit(work).result()
+    assert len(disk._table._reserve) == files.RESERVE
+    assert disk._table.open_handles == 5
+    disk.close()
 
 
 def test_other_errors_are_raised_at_once(tmp_path: Path) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import weakref
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from strandline.runtime.disk import WORKERS_MAX, FileDisk
+from strandline.ports import COMPUTING_MAX, WORKERS_MAX
+from strandline.runtime.disk import FileDisk
 
 
 @pytest.fixture
@@ -85,3 +88,39 @@ def test_workers_are_dedicated_once(disk: FileDisk, tmp_path: Path) -> None:
         asyncio.run(story())
     finally:
         hung.go_on.set()
+
+
+class Argument:
+    """What somebody computes with."""
+
+
+def test_computing_that_is_cancelled_keeps_nothing_and_takes_no_thread(disk: FileDisk) -> None:
+    """Not begun, it is forgotten with what it was given; begun, it is waited for, because it still has that."""
+    hung = Hung()
+
+    async def story() -> None:
+        working = [asyncio.create_task(disk.offload_compute(hung)) for _ in range(COMPUTING_MAX)]
+        await asyncio.sleep(0)
+        for _ in working:
+            assert hung.started.acquire(timeout=60)
+        argument = Argument()
+        left = weakref.ref(argument)
+        waiting = asyncio.create_task(disk.offload_compute(partial(str, argument)))
+        del argument
+        await asyncio.sleep(0)
+        assert left() is not None
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        del waiting
+        assert left() is None
+        working[0].cancel()
+        third = asyncio.create_task(disk.offload_compute(lambda: 3))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not working[0].done()
+        hung.go_on.set()
+        await asyncio.wait(working)
+        assert [task.cancelled() for task in working] == [True] + [False] * (COMPUTING_MAX - 1)
+        assert await third == 3
+
+    asyncio.run(story())

@@ -42,28 +42,111 @@ def test_a_file_in_use_keeps_its_handle(disk: FileDisk, tmp_path: Path) -> None:
     assert busy._fd == handle
 
 
-def test_work_under_way_keeps_the_handle_it_took(disk: FileDisk, tmp_path: Path) -> None:
+class Stopped:
+    """A system call in which a worker stands until it is let go."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+        self._call = getattr(os, name)
+        self._main = threading.get_ident()
+        self.begun, self.go_on = threading.Event(), threading.Event()
+        monkeypatch.setattr(os, name, self)
+
+    def __call__(self, *arguments: object) -> object:
+        if threading.get_ident() != self._main:
+            self.begun.set()
+            assert self.go_on.wait(60)
+        return self._call(*arguments)
+
+
+def same_file(handle: int, path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(path))
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+@pytest.mark.parametrize("name", ["pread", "fdatasync"])
+def test_a_handle_that_work_uses_stays_open_and_no_other(
+    disk: FileDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, is_closed: bool
+) -> None:
+    """However long a device takes, what is evicted meanwhile is closed at once."""
+    stopped = Stopped(monkeypatch, name)
+
     async def story() -> None:
         file = disk.open(f"{tmp_path}/a", create=True)
         file.append(b"abc")
         handle = file._fd
-        started, go_on = threading.Event(), threading.Event()
-
-        def work() -> bytes:
-            started.set()
-            assert go_on.wait(10)
-            return os.pread(handle, 3, 0)
-
-        working = asyncio.create_task(disk.offload(work, ""))
+        await disk.offload(lambda: None, "")  # its thread is there
+        before = len(os.listdir("/proc/self/fd"))
+        working = asyncio.create_task(
+            file.sync() if name == "fdatasync" else disk.offload(lambda: file.read_blocking(0, 3), "")
+        )
         await asyncio.sleep(0)
-        assert started.wait(10)
+        assert stopped.begun.wait(60)
+        try:
+            if is_closed:
+                file.close()
+            for number in range(20):
+                disk.open(f"{tmp_path}/{number}", create=True).append(b"x")
+                assert len(os.listdir("/proc/self/fd")) - before <= 5
+                assert disk._table.open_handles <= 5
+            assert same_file(handle, f"{tmp_path}/a")
+        finally:
+            stopped.go_on.set()
+        assert await working in (None, b"abc")
+        for number in range(20, 30):
+            disk.open(f"{tmp_path}/{number}", create=True)
+        assert len(os.listdir("/proc/self/fd")) - before <= 3, "the file's own handle was among those before"
+        assert disk._table.open_handles == 4
+        assert not same_file(handle, f"{tmp_path}/a")
+        if not is_closed:
+            assert file.read_blocking(0, 3) == b"abc"
+
+    run(story())
+
+
+def test_a_sync_that_waits_for_a_worker_keeps_its_handle(tmp_path: Path) -> None:
+    """The file may be closed before its turn comes."""
+    disk = FileDisk(max_open_files=4, workers_max=1)
+    hung = threading.Event()
+
+    async def story() -> None:
+        file = disk.open(f"{tmp_path}/a", create=True)
+        working = asyncio.create_task(disk.offload(lambda: hung.wait(60), ""))
+        syncing = asyncio.create_task(file.sync())
+        await asyncio.sleep(0)
+        file.close()
         for number in range(20):
             disk.open(f"{tmp_path}/{number}", create=True)
-        assert file._fd == -1, "evicted, for everybody else"
-        go_on.set()
-        assert await working == b"abc"
-        assert disk._table.open_handles <= 4
-        assert file.read_blocking(0, 3) == b"abc"
+        hung.set()
+        await working
+        await syncing
+        assert disk._table.open_handles == 4
+
+    run(story())
+    disk.close()
+
+
+def test_work_and_the_loop_share_files_while_handles_are_few(disk: FileDisk, tmp_path: Path) -> None:
+    async def story() -> None:
+        files = [disk.open(f"{tmp_path}/{number}", create=True) for number in range(12)]
+        for number, file in enumerate(files):
+            file.append(b"%02d" % number * 100)
+
+        def read_all() -> None:
+            for _ in range(20):
+                for number, file in enumerate(files):
+                    assert file.read_blocking(0, 200) == b"%02d" % number * 100
+
+        working = [asyncio.create_task(disk.offload(read_all, "")) for _ in range(4)]
+        while not all(one.done() for one in working):
+            for number, file in enumerate(files):
+                assert file.read(0, 200) in (b"%02d" % number * 100, None)
+            await asyncio.sleep(0)
+        await asyncio.gather(*working)
+        disk.open(f"{tmp_path}/last", create=True)
+        assert disk._table.open_handles == 4
 
     run(story())
 

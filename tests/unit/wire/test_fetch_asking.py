@@ -10,14 +10,13 @@ from strandline.ids import Uuid
 from strandline.wire import fetch, messages
 from strandline.wire.errors import MalformedRequest
 from strandline.wire.fetch import (
-    ENTRIES_MAX,
     REPLICA_STATE_SINCE,
     TOPIC_ID_SINCE,
     FetchedPartition,
     FetchPartition,
     FetchRequest,
 )
-from strandline.wire.fetch_asking import VERSIONS, parse_response, write_request
+from strandline.wire.fetch_asking import RESPONSE_ENTRIES_MAX, VERSIONS, parse_response, write_request
 from strandline.wire.primitives import encode_unsigned_varint as uvarint
 from strandline.wire.primitives import tagged
 
@@ -191,12 +190,12 @@ def test_unknown_tagged_fields_are_skipped_wherever_they_stand(version):
 @pytest.mark.parametrize("of", ["topics", "partitions"])
 def test_a_flood_of_entries_is_refused_before_it_is_built(of):
     topic = bytes(16)
-    number = 2 * ENTRIES_MAX
+    number = 2 * RESPONSE_ENTRIES_MAX
     if of == "topics":
         body = uvarint(number + 1) + (topic + b"\x01\0") * number
     else:
         body = uvarint(2) + topic + uvarint(number + 1) + bytes(40) * number
-    with pytest.raises(MalformedRequest, match=f"more than {ENTRIES_MAX}"):
+    with pytest.raises(MalformedRequest, match=f"more than {RESPONSE_ENTRIES_MAX}"):
         parse_response(17, memoryview(bytes(10) + body + bytes(100)), 0)
 
 

@@ -10,6 +10,7 @@ import pytest
 from strandline.ids import ZERO_UUID
 from strandline.wire import messages, schemas
 from strandline.wire.errors import MalformedRequest
+from strandline.wire.primitives import REQUEST_OBJECTS_MAX
 
 from .samples import sample
 
@@ -155,7 +156,10 @@ def test_in_slices_every_message_is_read_and_written_the_same(find, key):
         message = sample(family.struct(version), chance)
         data = codec.encode(message)
         assert finished(codec.encode_in_slices(message)) == data
-        assert finished(codec.decode_in_slices(b"--" + data + b"rest", 2)) == (message, 2 + len(data))
+        read, position, objects = finished(codec.decode_in_slices(b"--" + data + b"rest", 2))
+        assert (read, position) == (message, 2 + len(data))
+        assert codec.decode_counted(data, 0, REQUEST_OBJECTS_MAX) == (message, len(data), objects)
+        assert objects >= codec.struct.objects
         if data:
             with pytest.raises(MalformedRequest) as at_once:
                 codec.decode(data[:-1])

@@ -105,7 +105,9 @@ class Connection:
         return self._read(self._frames.filled(count))[0]
 
     def _read(self, frames: list[Buffer]) -> tuple[list[Reply], bytes]:
-        replies, outgoing = [], b""
+        """If one of them can't be read, nobody was answered: who waits for any of them is still in flight."""
+        replies: list[Reply] = []
+        outgoing = b""
         for body in frames:
             try:
                 request, position = self._match(body)
@@ -116,7 +118,11 @@ class Connection:
                 else:
                     message = messages.decode_response(request.api_key, request.version, body, position)
                     replies.append(Reply(request, message))
-            except MalformedRequest as error:
+                self.in_flight.popleft()
+            except (MalformedRequest, ProtocolViolation) as error:
+                self.in_flight.extendleft(reply.request for reply in reversed(replies))
+                if isinstance(error, ProtocolViolation):
+                    raise
                 raise ProtocolViolation(f"a reply cannot be read: {error}") from None
         return replies, outgoing
 
@@ -132,7 +138,6 @@ class Connection:
         correlation_id, position = read_response_header(request.api_key, request.version, body)
         if correlation_id != request.correlation_id:
             raise ProtocolViolation(f"a reply to request {correlation_id} where {request.correlation_id} is next")
-        self.in_flight.popleft()
         return request, position
 
     def _negotiate(self, request: Request, body: Buffer) -> bytes:

@@ -1,14 +1,16 @@
-"""A kernel that stands alone, mapped into memory as it lies in the store: nothing is linked, so nothing has to be imported.
+"""A kernel that stands alone, mapped into memory as the store has it: nothing is linked, so nothing has to be imported.
 
-LLVM, which loads the other kernels, takes 43 MiB; a node that has 42 can't afford that for one function (docs/decisions/0012).
+LLVM, which loads the other kernels, takes 43 MiB; a node that has 42 can't afford that for one function (docs/decisions/0014).
 
 Always true: what is mapped is whole, and was made from the same sources for this kind of processor (not for this very one), by this
-user in a directory that nobody else can write to. It is never writable and executable at once: the file itself is mapped.
+user in a file and a directory that nobody else can write to. It is never writable and executable at once: what is mapped is a copy
+in memory that is sealed, so that nothing that becomes of the file, nor of the copy, changes what runs.
 """
 
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import hashlib
 import mmap
 import os
@@ -40,6 +42,15 @@ def write(file: Path, code: bytes) -> None:
     store.write_whole(file, code + hashlib.sha256(code).digest())
 
 
+def read(file: Path) -> bytes | None:
+    """The code in it; None if it is not there, not in full, or not ours alone."""
+    content = store.read_own(file)
+    if content is None:
+        return None
+    code = content[:-_DIGEST_BYTES]
+    return code if code and hashlib.sha256(code).digest() == content[-_DIGEST_BYTES:] else None
+
+
 def load(module: str, signature: Sequence[str]) -> tuple[Any, Any] | None:
     """The kernel, as a function that keeps other threads from running and as one that does not.
 
@@ -48,32 +59,36 @@ def load(module: str, signature: Sequence[str]) -> tuple[Any, Any] | None:
     None if the kernel is not in the store, or can't be mapped.
     """
     directory = store.find_directory()
-    if directory is None or platform.machine() not in PROCESSORS:
+    if directory is None or platform.machine() not in PROCESSORS or sys.platform != "linux":
+        return None
+    file = file_of(directory, module, signature)
+    code = read(file)
+    if code is None:
         return None
     try:
-        handle = os.open(file_of(directory, module, signature), os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
+        address = None if os.statvfs(file).f_flag & os.ST_NOEXEC else _map(code)
+    except OSError:  # no such memory is to be had
         return None
-    try:
-        content = os.read(handle, os.fstat(handle).st_size)
-        code = content[:-_DIGEST_BYTES]
-        if not code or hashlib.sha256(code).digest() != content[-_DIGEST_BYTES:]:
-            return None
-        address = _map(handle, len(content))
-    finally:
-        os.close(handle)
     if address is None:
         return None
     return ctypes.PYFUNCTYPE(ctypes.c_int32)(address), ctypes.CFUNCTYPE(ctypes.c_int32)(address)
 
 
-def _map(handle: int, size: int) -> int | None:
-    """None where the system allows no code in such a place: a file system mounted with `noexec`, or a stricter rule."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.mmap.restype = ctypes.c_void_p
-    libc.mmap.argtypes = (
-        *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int),
-        *(ctypes.c_int, ctypes.c_int, ctypes.c_long),
-    )
-    address = libc.mmap(None, size, mmap.PROT_READ | mmap.PROT_EXEC, mmap.MAP_PRIVATE, handle, 0)
+def _map(code: bytes) -> int | None:
+    """None where a rule of the system keeps such memory from being run."""
+    handle = os.memfd_create("strandline-kernel", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        with open(handle, "wb", closefd=False) as opened:
+            opened.write(code)
+        seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(handle, fcntl.F_ADD_SEALS, seals)
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.mmap.restype = ctypes.c_void_p
+        libc.mmap.argtypes = (
+            *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int),
+            *(ctypes.c_int, ctypes.c_int, ctypes.c_long),
+        )
+        address = libc.mmap(None, len(code), mmap.PROT_READ | mmap.PROT_EXEC, mmap.MAP_PRIVATE, handle, 0)
+    finally:
+        os.close(handle)
     return None if address in (None, ctypes.c_void_p(-1).value) else int(address)

@@ -40,7 +40,7 @@ def fill() -> None:
         for module, signatures in MODULES.items():
             ((_, signature),) = signatures.items()
             file = mapped.file_of(directory, module, signature)
-            if not file.exists():
+            if mapped.read(file) is None:
                 ((_, content),) = machine_code.compile_kernels(module, signatures)
                 mapped.write(file, code_of(content))
 

@@ -1,6 +1,6 @@
 """Where machine code is kept on this machine: one file for each module of kernels and all that its code depends on.
 
-Always true: what `fetch` gives is whole, and was written by this user in a directory that nobody else can write to; processes
+Always true: what `fetch` gives is whole, and is a file of this user that nobody else can write to, in such a directory; processes
 that find nothing at the same time make it once, and the others wait.
 """
 
@@ -63,10 +63,9 @@ def find_directory() -> Path | None:
 
 
 def read(file: Path) -> Code | None:
-    """None if it is not there, or not in full."""
-    try:
-        content = file.read_bytes()
-    except OSError:
+    """None if it is not there, not in full, or not ours alone."""
+    content = read_own(file)
+    if content is None:
         return None
     digest, body = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
     if hashlib.sha256(body).digest() != digest:
@@ -79,6 +78,24 @@ def read(file: Path) -> Code | None:
     return [(symbol.decode(), content) for symbol, content in zip(parts[::2], parts[1::2], strict=True)]
 
 
+def read_own(file: Path) -> bytes | None:
+    """What will be run: None unless it is a file that nobody but this user can write to. What is looked at is what is read."""
+    try:
+        handle = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
+            return None
+        with open(handle, "rb", closefd=False) as opened:
+            return opened.read()
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
+
+
 def write(file: Path, code: Code) -> None:
     """Whole or not at all. Where it cannot be kept, it is made again next time."""
     parts = [part for symbol, content in code for part in (symbol.encode(), content)]
@@ -87,9 +104,15 @@ def write(file: Path, code: Code) -> None:
 
 
 def write_whole(file: Path, content: bytes) -> None:
+    """Under its name only once it is on the device: a crash must not leave the name with nothing behind it."""
     temporary = file.with_name(f"{file.name}.{os.getpid()}")
     try:
-        temporary.write_bytes(content)
+        temporary.unlink(missing_ok=True)
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "wb") as opened:
+            opened.write(content)
+            opened.flush()
+            os.fsync(handle)
         temporary.replace(file)
     except OSError:
         with contextlib.suppress(OSError):

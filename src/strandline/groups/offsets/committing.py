@@ -9,7 +9,6 @@ commits nothing. A commit of nobody's (generation -1) needs no group: its first 
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 from strandline.errors import ErrorCode, KafkaError
@@ -17,6 +16,7 @@ from strandline.groups.group import CommitPartitionValidator
 from strandline.groups.outcome import Answer, Caller, Moment, Outcome, told
 from strandline.groups.records import NO_TIMESTAMP, CoordinatorRecord, OffsetCommitKey, OffsetCommitValue
 from strandline.metadata.image import TopicImage
+from strandline.sliced_work import Work, finished
 from strandline.wire import messages
 
 if TYPE_CHECKING:
@@ -28,14 +28,7 @@ GROUP_ID_NOT_FOUND_SINCE = 9
 NO_RETENTION_TIME = -1
 
 
-OFFSETS_PER_REQUEST_MAX = 10_000
-"""More would not fit into one batch of `__consumer_offsets`, as it is by default, or hardly."""
-
-
 def commit(shard: Shard, request: Any, caller: Caller, at: Moment, answer: Answer) -> Outcome | None:
-    if sum(len(topic.partitions) for topic in request.topics) > OFFSETS_PER_REQUEST_MAX:
-        # Kafka says so once it has built the batch.
-        raise KafkaError(ErrorCode.INVALID_COMMIT_OFFSET_SIZE, f"more than {OFFSETS_PER_REQUEST_MAX} offsets at once")
     by_id = caller.version >= TOPIC_IDS_SINCE
     image = shard.surroundings.image
     found = [image.topic(topic.topic_id if by_id else topic.name) for topic in request.topics]
@@ -93,23 +86,10 @@ def commit(shard: Shard, request: Any, caller: Caller, at: Moment, answer: Answe
 
 def refused(request: Any, code: ErrorCode) -> Any:
     """The response that says this of every partition."""
-    Topic, Partition = _response_classes()
-    return messages.response(OFFSET_COMMIT)(
-        topics=[
-            Topic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    Partition(partition_index=partition.partition_index, error_code=code)
-                    for partition in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+    return finished(refused_in_slices(request, code))
 
 
-def refused_in_slices(request: Any, code: ErrorCode) -> Generator[int, None, Any]:
+def refused_in_slices(request: Any, code: ErrorCode) -> Work[Any]:
     """The same, pausing after each partition."""
     Topic, Partition = _response_classes()
     response = messages.response(OFFSET_COMMIT)()

@@ -1,7 +1,7 @@
 """The group coordinator of a node: whom a request about a group is for.
 
 Always true: there is a runner for exactly those partitions of `__consumer_offsets` that this node leads and can write, one for each
-leader epoch; a group that belongs to any other partition gets NOT_COORDINATOR.
+leader epoch; a group that belongs to any other partition gets NOT_COORDINATOR (C10, E3).
 """
 
 from __future__ import annotations

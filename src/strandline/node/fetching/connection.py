@@ -183,7 +183,7 @@ class FetchConnection(asyncio.BufferedProtocol):
         if incoming.is_full:
             incoming.grow(incoming.step_bytes())
         elif incoming.grown_bytes > self._kept_bytes and not incoming.held_bytes:
-            incoming.shrink()
+            incoming.trim()
 
     def _take(self, frame: memoryview) -> None:
         if not self._asked:

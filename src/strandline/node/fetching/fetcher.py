@@ -21,7 +21,7 @@ from strandline.client.errors import ConnectionLost, UnsupportedApi
 from strandline.errors import ErrorCode, KafkaError, error_code
 from strandline.node.fetching import leader_offsets
 from strandline.node.fetching.connection import FetchConnection
-from strandline.node.fetching.session import Followed, Session
+from strandline.node.fetching.session import FIRST_EPOCH, Followed, Session
 from strandline.node.fetching.surroundings import Surroundings
 from strandline.ports import is_out_of_handles
 from strandline.replica.following import Outcome
@@ -36,6 +36,8 @@ RECONNECT_MS_MIN = 10
 IN_FLIGHT_MAX = 2
 INTERRUPT_AFTER_S = 0.002
 """A partition that comes back while a Fetch is in flight waits so long for its reply, then a second one is sent after it."""
+OPENING_WAIT_MS = 50
+"""So long a leader that has not named a session yet may keep a Fetch."""
 FLUSH_WAIT_S = 0.01
 """So long the others wait for a flush, which saves a request; after that they go on without the one that is flushed."""
 
@@ -57,6 +59,8 @@ class Fetcher:
         self._ended: asyncio.Future[str] = self._loop.create_future()
         self._numbers: deque[int] = deque()
         """Of the Fetches in flight, as the session counts them."""
+        self._is_opening = True
+        """The next Fetch is answered at once."""
         self._sent_at = 0.0
         self._failures = 0
         """Refusals and lost connections since the last answer that was none."""
@@ -142,6 +146,7 @@ class Fetcher:
         self._connection = connection
         self._numbers.clear()
         self._paused_until = self._flush_wait_until = None
+        self._is_opening = True
         self.session.begin(self._version)
         self._go_on_soon()
 
@@ -242,12 +247,14 @@ class Fetcher:
             self._flush_wait_until = None
             self._numbers.append(request.number)
             self._sent_at = self._loop.time()
+            wait_ms = self._wait_ms(request.epoch)
+            self._is_opening = False
             body = write_request(
                 self._version,
                 FetchRequest(
                     config.node_id,
                     surroundings.broker_epoch(),
-                    config.replica_fetch_wait_max_ms,
+                    wait_ms,
                     config.replica_fetch_min_bytes,
                     config.replica_fetch_response_max_bytes,
                     0,
@@ -260,8 +267,18 @@ class Fetcher:
                 ),
             )
             connection.send(FETCH, self._version, body, self._timeout_s, self._take_reply)
+            if session.is_due:
+                self._wake_at(self._sent_at + INTERRUPT_AFTER_S)  # more than one request can name
         if (wake_at := session.next_wake()) is not None:
             self._wake_at(wake_at)
+
+    def _wait_ms(self, session_epoch: int) -> int:
+        """How long the leader may keep a Fetch. One that opens a session is not kept for long: none can follow it before the leader
+        has named the session; but a leader that has no room for sessions is not asked all the time."""
+        if self._is_opening:
+            return 0
+        wait_max_ms = self._surroundings.config.replica_fetch_wait_max_ms
+        return wait_max_ms if session_epoch != FIRST_EPOCH else min(wait_max_ms, OPENING_WAIT_MS)
 
     def _may_interrupt(self) -> bool:
         """A Fetch is in flight: whether to send another one, for a partition that can't wait for the end of its long poll."""
@@ -313,6 +330,7 @@ class Fetcher:
     def _refused(self, code: ErrorCode) -> None:
         """The leader did not take the request as a whole: begin anew, at once if only the session was lost."""
         self.session.begin(forget_id=code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        self._is_opening = True
         self._failures += 1
         if self._failures > 1 or code not in BROKEN:
             pause_s = delay_s(self._reconnect, self._failures, self._surroundings.randomness)

@@ -1,8 +1,9 @@
 """One follower's fetch session with one leader (KIP-227), without I/O: whom to name next, whom to forget, who rests.
 
-Epoch 0 opens a session and names every partition; each request after it has the next epoch and names only what changed. A
-request may leave while the one before is still unanswered, so that a partition that comes back need not wait for the end of
-somebody else's long poll: an answer counts only if its partition was not named again in a later request.
+Epoch 0 opens a session; each request after it has the next epoch and names only what changed. One request names NAMED_MAX
+partitions at most: where more are due, the next one goes on. A request may leave while the one before is still unanswered, so that
+a partition that comes back need not wait for the end of somebody else's long poll: an answer counts only if its partition was not
+named again in a later request.
 
 Always true: a partition is due (to be named), in the session (the leader knows where it is), or resting (not in the session,
 and the leader is told to forget it); a round costs what changed, however many partitions are followed.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
+from itertools import islice
 from typing import NamedTuple
 
 from strandline.replica.partition import Partition
@@ -20,6 +22,8 @@ from strandline.wire.fetch import TOPIC_ID_SINCE, FetchPartition
 NO_SESSION = 0
 FIRST_EPOCH = 0
 EPOCH_MAX = 0x7FFF_FFFF
+NAMED_MAX = 10_000
+"""In one request, and as many are forgotten: with a topic for each, less than a leader decodes (`wire.fetch.ENTRIES_MAX`)."""
 
 Place = tuple[str | bytes, int]
 """A partition as this connection's version names it."""
@@ -185,7 +189,7 @@ class Session:
         if self._epoch != FIRST_EPOCH and self.session_id == NO_SESSION:
             self.begin()  # the leader keeps none for us: every request names all
         topics: dict[str | bytes, list[FetchPartition]] = {}
-        if self._due:
+        for _ in range(0, len(self._due), NAMED_MAX):
             named, blocked = self._positions(rest_until)
             if blocked and on_blocked(blocked):
                 self._due |= dict.fromkeys(followed for followed, _ in named)
@@ -203,13 +207,15 @@ class Session:
                     topics[topic].append(asked)
                 else:
                     topics[topic] = [asked]
+            if topics:
+                break  # otherwise all were blocked or have to rest, and the next ones have their turn
         if not self._in_session_count or (only_if_named and not topics):
             return None
         forgotten: dict[str | bytes, list[int]] = {}
         if self._forget:
-            for topic, index in self._forget:
+            for topic, index in islice(self._forget, NAMED_MAX):
                 forgotten.setdefault(topic, []).append(index)
-            self._forget.clear()
+            self._forget = dict.fromkeys(islice(self._forget, NAMED_MAX, None))
         self._number += 1
         epoch = self._epoch
         self._epoch = epoch + 1 if epoch < EPOCH_MAX else 1
@@ -218,8 +224,11 @@ class Session:
     def _positions(
         self, rest_until: Callable[[Followed], float | None] | None
     ) -> tuple[list[tuple[Followed, FetchPartition]], list[Followed]]:
-        """What to ask for those that are due, and those that can't be asked for."""
+        """What to ask for those that are due, as many as fit, and those that can't be asked for."""
         due, self._due = self._due, {}
+        if len(due) > NAMED_MAX:
+            self._due = dict.fromkeys(islice(due, NAMED_MAX, None))
+            due = dict.fromkeys(islice(due, NAMED_MAX))
         named, blocked = [], []
         for followed in due:
             if rest_until is not None and (until := rest_until(followed)) is not None:

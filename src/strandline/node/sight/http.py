@@ -22,7 +22,7 @@ CONNECTIONS_MAX = 64
 HEALTH_CONNECTIONS = 8
 """Of these, so many are kept for `HEALTH_PATH`."""
 HEALTH_PATH = "/health"
-REQUEST_BYTES_MAX = 16 * 1024
+HTTP_REQUEST_BYTES_MAX = 16 * 1024
 READ_TIMEOUT_S = 10.0
 """How long a request may take to arrive, and as a bound on idleness."""
 WRITE_TIMEOUT_S = 30.0
@@ -140,7 +140,7 @@ class Exchange(asyncio.Protocol):
 
     def __init__(self, server: HttpServer) -> None:
         self._server = server
-        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=REQUEST_BYTES_MAX)
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HTTP_REQUEST_BYTES_MAX)
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None

@@ -164,13 +164,21 @@ class NodeMetrics(Collector):
             errors.add_metric((NAMES.get(key, str(key)), error_code(code).name), count)
         yield from (requests, times, errors)
         yield counter("strandline_requests_refused", "Requests that could not be read or answered.", stats.refused)
-        large = self._view.broker.large_requests
+        both = self._view.broker.client_requests, self._view.broker.cluster_requests
         for name, help_, value in (
-            ("served", "Requests that were read in slices, since they are large.", large.served_count),
-            ("refused", "Requests larger than one may be, or than there was room for.", large.refused_count),
+            ("served", "Requests that were read in slices, since they are large.", sum(r.served_count for r in both)),
+            (
+                "refused",
+                "Requests larger than one may be, or than there was room for.",
+                sum(r.refused_count for r in both),
+            ),
         ):
             yield counter(f"strandline_large_requests_{name}", help_, value)
-        yield gauge("strandline_large_requests_waiting_bytes", "Of large requests under way.", large.waiting_bytes)
+        prefix = "strandline_large_requests"
+        waiting_bytes = sum(requests.unanswered_bytes for requests in both)
+        yield gauge(f"{prefix}_waiting_bytes", "Of large requests that are not answered yet.", waiting_bytes)
+        objects = sum(requests.unanswered_objects for requests in both)
+        yield gauge(f"{prefix}_waiting_objects", "That requests became which are not answered yet.", objects)
 
     # The quorum and the controller
 

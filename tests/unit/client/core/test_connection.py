@@ -107,6 +107,18 @@ def test_a_reply_that_cannot_be_read_ends_the_connection():
         connection.receive(reply_to(metadata_request(connection), b"\xff"))
 
 
+@pytest.mark.parametrize("is_out_of_order", [False, True])
+def test_who_waits_is_in_flight_until_a_reply_was_read(is_out_of_order):
+    """Or nobody would ever hear of the end of the connection: seed 801206, in which a flush waited for ever."""
+    connection = ready()
+    first, second, third = (metadata_request(connection, name) for name in "abc")
+    good = messages.encode_response(3, 12, messages.response(3)(cluster_id="A"))
+    bad = reply_to(third, good) if is_out_of_order else reply_to(second, b"\xff")
+    with pytest.raises(ProtocolViolation):
+        connection.receive(reply_to(first, good) + bad)
+    assert [request.context for request in connection.in_flight] == ["a", "b", "c"]
+
+
 @pytest.mark.parametrize("size", [-1, 0, 3, 1001, 0x7FFFFFFF, 0x48545450])
 def test_a_hostile_size_is_refused_before_anything_is_kept(size):
     connection = Connection("me", frame_bytes_max=1000)

@@ -1,4 +1,4 @@
-"""Whom a request is for, and what the node tells its coordinator."""
+"""Whom a request is for, and what the node tells its coordinator (C10)."""
 
 from __future__ import annotations
 

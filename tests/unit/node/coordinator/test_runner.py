@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from typing import Any
 
 import pytest
@@ -301,6 +302,55 @@ def test_a_log_dir_that_fails_under_an_append_takes_the_coordinator_with_it():
         disk.faults.set("/data", Fault.FULL)
         assert committed(await stage.commit(5)) == ErrorCode.NOT_COORDINATOR
         assert not broker.groups._runners
+
+    in_simulation(story)
+
+
+def test_without_a_descriptor_groups_are_loaded_again_and_no_log_dir_has_failed():
+    """SEC-L5: the segment is full, and the next one can't be opened for a while."""
+
+    async def story(broker: Any, disk: Any) -> None:
+        stage = await Coordination(broker, disk, internal_segment_bytes="200").loaded()
+        broker.parts.on_storage_error = lambda partition, error: pytest.fail(f"{partition} has failed: {error}")
+        assert committed(await stage.commit(5)) == 0
+        disk.faults.set("/data", Fault.NO_HANDLES)
+        assert committed(await stage.commit(6, metadata="x" * 200)) == ErrorCode.NOT_COORDINATOR
+        disk.faults.clear()
+        await asyncio.sleep(5)
+        assert fetched(await stage.fetch()) == (0, 5), "what was not written is not there"
+        assert committed(await stage.commit(7, metadata="x" * 200)) == 0
+        assert fetched(await stage.fetch()) == (0, 7)
+
+    in_simulation(story)
+
+
+def test_a_load_without_a_descriptor_is_tried_again():
+    async def story(broker: Any, disk: Any) -> None:
+        stage = await Coordination(broker, disk).loaded()
+        assert committed(await stage.commit(5)) == 0
+        broker.parts.on_storage_error = lambda partition, error: pytest.fail(f"{partition} has failed: {error}")
+        broker.change(TOPIC, leader=2)
+        file = stage.partition.log.active.file
+        tries = []
+
+        class Closed:
+            """A file whose descriptor was taken for another, while there is none to open it again."""
+
+            def __getattr__(self, name: str) -> Any:
+                return getattr(file, name)
+
+            def read(self, position: int, size: int) -> bytes | None:
+                tries.append(position)
+                if len(tries) < 3:
+                    raise OSError(errno.EMFILE, "Too many open files")
+                return file.read(position, size)
+
+        stage.partition.log.active.file = Closed()
+        broker.change(TOPIC, leader=1)
+        await asyncio.sleep(10)
+        assert len(tries) >= 3
+        assert broker.groups.stats.failed_loads == 2
+        assert fetched(await stage.fetch()) == (0, 5)
 
     in_simulation(story)
 

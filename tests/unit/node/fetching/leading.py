@@ -118,6 +118,11 @@ class Leader:
         for connection in list(self.connections):
             connection.transport.abort()
 
+    def has_something(self, session: Session) -> bool:
+        """Records or errors for one of its partitions."""
+        answers = [self.find(*place).read(cached.wanted) for place, cached in session.partitions.items()]
+        return any(answer.error_code or answer.records or answer.diverging_epoch for answer in answers)
+
     def answer(self, session: Session) -> list[tuple[str | bytes, list[FetchedPartition]]]:
         topics: dict[str | bytes, list[FetchedPartition]] = {}
         served = []
@@ -135,6 +140,7 @@ class _Served(asyncio.Protocol):
         self.leader = leader
         self.data = b""
         self.waiting: tuple[int, int, Session] | None = None
+        self.is_opening = False
         self.timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -229,6 +235,7 @@ class _Served(asyncio.Protocol):
             )
             return
         self.waiting = (version, correlation_id, session)
+        self.is_opening = request.session_epoch == 0
         self.timer = asyncio.get_running_loop().call_later(request.max_wait_ms / 1000, self.overdue)
         self.look()
 
@@ -240,6 +247,8 @@ class _Served(asyncio.Protocol):
         if self.waiting is None:
             return
         version, correlation_id, session = self.waiting
+        if self.is_opening and not now and not self.leader.has_something(session):
+            return  # that of every partition something is new to the session is no reason
         topics = self.leader.answer(session)
         if topics or now:
             assert self.timer is not None

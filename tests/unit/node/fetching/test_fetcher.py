@@ -7,6 +7,9 @@ import asyncio
 import pytest
 
 from strandline.errors import ErrorCode
+from strandline.log import names
+from strandline.node.fetching.fetcher import OPENING_WAIT_MS
+from strandline.sim.faults import Fault
 from strandline.wire.headers import response_header
 
 from .leading import API_VERSIONS, EPOCH, LEADER_ID, Stage, _Served, batch, state, values
@@ -25,9 +28,10 @@ def test_records_and_watermark_follow_the_leader_in_order() -> None:
             await asyncio.sleep(stage.host.randomness.random() * 0.002)
         await stage.until(lambda: partition.high_watermark == 200)
         assert values(partition) == sent
-        first = stage.leader.asked[0]
+        first, second = stage.leader.asked[:2]
         assert (first.replica_id, first.replica_epoch, first.session_epoch) == (1, 42, 0)
-        assert (first.max_wait_ms, first.min_bytes, first.max_bytes) == (500, 1, 10 << 20)
+        assert (first.max_wait_ms, first.min_bytes, first.max_bytes) == (0, 1, 10 << 20)
+        assert (second.max_wait_ms, second.min_bytes, second.max_bytes) == (500, 1, 10 << 20)
         assert stage.opened == [LEADER_ID]
 
     stage.play(story)
@@ -374,6 +378,7 @@ def test_a_leader_without_room_for_sessions_is_asked_for_all_each_time() -> None
             stage.leader.produce(b"%d" % number, index=number)
             await stage.until(lambda number=number: partitions[number].log.log_end_offset == 1)
         assert {(r.session_id, r.session_epoch) for r in stage.leader.asked} == {(0, 0)}
+        assert {r.max_wait_ms for r in stage.leader.asked} == {0, OPENING_WAIT_MS}
         assert all(sum(len(ps) for _, ps in r.topics) == 3 for r in stage.leader.asked)
 
     stage.play(story)
@@ -430,6 +435,30 @@ def test_a_failed_disk_drops_the_partition_and_tells() -> None:
         assert stage.fetchers.leader_of(bad) is None
         stage.leader.produce(b"b", index=1)
         assert await stage.until(lambda: good.log.log_end_offset == 1) < 0.05
+
+    stage.play(story)
+
+
+def test_without_a_descriptor_a_partition_is_fetched_again_later_and_nothing_has_failed() -> None:
+    """SEC-L5: its segment is full, and the next one can't be opened for a while."""
+    stage = Stage()
+
+    async def story(stage: Stage) -> None:
+        full, other = stage.broker.partition("t", 0, segment_bytes=150), stage.broker.partition("t", 1)
+        stage.follow(full, other)
+        stage.leader.produce(b"a" * 100, index=0)
+        await stage.until(lambda: full.log.log_end_offset == 1)
+        stage.host.disk.faults.set(f"{full.log.directory}/{names.of_offset(1, '')}", Fault.NO_HANDLES)
+        stage.leader.produce(b"b" * 100, index=0)
+        stage.leader.produce(b"b", index=1)
+        await stage.until(lambda: other.log.log_end_offset == 1)
+        await asyncio.sleep(3)
+        assert full.log.log_end_offset == 1
+        assert (stage.failed, stage.closed) == ([], [])
+        assert stage.fetchers.leader_of(full) == LEADER_ID
+        stage.host.disk.faults.clear()
+        await stage.until(lambda: full.log.log_end_offset == 2)
+        assert values(full)[-1:] == [b"b" * 100]
 
     stage.play(story)
 

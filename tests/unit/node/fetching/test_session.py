@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from strandline.ids import Uuid
-from strandline.node.fetching.session import EPOCH_MAX, Followed, Request, Session
-from strandline.wire.fetch import FetchPartition
+from strandline.node.fetching.session import EPOCH_MAX, NAMED_MAX, Followed, Request, Session
+from strandline.wire import fetch
+from strandline.wire.fetch import FetchPartition, FetchRequest
+from strandline.wire.fetch_asking import write_request
 
 TOPIC_ID = Uuid(b"t" * 16)
 
@@ -258,3 +260,60 @@ def test_a_topic_of_the_same_name_takes_the_place_of_the_one_before() -> None:
     session.unfollow(old)  # type: ignore[arg-type]
     request = session.next_request(lambda blocked: False)
     assert (named(request), forgotten(request)) == ([(0, 0)], [])
+
+
+def is_decoded(request: Request | None) -> bool:
+    """By a leader that reads as much as it does from anybody."""
+    assert request is not None
+    asked = FetchRequest(
+        1, 9, 500, 1, 1, 0, request.session_id, request.epoch, request.topics, request.forgotten, "", ""
+    )
+    return fetch.parse(17, memoryview(write_request(17, asked)), 0).topics == request.topics
+
+
+def test_a_request_names_as_many_as_a_leader_decodes_and_the_next_one_goes_on() -> None:
+    session, count = Session(1000), 3 * NAMED_MAX + 5
+    partitions: list[Any] = [Position() for _ in range(count)]
+    for number, partition in enumerate(partitions):
+        partition.topic_id = Uuid(number.to_bytes(16, "big"))
+        session.follow(partition)
+    seen: list[int] = []
+    for round_ in range(4):
+        request = session.next_request(lambda blocked: False)
+        assert request is not None
+        assert (request.epoch, is_decoded(request)) == (round_, True)
+        assert session.is_due == (round_ < 3)
+        seen += [int.from_bytes(topic, "big") for topic, _ in request.topics if isinstance(topic, bytes)]
+        session.answered(77)
+    assert seen == list(range(count))
+    # And as many to be forgotten.
+    for partition in partitions[5:]:
+        session.unfollow(partition)
+    session.follow(partitions[-1])
+    gone = []
+    for _ in range(3):
+        request = session.next_request(lambda blocked: False)
+        assert is_decoded(request)
+        gone += forgotten(request)
+    assert len(gone) == 3 * NAMED_MAX - 1
+
+
+def test_many_that_are_blocked_do_not_keep_the_others_waiting() -> None:
+    story = Story(2 * NAMED_MAX + 1)
+    for partition in story.partitions[: 2 * NAMED_MAX]:
+        partition.offset = None
+    assert named(story.ask()) == [(2 * NAMED_MAX, 0)]
+    assert len(story.blocked) == 2 * NAMED_MAX
+
+
+def test_without_a_session_all_have_their_turn() -> None:
+    story = Story(NAMED_MAX + 7)
+    seen = []
+    for _ in range(3):
+        request = story.ask()
+        assert request is not None
+        assert (request.session_id, request.epoch) == (0, 0)
+        seen += [index for index, _ in named(request) or []]
+        story.session.answered(0)
+    assert seen[: NAMED_MAX + 7] == list(range(NAMED_MAX + 7))
+    assert len(seen) == 3 * NAMED_MAX

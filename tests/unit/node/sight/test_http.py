@@ -130,7 +130,7 @@ def test_a_failure_is_logged_and_not_told():
 def test_garbage_large_headers_and_bodies_end_with_their_connection():
     async def story(served):
         assert parse(await send(b"\x00\x01\x02 what\r\n\r\n")).status == 400
-        huge = b"GET /echo HTTP/1.1\r\nHost: n1\r\nA: " + b"a" * (2 * http.REQUEST_BYTES_MAX)
+        huge = b"GET /echo HTTP/1.1\r\nHost: n1\r\nA: " + b"a" * (2 * http.HTTP_REQUEST_BYTES_MAX)
         assert parse(await send(huge)).status == 431
         with_body = b"GET /echo HTTP/1.1\r\nHost: n1\r\nContent-Length: 5\r\n\r\nhello"
         assert parse(await send(with_body)).status == 413

@@ -1,4 +1,4 @@
-"""A member of a classic group: JoinGroup (11), SyncGroup (14), Heartbeat (12), LeaveGroup (13).
+"""A member of a classic group: JoinGroup (11), SyncGroup (14), Heartbeat (12), LeaveGroup (13), DescribeGroups (15).
 
     UNJOINED -> JOINING -> SYNCING -> STABLE      and from STABLE back to JOINING whenever the group rebalances
                         -> ASSIGNING -> SYNCING   for the leader, which decides who gets what once it knows the topics
@@ -6,13 +6,19 @@
 Eager members give up all they own before they rejoin. Cooperative ones keep it, and give up only what the new assignment takes
 from them; then they rejoin, so that it can be given to its new owner.
 
+A static leader that comes back keeps the assignment, and asks who has what: a topic that grew while it was away has partitions
+that nobody reads, because nobody looked. And a cooperative leader that left partitions to nobody, so that their owners give them up
+first, rejoins by itself if none of them does: a static one that dies in between comes back without a rebalance.
+
 Always true: heartbeats go on while the application is waited for; what was assigned but not yet given to the application is
 forgotten by a rebalance; nothing that is to be given up is still owned when JoinGroup is sent.
 """
 
 from __future__ import annotations
 
+import contextlib
 import enum
+import itertools
 import random
 from typing import Any
 
@@ -35,7 +41,7 @@ from strandline.errors import ErrorCode, KafkaError, error_code
 from strandline.wire import messages
 from strandline.wire.errors import MalformedRequest
 
-JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP = 11, 12, 13, 14
+JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP, DESCRIBE_GROUPS = 11, 12, 13, 14, 15
 PROTOCOL_TYPE = "consumer"
 JOIN_LAPSE_MS = 5_000
 """The coordinator answers JoinGroup at the latest when the rebalance timeout is over; this much later we give up."""
@@ -62,8 +68,14 @@ class ClassicMember(Member):
         """Of a leader: the members of this generation."""
         self._keeps_assignment = False
         """Of a leader that came back under its instance id: the coordinator has the assignment still."""
+        self._is_to_compare = False
+        """Whether that leader has yet to see if the assignment has all partitions that there are now."""
         self._assigned_of: dict[str, int] | None = None
         """Of a leader: how many partitions each topic had when it assigned them."""
+        self._is_incomplete = False
+        """Of a leader: whether it left partitions to nobody, for their owners to give them up first."""
+        self._complete_by = NEVER
+        """When it rejoins, if nobody does who had to give up something: at the heartbeat after that."""
         self._is_asked = False
         """Whether metadata was asked for since this generation began."""
         self._last: tuple[frozenset[TopicPartition], int] = (frozenset(), NO_GENERATION)
@@ -100,12 +112,12 @@ class ClassicMember(Member):
         return self._sync()
 
     def _plan_stable(self, now: float) -> Call | None:
-        if self._wants_rejoin:
+        if self._wants_rejoin or now >= self._complete_by:
             self._revoking |= self.owned if not self.is_cooperative else self._of_unsubscribed_topics()
             if not self._revoking & self.owned:
                 return self._join()
         if now < self._heartbeat_at:
-            return None
+            return self._describe() if self._is_to_compare else None
         message = messages.request(HEARTBEAT)(
             group_id=self.group_id,
             generation_id=self.generation,
@@ -149,9 +161,11 @@ class ClassicMember(Member):
         return self._poll_expires_at if is_waiting else min(self._retry_at, self._poll_expires_at)
 
     def answered(self, call: Call, response: Any, now: float) -> ErrorCode:
-        code = error_code(response.error_code)
         if call.api_key == LEAVE_GROUP:
             return ErrorCode.NONE
+        if call.api_key == DESCRIBE_GROUPS:
+            return self._described(response.groups, call, now)
+        code = error_code(response.error_code)
         if code is not ErrorCode.NONE:
             self._refused(call, response, code, now)
             return code
@@ -179,7 +193,8 @@ class ClassicMember(Member):
         self._wants_rejoin = False
         self._granted = None
         self._led, self._assigned_of = {}, None
-        self._is_asked = False
+        self._is_incomplete, self._complete_by = False, NEVER
+        self._is_asked = self._is_to_compare = False
         self._joined_with = self.topics
         Join = messages.request(JOIN_GROUP)
         message = Join(
@@ -209,7 +224,7 @@ class ClassicMember(Member):
         self.state = State.SYNCING
         if response.leader == self.member_id:
             self._led = _subscriptions(response.members)
-            self._keeps_assignment = response.skip_assignment
+            self._keeps_assignment = self._is_to_compare = response.skip_assignment
             # One that keeps the assignment, too, has to know the topics as they are now, to notice when they grow.
             self.state = State.ASSIGNING
 
@@ -219,6 +234,11 @@ class ClassicMember(Member):
     def _counts(self) -> dict[str, int]:
         return {topic: self._cluster.partitions_count(topic) or 0 for topic in self._group_topics()}
 
+    def _all_partitions(self) -> set[TopicPartition]:
+        """As many as each topic had when the leader assigned them."""
+        counts = self._assigned_of or {}
+        return {(topic, index) for topic, count in counts.items() for index in range(count)}
+
     def _sync(self) -> Call:
         Sync = messages.request(SYNC_GROUP)
         assigned: dict[str, list[TopicPartition]] = {}
@@ -226,6 +246,7 @@ class ClassicMember(Member):
             self._assigned_of = self._counts()
         if self._led and not self._keeps_assignment:
             assigned = ASSIGNORS[self._protocol].assign(self._counts(), self._led)
+            self._is_incomplete = not self._all_partitions() <= set(itertools.chain(*assigned.values()))
         message = Sync(
             group_id=self.group_id,
             generation_id=self.generation,
@@ -248,9 +269,26 @@ class ClassicMember(Member):
             return
         self.state = State.STABLE
         self._heartbeat_at = now + self.config.heartbeat_interval_ms / 1000
+        if self._is_incomplete:
+            self._complete_by = now + self.config.session_timeout_ms / 1000
         self._last = (assigned, self.generation)
         self._revoking = self.owned - assigned
         self._granted = assigned - self.owned
+
+    def _describe(self) -> Call:
+        message = messages.request(DESCRIBE_GROUPS)(groups=[self.group_id])
+        return Call(DESCRIBE_GROUPS, message, self._heartbeat_timeout_ms(self.config.heartbeat_interval_ms))
+
+    def _described(self, groups: list[Any], call: Call, now: float) -> ErrorCode:
+        """The group as it is in its coordinator. One that does not want to tell is not asked again."""
+        code = error_code(groups[0].error_code) if groups else ErrorCode.UNKNOWN_SERVER_ERROR
+        if code in TRY_AGAIN:
+            self.lost(call, now)
+            return code
+        self._is_to_compare = False
+        if code is ErrorCode.NONE and self.state is State.STABLE and self._assigned_of is not None:
+            self._wants_rejoin = self._wants_rejoin or not self._all_partitions() <= _assigned(groups[0].members)
+        return ErrorCode.NONE
 
     def _rejoin(self) -> None:
         """With the member id and the generation that it has, in case they still hold."""
@@ -322,3 +360,12 @@ def _subscriptions(members: list[Any]) -> dict[str, Subscription]:
         except MalformedRequest:
             subscriptions[member.member_id] = Subscription(frozenset())
     return subscriptions
+
+
+def _assigned(members: list[Any]) -> set[TopicPartition]:
+    """What the members have; of one whose bytes cannot be read, nothing."""
+    assigned: set[TopicPartition] = set()
+    for member in members:
+        with contextlib.suppress(MalformedRequest):
+            assigned.update(decode_assignment(member.member_assignment))
+    return assigned

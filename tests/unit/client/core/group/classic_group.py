@@ -9,7 +9,7 @@ from strandline.wire import messages
 
 from .play import Reply
 
-JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP = 11, 12, 13, 14
+JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP, DESCRIBE_GROUPS = 11, 12, 13, 14, 15
 
 
 class ClassicGroup:
@@ -32,7 +32,9 @@ class ClassicGroup:
 
     def handle(self, api_key: int, request: Any, reply: Reply, now: float) -> None:
         refused = self.refuse_next.pop(api_key, None)
-        if refused is not None:
+        if api_key == DESCRIBE_GROUPS:
+            self._describe(refused or ErrorCode.NONE, reply)
+        elif refused is not None:
             if refused is ErrorCode.UNKNOWN_MEMBER_ID:
                 self.members.pop(request.member_id)
             reply(messages.response(api_key)(error_code=refused))
@@ -129,6 +131,18 @@ class ClassicGroup:
             syncing, self._syncing = self._syncing, {}
             for member_id, waiting in syncing.items():
                 waiting(Response(assignment=self.assignments.get(member_id, b"")))
+
+    def _describe(self, code: ErrorCode, reply: Reply) -> None:
+        Response = messages.response(DESCRIBE_GROUPS)
+        group = Response.DescribedGroup(
+            error_code=code,
+            members=[
+                Response.DescribedGroupMember(member_id=member_id, member_assignment=self.assignments[member_id])
+                for member_id in self.members
+                if code is ErrorCode.NONE
+            ],
+        )
+        reply(Response(groups=[group]))
 
     def _heartbeat(self, request: Any, reply: Reply) -> None:
         reply(messages.response(HEARTBEAT)(error_code=self._check(request)))

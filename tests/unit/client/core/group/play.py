@@ -41,6 +41,8 @@ class Play:
         self.told: list[str] = []
         self.sent: list[tuple[str, int, Any]] = []
         """By whom, which API, and the request."""
+        self.timeouts_ms: dict[int, list[int]] = {}
+        """By API: how long each request was to be waited for."""
         self.busy: set[str] = set()
         """Members whose application does not poll."""
         self.now = 0.0
@@ -93,6 +95,7 @@ class Play:
         bytes_sent = messages.encode_request(call.api_key, version, call.message)
         request = messages.decode_request(call.api_key, version, bytes_sent)
         self.sent.append((name, call.api_key, request))
+        self.timeouts_ms.setdefault(call.api_key, []).append(call.timeout_ms)
 
         def reply(response: Any) -> None:
             read = messages.decode_response(

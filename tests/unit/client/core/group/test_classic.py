@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from strandline.client.core.cluster import Cluster
-from strandline.client.core.group.classic import HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP
+from strandline.client.core.group.classic import DESCRIBE_GROUPS, HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP
 from strandline.client.core.group.subscription import decode_subscription
 from strandline.errors import ErrorCode
 
@@ -164,6 +164,81 @@ def test_a_static_leader_that_knows_no_topic_yet_comes_back_without_a_rebalance(
     play.partitions(4)
     assert play.run(6.0) == ["a assigned 0 1 2 3"]
     assert play.coordinator.generation == generation
+
+
+@pytest.mark.parametrize("refused", [None, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS])
+@pytest.mark.parametrize("others", [(), ("b",)])
+def test_a_static_leader_sees_on_its_return_that_a_topic_has_grown_meanwhile(others, refused):
+    """Seed 300070: nobody else looks, and the partitions that are new were read by nobody."""
+    play = Play(ClassicGroup(), **COOPERATIVE)
+    for name in ("a", *others):
+        play.join(name, group_instance_id=f"instance-{name}")
+    play.run(12.0)
+    play.leave("a")
+    play.partitions(6)
+    if refused is not None:
+        play.coordinator.refuse_next[DESCRIBE_GROUPS] = refused
+    play.join("a", group_instance_id="instance-a")
+    play.run(12.0)
+    assert sorted(index for owned in play.owned().values() for index in owned) == list(range(6))
+    assert len(requests(play, "a", DESCRIBE_GROUPS)) == (1 if refused is None else 2)
+
+
+def test_a_group_that_may_not_be_described_goes_on_as_it_is():
+    play = Play(ClassicGroup())
+    play.join("a", group_instance_id="i")
+    play.run(6.0)
+    play.leave("a")
+    play.partitions(6)
+    play.coordinator.refuse_next[DESCRIBE_GROUPS] = ErrorCode.GROUP_AUTHORIZATION_FAILED
+    play.join("a", group_instance_id="i")
+    assert play.run(12.0) == ["a assigned 0 1 2 3"]
+    assert play.members["a"].error is None
+
+
+def test_a_leader_rejoins_for_a_static_member_that_gave_up_something_and_forgot_to_rejoin():
+    """Seed 301022: it died in between, and came back without a rebalance; what it had given up was read by nobody."""
+    play = Play(ClassicGroup(), partitions=2, **COOPERATIVE)
+    play.partitions(4, "u")
+    play.join("a", topics=("t",), group_instance_id="i")
+    play.join("b", topics=("u",), group_instance_id="j")
+    play.run(12.0)
+    assert play.owned() == {"a": [0, 1], "b": [0, 1, 2, 3]}
+    play.join("c", topics=("u",))
+    play.busy.add("b")
+    while play.members["b"].change() is None:
+        play.run(0.1)
+        assert play.now < 30, play.told
+    play.leave("b")
+    play.busy.clear()
+    play.join("b", topics=("u",), group_instance_id="j")
+    play.run(play.members["a"].config.session_timeout_ms / 1000 - 10)
+    assert play.owned() == {"a": [0, 1], "b": [0, 1], "c": []}
+    play.run(20)
+    assert {name: len(owned) for name, owned in play.owned().items()} == {"a": 2, "b": 2, "c": 2}
+
+
+def test_an_ordinary_cooperative_rebalance_costs_its_two_generations_and_no_more():
+    play = Play(ClassicGroup(), **COOPERATIVE)
+    play.join("a")
+    play.run()
+    play.join("b")
+    play.run(12.0)
+    generation = play.coordinator.generation
+    play.run(2 * play.members["a"].config.session_timeout_ms / 1000)
+    assert play.coordinator.generation == generation == 3
+
+
+def test_a_description_is_not_waited_for_until_the_session_is_over():
+    """Heartbeats wait behind it."""
+    play = Play(ClassicGroup(), session_timeout_ms=6000, heartbeat_interval_ms=2000)
+    play.join("a", group_instance_id="i")
+    play.run(6.0)
+    play.leave("a")
+    play.join("a", group_instance_id="i")
+    play.run(0.5)
+    assert play.timeouts_ms[DESCRIBE_GROUPS] == play.timeouts_ms[HEARTBEAT][:1]
+    assert play.timeouts_ms[DESCRIBE_GROUPS][0] < 6000
 
 
 def test_a_new_coordinator_hears_from_a_member_at_once():
