@@ -25,6 +25,7 @@ import click
 import trustme
 from rich.console import Console
 from rich.table import Table
+from tests.system.heavy_requests import TOPIC as HEAVY_TOPIC
 from tests.system.server import Server, format_data, running
 
 from bench.connection_attacks import ATTACKS as OF_CONNECTIONS
@@ -33,8 +34,9 @@ from bench.honest_client import RATE_PER_S, TOPIC, ask
 from bench.kafka_cluster import free_ports
 from bench.processes import is_running, resident_mb
 from bench.raw_peer import RawPeer, batch, create_topic, produced
+from bench.request_attacks import ATTACKS as OF_REQUESTS
 
-ATTACKS: list[Attack] = [*OF_CONNECTIONS]
+ATTACKS: list[Attack] = [*OF_CONNECTIONS, *OF_REQUESTS]
 SECONDS = 8.0
 BEGIN_S_MAX = 60.0
 AFTER_S = 3.0
@@ -127,7 +129,7 @@ def _bites(server: Server) -> int:
 
 def _prepare(server: Server) -> None:
     peer = RawPeer(server.port)
-    for name in (TOPIC, LARGE_TOPIC, *(f"other-{number}" for number in range(TOPICS))):
+    for name in (TOPIC, LARGE_TOPIC, HEAVY_TOPIC, *(f"other-{number}" for number in range(TOPICS))):
         code = create_topic(peer, name, 1 if name in (TOPIC, LARGE_TOPIC) else 4)
         if code:
             raise click.ClickException(f"{name} could not be created: error code {code}")
@@ -142,6 +144,7 @@ def properties(directory: Path, tls_port: int, http_port: int) -> Mapping[str, s
     authority = trustme.CA()
     keystore = directory / "server.pem"
     authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(str(keystore))
+    keystore.chmod(0o600)  # others must not read a key (SEC-H1)
     return {
         "listeners": f"SSL://127.0.0.1:{tls_port}",
         "ssl.keystore.location": str(keystore),

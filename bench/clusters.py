@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -77,8 +78,9 @@ def apache_kafka(nodes: int, directory: Path | None = None) -> Iterator[Cluster]
 
 
 @contextlib.contextmanager
-def strandline(nodes: int, directory: Path | None = None) -> Iterator[Cluster]:
-    """A directory that is given is kept, so that the cluster can be started again on it."""
+def strandline(nodes: int, directory: Path | None = None, source: Path | None = None) -> Iterator[Cluster]:
+    """A directory that is given is kept, so that the cluster can be started again on it. `source`: of another commit."""
+    environment = dict(os.environ) if source is None else {**os.environ, "PYTHONPATH": str(source)}
     with contextlib.ExitStack() as stack:
         if directory is None:
             temporary = tempfile.TemporaryDirectory(prefix="strandline-bench-", ignore_cleanup_errors=True)
@@ -91,11 +93,13 @@ def strandline(nodes: int, directory: Path | None = None) -> Iterator[Cluster]:
         started = time.monotonic()
         try:
             with log.open("wb") as output:
-                process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+                process = subprocess.Popen(
+                    command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+                )
                 _await_all(addresses, log, lambda: _check_alive(process, log))
                 start_s = time.monotonic() - started
                 process.wait(COMMAND_TIMEOUT_S)
-            revive = partial(_revive, command, addresses, log)
+            revive = partial(_revive, command, addresses, log, environment)
             yield Cluster("ours", ",".join(addresses), _pids(f"{directory}/data"), start_s, revive)
         finally:
             subprocess.run(
@@ -127,10 +131,10 @@ def _await_all(addresses: Sequence[str], log: Path, check: Callable[[], None]) -
         raise CannotStart(f"{error}:\n{log.read_text(errors='replace')}") from None
 
 
-def _revive(command: list[str], addresses: Sequence[str], log: Path) -> tuple[int, ...]:
+def _revive(command: list[str], addresses: Sequence[str], log: Path, environment: Mapping[str, str]) -> tuple[int, ...]:
     """The same command starts the nodes that died beside those that run."""
     with log.open("wb") as output:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
         process.wait(COMMAND_TIMEOUT_S)
     _check_alive(process, log)
     _await_all(addresses, log, lambda: None)

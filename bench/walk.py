@@ -70,7 +70,7 @@ def rows() -> Iterator[tuple[str, ...]]:
         for codec in CompressionType:
             for count, value_bytes in SHAPES:
                 batch = batch_of(count, value_bytes, codec)
-                before = append_us(log, batch, count, CheckedRecords(None, NOW_MS + (count - 1) // 10))
+                before = append_us(log, batch, count, CheckedRecords(None, NOW_MS + (count - 1) // 10, config))
                 cells = []
                 for walker in (compiled, walk.PLAIN):
                     if walker is None:
