@@ -40,16 +40,19 @@ test: setup check
 quick: check
 	$(BIN)/python -m pytest -n 2 -q tests/unit tests/worlds tests/fuzz
 
-# What takes longer than a landing may: many more histories, from a range of their own, and every mutant.
+# What takes too long for every change: many more histories, from a range of their own, every mutant, and tests that repeat
+# themselves more often (tests/soak.py).
 soak: $(READY)
 	$(BIN)/strandline sim $(if $(TIME),--time $(TIME),--seeds $(or $(SEEDS),2000)) --first $(or $(FIRST),100000) --require 50
 	$(BIN)/python -m tests.mutants
+	STRANDLINE_SOAK=1 $(BIN)/python -m pytest -q $(shell grep -rlE "import (times|soak_only)" tests --include="test_*.py")
 
 check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.rulebook
 
 # As many histories as one gives it: SEEDS=5000, or TIME=10m; FIRST=1000 begins elsewhere.
 sim: $(READY)

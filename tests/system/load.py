@@ -36,8 +36,13 @@ EAGER: dict[str, Any] = {
     "reconnect.backoff.ms": 20,
     "reconnect.backoff.max.ms": 200,
     "topic.metadata.refresh.fast.interval.ms": 50,
+    "topic.metadata.refresh.interval.ms": 1_000,
 }
-"""Clients that come back soon; everything else is as librdkafka has it."""
+"""Clients that come back soon; everything else is as librdkafka has it.
+
+The last line is for consumers whose new leader dies before it has told them where their epoch ends: librdkafka 2.16 asks that
+one again and again, and does not ask who leads now before the next refresh, by default five minutes later.
+"""
 
 
 def make_topic(cluster: Cluster, name: str, replicas: list[list[int]], **config: str) -> str:

@@ -29,15 +29,22 @@ class RawClient:
 
     def ask_bytes(self, api_key: int, version: int, body: bytes) -> bytes | None:
         """The body of the reply; None if the connection was closed instead."""
-        self._count += 1
-        frame = request_header(api_key, version, self._count, self._client_id) + body
         try:
-            self._socket.sendall(struct.pack(">i", len(frame)) + frame)
+            self.send(api_key, version, body)
             (size,) = struct.unpack(">i", self._read(4))
             reply = self._read(size)
         except (EOFError, ConnectionError):
             return None
         return reply[read_response_header(api_key, version, reply)[1] :]
+
+    def send(self, api_key: int, version: int, body: bytes) -> None:
+        self._count += 1
+        frame = request_header(api_key, version, self._count, self._client_id) + body
+        self._socket.sendall(struct.pack(">i", len(frame)) + frame)
+
+    def read_some(self) -> None:
+        """The beginning of a reply is there."""
+        self._read(4)
 
     def ask(self, api_key: int, version: int, **fields: Any) -> Any:
         """The reply to a request of these fields."""

@@ -32,11 +32,11 @@ T = TypeVar("T")
 
 
 def eventually(check: Callable[[], T | None], what: str, timeout_s: float = 10.0) -> T:
-    """The first result of `check` that is neither None nor False. Fails when none came in time."""
+    """The first result of `check` that is true; an empty list is not. Fails when none came in time."""
     deadline = time.monotonic() + timeout_s
     while True:
         result = check()
-        if result is not None and result is not False:
+        if result:
             return result
         assert time.monotonic() < deadline, f"{what}: not within {timeout_s:.0f} s"
         time.sleep(0.02)

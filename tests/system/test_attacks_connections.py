@@ -236,8 +236,8 @@ def is_let_in(port: int) -> bool:
     return peer is not None
 
 
-def test_connections_stop_before_descriptors_do(tmp_path, ca):
-    limit = 1024
+@pytest.mark.parametrize("limit", [400, 1024])
+def test_connections_stop_before_descriptors_do(tmp_path, ca, limit):
     format_data(tmp_path / "data")
     # The whole process gets the limit, as from an init system.
     launcher = tmp_path / "launcher.py"

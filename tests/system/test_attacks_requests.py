@@ -18,7 +18,7 @@ from bench.kafka_cluster import free_ports
 
 from strandline.errors import ErrorCode
 from strandline.wire import messages
-from tests.system.heavy_requests import ANSWERED, ATTACKS, TOPIC, Attack
+from tests.system.heavy_requests import ANSWERED, ATTACKS, TOPIC, Attack, topics_with_configs
 from tests.system.local import COMMAND, up
 from tests.system.raw_client import RawClient, honest_client
 from tests.system.server import Server, eventually, format_data, running
@@ -82,11 +82,29 @@ def test_all_of_them_at_once(node: tuple[Server, int]) -> None:
         list(threads.map(send, ATTACKS))
     check_unharmed(server)
 
-    def nothing_waits() -> bool:
-        with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/metrics", timeout=30) as page:
-            return "\nstrandline_large_requests_waiting_bytes 0.0\n" in page.read().decode()
+    eventually(lambda: nothing_waits(metrics_port), "what large requests took is given back")
 
-    eventually(nothing_waits, "what large requests took is given back")
+
+def nothing_waits(metrics_port: int) -> bool:
+    with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/metrics", timeout=30) as page:
+        lines = page.read().decode().splitlines()
+    return {f"strandline_large_requests_waiting_{what} 0.0" for what in ("bytes", "objects")} <= set(lines)
+
+
+def test_many_that_wait_for_the_controller(node: tuple[Server, int]) -> None:
+    """SEC-L4: what they became counts until they are answered. All of them together would be a gibibyte."""
+    server, metrics_port = node
+    body = topics_with_configs()
+    with honest_client(server.port, "honest"):
+        clients = [RawClient(server.port, None) for _ in range(40)]
+        for client in clients:
+            client.send(CREATE_TOPICS, 5, body)
+        for client in clients[:4]:
+            client.read_some()
+        for client in clients:
+            client.close()
+    check_unharmed(server)
+    eventually(lambda: nothing_waits(metrics_port), "what large requests took is given back")
 
 
 def test_what_a_node_writes_is_for_its_owner_alone(node: tuple[Server, int]) -> None:

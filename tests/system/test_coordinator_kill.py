@@ -1,4 +1,4 @@
-"""The coordinator's node is killed ten times while members of many kinds read and commit.
+"""The coordinator's node is killed again and again while members of many kinds read and commit.
 
 What was acknowledged as committed stays so, nobody's partition is somebody else's at the same time, and everybody gets on. How
 long members needed until their next commit was acknowledged is printed; what is judged here is only what was promised.
@@ -18,12 +18,13 @@ from confluent_kafka import Producer
 
 from strandline.client.blocking import Admin, Client
 from strandline.errors import KafkaError
+from tests.soak import times
 from tests.system.group_members import GROUPS_SOON, Group, Member, check_ownership, check_seen
 from tests.system.load import EAGER, all_in_sync, make_topic
 from tests.system.local import Cluster, up
 from tests.system.server import eventually
 
-KILLS = 10
+KILLS = times(4, 20)
 PARTITIONS = 6
 REPLICAS = [[1, 2, 3], [2, 3, 1], [3, 1, 2]] * (PARTITIONS // 3)
 PAUSE_S = 0.004
@@ -152,7 +153,7 @@ def back(member: Member, since: float, position: int) -> float | None:
 
 
 @pytest.mark.timeout(400)
-def test_the_coordinator_is_killed_ten_times(cluster: Cluster) -> None:
+def test_the_coordinator_is_killed_again_and_again(cluster: Cluster) -> None:
     groups = [Group(cluster, make_topic(cluster, name, REPLICAS), PARTITIONS, name) for name in ("classic", "consumer")]
     members: list[Member] = []
     stream = witness = None

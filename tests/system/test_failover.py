@@ -59,6 +59,7 @@ def test_the_leader_is_killed(cluster: Cluster, also_controller: bool) -> None:
 
 
 def test_the_leader_is_told_to_stop(cluster: Cluster) -> None:
+    """Rule B14."""
     leader = ordinary(cluster)
     topic = led_by(cluster, leader, "told-to-stop")
     with load(cluster, topic) as running:

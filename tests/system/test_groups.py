@@ -82,9 +82,11 @@ def test_a_static_member_restarts_without_a_rebalance(members: Group, kind: str)
     ours = kind.replace("confluent", "strandline")
     witness = members.start(ours, tell_generation=True)
     members.divided(6)
+    alone = eventually(lambda: witness.of("generation"), "the generation of the first", 30)[-1]["generation"]
     patient = PATIENT[kind]
     before = members.start(kind, instance="one", config=patient)
     members.divided(3, 3)
+    eventually(lambda: witness.of("generation")[-1]["generation"] > alone, "the generation of both", 30)
     members.write()
     members.committed_to_the_end()
     owned, story = before.owned, len(witness.of("assigned", "revoked", "lost"))

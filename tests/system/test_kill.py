@@ -11,13 +11,14 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from tests.soak import times
 from tests.system.server import Server, format_data, running
 
-ROUNDS = 20
+ROUNDS = times(8, 40)
 TOPIC, PARTITIONS = "durable", 2
 
 
-def test_nothing_acknowledged_is_lost_when_the_process_is_killed_twenty_times(tmp_path: Path) -> None:
+def test_nothing_acknowledged_is_lost_when_the_process_is_killed_again_and_again(tmp_path: Path) -> None:
     format_data(tmp_path / "data")
     chance = random.Random(20)
     acknowledged: dict[bytes, tuple[int, int]] = {}

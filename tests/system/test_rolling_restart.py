@@ -49,6 +49,7 @@ def rolled(cluster: Cluster) -> Load:
 
 
 def test_nobody_hears_of_it_and_nothing_is_lost(cluster: Cluster, rolled: Load) -> None:
+    """Rule B14."""
     rolled.check()
     assert_equal_on_disk(cluster, TOPIC, len(PARTITIONS), ends(rolled.acknowledged))
     brokers = json.loads(strandline("cluster", "describe", "--json", *cluster.server))["brokers"]
@@ -56,7 +57,7 @@ def test_nobody_hears_of_it_and_nothing_is_lost(cluster: Cluster, rolled: Load) 
 
 
 def test_a_consumer_reads_from_the_replica_in_its_rack(cluster: Cluster, rolled: Load) -> None:
-    """S5. The consumer says whom it asks, and only that broker has sent anything."""
+    """S5, A16. The consumer says whom it asks, and only that broker has sent anything."""
     leader = leaders(cluster.bootstrap, TOPIC)[0]
     near = next(node_id for node_id in NODES if node_id != leader)
     expected = [number for number, (partition, _) in rolled.acknowledged.items() if partition == 0]

@@ -375,9 +375,7 @@ def test_a_pattern_of_the_consumer_protocol_finds_internal_topics(kafka: Cluster
                 consumer.poll(0.1)
                 return {each.topic for each in consumer.assignment()}
 
-            found.append(
-                eventually(lambda owned=owned: owned() or None, f"{cluster.brokers} assigns topics", PATIENCE_S)
-            )
+            found.append(eventually(lambda owned=owned: owned(), f"{cluster.brokers} assigns topics", PATIENCE_S))
         finally:
             consumer.close()
     assert found == [{"__consumer_offsets"}] * 2

@@ -1,6 +1,6 @@
 """The code of a page of the documentation, run as a reader would: block after block, in one Python and one directory.
 
-python -m tests.system.walkthrough PAGE.md SECTION
+python -m tests.system.walkthrough PAGE SECTION
 
 Blocks of `python` and `sh` are run; a block of `text` is what the block before it prints. Ends with exit code 1 and the place in
 the page if a block fails, or at the end if one printed something else. Blanks count as one: a table is as wide as its terminal.

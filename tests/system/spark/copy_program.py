@@ -11,6 +11,7 @@ import sys
 from typing import Any
 
 from strandline.spark import session
+from tests.system.spark.standalone import QUICK_JAVA
 
 EXECUTORS = "local-cluster[2,1,1024]"
 """Two executors as processes of their own, so that one can be killed."""
@@ -29,7 +30,13 @@ def copy(bootstrap: str, source: str, sink: str, directory: str) -> None:
     spark = session(
         "kills",
         master=EXECUTORS,
-        config={"spark.executor.memory": "768m", "spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1"},
+        config={
+            "spark.executor.memory": "768m",
+            "spark.ui.enabled": "false",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.extraJavaOptions": QUICK_JAVA,
+            "spark.executor.extraJavaOptions": QUICK_JAVA,
+        },
     )
     settings = {"kafka.bootstrap.servers": bootstrap}
 
@@ -48,7 +55,9 @@ def copy(bootstrap: str, source: str, sink: str, directory: str) -> None:
 
 
 def read(directory: str) -> None:
-    spark = session("kills", master="local[1]", config={"spark.ui.enabled": "false"})
+    spark = session(
+        "kills", master="local[1]", config={"spark.ui.enabled": "false", "spark.driver.extraJavaOptions": QUICK_JAVA}
+    )
     found = [int(row.value) for row in spark.read.parquet(f"{directory}/parquet").collect()]
     print(json.dumps(sorted(found)))
     spark.stop()

@@ -15,6 +15,7 @@ import pytest
 from strandline.spark.interpreter import VERSION
 from strandline.spark.java import JavaMissing, find
 from strandline.spark.packing import CACHE
+from tests.soak import soak_only
 from tests.system.local import COMMAND, Cluster, strandline, up
 from tests.system.spark.standalone import BARE_PATH, QUICK_JAVA, Standalone, standalone
 
@@ -112,6 +113,7 @@ def test_on_executors_that_have_nothing(kafka, spark, packed, tmp_path):
         assert executor["said"] == []
 
 
+@soak_only
 def test_where_the_native_packages_are_installed(kafka, spark, packed, tmp_path):
     """A Python of the executors' own, with them and without Strandline or anything that is Python alone."""
     _, pure, needed = packed

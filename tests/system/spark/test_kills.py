@@ -26,6 +26,7 @@ from strandline.client.core.consumer import TopicPartition
 from strandline.client.core.group.offsets import OffsetAndMetadata
 from strandline.errors import KafkaError
 from tests.judges.java import find_java, or_skip
+from tests.soak import times
 from tests.system.load import EAGER, leaders, make_topic
 from tests.system.local import Cluster, up
 from tests.system.server import eventually
@@ -38,7 +39,7 @@ ROWS_AT_ONCE, ROWS_A_SECOND, ROWS_MAX = 6_000, 10, 60_000
 """A dozen micro-batches that are full, then a trickle that even a slow machine keeps up with."""
 PATIENCE_S = 150
 """Two cores hold three nodes, a driver and two executors."""
-MORE_BATCHES = 4
+MORE_BATCHES = times(2, 8)
 """How many each stream has to finish after each of the three harms before it counts as going on."""
 
 
