@@ -9,6 +9,7 @@ Always true: it ends with 0 only if both passed; the processes of the pool are g
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,6 +29,8 @@ TESTS = [sys.executable, "-m", "pytest", "-n", str(PROCESSES)]
 
 
 def main() -> int:
+    # A shell starts what it puts in the background with SIGINT ignored; children inherit that, and tests of Ctrl-C would hang.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     began = time.monotonic()
     with tempfile.TemporaryFile("w+") as said:
         pool = subprocess.Popen(
