@@ -37,7 +37,7 @@ async def follower_paused(scene: Scene) -> None:
     number = scene.any_partition()
     follower = scene.chance.choice(scene.followers(number))
     if scene.faults.pause(follower):
-        await scene.out_of_sync(follower, number)
+        await scene.out_of_sync(follower, scene.leader(number), number)
         await scene.written(10)
     scene.cluster.resume(follower)
     await scene.whole()

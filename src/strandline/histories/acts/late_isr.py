@@ -31,7 +31,7 @@ async def put_out(scene: Scene, follower: int, number: int) -> None:
         return  # it was preferred, and elected meanwhile
     scene.faults.cut(leader, follower)
     with scene.busy():
-        await scene.out_of_sync(follower, number, 2.0 * scene.timers.lag_s + 6.0)
+        await scene.out_of_sync(follower, leader, number, 2.0 * scene.timers.lag_s + 6.0)
 
 
 @act("an ISR change comes late", apart, weight=5)
@@ -121,7 +121,7 @@ async def last_in_sync(scene: Scene) -> None:
         scene.faults.cut(leader, follower)
     with scene.busy():
         for follower in scene.followers(number):
-            await scene.out_of_sync(follower, number, 2.0 * scene.timers.lag_s + 6.0)
+            await scene.out_of_sync(follower, leader, number, 2.0 * scene.timers.lag_s + 6.0)
     await scene.wait(0.5, 2.0)
     scene.faults.dies(leader, power=scene.either())
     scene.heal_network()

@@ -181,9 +181,8 @@ class Scene:
             within_s,
         )
 
-    async def out_of_sync(self, broker_id: int, number: int = 0, within_s: float = WITHIN_S) -> bool:
-        """Unless its leader is deposed meanwhile: the next one has its own time to look."""
-        leader = self.state(number).leader
+    async def out_of_sync(self, broker_id: int, leader: int, number: int = 0, within_s: float = WITHIN_S) -> bool:
+        """Unless the leader that it was cut off from is deposed: the next one may be reached (seed 1200648)."""
         return await self._must(
             lambda: broker_id not in self.state(number).isr or self.state(number).leader != leader,
             f"{broker_id} leaves the ISR",
