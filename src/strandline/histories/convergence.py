@@ -5,6 +5,8 @@ Always true: asking changes nothing; after all harm is undone, each of these com
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from strandline.histories.batches import all_batches, walk
 from strandline.histories.cluster import Cluster
 from strandline.histories.compaction.plan import COMPACTED
@@ -16,10 +18,18 @@ from strandline.node.coordinator.offsets_topic import CONSUMER_OFFSETS
 
 
 class Convergence:
-    def __init__(self, cluster: Cluster, replicas: ReplicaSight, keys: list[tuple[str, int]]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        replicas: ReplicaSight,
+        keys: list[tuple[str, int]],
+        missed_deletion: Callable[[int, bytes], bool],
+    ) -> None:
+        """`missed_deletion`: whether a replica of the compacted topic came too late for the tombstone of a key."""
         self._cluster = cluster
         self._replicas = replicas
         self.names = keys
+        self._missed_deletion = missed_deletion
 
     # The partitions of the load
 
@@ -109,7 +119,14 @@ class Convergence:
             if first is None:
                 first = node_id, values
             elif first[1] != values:
-                differing = sorted(k for k in {*first[1], *values} if first[1].get(k) != values.get(k))
+                differing = sorted(
+                    k
+                    for k in {*first[1], *values}
+                    if first[1].get(k) != values.get(k)
+                    and not any(self._missed_deletion(i, k) for i in (first[0], node_id))
+                )
+                if not differing:
+                    continue
                 return [f"the newest values of {name} differ between n{first[0]} and n{node_id}: {differing[:3]}"]
         return []
 

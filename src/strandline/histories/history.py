@@ -18,6 +18,7 @@ from strandline.histories.acts.scene import Scene
 from strandline.histories.budget import Budget
 from strandline.histories.cluster import Cluster, Stuck
 from strandline.histories.compaction import plan as compaction_plans
+from strandline.histories.compaction.replica_progress import ReplicaProgress
 from strandline.histories.convergence import Convergence
 from strandline.histories.coverage import ACT, COMPACTION, SETTING, Coverage
 from strandline.histories.faults import Faults
@@ -105,14 +106,17 @@ class History:
             self.coverage.note(SETTING, part)
         judges = quorum_judges()
         self.cluster = Cluster(world, setting.shape, judges, self.transcript, coverage=self.coverage)
-        self.replicas = ReplicaSight(self.cluster.sight, self.cluster.members, replica_judges(), self.transcript)
+        progress = ReplicaProgress()
+        self.replicas = ReplicaSight(
+            self.cluster.sight, self.cluster.members, [*replica_judges(), progress], self.transcript
+        )
         self.replicas.may_lose = setting.may_lose
         self._stable_leadership = next(judge for judge in judges if isinstance(judge, StableLeadership))
         self.cluster.also_look = self.replicas.look
         self.cluster.on_death = self._about_to_die
         self.groups = self._make_groups()
-        self.load = Load(self.cluster, self.replicas, setting, self.coverage)
-        self.convergence = Convergence(self.cluster, self.replicas, setting.keys)
+        self.load = Load(self.cluster, self.replicas, setting, self.coverage, progress)
+        self.convergence = Convergence(self.cluster, self.replicas, setting.keys, self.load.missed_deletion)
         self.budget = Budget(setting)
         self.faults = Faults(self.cluster, self.replicas, self.budget, self.coverage, without)
         self.noise = Noise(self.cluster, self.load, self.faults, seed)

@@ -22,6 +22,7 @@ from strandline.histories.clients.writer import WRITERS, Writer
 from strandline.histories.cluster import Cluster, Stuck
 from strandline.histories.compaction.load import KeyedLoad
 from strandline.histories.compaction.plan import COMPACTED
+from strandline.histories.compaction.replica_progress import ReplicaProgress
 from strandline.histories.compaction.sight import records
 from strandline.histories.coverage import CLIENT, Coverage
 from strandline.histories.groups.load import GroupLoad
@@ -45,7 +46,9 @@ BRISK_OPERATIONS_MAX = 600
 
 
 class Load:
-    def __init__(self, cluster: Cluster, sight: ReplicaSight, setting: Setting, coverage: Coverage) -> None:
+    def __init__(
+        self, cluster: Cluster, sight: ReplicaSight, setting: Setting, coverage: Coverage, progress: ReplicaProgress
+    ) -> None:
         world = cluster.world
         self.cluster = cluster
         self.keys = setting.keys
@@ -62,6 +65,7 @@ class Load:
         self.operator = world.node("operator")
         self._setting = setting
         self.sight = sight
+        self._progress = progress
         self.coverage = coverage
         self.writers = [Writer(self, world.node(f"writer-{writing.name}"), writing) for writing in WRITERS]
         self._reader = Reader(self, world.node("reader"))
@@ -267,11 +271,24 @@ class Load:
             name: [kept for batch in all_batches(log) for kept in records(batch)] for name, log in found.items() if log
         }
         everybody = {"a reader": history.read, **logs}
+        late = {name: {k for k in history.keys if self.missed_deletion(int(name[1:]), k)} for name in logs}
+        late["a reader"] = set().union(*late.values())  # it reads from any of them
         return [
             Problem(last_value_survives.NAME, now, what)
             for who, kept in everybody.items()
-            for what in last_value_survives.judge(history, who, kept)
+            for what in last_value_survives.judge(history, who, kept, late[who])
         ]
+
+    def missed_deletion(self, node_id: int, record_key: bytes) -> bool:
+        """Whether a replica of the compacted topic came too late for the tombstone that is the last record of a key (F3)."""
+        if self.keyed is None or self._setting.compaction is None:
+            return False
+        last = self.keyed.history.last_acknowledged(record_key)
+        if last is None or last.offset is None or last.value is not None:
+            return False
+        partition = self.sight.image.topics[COMPACTED].topic_id, 0
+        retention_s = self._setting.compaction.delete_retention_ms / 1000
+        return self._progress.was_late(node_id, partition, last.offset, retention_s)
 
 
 def _is_there(answer: object) -> bool:

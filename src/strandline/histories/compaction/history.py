@@ -36,3 +36,12 @@ class KeyedHistory:
         send = KeyedSend(key, value)
         self.sends.append(send)
         return send
+
+    @property
+    def keys(self) -> set[bytes]:
+        return {send.key for send in self.sends}
+
+    def last_acknowledged(self, key: bytes) -> KeyedSend | None:
+        """The one with the largest offset."""
+        acknowledged = (send for send in self.sends if send.key == key and send.offset is not None)
+        return max(acknowledged, key=lambda send: send.offset or 0, default=None)

@@ -54,3 +54,10 @@ def test_what_was_deleted_does_not_come_back() -> None:
     assert not found(history, kept((1, "k", None)))
     assert not found(history, kept((0, "k", "a"), (1, "k", None)))
     assert found(history, kept((0, "k", "a")))
+
+
+def test_a_deleted_value_may_stay_where_the_tombstone_came_too_late() -> None:
+    history = wrote(("k", "a", 0), ("k", None, 1), ("j", "b", 2), ("j", None, 3))
+    records = kept((0, "k", "a"), (2, "j", "b"))
+    assert len(list(last_value_survives.judge(history, "n1", records, {b"k"}))) == 1, "of the other key it was in time"
+    assert not list(last_value_survives.judge(history, "n1", records, {b"k", b"j"}))

@@ -47,3 +47,23 @@ def test_a_new_leader_has_its_time() -> None:
     story.lead(1, 1)
     for _ in range(20):
         write(story, 1, 2)
+
+
+def rejoined(seconds: int) -> None:
+    """Broker 3 was out of the ISR for long, joins with what is committed, and is silent again."""
+    story = stage(BehindLeavesIsr)
+    story.partition(1).leadership.isr.commit((1, 2), 1)
+    for _ in range(30):
+        write(story, 1, 2)
+    story.partition(1).leadership.isr.commit((1, 2, 3), 2)
+    for _ in range(seconds):
+        write(story, 1, 2)
+
+
+def test_one_that_joins_has_its_time_from_then_on() -> None:
+    rejoined(20)
+
+
+def test_one_that_has_joined_must_go_after_it_too() -> None:
+    with broken(BehindLeavesIsr):
+        rejoined(30)

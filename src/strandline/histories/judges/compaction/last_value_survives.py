@@ -4,15 +4,15 @@ and for every reader; what was deleted does not come back (F3 to F5).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from strandline.histories.compaction.history import Kept, KeyedHistory, KeyedSend
 
 NAME = "last-value-survives"
 
 
-def judge(history: KeyedHistory, who: str, kept: Sequence[Kept]) -> Iterable[str]:
-    """`kept` is all that `who` has, in the order of its offsets."""
+def judge(history: KeyedHistory, who: str, kept: Sequence[Kept], late: Container[bytes] = frozenset()) -> Iterable[str]:
+    """`kept` is all that `who` has, in the order of its offsets; `late` are keys whose tombstone it got too late to see."""
     acknowledged = {send.offset: send for send in history.sends if send.offset is not None}
     offsets = {send.value: send.offset for send in history.sends if send.value is not None}
     last: dict[bytes, Kept] = {}
@@ -29,9 +29,7 @@ def judge(history: KeyedHistory, who: str, kept: Sequence[Kept]) -> Iterable[str
     for send in history.sends:
         by_key.setdefault(send.key, []).append(send)
     for key, sends in by_key.items():
-        newest = max(
-            (send for send in sends if send.offset is not None), key=lambda send: send.offset or 0, default=None
-        )
+        newest = history.last_acknowledged(key)
         if newest is None or newest.offset is None:
             continue
         found = last.get(key)
@@ -39,6 +37,8 @@ def judge(history: KeyedHistory, who: str, kept: Sequence[Kept]) -> Iterable[str
             continue
         is_deleted = newest.value is None or any(send.value is None and send.offset is None for send in sends)
         if found is not None and newest.value is None:
+            if key in late:
+                continue
             yield f"{who} has {found} again, which was deleted at {newest.offset}"
         elif not is_deleted:
             yield f"{who} has {found} as the last of {key!r}, and {newest.value!r} was acknowledged at {newest.offset}"

@@ -1,7 +1,7 @@
 """B2: a follower that lacks what its leader had long ago does not stay in the ISR: the leader wishes that it leave.
 
 What a follower lacks is taken from its log; how long ago, from when the leader's log was seen to grow. A leader has its time to
-look, from when it leads, and from when it runs.
+look, from when it leads, and from when it runs; a follower has its time from when it joined.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ class _Leading:
         self.since = now
         self.ends: deque[tuple[float, int]] = deque()
         """When its log ended where, the newest last; the first one is old enough to count."""
+        self.joined: dict[int, float] = {}
+        """By follower in the ISR: since when it is there."""
         self.late: dict[int, float] = {}
         """By follower: since when it should be out."""
 
@@ -38,6 +40,7 @@ class BehindLeavesIsr(ReplicaJudge):
         leading = self._leading.get(whose)
         if leading is None:
             leading = self._leading[whose] = _Leading(now)
+        leading.joined = {follower: leading.joined.get(follower, now) for follower in after.isr}
         ends = leading.ends
         if not ends or ends[-1][1] < after.log_end_offset:
             ends.append((now, after.log_end_offset))
@@ -49,7 +52,8 @@ class BehindLeavesIsr(ReplicaJudge):
             return
         for follower in after.isr:
             replica = sight.replicas.get((follower, key))
-            if follower == node_id or replica is None or replica.log_end_offset >= ends[0][1]:
+            is_new = leading.joined[follower] > long_ago
+            if follower == node_id or is_new or replica is None or replica.log_end_offset >= ends[0][1]:
                 leading.late.pop(follower, None)
             elif now - leading.late.setdefault(follower, now) > max(GRACE_S, lag_s / 2) and sight.is_settled(node_id):
                 raise Violation(
