@@ -38,7 +38,7 @@ from strandline.histories.transcript import WORLD, Transcript
 from strandline.sim.world import World
 
 VIRTUAL_S, FAULTS, OPERATIONS = 45.0, 5, 500
-ACTS_USUAL, ACTS_MAX = (1, 2), 8
+ACTS_USUAL, ACTS_MAX = (1, 2), 16
 ACTS_DENSE, ACTS_UNTIL_S = 3, 30.0
 """Before that time another act begins, up to so many: the least that a history lasts should not be spent in peace."""
 OWN_SHARE = 0.7
