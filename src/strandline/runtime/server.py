@@ -162,6 +162,7 @@ async def serve(config: NodeConfig, logger: object, watchdog: Watchdog | None = 
                 making = loop.create_task(make_compiled(logger))
             await _until_stopped(node, stop, watchdog)
     finally:
+        gc.enable()
         if making is not None:
             making.cancel()
             await asyncio.wait((making,))

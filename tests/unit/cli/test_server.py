@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import socket
 
 import pytest
@@ -46,6 +47,7 @@ def test_an_unformatted_directory(call, properties):
     ran = call("server", properties())
     assert ran.code == 1
     assert "is not formatted; run: strandline storage format" in ran.err
+    assert gc.isenabled(), "a start that fails leaves the collector as it was"
 
 
 def test_a_port_in_use_is_found_before_anything_is_touched(call, properties, tmp_path):
