@@ -10,9 +10,9 @@ import pytest
 from strandline.errors import ErrorCode
 from strandline.metadata.image import MetadataImage
 from strandline.metadata.replay import replay
-from strandline.node.quorum.images import Images, Loaded
+from strandline.node.quorum.images import Images, LoadedSnapshot
 from strandline.node.quorum.snapshots import Snapshots
-from strandline.node.quorum.upkeep import Upkeep
+from strandline.node.quorum.snapshotting import SnapshotGenerator
 from strandline.raft.election_state import ElectionState
 from strandline.raft.messages import OffsetAndEpoch
 from strandline.sim.world import World
@@ -54,7 +54,7 @@ def test_d10_a_log_of_another_epoch_parts_also_where_it_is_the_shorter_one(offse
 def test_d11_a_snapshot_is_of_what_is_committed() -> None:
     committed = replay(MetadataImage(), [topic("committed")], 4, 2)
     images = Images()
-    images.load(Loaded(committed, 0, None, 5))
+    images.load(LoadedSnapshot(committed, 0, None, 5))
     images.begin_deciding(4, 2)
     images.advance_tip([topic("only decided")], 5, 2)
 
@@ -62,8 +62,8 @@ def test_d11_a_snapshot_is_of_what_is_committed() -> None:
         silent: Any = SimpleNamespace(info=lambda *words, **facts: None)
         unused: Any = None
         log: Any = SimpleNamespace(directory=DIRECTORY)
-        upkeep = Upkeep(unused, host.disk, host.clock, silent, log, snapshots, images)
-        await upkeep.take()
+        generator = SnapshotGenerator(unused, host.disk, host.clock, silent, log, snapshots, images)
+        await generator.take()
 
     async def main() -> None:
         await host.spawn(take())

@@ -12,7 +12,7 @@ from typing import Any
 from strandline.api.context import RequestContext
 from strandline.api.resources import layers
 from strandline.controller.elections import policy_of
-from strandline.controller.replica_dirs import Assigned, assign
+from strandline.controller.replica_dirs import ReplicaDirAssignment, assign
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
 from strandline.metadata.image import MetadataImage
@@ -30,7 +30,7 @@ def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
 async def _assign(request: Any, ctx: RequestContext) -> Any:
     broker, response = ctx.broker, messages.response(KEY)
     assigned = [
-        Assigned(Uuid(directory.id), Uuid(topic.topic_id), partition.partition_index)
+        ReplicaDirAssignment(Uuid(directory.id), Uuid(topic.topic_id), partition.partition_index)
         for directory in request.directories
         for topic in directory.topics
         for partition in topic.partitions

@@ -15,7 +15,7 @@ from typing import Any
 from strandline.api.context import RequestContext
 from strandline.api.resources import layers
 from strandline.controller.elections import policy_of
-from strandline.controller.heartbeats import Heartbeat, HeartbeatAnswer, heartbeat
+from strandline.controller.heartbeats import BrokerHeartbeat, BrokerHeartbeatReply, heartbeat
 from strandline.errors import KafkaError
 from strandline.ids import Uuid
 from strandline.metadata.image import MetadataImage
@@ -27,7 +27,7 @@ LISTENERS, CLUSTER_ACTION = ("controller",), True
 
 
 def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
-    said = Heartbeat(
+    said = BrokerHeartbeat(
         broker_id=request.broker_id,
         broker_epoch=request.broker_epoch,
         metadata_offset=request.current_metadata_offset,
@@ -44,14 +44,14 @@ def _ids(directories: Any) -> list[Uuid]:
     return [Uuid(directory) for directory in directories]
 
 
-async def _heartbeat(said: Heartbeat, ctx: RequestContext) -> Any:
+async def _heartbeat(said: BrokerHeartbeat, ctx: RequestContext) -> Any:
     broker = ctx.broker
     known = broker.image().brokers.get(said.broker_id)
     if broker.quorum.is_active and known is not None and known.epoch == said.broker_epoch:
         # A long decision may be under way: the heartbeat counts from now on, not from when its turn comes.
         broker.liveness.contact(known.broker_id, known.epoch, broker.clock.monotonic())
 
-    def decision(image: MetadataImage) -> tuple[list[MetadataRecord], HeartbeatAnswer]:
+    def decision(image: MetadataImage) -> tuple[list[MetadataRecord], BrokerHeartbeatReply]:
         now = broker.clock.monotonic()
         return heartbeat(image, broker.liveness, said, now, policy_of(image, layers(broker, image)))
 

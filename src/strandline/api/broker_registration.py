@@ -15,7 +15,7 @@ from typing import Any
 
 from strandline.api.context import RequestContext
 from strandline.api.resources import layers
-from strandline.controller.brokers import Registration, register
+from strandline.controller.brokers import BrokerRegistration, register
 from strandline.controller.elections import policy_of
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
@@ -35,8 +35,8 @@ def handle(request: Any, ctx: RequestContext) -> Any | Awaitable[Any]:
     return _register(_registration(request), ctx)
 
 
-def _registration(request: Any) -> Registration:
-    return Registration(
+def _registration(request: Any) -> BrokerRegistration:
+    return BrokerRegistration(
         broker_id=request.broker_id,
         incarnation_id=Uuid(request.incarnation_id),
         endpoints=[Endpoint(e.name, e.host, e.port, e.security_protocol) for e in request.listeners],
@@ -47,7 +47,7 @@ def _registration(request: Any) -> Registration:
     )
 
 
-async def _register(wanted: Registration, ctx: RequestContext) -> Any:
+async def _register(wanted: BrokerRegistration, ctx: RequestContext) -> Any:
     broker = ctx.broker
 
     def decision(image: MetadataImage) -> tuple[list[MetadataRecord], int]:

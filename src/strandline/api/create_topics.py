@@ -17,7 +17,7 @@ from strandline.api.decisions import Outcome, decide_each
 from strandline.api.resources import layers, topic_defaults
 from strandline.api.slices import in_turns
 from strandline.config.describe import describe_topic
-from strandline.controller.topics import PARTITIONS_PER_REQUEST_MAX, NewTopic, TakenNames, create
+from strandline.controller.topics import PARTITIONS_PER_REQUEST_MAX, RequestedTopic, TakenNames, create
 from strandline.errors import ErrorCode, KafkaError
 from strandline.metadata import records as r
 from strandline.metadata.image import MetadataImage
@@ -71,14 +71,14 @@ def _partition_count(topic: Any, ctx: RequestContext) -> int:
     return ctx.broker.config.num_partitions if topic.num_partitions == -1 else max(0, topic.num_partitions)
 
 
-def _new_topic(topic: Any) -> NewTopic:
+def _new_topic(topic: Any) -> RequestedTopic:
     assignments = {assigned.partition_index: assigned.broker_ids for assigned in topic.assignments}
     if len(assignments) != len(topic.assignments):
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Found multiple manual partition assignments for one partition."
         )
     configs = {config.name: config.value for config in topic.configs}
-    return NewTopic(topic.name, topic.num_partitions, topic.replication_factor, assignments, configs)
+    return RequestedTopic(topic.name, topic.num_partitions, topic.replication_factor, assignments, configs)
 
 
 def _refusal(name: str, error: KafkaError) -> Any:

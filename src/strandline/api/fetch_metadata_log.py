@@ -14,7 +14,7 @@ from typing import Any
 from strandline.api import metadata_partition as quorum
 from strandline.api.context import RequestContext
 from strandline.errors import ErrorCode, error_code
-from strandline.raft.messages import FetchRequest, FetchResponse, OffsetAndEpoch
+from strandline.raft.messages import OffsetAndEpoch, RaftFetchRequest, RaftFetchResponse
 from strandline.wire import messages
 from strandline.wire.fetch import REPLICA_STATE_SINCE
 
@@ -32,7 +32,7 @@ def handle(request: Any, ctx: RequestContext) -> Any:
     if asked is None:
         return messages.response(KEY)(error_code=ErrorCode.INVALID_REQUEST)
     replica_id = request.replica_state.replica_id if ctx.version >= REPLICA_STATE_SINCE else request.replica_id
-    fetch = FetchRequest(
+    fetch = RaftFetchRequest(
         replica=quorum.replica_key(replica_id, asked.replica_directory_id),
         epoch=asked.current_leader_epoch,
         offset=asked.fetch_offset,
@@ -44,7 +44,7 @@ def handle(request: Any, ctx: RequestContext) -> Any:
     return quorum.ask(fetch, ctx, write_response)
 
 
-def write_request(fetch: FetchRequest, cluster_id: str) -> Any:
+def write_request(fetch: RaftFetchRequest, cluster_id: str) -> Any:
     request = messages.request(KEY)
     partition = request.FetchPartition(
         partition=quorum.PARTITION,
@@ -67,7 +67,7 @@ def write_request(fetch: FetchRequest, cluster_id: str) -> Any:
     )
 
 
-def write_response(answer: FetchResponse) -> Any:
+def write_response(answer: RaftFetchResponse) -> Any:
     response = messages.response(KEY)
     partition = response.PartitionData(
         partition_index=quorum.PARTITION,
@@ -92,10 +92,10 @@ def write_response(answer: FetchResponse) -> Any:
     )
 
 
-def read_response(response: Any) -> FetchResponse:
+def read_response(response: Any) -> RaftFetchResponse:
     said = quorum.answered_partition(response.error_code, _answered(response))
     leader, diverging, snapshot = said.current_leader, said.diverging_epoch, said.snapshot_id
-    return FetchResponse(
+    return RaftFetchResponse(
         error=error_code(said.error_code),
         epoch=leader.leader_epoch,
         leader_id=leader.leader_id,

@@ -16,7 +16,7 @@ from strandline.api.reply import Later
 from strandline.errors import ErrorCode, error_code
 from strandline.ids import ZERO_UUID, Uuid
 from strandline.log.names import CLUSTER_METADATA_TOPIC
-from strandline.raft.messages import NOBODY, Address, Endpoints, QuorumEpochResponse, ReplicaKey, Request, Response
+from strandline.raft.messages import NO_NODE, Address, Endpoints, QuorumEpochResponse, ReplicaKey, Request, Response
 from strandline.wire.errors import MalformedRequest
 
 TOPIC, PARTITION = CLUSTER_METADATA_TOPIC, 0
@@ -68,7 +68,7 @@ def listeners(struct: Any, known: Endpoints) -> list[Any]:
 
 def node_endpoints(struct: Any, leader_id: int, address: Address | None) -> list[Any]:
     """Where the leader is, for an answer."""
-    if leader_id == NOBODY or address is None:
+    if leader_id == NO_NODE or address is None:
         return []
     return [struct(node_id=leader_id, host=address.host, port=address.port)]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from strandline.api.context import Broker
 from strandline.config.layers import Layers
-from strandline.controller.topics import Defaults
+from strandline.controller.topics import TopicDefaults
 from strandline.errors import ErrorCode, KafkaError
 from strandline.metadata.image import (
     BROKER_RESOURCE,
@@ -31,9 +31,9 @@ def layers(broker: Broker, image: MetadataImage) -> Layers:
     )
 
 
-def topic_defaults(broker: Broker, image: MetadataImage) -> Defaults:
+def topic_defaults(broker: Broker, image: MetadataImage) -> TopicDefaults:
     """What a topic gets when its creator does not say."""
-    return Defaults(broker.config.num_partitions, broker.config.default_replication_factor, layers(broker, image))
+    return TopicDefaults(broker.config.num_partitions, broker.config.default_replication_factor, layers(broker, image))
 
 
 def check_own_id(broker: Broker, name: str) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable
 from typing import Any
 
 from strandline.api.context import Broker, RequestContext
-from strandline.controller.features import FeatureUpdate, Quorum, UpgradeType, update
+from strandline.controller.features import FeatureUpdate, FeatureUpgradeType, QuorumFeatures, update
 from strandline.errors import KafkaError
 from strandline.metadata.image import MetadataImage
 from strandline.metadata.records import MetadataRecord
@@ -28,7 +28,7 @@ def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
 
 def _wanted(item: Any, version: int) -> FeatureUpdate:
     if version == 0:
-        upgrade_type: int = UpgradeType.SAFE_DOWNGRADE if item.allow_downgrade else UpgradeType.UPGRADE
+        upgrade_type: int = FeatureUpgradeType.SAFE_DOWNGRADE if item.allow_downgrade else FeatureUpgradeType.UPGRADE
     else:
         upgrade_type = item.upgrade_type
     return FeatureUpdate(item.feature, item.max_version_level, upgrade_type)
@@ -50,6 +50,6 @@ async def _update(updates: list[FeatureUpdate], validate_only: bool, ctx: Reques
     return response(error_message=None, results=results if ctx.version <= 1 else [])
 
 
-def _quorum(broker: Broker) -> Quorum:
+def _quorum(broker: Broker) -> QuorumFeatures:
     voter_ids = [voter.key.id for voter in broker.quorum.describe().voters]
-    return Quorum(broker.node_id, voter_ids, broker.quorum.kraft_version)
+    return QuorumFeatures(broker.node_id, voter_ids, broker.quorum.kraft_version)

@@ -12,7 +12,7 @@ from strandline.api import metadata_partition as quorum
 from strandline.api.context import RequestContext
 from strandline.errors import ErrorCode, error_code
 from strandline.ids import ZERO_UUID
-from strandline.raft.messages import NOBODY, Address, QuorumEpochResponse, UpdateVoterRequest
+from strandline.raft.messages import NO_NODE, Address, QuorumEpochResponse, UpdateVoterRequest
 from strandline.wire import messages
 
 KEY, VERSIONS = 82, range(1)
@@ -58,5 +58,5 @@ def write_response(answer: QuorumEpochResponse) -> Any:
 
 def read_response(response: Any) -> QuorumEpochResponse:
     leader = response.current_leader
-    address = Address(leader.host, leader.port) if leader.leader_id != NOBODY and leader.host else None
+    address = Address(leader.host, leader.port) if leader.leader_id != NO_NODE and leader.host else None
     return QuorumEpochResponse(error_code(response.error_code), leader.leader_epoch, leader.leader_id, address)

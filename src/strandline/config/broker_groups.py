@@ -19,8 +19,8 @@ from strandline.config.types import (
     SHORT,
     STRING,
     ListOf,
+    NumberRange,
     OneOf,
-    Range,
 )
 
 # fmt: off
@@ -71,7 +71,7 @@ KEYS = (
     Key("group.consumer.migration.policy", STRING,
         "bidirectional", OneOf(("DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL"), ignore_case=True), MEDIUM, READ_ONLY,
         "Whether a group may move between the classic and the consumer protocol while it lives."),
-    Key("group.consumer.regex.refresh.interval.ms", INT, 10 * MINUTE_MS, Range(10000), MEDIUM, READ_ONLY,
+    Key("group.consumer.regex.refresh.interval.ms", INT, 10 * MINUTE_MS, NumberRange(10000), MEDIUM, READ_ONLY,
         "How often subscriptions by pattern are matched again.", internal=True),
     Key("offset.metadata.max.bytes", INT, 4 * KIB, None, HIGH, READ_ONLY,
         "The most bytes of metadata that a committed offset carries."),
@@ -87,7 +87,7 @@ KEYS = (
         "The replicas of the offsets topic."),
     Key("offsets.topic.segment.bytes", INT, 100 * MIB, AT_LEAST_1, HIGH, READ_ONLY,
         "The segment size of the offsets topic."),
-    Key("offsets.topic.compression.codec", INT, 0, Range(0, 4), HIGH, READ_ONLY,
+    Key("offsets.topic.compression.codec", INT, 0, NumberRange(0, 4), HIGH, READ_ONLY,
         "How batches of the offsets topic are compressed: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."),
 )
 # fmt: on

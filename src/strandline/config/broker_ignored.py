@@ -21,7 +21,7 @@ from strandline.config.types import (
     SECOND_MS,
     SHORT,
     STRING,
-    Range,
+    NumberRange,
 )
 
 DYNAMIC = dict.fromkeys(
@@ -58,8 +58,8 @@ THREADS = ignored("It sizes a thread pool of the JVM; here one event loop does t
 ), DYNAMIC)
 
 BUFFERS = ignored("It sizes a buffer of the JVM; here the system and the work at hand decide.", (
-    ("group.coordinator.append.linger.ms", INT, -1, Range(-1), MEDIUM),
-    ("group.coordinator.cached.buffer.max.bytes", INT, 1_048_588, Range(512 * KIB), MEDIUM),
+    ("group.coordinator.append.linger.ms", INT, -1, NumberRange(-1), MEDIUM),
+    ("group.coordinator.cached.buffer.max.bytes", INT, 1_048_588, NumberRange(512 * KIB), MEDIUM),
     ("log.cleaner.io.buffer.load.factor", DOUBLE, 0.9, None, MEDIUM),
     ("log.cleaner.io.buffer.size", INT, 512 * KIB, AT_LEAST_0, MEDIUM),
     ("offsets.load.buffer.size", INT, 5 * MIB, AT_LEAST_1, HIGH),
@@ -70,7 +70,7 @@ BUFFERS = ignored("It sizes a buffer of the JVM; here the system and the work at
 
 LIBRARIES = ignored("It tunes a part of Kafka's own implementation that has no counterpart here.", (
     ("controller.performance.always.log.threshold.ms", LONG, 2 * SECOND_MS, AT_LEAST_0, MEDIUM),
-    ("controller.performance.sample.period.ms", LONG, MINUTE_MS, Range(100), MEDIUM),
+    ("controller.performance.sample.period.ms", LONG, MINUTE_MS, NumberRange(100), MEDIUM),
     ("controller.socket.timeout.ms", INT, 30 * SECOND_MS, None, MEDIUM),
     ("delete.records.purgatory.purge.interval.requests", INT, 1, None, MEDIUM),
     ("fetch.purgatory.purge.interval.requests", INT, 1000, None, MEDIUM),
@@ -93,10 +93,10 @@ METADATA_LOG = ignored(
 ))
 
 SHARE_COORDINATOR = ignored("Share groups are not served, so their coordinator has nothing to configure.", (
-    ("share.coordinator.append.linger.ms", INT, -1, Range(-1), MEDIUM),
-    ("share.coordinator.cached.buffer.max.bytes", INT, 1_048_588, Range(512 * KIB), MEDIUM),
+    ("share.coordinator.append.linger.ms", INT, -1, NumberRange(-1), MEDIUM),
+    ("share.coordinator.cached.buffer.max.bytes", INT, 1_048_588, NumberRange(512 * KIB), MEDIUM),
     ("share.coordinator.cold.partition.snapshot.interval.ms", INT, 5 * MINUTE_MS, AT_LEAST_1, LOW),
-    ("share.coordinator.snapshot.update.records.per.snapshot", INT, 500, Range(0, 500), MEDIUM),
+    ("share.coordinator.snapshot.update.records.per.snapshot", INT, 500, NumberRange(0, 500), MEDIUM),
     ("share.coordinator.state.topic.compression.codec", INT, 0, None, HIGH),
     ("share.coordinator.state.topic.min.isr", SHORT, 2, AT_LEAST_1, HIGH),
     ("share.coordinator.state.topic.num.partitions", INT, 50, AT_LEAST_1, HIGH),
@@ -108,8 +108,8 @@ SHARE_COORDINATOR = ignored("Share groups are not served, so their coordinator h
 ), DYNAMIC)
 
 TOPIC_DEFAULTS = ignored("It is the default of a topic key that has no effect here.", (
-    ("log.local.retention.bytes", LONG, -2, Range(-2), MEDIUM),
-    ("log.local.retention.ms", LONG, -2, Range(-2), MEDIUM),
+    ("log.local.retention.bytes", LONG, -2, NumberRange(-2), MEDIUM),
+    ("log.local.retention.ms", LONG, -2, NumberRange(-2), MEDIUM),
     ("log.preallocate", BOOLEAN, False, None, MEDIUM),
 ), DYNAMIC)
 

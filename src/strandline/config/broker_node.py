@@ -21,7 +21,7 @@ from strandline.config.types import (
     SECOND_MS,
     STRING,
     ListOf,
-    Range,
+    NumberRange,
 )
 
 # fmt: off
@@ -62,7 +62,7 @@ KEYS = (
         "A broker that could not register within this time gives up and stops."),
     Key("metadata.log.dir", STRING, None, None, HIGH, READ_ONLY,
         "The directory of the metadata log; the first of log.dirs when not given."),
-    Key("metadata.log.segment.bytes", INT, GIB, Range(8 * MIB), HIGH, READ_ONLY,
+    Key("metadata.log.segment.bytes", INT, GIB, NumberRange(8 * MIB), HIGH, READ_ONLY,
         "A segment of the metadata log is closed at this size."),
     Key("metadata.log.segment.ms", LONG, 7 * DAY_MS, None, HIGH, READ_ONLY,
         "A segment of the metadata log is closed at this age."),

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from strandline.config.broker import BROKER, SYNONYMS
 from strandline.config.group import GROUP, group_values
 from strandline.config.key import Dynamic, Key
-from strandline.config.layers import Layers, Source
+from strandline.config.layers import ConfigSource, Layers
 from strandline.config.topic import TOPIC
 from strandline.config.types import Type, Value, show
 
@@ -20,7 +20,7 @@ from strandline.config.types import Type, Value, show
 class SynonymRow(NamedTuple):
     name: str
     value: str | None
-    source: Source
+    source: ConfigSource
 
 
 class ConfigRow(NamedTuple):
@@ -29,7 +29,7 @@ class ConfigRow(NamedTuple):
     name: str
     value: str | None
     read_only: bool
-    source: Source
+    source: ConfigSource
     sensitive: bool
     synonyms: tuple[SynonymRow, ...]
     type: Type
@@ -37,7 +37,7 @@ class ConfigRow(NamedTuple):
 
     @property
     def is_default(self) -> bool:
-        return self.source is Source.DEFAULT_CONFIG
+        return self.source is ConfigSource.DEFAULT_CONFIG
 
 
 def describe_topic(
@@ -51,7 +51,7 @@ def describe_topic(
         value = layers.topic_default(key)
         if key.name in overrides:
             value = key.parse(overrides[key.name])
-            synonyms = (SynonymRow(key.name, show(value), Source.TOPIC_CONFIG), *synonyms)
+            synonyms = (SynonymRow(key.name, show(value), ConfigSource.TOPIC_CONFIG), *synonyms)
         rows.append(_row(key, value, synonyms, read_only=False))
     return rows
 
@@ -65,7 +65,7 @@ def describe_group(
         names_behind = [name for name, _ in key.synonyms]
         synonyms = _broker_synonyms(layers, names_behind, names_behind[0])
         if key.name in overrides:
-            synonyms = (SynonymRow(key.name, show(values[key.name]), Source.GROUP_CONFIG), *synonyms)
+            synonyms = (SynonymRow(key.name, show(values[key.name]), ConfigSource.GROUP_CONFIG), *synonyms)
         rows.append(_row(key, values[key.name], synonyms, read_only=False))
     return rows
 
@@ -89,7 +89,7 @@ def describe_broker_default(layers: Layers, names: Collection[str] | None = None
         if key.name in layers.dynamic_default:
             value = key.parse(layers.dynamic_default[key.name])
             shown = None if key.sensitive else show(value)
-            synonyms = (SynonymRow(key.name, shown, Source.DYNAMIC_DEFAULT_BROKER_CONFIG),)
+            synonyms = (SynonymRow(key.name, shown, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),)
             rows.append(_row(key, value, synonyms, key.dynamic is Dynamic.READ_ONLY))
     return rows
 
@@ -113,12 +113,14 @@ def _broker_synonyms(layers: Layers, names: Sequence[str], first: str) -> tuple[
     for name in names:
         key = BROKER[name]
         if key.default_value is not None:
-            rows.append(SynonymRow(name, None if key.sensitive else show(key.default_value), Source.DEFAULT_CONFIG))
+            rows.append(
+                SynonymRow(name, None if key.sensitive else show(key.default_value), ConfigSource.DEFAULT_CONFIG)
+            )
     begin = next((index for index, row in enumerate(rows) if row.name == first), len(rows))
     return tuple(rows[begin:])
 
 
 def _row(key: Key, value: Value, synonyms: tuple[SynonymRow, ...], read_only: bool) -> ConfigRow:
-    source = synonyms[0].source if synonyms else Source.DEFAULT_CONFIG
+    source = synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
     shown = None if key.sensitive else show(value)
     return ConfigRow(key.name, shown, read_only, source, key.sensitive, synonyms, key.type, key.doc)

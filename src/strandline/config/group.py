@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from strandline.config.errors import ConfigError
 from strandline.config.key import CLUSTER_WIDE, MEDIUM, Key, Where, table
 from strandline.config.layers import Layers
-from strandline.config.types import AT_LEAST_0, AT_LEAST_1, INT, SECOND_MS, Range, invalid
+from strandline.config.types import AT_LEAST_0, AT_LEAST_1, INT, SECOND_MS, NumberRange, invalid
 
 SESSION_TIMEOUT, HEARTBEAT_INTERVAL = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
 
 
-def _key(name: str, default: int, check: Range, doc: str) -> Key:
+def _key(name: str, default: int, check: NumberRange, doc: str) -> Key:
     synonyms = ((f"group.{name}", 1),)
     return Key(name, INT, default, check, MEDIUM, CLUSTER_WIDE, doc, where=Where.GROUP, synonyms=synonyms)
 

@@ -18,7 +18,7 @@ from strandline.config.types import Value
 EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
-class Source(enum.IntEnum):
+class ConfigSource(enum.IntEnum):
     """Kafka's ConfigSource."""
 
     UNKNOWN = 0
@@ -39,11 +39,11 @@ class Layers(NamedTuple):
     dynamic_default: Mapping[str, str] = EMPTY
     dynamic_broker: Mapping[str, str] = EMPTY
 
-    def places(self) -> Iterator[tuple[Source, Mapping[str, str]]]:
+    def places(self) -> Iterator[tuple[ConfigSource, Mapping[str, str]]]:
         """The strongest first."""
-        yield Source.DYNAMIC_BROKER_CONFIG, self.dynamic_broker
-        yield Source.DYNAMIC_DEFAULT_BROKER_CONFIG, self.dynamic_default
-        yield Source.STATIC_BROKER_CONFIG, self.static
+        yield ConfigSource.DYNAMIC_BROKER_CONFIG, self.dynamic_broker
+        yield ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, self.dynamic_default
+        yield ConfigSource.STATIC_BROKER_CONFIG, self.static
 
     def given(self, name: str) -> str | None:
         """The text that counts for a broker key, or None if only its default does."""

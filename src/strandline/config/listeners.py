@@ -21,7 +21,7 @@ _ENDPOINT = (
 )
 
 
-class Listener(NamedTuple):
+class ListenerConfig(NamedTuple):
     """One address. An empty `host` binds every interface; port 0 lets the system choose, and is then advertised as chosen."""
 
     name: str
@@ -34,20 +34,20 @@ class Listener(NamedTuple):
     tls: TlsConfig | None = None
 
 
-class Endpoint(NamedTuple):
+class ListenerEndpoint(NamedTuple):
     name: str
     host: str
     port: int
 
 
-def parse_endpoint(text: str) -> Endpoint:
+def parse_endpoint(text: str) -> ListenerEndpoint:
     """NAME://host:port, with an IPv6 host in brackets."""
     match = re.fullmatch(_ENDPOINT, text)
     if match is None or int(match["port"]) > 65535:
         raise ConfigError(
             f"'{text}' is not a listener of listeners or advertised.listeners; write it as NAME://host:port"
         )
-    return Endpoint(match["name"].upper(), match["v6"] or match["host"] or "", int(match["port"]))
+    return ListenerEndpoint(match["name"].upper(), match["v6"] or match["host"] or "", int(match["port"]))
 
 
 def parse_protocol_map(text: str) -> dict[str, str]:
@@ -82,14 +82,14 @@ def build_listeners(
     hostname: str,
     *,
     insecure: bool,
-) -> tuple[list[Listener], list[str]]:
+) -> tuple[list[ListenerConfig], list[str]]:
     """The listeners, in the order given, and warnings about those that are kept to loopback."""
     endpoints = [parse_endpoint(text) for text in bound]
     _check_distinct(endpoints)
     told = {endpoint.name: endpoint for endpoint in map(parse_endpoint, advertised or ())}
     if stray := sorted(told.keys() - {endpoint.name for endpoint in endpoints}):
         raise ConfigError(f"advertised.listeners names {', '.join(stray)}, which listeners does not have")
-    listeners: list[Listener] = []
+    listeners: list[ListenerConfig] = []
     warnings: list[str] = []
     for endpoint in endpoints:
         protocol = protocol_map.get(endpoint.name)
@@ -112,7 +112,7 @@ def build_listeners(
                 f"give advertised.listeners={endpoint.name}://<a host they can reach>:{endpoint.port}"
             )
         listeners.append(
-            Listener(
+            ListenerConfig(
                 name=endpoint.name,
                 protocol=protocol,
                 host=host,
@@ -126,7 +126,7 @@ def build_listeners(
     return listeners, warnings
 
 
-def brokers_among_clients(listeners: Sequence[Listener], inter_broker: str, previous: str | None) -> list[str]:
+def brokers_among_clients(listeners: Sequence[ListenerConfig], inter_broker: str, previous: str | None) -> list[str]:
     """Warnings about listeners on which any client may act as a broker (SEC-T7)."""
     if sum(not listener.controller for listener in listeners) == 1:
         return [
@@ -141,7 +141,7 @@ def brokers_among_clients(listeners: Sequence[Listener], inter_broker: str, prev
     return []
 
 
-def _keep_to_loopback(endpoint: Endpoint, public: Endpoint | None) -> tuple[str, list[str]]:
+def _keep_to_loopback(endpoint: ListenerEndpoint, public: ListenerEndpoint | None) -> tuple[str, list[str]]:
     """The host to bind for a PLAINTEXT listener. No host at all was no choice: loopback serves it if clients are told no other."""
     if is_loopback(endpoint.host):
         return endpoint.host, []
@@ -157,7 +157,7 @@ def _keep_to_loopback(endpoint: Endpoint, public: Endpoint | None) -> tuple[str,
     )
 
 
-def _check_distinct(endpoints: Sequence[Endpoint]) -> None:
+def _check_distinct(endpoints: Sequence[ListenerEndpoint]) -> None:
     names, ports = [endpoint.name for endpoint in endpoints], [endpoint.port for endpoint in endpoints if endpoint.port]
     if len(set(names)) != len(names):
         raise ConfigError("listeners: each listener must have a different name")

@@ -16,14 +16,14 @@ from strandline.config.errors import ConfigError
 from strandline.config.key import REQUIRED
 from strandline.config.layers import EMPTY, Layers
 from strandline.config.listeners import (
-    Listener,
+    ListenerConfig,
     brokers_among_clients,
     build_listeners,
     is_loopback,
     parse_protocol_map,
 )
 from strandline.config.properties import Properties
-from strandline.config.quorum import Address, Voter, check_membership, parse_bootstrap_servers, parse_voters
+from strandline.config.quorum import BootstrapServer, Voter, check_membership, parse_bootstrap_servers, parse_voters
 from strandline.config.topic_config import TopicConfig
 from strandline.config.types import show
 
@@ -40,13 +40,13 @@ class NodeConfig:
     node_id: int
     broker: bool
     controller: bool
-    listeners: tuple[Listener, ...]
+    listeners: tuple[ListenerConfig, ...]
     inter_broker_listener: str
     previous_inter_broker_listener: str | None
     controller_listener_names: tuple[str, ...]
     protocols: Mapping[str, str]
     quorum_voters: tuple[Voter, ...]
-    quorum_bootstrap_servers: tuple[Address, ...]
+    quorum_bootstrap_servers: tuple[BootstrapServer, ...]
     log_dirs: tuple[str, ...]
     metadata_log_dir: str
     topic_defaults: TopicConfig
@@ -237,7 +237,7 @@ class NodeConfig:
         names = {each.name for each in self.listeners if not each.controller}
         return listener == self.inter_broker_listener and len(names) > 1
 
-    def listener(self, name: str) -> Listener | None:
+    def listener(self, name: str) -> ListenerConfig | None:
         return next((listener for listener in self.listeners if listener.name == name), None)
 
 
@@ -310,7 +310,7 @@ def _protocols(values: Mapping[str, Any], layers: Layers, controller_names: tupl
 
 
 def _inter_broker_listener(
-    values: Mapping[str, Any], layers: Layers, listeners: list[Listener], *, broker: bool
+    values: Mapping[str, Any], layers: Layers, listeners: list[ListenerConfig], *, broker: bool
 ) -> str:
     named, protocol = values["inter.broker.listener.name"], values["security.inter.broker.protocol"]
     if named is not None and layers.given("security.inter.broker.protocol") is not None:
@@ -322,7 +322,7 @@ def _inter_broker_listener(
 
 
 def _previous_listener(
-    values: Mapping[str, Any], listeners: list[Listener], inter_broker: str, *, broker: bool
+    values: Mapping[str, Any], listeners: list[ListenerConfig], inter_broker: str, *, broker: bool
 ) -> str | None:
     if (named := values["previous.inter.broker.listener.name"]) is None:
         return None
@@ -334,7 +334,9 @@ def _previous_listener(
     return name
 
 
-def _check_roles(broker: bool, controller: bool, controller_names: tuple[str, ...], listeners: list[Listener]) -> None:
+def _check_roles(
+    broker: bool, controller: bool, controller_names: tuple[str, ...], listeners: list[ListenerConfig]
+) -> None:
     bound = {listener.name for listener in listeners}
     if controller and not bound.issuperset(controller_names):
         raise ConfigError("controller.listener.names must all appear in listeners when process.roles says controller")

@@ -14,7 +14,7 @@ from strandline.config.errors import ConfigError
 _ADDRESS = r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})"
 
 
-class Address(NamedTuple):
+class BootstrapServer(NamedTuple):
     host: str
     port: int
 
@@ -25,12 +25,12 @@ class Voter(NamedTuple):
     port: int
 
 
-def parse_address(text: str, key: str) -> Address:
+def parse_address(text: str, key: str) -> BootstrapServer:
     """host:port, with an IPv6 host in brackets."""
     match = re.fullmatch(_ADDRESS, text)
     if match is None or not 0 <= int(match[3]) <= 65535:
         raise ConfigError(f"{key}: '{text}' is not host:port")
-    return Address(match[1] or match[2], int(match[3]))
+    return BootstrapServer(match[1] or match[2], int(match[3]))
 
 
 def parse_voters(texts: Sequence[str]) -> tuple[Voter, ...]:
@@ -47,11 +47,13 @@ def parse_voters(texts: Sequence[str]) -> tuple[Voter, ...]:
     return tuple(voters)
 
 
-def parse_bootstrap_servers(texts: Sequence[str]) -> tuple[Address, ...]:
+def parse_bootstrap_servers(texts: Sequence[str]) -> tuple[BootstrapServer, ...]:
     return tuple(parse_address(text, "controller.quorum.bootstrap.servers") for text in texts)
 
 
-def check_membership(node_id: int, controller: bool, voters: Sequence[Voter], servers: Sequence[Address]) -> None:
+def check_membership(
+    node_id: int, controller: bool, voters: Sequence[Voter], servers: Sequence[BootstrapServer]
+) -> None:
     """ConfigError unless this node can find its quorum."""
     if not voters and not servers:
         raise ConfigError(

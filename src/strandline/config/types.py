@@ -100,7 +100,7 @@ class Check(Protocol):
     def check(self, name: str, value: Value) -> None: ...
 
 
-class Range(NamedTuple):
+class NumberRange(NamedTuple):
     """A number within bounds, both included; None leaves a side open. `also` is one more value that passes."""
 
     minimum: int | None
@@ -177,5 +177,5 @@ class ThrottledReplicas:
         return "partition:broker,..., or *"
 
 
-AT_LEAST_0 = Range(0)
-AT_LEAST_1 = Range(1)
+AT_LEAST_0 = NumberRange(0)
+AT_LEAST_1 = NumberRange(1)

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from strandline.controller.brokers import check_epoch
-from strandline.controller.elections import Policy
-from strandline.controller.partition_change import RECOVERED, RECOVERING, Target, active_brokers, change
+from strandline.controller.elections import ElectionPolicy
+from strandline.controller.partition_change import RECOVERED, RECOVERING, PartitionTarget, active_brokers, change
 from strandline.errors import ErrorCode
 from strandline.ids import Uuid
 from strandline.metadata.image import MetadataImage, PartitionImage
@@ -39,7 +39,7 @@ Answer = PartitionImage | ErrorCode
 
 
 def alter(
-    image: MetadataImage, broker_id: int, broker_epoch: int, wanted: Sequence[NewIsr], policy: Policy
+    image: MetadataImage, broker_id: int, broker_epoch: int, wanted: Sequence[NewIsr], policy: ElectionPolicy
 ) -> tuple[list[MetadataRecord], list[Answer]]:
     """The records for all that may be, and the answer to each; STALE_BROKER_EPOCH if an older incarnation asks."""
     check_epoch(image, broker_id, broker_epoch)
@@ -54,7 +54,7 @@ def alter(
         if not code:
             topic = image.topics_by_id[new.topic_id]
             isr = tuple(replica for replica, _ in new.isr)
-            target = Target(isr=isr, leader_recovery_state=new.leader_recovery_state)
+            target = PartitionTarget(isr=isr, leader_recovery_state=new.leader_recovery_state)
             terms = policy.terms(topic.name, active)
             record = change(topic.topic_id, new.partition_index, topic.partitions[new.partition_index], target, terms)
             if record is not None:

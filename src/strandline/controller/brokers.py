@@ -29,7 +29,7 @@ RESERVED_DIRECTORY_IDS = 100
 """So many ids, from zero on, are no log dir's."""
 
 
-class Registration(NamedTuple):
+class BrokerRegistration(NamedTuple):
     """What a broker says of itself when it starts."""
 
     broker_id: int
@@ -58,7 +58,12 @@ def check_epoch(image: MetadataImage, broker_id: int, broker_epoch: int) -> Brok
 
 
 def register(
-    image: MetadataImage, wanted: Registration, policy: elections.Policy, *, is_live: bool, kraft_version: int
+    image: MetadataImage,
+    wanted: BrokerRegistration,
+    policy: elections.ElectionPolicy,
+    *,
+    is_live: bool,
+    kraft_version: int,
 ) -> tuple[list[r.MetadataRecord], int]:
     """Register a broker that starts, fenced; the records and its broker epoch. The same incarnation keeps what it has.
 
@@ -86,7 +91,7 @@ def register(
 
 
 def _registration(
-    wanted: Registration,
+    wanted: BrokerRegistration,
     log_dirs: tuple[Uuid, ...],
     epoch: int,
     known: BrokerImage | None = None,
@@ -112,7 +117,7 @@ def _registration(
 
 
 def _amend(
-    image: MetadataImage, wanted: Registration, log_dirs: tuple[Uuid, ...], known: BrokerImage
+    image: MetadataImage, wanted: BrokerRegistration, log_dirs: tuple[Uuid, ...], known: BrokerImage
 ) -> list[r.MetadataRecord]:
     """The same incarnation again: its answer was lost, or its endpoints, rack or log dirs changed."""
     record = _registration(wanted, log_dirs, known.epoch, known)
@@ -121,7 +126,7 @@ def _amend(
 
 
 def _leave_behind(
-    image: MetadataImage, wanted: Registration, known: BrokerImage | None, policy: elections.Policy
+    image: MetadataImage, wanted: BrokerRegistration, known: BrokerImage | None, policy: elections.ElectionPolicy
 ) -> list[r.PartitionChangeRecord]:
     """What the incarnation before led and replicated, this one does not. If that did not stop in order it may have lost what
     it had acknowledged, so that it is not even eligible to lead (B11)."""
@@ -130,7 +135,7 @@ def _leave_behind(
     return elections.broker_uncleanly_restarted(image, wanted.broker_id, policy)
 
 
-def _check_log_dirs(image: MetadataImage, wanted: Registration) -> None:
+def _check_log_dirs(image: MetadataImage, wanted: BrokerRegistration) -> None:
     if not wanted.log_dirs:
         raise KafkaError(ErrorCode.INVALID_REGISTRATION, "The registration names no log dir.")
     if any(int.from_bytes(directory) < RESERVED_DIRECTORY_IDS for directory in wanted.log_dirs):
@@ -170,7 +175,7 @@ def check_features(supported: Sequence[tuple[str, int, int]], finalized: Mapping
 # The end
 
 
-def fence(image: MetadataImage, broker_id: int, policy: elections.Policy) -> list[r.MetadataRecord]:
+def fence(image: MetadataImage, broker_id: int, policy: elections.ElectionPolicy) -> list[r.MetadataRecord]:
     """Take a broker out of all ISRs and leaderships and fence it; nothing if it is fenced or gone already."""
     broker = image.brokers.get(broker_id)
     if broker is None or broker.fenced:
@@ -180,7 +185,7 @@ def fence(image: MetadataImage, broker_id: int, policy: elections.Policy) -> lis
 
 
 def fence_one_overdue(
-    image: MetadataImage, liveness: Liveness, now: float, policy: elections.Policy
+    image: MetadataImage, liveness: Liveness, now: float, policy: elections.ElectionPolicy
 ) -> tuple[list[r.MetadataRecord], int | None]:
     """Fence the broker whose session is over longest, and tell which. One at a time: the next decision sees this one."""
     for broker_id in liveness.overdue(now):
@@ -190,7 +195,7 @@ def fence_one_overdue(
     return [], None
 
 
-def unregister(image: MetadataImage, broker_id: int, policy: elections.Policy) -> list[r.MetadataRecord]:
+def unregister(image: MetadataImage, broker_id: int, policy: elections.ElectionPolicy) -> list[r.MetadataRecord]:
     """Take a broker out of the cluster; its id may be registered again."""
     broker = image.brokers.get(broker_id)
     if broker is None:

@@ -19,7 +19,7 @@ from strandline.config.types import Value
 from strandline.controller.partition_change import (
     AS_IT_IS,
     Election,
-    Target,
+    PartitionTarget,
     Terms,
     active_brokers,
     addressed,
@@ -43,7 +43,7 @@ UNCLEAN_ELECTION = "unclean.leader.election.enable"
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class ElectionPolicy:
     """What the configuration says about elections."""
 
     default_min_isr: int = 1
@@ -71,10 +71,10 @@ class Policy:
         return Terms(active, self.min_isr(topic), self.elr_enabled, election)
 
 
-def policy_of(image: MetadataImage, layers: Layers) -> Policy:
+def policy_of(image: MetadataImage, layers: Layers) -> ElectionPolicy:
     """The policy by this image, on top of a node's own layers. The cluster's dynamic defaults are the image's."""
     layers = Layers(layers.static, image.config(BROKER_RESOURCE, CLUSTER_DEFAULT), layers.dynamic_broker)
-    return Policy(
+    return ElectionPolicy(
         default_min_isr=_number(layers.topic_default(TOPIC[MIN_ISR])),
         default_unclean=bool(layers.topic_default(TOPIC[UNCLEAN_ELECTION])),
         elr_enabled=image.features.get(ELIGIBLE_LEADER_REPLICAS_VERSION, 0) > 0,
@@ -90,24 +90,26 @@ def _number(value: Value) -> int:
 # Brokers and log dirs that go
 
 
-def broker_fenced(image: MetadataImage, broker_id: int, policy: Policy) -> list[PartitionChangeRecord]:
+def broker_fenced(image: MetadataImage, broker_id: int, policy: ElectionPolicy) -> list[PartitionChangeRecord]:
     """It leaves every ISR, and whatever it leads (rule B13)."""
     return _leaves(image, broker_id, policy, lambda partition: broker_id in partition.isr)
 
 
-def broker_shutting_down(image: MetadataImage, broker_id: int, policy: Policy) -> list[PartitionChangeRecord]:
+def broker_shutting_down(image: MetadataImage, broker_id: int, policy: ElectionPolicy) -> list[PartitionChangeRecord]:
     """The same, while it can still serve: leaders move first (B14)."""
     return broker_fenced(image, broker_id, policy)
 
 
-def broker_uncleanly_restarted(image: MetadataImage, broker_id: int, policy: Policy) -> list[PartitionChangeRecord]:
+def broker_uncleanly_restarted(
+    image: MetadataImage, broker_id: int, policy: ElectionPolicy
+) -> list[PartitionChangeRecord]:
     """It may have lost what was not synced: it is not eligible either (B10). Without ELR nobody asks for that."""
     if not policy.elr_enabled:
         return broker_fenced(image, broker_id, policy)
     return broker_unregistered(image, broker_id, policy)
 
 
-def broker_unregistered(image: MetadataImage, broker_id: int, policy: Policy) -> list[PartitionChangeRecord]:
+def broker_unregistered(image: MetadataImage, broker_id: int, policy: ElectionPolicy) -> list[PartitionChangeRecord]:
     """It leaves every ISR and ELR."""
     return _leaves(
         image, broker_id, policy, lambda partition: broker_id in partition.isr or broker_id in partition.elr, lost=True
@@ -115,7 +117,7 @@ def broker_unregistered(image: MetadataImage, broker_id: int, policy: Policy) ->
 
 
 def dirs_offline(
-    image: MetadataImage, broker_id: int, directories: Collection[Uuid], policy: Policy
+    image: MetadataImage, broker_id: int, directories: Collection[Uuid], policy: ElectionPolicy
 ) -> list[PartitionChangeRecord]:
     """It leaves the ISRs of the partitions that it has in these log dirs."""
 
@@ -130,14 +132,14 @@ def dirs_offline(
 def _leaves(
     image: MetadataImage,
     broker_id: int,
-    policy: Policy,
+    policy: ElectionPolicy,
     concerned: Callable[[PartitionImage], bool],
     *,
     lost: bool = False,
 ) -> list[PartitionChangeRecord]:
-    def target(partition: PartitionImage) -> Target:
+    def target(partition: PartitionImage) -> PartitionTarget:
         isr = tuple(replica for replica in partition.isr if replica != broker_id)
-        return Target(isr=isr, lost=(broker_id,) if lost else ())
+        return PartitionTarget(isr=isr, lost=(broker_id,) if lost else ())
 
     return _changes(image, policy, active_brokers(image, but=broker_id), concerned, target)
 
@@ -145,7 +147,7 @@ def _leaves(
 # Partitions that nobody leads
 
 
-def broker_unfenced(image: MetadataImage, broker_id: int, policy: Policy) -> list[PartitionChangeRecord]:
+def broker_unfenced(image: MetadataImage, broker_id: int, policy: ElectionPolicy) -> list[PartitionChangeRecord]:
     """Where nobody leads, it may be able to now."""
     active = active_brokers(image)
     if not image.brokers[broker_id].in_controlled_shutdown:
@@ -153,7 +155,7 @@ def broker_unfenced(image: MetadataImage, broker_id: int, policy: Policy) -> lis
     return _changes(image, policy, active, _is_leaderless, _as_it_is)
 
 
-def unclean_elections(image: MetadataImage, policy: Policy) -> list[PartitionChangeRecord]:
+def unclean_elections(image: MetadataImage, policy: ElectionPolicy) -> list[PartitionChangeRecord]:
     """Where nobody leads and the topic allows it, whoever is there (B9). For now and then: what is allowed may change."""
     records = _changes(image, policy, active_brokers(image), _is_leaderless, _as_it_is)
     return [record for record in records if record.leader != NO_LEADER_CHANGE]
@@ -163,16 +165,16 @@ def _is_leaderless(partition: PartitionImage) -> bool:
     return partition.leader == NO_LEADER
 
 
-def _as_it_is(partition: PartitionImage) -> Target:
+def _as_it_is(partition: PartitionImage) -> PartitionTarget:
     return AS_IT_IS
 
 
 def _changes(
     image: MetadataImage,
-    policy: Policy,
+    policy: ElectionPolicy,
     active: Mapping[int, tuple[Uuid, ...]],
     concerned: Callable[[PartitionImage], bool],
-    target: Callable[[PartitionImage], Target],
+    target: Callable[[PartitionImage], PartitionTarget],
 ) -> list[PartitionChangeRecord]:
     records = []
     known: dict[Hashable, PartitionChangeRecord | None] = {}
@@ -197,7 +199,9 @@ def needs_election(partition: PartitionImage, kind: Election) -> bool:
     return partition.leader != partition.replicas[0] if kind is Election.PREFERRED else not partition.has_leader
 
 
-def elect(image: MetadataImage, topic: str, index: int, kind: Election, policy: Policy) -> PartitionChangeRecord:
+def elect(
+    image: MetadataImage, topic: str, index: int, kind: Election, policy: ElectionPolicy
+) -> PartitionChangeRecord:
     """The election of a preferred leader, or of whoever is there: KafkaError if there is none to elect (B8)."""
     partition = image.partition(topic, index)
     if partition is None:

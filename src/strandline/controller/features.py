@@ -31,7 +31,7 @@ RECORDS_CHANGED_AT = frozenset(level for record in r.BY_KEY.values() for level i
 """The levels of metadata.version that brought new records or fields: below them, what those hold can't be written."""
 
 
-class UpgradeType(enum.IntEnum):
+class FeatureUpgradeType(enum.IntEnum):
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
     UNSAFE_DOWNGRADE = 3
@@ -40,10 +40,10 @@ class UpgradeType(enum.IntEnum):
 class FeatureUpdate(NamedTuple):
     name: str
     level: int
-    upgrade_type: int = UpgradeType.UPGRADE
+    upgrade_type: int = FeatureUpgradeType.UPGRADE
 
 
-class Quorum(NamedTuple):
+class QuorumFeatures(NamedTuple):
     """What the metadata does not say of its controllers."""
 
     node_id: int
@@ -52,7 +52,7 @@ class Quorum(NamedTuple):
 
 
 def update(
-    image: MetadataImage, updates: Sequence[FeatureUpdate], quorum: Quorum, *, min_insync_replicas: int
+    image: MetadataImage, updates: Sequence[FeatureUpdate], quorum: QuorumFeatures, *, min_insync_replicas: int
 ) -> list[r.MetadataRecord]:
     """The records that finalize these levels; KafkaError if one of them can't be."""
     if len({wanted.name for wanted in updates}) != len(updates):
@@ -81,20 +81,20 @@ def _refused(wanted: FeatureUpdate, problem: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_UPDATE_VERSION, f"{wanted.name} can't become {wanted.level}: {problem}")
 
 
-def _problem(image: MetadataImage, wanted: FeatureUpdate, level: int, quorum: Quorum) -> str | None:
+def _problem(image: MetadataImage, wanted: FeatureUpdate, level: int, quorum: QuorumFeatures) -> str | None:
     """Why this level can't be finalized."""
-    if wanted.upgrade_type not in list(UpgradeType):
+    if wanted.upgrade_type not in list(FeatureUpgradeType):
         return f"there is no upgrade type {wanted.upgrade_type}."
     if wanted.level < 0:
         return "a level is at least 0."
     if problem := _not_supported(image, wanted, quorum):
         return problem
     if wanted.level < level:
-        if wanted.upgrade_type == UpgradeType.UPGRADE:
+        if wanted.upgrade_type == FeatureUpgradeType.UPGRADE:
             return f"that is a downgrade from {level}, which has to be asked for as one."
         return _downgrade_problem(wanted, level)
     if wanted.level > level:
-        if wanted.upgrade_type != UpgradeType.UPGRADE:
+        if wanted.upgrade_type != FeatureUpgradeType.UPGRADE:
             return f"that is no downgrade from {level}."
         if wanted.name == KRAFT_VERSION:
             return f"the quorum was formatted with {level}, and can't change that while it runs."
@@ -105,13 +105,13 @@ def _downgrade_problem(wanted: FeatureUpdate, level: int) -> str | None:
     if wanted.name == KRAFT_VERSION:
         return "this feature is never downgraded."
     if wanted.name == METADATA_VERSION and any(wanted.level < changed <= level for changed in RECORDS_CHANGED_AT):
-        if wanted.upgrade_type == UpgradeType.UNSAFE_DOWNGRADE:
+        if wanted.upgrade_type == FeatureUpgradeType.UNSAFE_DOWNGRADE:
             return f"from {level} metadata could be lost, and unsafe downgrades are not supported."
         return f"from {level} metadata could be lost."
     return None
 
 
-def _not_supported(image: MetadataImage, wanted: FeatureUpdate, quorum: Quorum) -> str | None:
+def _not_supported(image: MetadataImage, wanted: FeatureUpdate, quorum: QuorumFeatures) -> str | None:
     """Who does not support the level, or may not."""
     if wanted.level not in SUPPORTED.get(wanted.name, ABSENT):
         return f"controller {quorum.node_id} does not support it."

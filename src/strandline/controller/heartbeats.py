@@ -29,7 +29,7 @@ CORDONED_FROM = 30
 """The metadata.version (4.3-IV0) from which log dirs can be cordoned."""
 
 
-class Heartbeat(NamedTuple):
+class BrokerHeartbeat(NamedTuple):
     """What a broker says while it runs."""
 
     broker_id: int
@@ -45,34 +45,34 @@ class Heartbeat(NamedTuple):
     """On which it came."""
 
 
-class State(enum.Enum):
+class BrokerControlState(enum.Enum):
     FENCED = enum.auto()
     UNFENCED = enum.auto()
     CONTROLLED_SHUTDOWN = enum.auto()
     SHUTDOWN_NOW = enum.auto()
 
 
-class HeartbeatAnswer(NamedTuple):
+class BrokerHeartbeatReply(NamedTuple):
     is_caught_up: bool
-    state: State
+    state: BrokerControlState
 
     @property
     def is_fenced(self) -> bool:
-        return self.state in (State.FENCED, State.SHUTDOWN_NOW)
+        return self.state in (BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW)
 
     @property
     def should_shut_down(self) -> bool:
-        return self.state is State.SHUTDOWN_NOW
+        return self.state is BrokerControlState.SHUTDOWN_NOW
 
 
 def heartbeat(
-    image: MetadataImage, liveness: Liveness, request: Heartbeat, now: float, policy: elections.Policy
-) -> tuple[list[r.MetadataRecord], HeartbeatAnswer]:
+    image: MetadataImage, liveness: Liveness, request: BrokerHeartbeat, now: float, policy: elections.ElectionPolicy
+) -> tuple[list[r.MetadataRecord], BrokerHeartbeatReply]:
     """What follows from a heartbeat, which also prolongs the session."""
     broker = check_epoch(image, request.broker_id, request.broker_epoch)
     if not liveness.speaks_for(broker.broker_id, broker.epoch, request.connection, now):
         # Not the broker's own, or of one whose last connection is not known here to be gone: it is told how things stand.
-        return [], HeartbeatAnswer(request.metadata_offset >= broker.epoch, state_of(broker))
+        return [], BrokerHeartbeatReply(request.metadata_offset >= broker.epoch, state_of(broker))
     liveness.contact(broker.broker_id, broker.epoch, now, request.metadata_offset)
     liveness.heard_on(broker.broker_id, request.connection)
     if request.connection is not None:
@@ -84,42 +84,46 @@ def heartbeat(
     before = state_of(broker)
     after = next_state(seen, liveness, request)
     # An earlier controller may not have come to the end of moving its leaderships: then this one goes on.
-    moves = after != before or (after is State.CONTROLLED_SHUTDOWN and leads_any(seen, broker.broker_id))
+    moves = after != before or (after is BrokerControlState.CONTROLLED_SHUTDOWN and leads_any(seen, broker.broker_id))
     if moves:
         records += _enter(after, seen, broker, policy)
-    if after is State.CONTROLLED_SHUTDOWN and (moves or liveness.shutdown_offset(broker.broker_id) is None):
+    if after is BrokerControlState.CONTROLLED_SHUTDOWN and (
+        moves or liveness.shutdown_offset(broker.broker_id) is None
+    ):
         # What an earlier controller wrote is before the end of this log.
         liveness.begin_shutdown(broker.broker_id, image.end_offset + len(records) - 1)
-    if after is State.SHUTDOWN_NOW:
+    if after is BrokerControlState.SHUTDOWN_NOW:
         # Its next incarnation need not wait for the session to end.
         liveness.forget(broker.broker_id)
-    return records, HeartbeatAnswer(request.metadata_offset >= broker.epoch, after)
+    return records, BrokerHeartbeatReply(request.metadata_offset >= broker.epoch, after)
 
 
-def state_of(broker: BrokerImage) -> State:
+def state_of(broker: BrokerImage) -> BrokerControlState:
     if broker.fenced:
-        return State.FENCED
-    return State.CONTROLLED_SHUTDOWN if broker.in_controlled_shutdown else State.UNFENCED
+        return BrokerControlState.FENCED
+    return BrokerControlState.CONTROLLED_SHUTDOWN if broker.in_controlled_shutdown else BrokerControlState.UNFENCED
 
 
-def next_state(image: MetadataImage, liveness: Liveness, request: Heartbeat) -> State:
+def next_state(image: MetadataImage, liveness: Liveness, request: BrokerHeartbeat) -> BrokerControlState:
     """Where a heartbeat takes a broker."""
     broker = image.brokers[request.broker_id]
     state = state_of(broker)
     caught_up = request.metadata_offset >= broker.epoch
     match state, request.want_fence, request.want_shut_down:
-        case State.FENCED, _, True:
-            return State.SHUTDOWN_NOW
-        case State.FENCED, False, False if caught_up:
-            return State.UNFENCED
-        case State.UNFENCED, True, True:
-            return State.SHUTDOWN_NOW
-        case State.UNFENCED, True, False:
-            return State.FENCED
-        case State.UNFENCED, False, True:
-            return State.CONTROLLED_SHUTDOWN if leads_any(image, broker.broker_id) else State.SHUTDOWN_NOW
-        case State.CONTROLLED_SHUTDOWN, _, _ if _may_stop(image, liveness, broker.broker_id):
-            return State.SHUTDOWN_NOW
+        case BrokerControlState.FENCED, _, True:
+            return BrokerControlState.SHUTDOWN_NOW
+        case BrokerControlState.FENCED, False, False if caught_up:
+            return BrokerControlState.UNFENCED
+        case BrokerControlState.UNFENCED, True, True:
+            return BrokerControlState.SHUTDOWN_NOW
+        case BrokerControlState.UNFENCED, True, False:
+            return BrokerControlState.FENCED
+        case BrokerControlState.UNFENCED, False, True if leads_any(image, broker.broker_id):
+            return BrokerControlState.CONTROLLED_SHUTDOWN
+        case BrokerControlState.UNFENCED, False, True:
+            return BrokerControlState.SHUTDOWN_NOW
+        case BrokerControlState.CONTROLLED_SHUTDOWN, _, _ if _may_stop(image, liveness, broker.broker_id):
+            return BrokerControlState.SHUTDOWN_NOW
     return state
 
 
@@ -135,22 +139,24 @@ def leads_any(image: MetadataImage, broker_id: int) -> bool:
     return any(partition.leader == broker_id for topic in image.topics.values() for partition in topic.partitions)
 
 
-def _enter(state: State, image: MetadataImage, broker: BrokerImage, policy: elections.Policy) -> list[r.MetadataRecord]:
+def _enter(
+    state: BrokerControlState, image: MetadataImage, broker: BrokerImage, policy: elections.ElectionPolicy
+) -> list[r.MetadataRecord]:
     match state:
-        case State.UNFENCED:
+        case BrokerControlState.UNFENCED:
             unfenced = _change(broker, fenced=UNFENCE)
             return [unfenced, *elections.broker_unfenced(image, broker.broker_id, policy)]
-        case State.CONTROLLED_SHUTDOWN:
+        case BrokerControlState.CONTROLLED_SHUTDOWN:
             moved = elections.broker_shutting_down(image, broker.broker_id, policy)
             if broker.in_controlled_shutdown:
                 return [*moved]
             return [_change(broker, in_controlled_shutdown=BEGIN_CONTROLLED_SHUTDOWN), *moved]
-        case State.FENCED | State.SHUTDOWN_NOW:
+        case BrokerControlState.FENCED | BrokerControlState.SHUTDOWN_NOW:
             return fence(image, broker.broker_id, policy)
 
 
 def _log_dirs_failed(
-    image: MetadataImage, broker: BrokerImage, offline: Collection[Uuid], policy: elections.Policy
+    image: MetadataImage, broker: BrokerImage, offline: Collection[Uuid], policy: elections.ElectionPolicy
 ) -> list[r.MetadataRecord]:
     """The broker leaves leadership and ISR of the partitions in log dirs that failed since they were registered."""
     failed = set(broker.log_dirs).intersection(offline)

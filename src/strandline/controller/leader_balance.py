@@ -7,7 +7,7 @@ Always true: only a preferred replica that is in sync and active is elected; a s
 
 from __future__ import annotations
 
-from strandline.controller.elections import Policy
+from strandline.controller.elections import ElectionPolicy
 from strandline.controller.partition_change import AS_IT_IS, Election, active_brokers, change
 from strandline.metadata.image import MetadataImage
 from strandline.metadata.records import PartitionChangeRecord
@@ -16,7 +16,7 @@ ELECTIONS_PER_STEP_MAX = 1_000
 
 
 def balance(
-    image: MetadataImage, policy: Policy, most: int = ELECTIONS_PER_STEP_MAX
+    image: MetadataImage, policy: ElectionPolicy, most: int = ELECTIONS_PER_STEP_MAX
 ) -> tuple[list[PartitionChangeRecord], bool]:
     """At most so many elections of preferred leaders, and whether there may be more to do at once."""
     active = active_brokers(image)

@@ -52,7 +52,7 @@ class Terms(NamedTuple):
         return min(self.min_isr, len(replicas))
 
 
-class Target(NamedTuple):
+class PartitionTarget(NamedTuple):
     """What is to become of a partition; None leaves it."""
 
     isr: Replicas | None = None
@@ -66,7 +66,7 @@ class Target(NamedTuple):
     """Replicas that may have lost records: not eligible any more."""
 
 
-AS_IT_IS = Target()
+AS_IT_IS = PartitionTarget()
 
 
 def active_brokers(image: MetadataImage, *, but: int | None = None) -> dict[int, tuple[Uuid, ...]]:
@@ -79,7 +79,7 @@ def active_brokers(image: MetadataImage, *, but: int | None = None) -> dict[int,
 
 
 def change(
-    topic_id: Uuid, index: int, partition: PartitionImage, target: Target, terms: Terms
+    topic_id: Uuid, index: int, partition: PartitionImage, target: PartitionTarget, terms: Terms
 ) -> PartitionChangeRecord | None:
     """The record that brings a partition to `target`; None if there is nothing to change."""
     isr = partition.isr if target.isr is None else target.isr

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from strandline.controller.elections import Policy
-from strandline.controller.partition_change import Election, Target, active_brokers, change
+from strandline.controller.elections import ElectionPolicy
+from strandline.controller.partition_change import Election, PartitionTarget, active_brokers, change
 from strandline.controller.placement import default_directory
 from strandline.controller.topics import check_assignments
 from strandline.errors import ErrorCode, KafkaError
@@ -24,7 +24,7 @@ def alter(
     topic: str,
     index: int,
     replicas: Sequence[int] | None,
-    policy: Policy,
+    policy: ElectionPolicy,
     *,
     allow_replication_factor_change: bool = True,
 ) -> PartitionChangeRecord | None:
@@ -44,7 +44,7 @@ def alter(
         )
     before = _but(partition.replicas, partition.adding_replicas)
     removing = _but(before + partition.adding_replicas, wanted)
-    target = Target(
+    target = PartitionTarget(
         replicas=wanted + removing,
         adding=_but(wanted, before),
         removing=removing,
@@ -54,13 +54,15 @@ def alter(
     return change(image.topics[topic].topic_id, index, partition, target, terms)
 
 
-def _cancel(image: MetadataImage, topic: TopicImage, index: int, policy: Policy) -> PartitionChangeRecord | None:
+def _cancel(
+    image: MetadataImage, topic: TopicImage, index: int, policy: ElectionPolicy
+) -> PartitionChangeRecord | None:
     partition = topic.partitions[index]
     if not is_reassigning(partition):
         raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress.")
     replicas = _but(partition.replicas, partition.adding_replicas)
     isr = _but(partition.isr, partition.adding_replicas)
-    target = Target(isr=isr, replicas=replicas, adding=(), removing=())
+    target = PartitionTarget(isr=isr, replicas=replicas, adding=(), removing=())
     # Without anyone who has all records among those that stay, there is no way back but by an unclean election.
     holders = partition.isr or partition.elr or partition.last_known_elr
     clean = any(replica in replicas for replica in holders)

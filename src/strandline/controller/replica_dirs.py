@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from strandline.controller.brokers import check_epoch
-from strandline.controller.elections import Policy
-from strandline.controller.partition_change import Target, active_brokers, change
+from strandline.controller.elections import ElectionPolicy
+from strandline.controller.partition_change import PartitionTarget, active_brokers, change
 from strandline.controller.placement import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
 from strandline.errors import ErrorCode
 from strandline.ids import Uuid
@@ -19,14 +19,18 @@ from strandline.metadata.image import BrokerImage, MetadataImage, PartitionImage
 from strandline.metadata.records import MetadataRecord
 
 
-class Assigned(NamedTuple):
+class ReplicaDirAssignment(NamedTuple):
     directory: Uuid
     topic_id: Uuid
     partition_index: int
 
 
 def assign(
-    image: MetadataImage, broker_id: int, broker_epoch: int, assigned: Sequence[Assigned], policy: Policy
+    image: MetadataImage,
+    broker_id: int,
+    broker_epoch: int,
+    assigned: Sequence[ReplicaDirAssignment],
+    policy: ElectionPolicy,
 ) -> tuple[list[MetadataRecord], list[ErrorCode]]:
     """The records for all that can be, and the answer to each."""
     broker = check_epoch(image, broker_id, broker_epoch)
@@ -41,7 +45,7 @@ def assign(
         topic = image.topics_by_id[one.topic_id]
         partition = topic.partitions[one.partition_index]
         online = _is_online(one.directory, broker)
-        target = Target(
+        target = PartitionTarget(
             isr=None if online else tuple(replica for replica in partition.isr if replica != broker_id),
             directories={broker_id: one.directory},
             lost=() if _is_online(_former(partition, broker_id), broker) else (broker_id,),
@@ -53,7 +57,7 @@ def assign(
     return records, codes
 
 
-def _refusal(image: MetadataImage, broker_id: int, assigned: Assigned) -> ErrorCode:
+def _refusal(image: MetadataImage, broker_id: int, assigned: ReplicaDirAssignment) -> ErrorCode:
     topic = image.topics_by_id.get(assigned.topic_id)
     if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID

@@ -25,7 +25,7 @@ PARTITIONS_PER_REQUEST_MAX = 10_000
 MIN_ISR = "min.insync.replicas"
 
 
-class NewTopic(NamedTuple):
+class RequestedTopic(NamedTuple):
     """A topic as asked for. -1 stands for the broker's default; `assignments` replaces both numbers."""
 
     name: str
@@ -35,7 +35,7 @@ class NewTopic(NamedTuple):
     configs: Mapping[str, str | None] = {}
 
 
-class Defaults(NamedTuple):
+class TopicDefaults(NamedTuple):
     """What a topic gets when its creator does not say."""
 
     partition_count: int
@@ -58,8 +58,8 @@ class TakenNames:
 
 def create(
     image: MetadataImage,
-    wanted: NewTopic,
-    defaults: Defaults,
+    wanted: RequestedTopic,
+    defaults: TopicDefaults,
     randomness: random.Random,
     taken: TakenNames | None = None,
 ) -> list[r.MetadataRecord]:
@@ -94,7 +94,7 @@ def _check_name(image: MetadataImage, name: str, taken: TakenNames) -> None:
 
 
 def _placed(
-    image: MetadataImage, wanted: NewTopic, defaults: Defaults, randomness: random.Random
+    image: MetadataImage, wanted: RequestedTopic, defaults: TopicDefaults, randomness: random.Random
 ) -> list[tuple[int, ...]]:
     if wanted.partition_count < -1 or wanted.partition_count == 0:
         raise KafkaError(
@@ -113,7 +113,7 @@ def _placed(
     return place(image.brokers.values(), count, factor, randomness)
 
 
-def _assigned(image: MetadataImage, wanted: NewTopic) -> list[tuple[int, ...]]:
+def _assigned(image: MetadataImage, wanted: RequestedTopic) -> list[tuple[int, ...]]:
     if wanted.replication_factor != -1:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,

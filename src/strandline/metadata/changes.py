@@ -22,7 +22,7 @@ FENCED = "the controller lost touch with it"
 """An image does not say what made the controller fence a broker: a session that ran out, or a connection that closed."""
 
 
-class Change(NamedTuple):
+class MetadataChange(NamedTuple):
     kind: str
     """One of the kinds of `node/events.py`."""
     reason: str
@@ -31,7 +31,7 @@ class Change(NamedTuple):
     facts: dict[str, Any] = {}  # noqa: RUF012  (nobody writes to it)
 
 
-def changes(before: MetadataImage, after: MetadataImage) -> Iterator[Change]:
+def changes(before: MetadataImage, after: MetadataImage) -> Iterator[MetadataChange]:
     """In the order in which one follows from the other: brokers, then topics and partitions."""
     if before.brokers is not after.brokers:
         yield from _broker_changes(before, after)
@@ -40,7 +40,7 @@ def changes(before: MetadataImage, after: MetadataImage) -> Iterator[Change]:
     for name, topic in before.topics.items():
         now = after.topics.get(name)
         if now is None or (now is not topic and now.topic_id != topic.topic_id):
-            yield Change("topic deleted", "it was deleted", name, facts={"topic_id": str(topic.topic_id)})
+            yield MetadataChange("topic deleted", "it was deleted", name, facts={"topic_id": str(topic.topic_id)})
     for name, topic in after.topics.items():
         was = before.topics.get(name)
         if was is topic:
@@ -53,17 +53,19 @@ def changes(before: MetadataImage, after: MetadataImage) -> Iterator[Change]:
                 yield from _partition_changes(before, after, name, index, was.partitions[index], partition)
 
 
-def _created(topic: TopicImage) -> Change:
+def _created(topic: TopicImage) -> MetadataChange:
     count = len(topic.partitions)
     factor = max((len(partition.replicas) for partition in topic.partitions), default=0)
     words = f"{count} partition{'s' * (count != 1)}, {factor} replica{'s' * (factor != 1)} each"
-    return Change("topic created", words, topic.name, facts={"topic_id": str(topic.topic_id), "partitions": count})
+    return MetadataChange(
+        "topic created", words, topic.name, facts={"topic_id": str(topic.topic_id), "partitions": count}
+    )
 
 
 # Brokers
 
 
-def _broker_changes(before: MetadataImage, after: MetadataImage) -> Iterator[Change]:
+def _broker_changes(before: MetadataImage, after: MetadataImage) -> Iterator[MetadataChange]:
     for broker_id, broker in before.brokers.items():
         if broker_id not in after.brokers:
             yield _of_broker("fenced", f"broker {broker_id} was unregistered", broker)
@@ -73,7 +75,7 @@ def _broker_changes(before: MetadataImage, after: MetadataImage) -> Iterator[Cha
             yield from _changes_of_broker(was, broker)
 
 
-def _changes_of_broker(was: BrokerImage | None, now: BrokerImage) -> Iterator[Change]:
+def _changes_of_broker(was: BrokerImage | None, now: BrokerImage) -> Iterator[MetadataChange]:
     name = f"broker {now.broker_id}"
     if was is None:
         yield _of_broker("registered", f"{name} is new", now)
@@ -96,8 +98,8 @@ def _why_fenced(was: BrokerImage, now: BrokerImage) -> str:
     return "it has stopped in order" if now.in_controlled_shutdown else FENCED
 
 
-def _of_broker(kind: str, reason: str, broker: BrokerImage) -> Change:
-    return Change(kind, reason, facts={"broker": broker.broker_id, "broker_epoch": broker.epoch})
+def _of_broker(kind: str, reason: str, broker: BrokerImage) -> MetadataChange:
+    return MetadataChange(kind, reason, facts={"broker": broker.broker_id, "broker_epoch": broker.epoch})
 
 
 # Partitions
@@ -105,11 +107,11 @@ def _of_broker(kind: str, reason: str, broker: BrokerImage) -> Change:
 
 def _partition_changes(
     before: MetadataImage, after: MetadataImage, topic: str, index: int, was: PartitionImage, now: PartitionImage
-) -> Iterator[Change]:
+) -> Iterator[MetadataChange]:
     epochs = {"leader_epoch": now.leader_epoch, "partition_epoch": now.partition_epoch}
 
-    def change(kind: str, reason: str, **facts: Any) -> Change:
-        return Change(kind, reason, topic, index, facts | epochs)
+    def change(kind: str, reason: str, **facts: Any) -> MetadataChange:
+        return MetadataChange(kind, reason, topic, index, facts | epochs)
 
     if _reassignment(was) != _reassignment(now):
         yield from (change(*told) for told in _reassigned(was, now))

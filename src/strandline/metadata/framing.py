@@ -17,7 +17,7 @@ from strandline.wire.errors import MalformedRequest
 from strandline.wire.primitives import encode_unsigned_varint, read_unsigned_varint
 
 
-class MalformedRecord(MalformedRequest):
+class MalformedMetadataRecord(MalformedRequest):
     """This value is not a metadata record that we know."""
 
 
@@ -38,19 +38,21 @@ def decode(value: Buffer) -> tuple[MetadataRecord, int]:
     try:
         frame_version, position = read_unsigned_varint(data, 0)
         if frame_version != FRAME_VERSION:
-            raise MalformedRecord(f"metadata record with frame version {frame_version}, not {FRAME_VERSION}")
+            raise MalformedMetadataRecord(f"metadata record with frame version {frame_version}, not {FRAME_VERSION}")
         key, position = read_unsigned_varint(data, position)
         version, position = read_unsigned_varint(data, position)
     except IndexError:
-        raise MalformedRecord("metadata record: the bytes end within its frame") from None
+        raise MalformedMetadataRecord("metadata record: the bytes end within its frame") from None
     record_class = BY_KEY.get(key)
     if record_class is None:
-        raise MalformedRecord(f"metadata record with unknown key {key}")
+        raise MalformedMetadataRecord(f"metadata record with unknown key {key}")
     if version not in record_class.VERSIONS:
-        raise MalformedRecord(f"{record_class.__name__} with unknown version {version}")
+        raise MalformedMetadataRecord(f"{record_class.__name__} with unknown version {version}")
     record, end = _codec(key, version)[0].decode(data, position)
     if end != len(data):
-        raise MalformedRecord(f"{record_class.__name__} version {version}: {len(data) - end} bytes after its end")
+        raise MalformedMetadataRecord(
+            f"{record_class.__name__} version {version}: {len(data) - end} bytes after its end"
+        )
     return record, version
 
 

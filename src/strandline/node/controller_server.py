@@ -137,7 +137,7 @@ class ControllerServer:
             self._logger.warning("fenced a broker that is gone", broker=broker_id)
         return records, broker_id is not None
 
-    def _policy(self, image: MetadataImage) -> elections.Policy:
+    def _policy(self, image: MetadataImage) -> elections.ElectionPolicy:
         own = image.config(BROKER_RESOURCE, str(self._config.node_id))
         return elections.policy_of(image, Layers(self._config.layers.static, dynamic_broker=own))
 

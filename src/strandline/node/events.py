@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from strandline.ids import Uuid
-from strandline.metadata.changes import Change, changes
+from strandline.metadata.changes import MetadataChange, changes
 from strandline.metadata.image import MetadataImage
 from strandline.ports import Clock
 
@@ -81,7 +81,7 @@ class Events:
         self._kept: deque[Event] = deque(maxlen=events_max)
         self._waiting: set[asyncio.Future[None]] = set()
         self._image: MetadataImage | None = None
-        self._unread: deque[tuple[int, int, Iterator[Change]]] = deque()
+        self._unread: deque[tuple[int, int, Iterator[MetadataChange]]] = deque()
         """What images changed and is still to be noted: when, seen by which node, and the changes."""
         self._window_ends = 0.0
         self._logged = self._unlogged = 0
@@ -151,7 +151,7 @@ class Events:
         if self.last != last:
             self._wake()
 
-    def _note_change(self, change: Change, node_id: int, wall_ms: int) -> None:
+    def _note_change(self, change: MetadataChange, node_id: int, wall_ms: int) -> None:
         kind, reason, topic, partition, facts = change
         if kind in ("isr shrunk", "isr expanded") and facts["leader"] == node_id:
             self.isr_shrinks += kind == "isr shrunk"

@@ -16,7 +16,7 @@ from typing import Any
 
 from strandline.api.context import Broker
 from strandline.api.request_stats import RequestStats
-from strandline.config.listeners import Listener as ListenerConfig
+from strandline.config.listeners import ListenerConfig
 from strandline.config.tls import TlsConfig
 from strandline.node.connection import Connection
 from strandline.node.connection_counts import ConnectionCounts

@@ -12,17 +12,17 @@ from math import inf
 from typing import Final
 
 from strandline.errors import ErrorCode
-from strandline.raft.effects import Answer, Committed, Effect, Fail, LeaderChanged, Save
+from strandline.raft.effects import Effect, FailQuorum, HighWatermarkChanged, LeaderChanged, Save, SendResponse
 from strandline.raft.election_state import ElectionState
 from strandline.raft.log_view import LogView
 from strandline.raft.messages import (
-    NOBODY,
+    NO_NODE,
     Address,
     Endpoints,
-    FetchRequest,
-    FetchResponse,
     OffsetAndEpoch,
     QuorumEpochResponse,
+    RaftFetchRequest,
+    RaftFetchResponse,
     ReplicaKey,
     UpdateVoterRequest,
     VoterChangeResponse,
@@ -85,7 +85,7 @@ class Core:
         """Where somebody says that the leader is, if the voters' record says otherwise (SEC-Z16)."""
         self.failed_fetches = 0
         """To this leader in a row, since it last answered at the address of its record; in whatever epochs."""
-        self._fetched_from = NOBODY
+        self._fetched_from = NO_NODE
         self.leader_lost = False
         """A Fetch to the leader came to nothing, or the leader said that it leads no more; and it has not answered since."""
         self.committed: int | None = None
@@ -97,7 +97,7 @@ class Core:
         self.is_truncating = False
         """The log is cut as soon as the effects of this step are carried out."""
         self.is_stopping = False
-        self.announced = (-1, NOBODY)
+        self.announced = (-1, NO_NODE)
         """The epoch and its leader, as last said in `LeaderChanged`."""
 
     # Facts
@@ -109,13 +109,13 @@ class Core:
     @property
     def leader_id(self) -> int:
         """Of this epoch, as far as is known; a leader that resigned is none."""
-        return NOBODY if isinstance(self.state, Resigned) else self.election.leader_id
+        return NO_NODE if isinstance(self.state, Resigned) else self.election.leader_id
 
     @property
     def leader_address(self) -> Address | None:
         """What others are told: the address of the voters' record, and only for a leader that is not in it the one that was
         learnt together with it."""
-        if self.leader_id == NOBODY:
+        if self.leader_id == NO_NODE:
             return None
         if self.leader_id == self.me.id:
             return self.own.address
@@ -189,9 +189,9 @@ class Core:
         """The log, all of it. Only then may a Fetch leave, whoever it is for: what it says counts as safe here (D8)."""
         return self.log.flushed_offset >= self.log.end_offset
 
-    def fetch_request(self, max_wait_s: float) -> FetchRequest:
+    def fetch_request(self, max_wait_s: float) -> RaftFetchRequest:
         assert self.is_on_device
-        return FetchRequest(
+        return RaftFetchRequest(
             self.me,
             self.epoch,
             self.log.end_offset,
@@ -222,7 +222,7 @@ class Core:
         assert epoch >= self.epoch
         if epoch == self.epoch:
             voted = voted or self.election.voted
-        self._enter(Unattached(campaign_at), ElectionState(epoch, NOBODY, voted))
+        self._enter(Unattached(campaign_at), ElectionState(epoch, NO_NODE, voted))
 
     def to_prospective(self, now: float) -> None:
         assert self.may_campaign
@@ -234,11 +234,11 @@ class Core:
             self.fail(f"epoch {self.epoch} is the last one")
             return
         self._enter(
-            Candidate(now + self.election_timeout(), {self.me.id}), ElectionState(self.epoch + 1, NOBODY, self.me)
+            Candidate(now + self.election_timeout(), {self.me.id}), ElectionState(self.epoch + 1, NO_NODE, self.me)
         )
 
     def to_follower(self, epoch: int, leader_id: int, address: Address, now: float) -> None:
-        assert leader_id not in (NOBODY, self.me.id)
+        assert leader_id not in (NO_NODE, self.me.id)
         assert epoch >= self.epoch
         if (epoch, leader_id) != (self.epoch, self.election.leader_id):
             self.leader_lost = False
@@ -277,14 +277,14 @@ class Core:
             self._enter(self.resigned((), now), ElectionState(epoch, self.me.id, self.me))
             return True
         reported = address
-        if leader_id != NOBODY and (known := self.voters.get(leader_id)) is not None:
+        if leader_id != NO_NODE and (known := self.voters.get(leader_id)) is not None:
             address = known.address
         if epoch > self.epoch:
-            if leader_id == NOBODY or address is None:
+            if leader_id == NO_NODE or address is None:
                 self.to_unattached(epoch, self._campaign_at(now))
                 return True
             self.to_follower(epoch, leader_id, address, now)
-        elif leader_id != NOBODY and address is not None and self.election.leader_id == NOBODY:
+        elif leader_id != NO_NODE and address is not None and self.election.leader_id == NO_NODE:
             self.to_follower(epoch, leader_id, address, now)
         else:
             return False
@@ -347,20 +347,20 @@ class Core:
     def commit(self, high_watermark: int) -> None:
         if self.committed is None or high_watermark > self.committed:
             self.committed = high_watermark
-            self.effects.append(Committed(high_watermark))
+            self.effects.append(HighWatermarkChanged(high_watermark))
 
     def fail(self, reason: str) -> None:
-        self.effects.append(Fail(reason))
+        self.effects.append(FailQuorum(reason))
 
-    def answer(self, answer: AnswerTo, response: FetchResponse | QuorumEpochResponse | VoterChangeResponse) -> None:
-        self.effects.append(Answer(answer, response))
+    def answer(self, answer: AnswerTo, response: RaftFetchResponse | QuorumEpochResponse | VoterChangeResponse) -> None:
+        self.effects.append(SendResponse(answer, response))
 
-    def fetch_error(self, error: ErrorCode) -> FetchResponse:
-        return FetchResponse(error, self.epoch, self.leader_id, leader_address=self.leader_address)
+    def fetch_error(self, error: ErrorCode) -> RaftFetchResponse:
+        return RaftFetchResponse(error, self.epoch, self.leader_id, leader_address=self.leader_address)
 
     def quorum_response(self, error: ErrorCode, asked_in_epoch: int = -1) -> QuorumEpochResponse:
         if self.answers_in_epoch_of(asked_in_epoch, error):
-            return QuorumEpochResponse(error, asked_in_epoch, NOBODY)
+            return QuorumEpochResponse(error, asked_in_epoch, NO_NODE)
         return QuorumEpochResponse(error, self.epoch, self.leader_id, self.leader_address)
 
     def answers_in_epoch_of(self, asked_in_epoch: int, error: ErrorCode) -> bool:

@@ -11,13 +11,13 @@ from math import inf
 from strandline.errors import ErrorCode
 from strandline.raft.core import Core
 from strandline.raft.events import Destination
-from strandline.raft.messages import NOBODY, FetchResponse
+from strandline.raft.messages import NO_NODE, RaftFetchResponse
 from strandline.raft.outbox import Slot
 from strandline.raft.states import Prospective
 
 DISCOVER = "discover"
-SLOT: Slot = (DISCOVER, NOBODY)
-CONFIRM: Slot = ("confirm", NOBODY)
+SLOT: Slot = (DISCOVER, NO_NODE)
+CONFIRM: Slot = ("confirm", NO_NODE)
 
 
 def poll(core: Core, now: float) -> float:
@@ -41,13 +41,13 @@ def confirm(core: Core, leader_id: int, now: float) -> None:
 
 def _destinations(core: Core) -> list[Destination]:
     # A node has one connection for Fetches to each other: it stays at the leader's reported address while that is asked.
-    besides = core.election.leader_id if core.asks_reported_address else NOBODY
+    besides = core.election.leader_id if core.asks_reported_address else NO_NODE
     voters = [Destination(node.key.id, node.address) for node in core.other_voters() if node.key.id != besides]
     known = {voter.address for voter in voters} | set(core.own.endpoints.values())
-    return voters + [Destination(NOBODY, address) for address in core.bootstrap if address not in known]
+    return voters + [Destination(NO_NODE, address) for address in core.bootstrap if address not in known]
 
 
-def handle_response(core: Core, slot: Slot, asked: int, response: FetchResponse, now: float) -> None:
+def handle_response(core: Core, slot: Slot, asked: int, response: RaftFetchResponse, now: float) -> None:
     if core.learn(response.epoch, response.leader_id, response.leader_address, now):
         return
     leads = response.error is ErrorCode.NONE and (response.epoch, response.leader_id) == (core.epoch, asked)

@@ -20,14 +20,14 @@ class Save(NamedTuple):
     state: ElectionState
 
 
-class Send(NamedTuple):
-    """Send a request; `Replied` or `Unanswered` follows, exactly one of them, with this very request."""
+class SendRequest(NamedTuple):
+    """Send a request; `Replied` or `RequestUnanswered` follows, exactly one of them, with this very request."""
 
     to: Destination
     request: Request
 
 
-class Answer(NamedTuple):
+class SendResponse(NamedTuple):
     """Answer a request. Records or a chunk that go along are read now."""
 
     answer: Callable[[Response], None]
@@ -57,7 +57,7 @@ class Flush(NamedTuple):
     """Bring the log to the device; `Flushed` follows. Asking again before that is no error."""
 
 
-class Committed(NamedTuple):
+class HighWatermarkChanged(NamedTuple):
     """The high watermark is here now: everything below may be applied. Within one process it never moves back."""
 
     high_watermark: int
@@ -85,7 +85,7 @@ class FinishSnapshot(NamedTuple):
     snapshot_id: OffsetAndEpoch
 
 
-class Fail(NamedTuple):
+class FailQuorum(NamedTuple):
     """What must not be has happened; the node has to stop."""
 
     reason: str
@@ -93,15 +93,15 @@ class Fail(NamedTuple):
 
 Effect = (
     Save
-    | Send
-    | Answer
+    | SendRequest
+    | SendResponse
     | AppendControl
     | AppendFetched
     | Truncate
     | Flush
-    | Committed
+    | HighWatermarkChanged
     | LeaderChanged
     | StoreChunk
     | FinishSnapshot
-    | Fail
+    | FailQuorum
 )

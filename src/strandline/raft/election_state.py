@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from crc32c import crc32c
 
 from strandline.ids import ZERO_UUID, Uuid
-from strandline.raft.messages import NOBODY, ReplicaKey
+from strandline.raft.messages import NO_NODE, ReplicaKey
 
 CHECKSUM = "checksum"
 """Of the other fields, as they stand in the file; a file that Kafka wrote has none."""
@@ -26,13 +26,13 @@ class MalformedState(ValueError):
 
 class ElectionState(NamedTuple):
     epoch: int = 0
-    leader_id: int = NOBODY
+    leader_id: int = NO_NODE
     voted: ReplicaKey | None = None
 
 
 def encode(state: ElectionState, *, kraft_version: int, voter_ids: Sequence[int] = ()) -> bytes:
     """The bytes of `quorum-state`."""
-    voted = state.voted or ReplicaKey(NOBODY)
+    voted = state.voted or ReplicaKey(NO_NODE)
     fields: dict[str, Any]
     if kraft_version == 0:
         fields = {
@@ -63,7 +63,7 @@ def decode(data: bytes) -> ElectionState:
             raise MalformedState("its checksum does not match: the file was damaged, or changed by hand")
         voted_id = int(fields["votedId"])
         directory_id = Uuid.parse(fields["votedDirectoryId"]) if "votedDirectoryId" in fields else ZERO_UUID
-        voted = None if voted_id == NOBODY else ReplicaKey(voted_id, directory_id)
+        voted = None if voted_id == NO_NODE else ReplicaKey(voted_id, directory_id)
         return ElectionState(int(fields["leaderEpoch"]), int(fields["leaderId"]), voted)
     except MalformedState:
         raise

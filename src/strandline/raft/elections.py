@@ -14,9 +14,9 @@ from math import inf
 from strandline.errors import ErrorCode
 from strandline.raft import discovery, leading
 from strandline.raft.core import Core
-from strandline.raft.effects import Answer
+from strandline.raft.effects import SendResponse
 from strandline.raft.events import Destination
-from strandline.raft.messages import NOBODY, ReplicaKey, VoteRequest, VoteResponse
+from strandline.raft.messages import NO_NODE, ReplicaKey, VoteRequest, VoteResponse
 from strandline.raft.states import AnswerTo, Candidate, Follower, Leader, Prospective, Resigned, Unattached
 
 VOTE = "vote"
@@ -29,8 +29,8 @@ def handle_vote(core: Core, request: VoteRequest, answer: AnswerTo, now: float) 
     error, granted = _vote(core, request, now)
     response = VoteResponse(error, core.epoch, core.leader_id, granted, core.leader_address)
     if core.answers_in_epoch_of(request.epoch, error):
-        response = VoteResponse(error, request.epoch, NOBODY)
-    core.effects.append(Answer(answer, response))
+        response = VoteResponse(error, request.epoch, NO_NODE)
+    core.effects.append(SendResponse(answer, response))
 
 
 def _vote(core: Core, request: VoteRequest, now: float) -> tuple[ErrorCode, bool]:
@@ -44,7 +44,7 @@ def _vote(core: Core, request: VoteRequest, now: float) -> tuple[ErrorCode, bool
         return ErrorCode.INVALID_REQUEST, False
     may_be_voter = core.is_known_voter(request.candidate) or core.history.kraft_version > 0
     if request.epoch > core.epoch and may_be_voter and not core.is_in_touch:
-        core.learn(request.epoch, NOBODY, None, now)
+        core.learn(request.epoch, NO_NODE, None, now)
     if not is_meant(core, request.voter):
         return ErrorCode.INVALID_VOTER_KEY, False
     if not may_be_voter:
@@ -61,13 +61,13 @@ def _vote(core: Core, request: VoteRequest, now: float) -> tuple[ErrorCode, bool
 
 def is_meant(core: Core, voter: ReplicaKey) -> bool:
     """Whether a request names this replica; one that names no id or no directory means whom it reaches."""
-    return voter.id in (NOBODY, core.me.id) and (
+    return voter.id in (NO_NODE, core.me.id) and (
         not any(voter.directory_id) or voter.directory_id == core.me.directory_id
     )
 
 
 def _grant_vote(core: Core, candidate: ReplicaKey, now: float) -> bool:
-    if not isinstance(core.state, Unattached | Prospective) or core.election.leader_id != NOBODY:
+    if not isinstance(core.state, Unattached | Prospective) or core.election.leader_id != NO_NODE:
         return False
     voted = core.election.voted
     if voted is not None:
@@ -142,7 +142,7 @@ def _is_lost(core: Core, rejected: set[int]) -> bool:
 
 def _step_back(core: Core, campaign_at: float, now: float) -> None:
     """Out of a pre-vote: back to the leader in mind, if there is one, until it is time to ask again."""
-    if core.election.leader_id != NOBODY and core.leader_address is not None:
+    if core.election.leader_id != NO_NODE and core.leader_address is not None:
         core.to_follower(core.epoch, core.election.leader_id, core.leader_address, now)
         if core.leader_lost and isinstance(core.state, Follower):
             core.state.campaign_at = campaign_at
@@ -187,7 +187,7 @@ def _rejected(core: Core, nominee: Prospective | Candidate, voter_id: int, respo
         if _is_lost(core, nominee.rejected):
             core.failed_rounds += 1
             nominee.ends_at = min(nominee.ends_at, now + core.round_backoff())
-    elif response.leader_id == core.election.leader_id != NOBODY:
+    elif response.leader_id == core.election.leader_id != NO_NODE:
         # Somebody hears the leader, or is the leader: it is alive.
         is_leader = response.leader_id == voter_id
         if is_leader:

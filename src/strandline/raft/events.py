@@ -42,7 +42,7 @@ class Replied(NamedTuple):
     response: Response
 
 
-class Unanswered(NamedTuple):
+class RequestUnanswered(NamedTuple):
     """A request that Raft sent got no response: the connection failed or closed, or the time was over."""
 
     to: Destination
@@ -50,12 +50,12 @@ class Unanswered(NamedTuple):
 
 
 class Disconnected(NamedTuple):
-    """A connection with this node closed, which is no more than a hint: what was asked through it is `Unanswered` too."""
+    """A connection with this node closed, which is no more than a hint: what was asked through it is `RequestUnanswered` too."""
 
     node_id: int
 
 
-class Appended(NamedTuple):
+class LeaderAppended(NamedTuple):
     """The leader wrote records of its own, or control records that Raft asked for; they are not on the device yet."""
 
     end_offset: int
@@ -99,9 +99,9 @@ Event = (
     | Received
     | Cancelled
     | Replied
-    | Unanswered
+    | RequestUnanswered
     | Disconnected
-    | Appended
+    | LeaderAppended
     | Flushed
     | SnapshotLoaded
     | SnapshotRefused

@@ -14,14 +14,14 @@ from strandline.raft.core import Core
 from strandline.raft.effects import AppendFetched, FinishSnapshot, StoreChunk, Truncate
 from strandline.raft.events import Destination, SnapshotLoaded
 from strandline.raft.messages import (
-    NOBODY,
+    NO_NODE,
     Address,
-    FetchRequest,
-    FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
     OffsetAndEpoch,
     QuorumEpochResponse,
+    RaftFetchRequest,
+    RaftFetchResponse,
     ReplicaKey,
     UpdateVoterRequest,
 )
@@ -29,9 +29,9 @@ from strandline.raft.outbox import Slot
 from strandline.raft.states import FetchingSnapshot, Follower
 from strandline.records.errors import CorruptRecord
 
-FETCH: Slot = ("fetch", NOBODY)
-PROBE: Slot = ("probe", NOBODY)
-UPDATE_VOTER: Slot = ("update voter", NOBODY)
+FETCH: Slot = ("fetch", NO_NODE)
+PROBE: Slot = ("probe", NO_NODE)
+UPDATE_VOTER: Slot = ("update voter", NO_NODE)
 
 
 def poll(core: Core, follower: Follower, now: float) -> float:
@@ -62,7 +62,7 @@ def _fetch(core: Core, follower: Follower, now: float) -> float:
         return inf  # an event tells when it is done
     if (ready_at := core.outbox.ready_at(FETCH)) > now:
         return ready_at
-    request: FetchRequest | FetchSnapshotRequest
+    request: RaftFetchRequest | FetchSnapshotRequest
     if follower.snapshot is None:
         # Of a leader that may be gone a sign of life is wanted, not news.
         request = core.fetch_request(0.0 if core.leader_lost else core.timings.fetch_wait_s)
@@ -89,11 +89,11 @@ def _probe(core: Core, now: float) -> float:
         return inf
     if (ready_at := core.outbox.ready_at(PROBE)) > now:
         return ready_at
-    core.outbox.send(core.effects, PROBE, Destination(NOBODY, core.leader_address), core.fetch_request(max_wait_s=0.0))
+    core.outbox.send(core.effects, PROBE, Destination(NO_NODE, core.leader_address), core.fetch_request(max_wait_s=0.0))
     return inf
 
 
-def handle_probe_response(core: Core, response: FetchResponse, now: float) -> None:
+def handle_probe_response(core: Core, response: RaftFetchResponse, now: float) -> None:
     if core.learn(response.epoch, response.leader_id, response.leader_address, now):
         return
     leads = response.error is ErrorCode.NONE and (response.epoch, response.leader_id) == (core.epoch, core.leader_id)
@@ -138,7 +138,7 @@ def unanswered(core: Core, now: float) -> None:
 
 
 def handle_fetch_response(
-    core: Core, follower: Follower, asked: Address, request: FetchRequest, response: FetchResponse, now: float
+    core: Core, follower: Follower, asked: Address, request: RaftFetchRequest, response: RaftFetchResponse, now: float
 ) -> None:
     if _is_refused(core, response.error, response.epoch, response.leader_id, response.leader_address, now):
         return
@@ -186,7 +186,7 @@ def _heard(core: Core, follower: Follower, asked: Address, now: float) -> None:
     follower.campaign_at = inf
 
 
-def _append(core: Core, follower: Follower, request: FetchRequest, response: FetchResponse) -> None:
+def _append(core: Core, follower: Follower, request: RaftFetchRequest, response: RaftFetchResponse) -> None:
     end_offset = core.log.end_offset
     if response.records:
         fetched = control_records.check(

@@ -16,7 +16,7 @@ from strandline.raft.elections import is_meant
 from strandline.raft.events import Destination
 from strandline.raft.following import FETCH, leader_resigned
 from strandline.raft.messages import (
-    NOBODY,
+    NO_NODE,
     Address,
     BeginQuorumEpochRequest,
     Endpoints,
@@ -76,7 +76,7 @@ def _begun(core: Core, request: BeginQuorumEpochRequest, now: float) -> None:
     epoch, leader_id = request.epoch, request.leader_id
     voted = core.election.voted
     reported = _address(core, request.leader_endpoints)
-    if epoch == core.epoch and core.election.leader_id == NOBODY and voted is not None and voted.id == leader_id:
+    if epoch == core.epoch and core.election.leader_id == NO_NODE and voted is not None and voted.id == leader_id:
         core.learn(epoch, leader_id, reported, now)
     if (epoch, leader_id) != (core.epoch, core.election.leader_id) or isinstance(core.state, Prospective):
         discovery.confirm(core, leader_id, now)
@@ -91,7 +91,7 @@ def _claim_error(core: Core, epoch: int, leader_id: int) -> ErrorCode:
         return ErrorCode.FENCED_LEADER_EPOCH
     if leader_id < 0 or leader_id == core.me.id or not core.is_believable(epoch):
         return ErrorCode.INVALID_REQUEST
-    if epoch == core.epoch and core.election.leader_id not in (NOBODY, leader_id):
+    if epoch == core.epoch and core.election.leader_id not in (NO_NODE, leader_id):
         return ErrorCode.INVALID_REQUEST  # an epoch has one leader, and it is another
     if core.history.kraft_version == 0 and core.voters.get(leader_id) is None:
         return ErrorCode.INCONSISTENT_VOTER_SET

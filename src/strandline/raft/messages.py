@@ -15,7 +15,7 @@ from typing import NamedTuple
 from strandline.errors import ErrorCode
 from strandline.ids import ZERO_UUID, Uuid
 
-NOBODY = -1
+NO_NODE = -1
 """The leader id of an epoch without a known leader, the id of a voter that was not voted for."""
 
 
@@ -84,7 +84,7 @@ class QuorumEpochResponse(NamedTuple):
     leader_address: Address | None = None
 
 
-class FetchRequest(NamedTuple):
+class RaftFetchRequest(NamedTuple):
     replica: ReplicaKey
     epoch: int
     """The leader epoch that the replica believes in; -1 if it does not say."""
@@ -96,7 +96,7 @@ class FetchRequest(NamedTuple):
     max_bytes: int = 2**31 - 1
 
 
-class FetchResponse(NamedTuple):
+class RaftFetchResponse(NamedTuple):
     error: ErrorCode
     epoch: int
     leader_id: int
@@ -169,7 +169,7 @@ Request = (
     VoteRequest
     | BeginQuorumEpochRequest
     | EndQuorumEpochRequest
-    | FetchRequest
+    | RaftFetchRequest
     | FetchSnapshotRequest
     | AddVoterRequest
     | RemoveVoterRequest
@@ -179,7 +179,7 @@ Request = (
 Response = (
     VoteResponse
     | QuorumEpochResponse
-    | FetchResponse
+    | RaftFetchResponse
     | FetchSnapshotResponse
     | VoterChangeResponse
     | ApiVersionsResponse

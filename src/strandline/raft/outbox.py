@@ -1,6 +1,6 @@
 """Requests on their way: which may go out, which is waited for, when to try again.
 
-Always true: in each slot (say, the Vote for node 2) at most one request is under way; its end, `Replied` or `Unanswered`,
+Always true: in each slot (say, the Vote for node 2) at most one request is under way; its end, `Replied` or `RequestUnanswered`,
 finds it by identity, so an answer to what is no longer wanted finds nothing. After failures in a row a slot waits longer.
 """
 
@@ -10,7 +10,7 @@ import random
 from math import inf
 from typing import Final
 
-from strandline.raft.effects import Effect, Send
+from strandline.raft.effects import Effect, SendRequest
 from strandline.raft.events import Destination
 from strandline.raft.messages import Request
 
@@ -39,7 +39,7 @@ class Outbox:
     def send(self, effects: list[Effect], slot: Slot, to: Destination, request: Request) -> None:
         assert slot not in self._on_the_way, "one request at a time"
         self._on_the_way[slot] = request
-        effects.append(Send(to, request))
+        effects.append(SendRequest(to, request))
 
     def settle(self, request: Request) -> Slot | None:
         """This request has come to its end; None if nobody waits for it any more."""

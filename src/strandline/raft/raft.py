@@ -17,27 +17,27 @@ from typing import Final
 from strandline.errors import ErrorCode
 from strandline.raft import discovery, elections, following, handover, leading, reconfiguration, serving, tracking
 from strandline.raft.core import Core
-from strandline.raft.effects import Answer, Effect, Flush
+from strandline.raft.effects import Effect, Flush, SendResponse
 from strandline.raft.election_state import ElectionState
 from strandline.raft.events import (
-    Appended,
     Cancelled,
     Destination,
     Disconnected,
     Event,
     Flushed,
+    LeaderAppended,
     Received,
     Replied,
+    RequestUnanswered,
     Resign,
     SnapshotLoaded,
     SnapshotRefused,
     Started,
     Tick,
-    Unanswered,
 )
 from strandline.raft.log_view import LogView
 from strandline.raft.messages import (
-    NOBODY,
+    NO_NODE,
     Address,
     AddVoterRequest,
     ApiVersionsRequest,
@@ -45,11 +45,11 @@ from strandline.raft.messages import (
     BeginQuorumEpochRequest,
     Endpoints,
     EndQuorumEpochRequest,
-    FetchRequest,
-    FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
     QuorumEpochResponse,
+    RaftFetchRequest,
+    RaftFetchResponse,
     RemoveVoterRequest,
     ReplicaKey,
     Request,
@@ -213,10 +213,10 @@ class Raft:
             case Replied(to, request, response):
                 if (slot := core.outbox.settle(request)) is not None:
                     self._replied(slot, to, request, response, now)
-            case Unanswered(_, request):
+            case RequestUnanswered(_, request):
                 if (slot := core.outbox.settle(request)) is not None:
                     self._unanswered(slot, now)
-            case Appended():
+            case LeaderAppended():
                 core.effects.append(Flush())
                 if isinstance(core.state, Leader):
                     serving.answer_parked(core, core.state)
@@ -248,11 +248,11 @@ class Raft:
             election = ElectionState(core.log.last_epoch)
         elif saved.leader_id == core.me.id:
             state = core.resigned((), now)
-        elif saved.leader_id != NOBODY:
+        elif saved.leader_id != NO_NODE:
             if (leader := core.voters.get(saved.leader_id)) is not None:
                 state, address = Follower(now + core.timings.fetch_timeout_s), leader.address
             else:
-                election = saved._replace(leader_id=NOBODY)
+                election = saved._replace(leader_id=NO_NODE)
         elif saved.voted == core.me and core.may_campaign:
             state = Candidate(now + core.election_timeout(), {core.me.id})
         core.begin(state, election, address)
@@ -296,14 +296,14 @@ class Raft:
                 handover.handle_begin(core, request, answer, now)
             case EndQuorumEpochRequest():
                 handover.handle_end(core, request, answer, now)
-            case FetchRequest():
+            case RaftFetchRequest():
                 serving.handle_fetch(core, request, answer, now)
             case FetchSnapshotRequest():
                 serving.handle_fetch_snapshot(core, request, answer, now)
             case AddVoterRequest() | RemoveVoterRequest() | UpdateVoterRequest():
                 reconfiguration.handle(core, request, answer, now)
             case ApiVersionsRequest():
-                core.effects.append(Answer(answer, ApiVersionsResponse(ErrorCode.NONE, core.own.kraft_versions)))
+                core.effects.append(SendResponse(answer, ApiVersionsResponse(ErrorCode.NONE, core.own.kraft_versions)))
 
     def _replied(self, slot: Slot, asked: Destination, request: Request, response: Response, now: float) -> None:
         """The slot was still waiting, and slots are emptied with each change of state: the state is the request's."""
@@ -311,11 +311,11 @@ class Raft:
         match core.state, request, response:
             case ((Prospective() | Candidate()), VoteRequest(), VoteResponse()):
                 elections.handle_vote_response(core, slot[1], request, response, now)
-            case _, FetchRequest(), FetchResponse() if slot in (discovery.SLOT, discovery.CONFIRM):
+            case _, RaftFetchRequest(), RaftFetchResponse() if slot in (discovery.SLOT, discovery.CONFIRM):
                 discovery.handle_response(core, slot, asked.id, response, now)
-            case Follower(), FetchRequest(), FetchResponse() if slot == following.PROBE:
+            case Follower(), RaftFetchRequest(), RaftFetchResponse() if slot == following.PROBE:
                 following.handle_probe_response(core, response, now)
-            case Follower() as follower, FetchRequest(), FetchResponse():
+            case Follower() as follower, RaftFetchRequest(), RaftFetchResponse():
                 following.handle_fetch_response(core, follower, asked.address, request, response, now)
             case Follower() as follower, FetchSnapshotRequest(), FetchSnapshotResponse():
                 following.handle_snapshot_response(core, follower, asked.address, response, now)

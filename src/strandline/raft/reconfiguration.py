@@ -15,7 +15,7 @@ from strandline.raft.core import Core
 from strandline.raft.effects import AppendControl
 from strandline.raft.events import Destination
 from strandline.raft.messages import (
-    NOBODY,
+    NO_NODE,
     AddVoterRequest,
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -26,7 +26,7 @@ from strandline.raft.outbox import Slot
 from strandline.raft.states import AnswerTo, Leader, VoterChange
 from strandline.raft.voters import VoterNode, VoterSet
 
-API_VERSIONS: Slot = ("api versions", NOBODY)
+API_VERSIONS: Slot = ("api versions", NO_NODE)
 
 Refusal = tuple[ErrorCode, str]
 

@@ -12,13 +12,13 @@ from typing import Final
 from strandline.errors import ErrorCode
 from strandline.raft import high_watermark, reconfiguration, tracking
 from strandline.raft.core import Core
-from strandline.raft.effects import Answer
+from strandline.raft.effects import SendResponse
 from strandline.raft.messages import (
-    FetchRequest,
-    FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
     OffsetAndEpoch,
+    RaftFetchRequest,
+    RaftFetchResponse,
 )
 from strandline.raft.states import AnswerTo, Leader, Parked, Resigned
 
@@ -37,7 +37,7 @@ def leader_error(core: Core, epoch: int) -> ErrorCode:
     return ErrorCode.NONE if isinstance(core.state, Leader) else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def handle_fetch(core: Core, request: FetchRequest, answer: AnswerTo, now: float) -> None:
+def handle_fetch(core: Core, request: RaftFetchRequest, answer: AnswerTo, now: float) -> None:
     is_possible = (
         request.max_wait_s >= 0
         and request.offset >= 0
@@ -66,7 +66,7 @@ def handle_fetch(core: Core, request: FetchRequest, answer: AnswerTo, now: float
         leader.parked.append(Parked(request, answer, now + request.max_wait_s))
 
 
-def _divergence(core: Core, leader: Leader, request: FetchRequest) -> FetchResponse | None:
+def _divergence(core: Core, leader: Leader, request: RaftFetchRequest) -> RaftFetchResponse | None:
     """What to answer a replica whose log is not a prefix of the leader's, or lies before its start; None if it is."""
     log = core.log
     response = _records(core, leader, request)._replace(read_from=None)
@@ -85,13 +85,13 @@ def _divergence(core: Core, leader: Leader, request: FetchRequest) -> FetchRespo
     return None
 
 
-def _has_news(core: Core, leader: Leader, request: FetchRequest) -> bool:
+def _has_news(core: Core, leader: Leader, request: RaftFetchRequest) -> bool:
     known = -1 if leader.high_watermark is None else leader.high_watermark
     return core.log.end_offset > request.offset or known > request.high_watermark
 
 
-def _records(core: Core, leader: Leader, request: FetchRequest) -> FetchResponse:
-    return FetchResponse(
+def _records(core: Core, leader: Leader, request: RaftFetchRequest) -> RaftFetchResponse:
+    return RaftFetchResponse(
         ErrorCode.NONE,
         core.epoch,
         core.me.id,
@@ -132,7 +132,7 @@ def handle_fetch_snapshot(core: Core, request: FetchSnapshotRequest, answer: Ans
     if error is ErrorCode.NONE and isinstance(core.state, Leader):
         tracking.heard_from(core, core.state, request.replica, now)
         response = response._replace(snapshot_id=request.snapshot_id, size=size, position=request.position)
-    core.effects.append(Answer(answer, response))
+    core.effects.append(SendResponse(answer, response))
 
 
 def _snapshot_error(core: Core, request: FetchSnapshotRequest) -> tuple[ErrorCode, int]:

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final, NamedTuple
 
-from strandline.raft.messages import FetchRequest, OffsetAndEpoch, ReplicaKey, Request, Response
+from strandline.raft.messages import OffsetAndEpoch, RaftFetchRequest, ReplicaKey, Request, Response
 from strandline.raft.replicas import ReplicaState
 from strandline.raft.voters import VoterNode
 
@@ -83,7 +83,7 @@ class Follower:
 class Parked(NamedTuple):
     """A Fetch that has nothing to bring yet."""
 
-    request: FetchRequest
+    request: RaftFetchRequest
     answer: AnswerTo
     deadline: float
 

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 
 from strandline.api.table import BROKER_APIS, CONTROLLER_APIS
 from strandline.config.errors import ConfigError
-from strandline.config.listeners import Listener
+from strandline.config.listeners import ListenerConfig
 from strandline.config.node import NodeConfig
 from strandline.config.properties import load
 from strandline.node.log_dirs import StorageError, format_dirs
@@ -92,7 +92,7 @@ def _format(config: NodeConfig, cluster_id: str) -> None:
         disk.close()
 
 
-def check_port(listener: Listener) -> None:
+def check_port(listener: ListenerConfig) -> None:
     """ServerError if somebody else listens there. Found early, so that the log dirs are not even opened."""
     host = listener.host or "0.0.0.0"
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -104,7 +104,7 @@ def check_port(listener: Listener) -> None:
             raise ServerError(_explain_bind(listener, error)) from None
 
 
-def check_key_file(listener: Listener) -> None:
+def check_key_file(listener: ListenerConfig) -> None:
     """ServerError if anybody on this machine can read the listener's private key (SEC-H1)."""
     path = None if listener.tls is None else listener.tls.keystore_location
     if path is not None and readable_by_others(path):
@@ -114,7 +114,7 @@ def check_key_file(listener: Listener) -> None:
         )
 
 
-def _explain_bind(listener: Listener, error: OSError) -> str:
+def _explain_bind(listener: ListenerConfig, error: OSError) -> str:
     where = f"{listener.host}:{listener.port}"
     if error.errno == errno.EADDRINUSE:
         return f"{where} is in use; choose another with --port / listeners"

@@ -37,8 +37,8 @@ from strandline.node.coordinator.surroundings import NodeGroupSurroundings
 from strandline.node.image_watch import ImageWatch
 from strandline.ports import Clock, Disk
 from strandline.raft import events
-from strandline.raft.effects import Answer
-from strandline.raft.messages import FetchResponse, Request, Response
+from strandline.raft.effects import SendResponse
+from strandline.raft.messages import RaftFetchResponse, Request, Response
 from strandline.records.batch import BatchBuilder
 from strandline.replica.partition import Partition
 from strandline.runtime.clock import SystemClock
@@ -103,9 +103,9 @@ class LoneVoter:
     def submit(self, request: Request, answer: Callable[[Response], None]) -> None:
         effects = self.bench.step(events.Received(request, answer))
         for effect in (*effects, *self.bench.wait(PATIENCE_S)):
-            if isinstance(effect, Answer):
+            if isinstance(effect, SendResponse):
                 response = effect.response
-                if isinstance(response, FetchResponse) and response.read_from is not None:
+                if isinstance(response, RaftFetchResponse) and response.read_from is not None:
                     records = self.bench.log.read(response.read_from, 1 << 20)
                     response = response._replace(read_from=None, records=records)
                 effect.answer(response)

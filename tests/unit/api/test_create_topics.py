@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from strandline.api import create_topics
-from strandline.config.layers import Source
+from strandline.config.layers import ConfigSource
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import ZERO_UUID
 from strandline.wire import messages
@@ -50,8 +50,11 @@ async def test_a_topic_in_every_version(broker, version):
     if version >= 5:
         assert (result.num_partitions, result.replication_factor, result.topic_config_error_code) == (3, 1, 0)
         configs = {config.name: config for config in result.configs}
-        assert (configs["retention.ms"].value, configs["retention.ms"].config_source) == ("5", Source.TOPIC_CONFIG)
-        assert configs["segment.bytes"].config_source == Source.DEFAULT_CONFIG
+        assert (configs["retention.ms"].value, configs["retention.ms"].config_source) == (
+            "5",
+            ConfigSource.TOPIC_CONFIG,
+        )
+        assert configs["segment.bytes"].config_source == ConfigSource.DEFAULT_CONFIG
         assert not configs["retention.ms"].read_only
     if version >= 7:
         assert result.topic_id == made.topic_id != ZERO_UUID

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from strandline.api import describe_configs
-from strandline.config.layers import Source
+from strandline.config.layers import ConfigSource
 from strandline.config.types import Type
 from strandline.errors import ErrorCode
 from strandline.metadata import records as r
@@ -40,12 +40,12 @@ async def test_a_topic_in_every_version(broker, version):
     by_name = {config.name: config for config in result.configs}
     assert len(by_name) > 20
     segment = by_name["segment.bytes"]
-    assert (segment.value, segment.config_source, segment.read_only) == ("2000000", Source.TOPIC_CONFIG, False)
+    assert (segment.value, segment.config_source, segment.read_only) == ("2000000", ConfigSource.TOPIC_CONFIG, False)
     assert [(s.name, s.value, s.source) for s in segment.synonyms] == [
-        ("segment.bytes", "2000000", Source.TOPIC_CONFIG),
-        ("log.segment.bytes", "1073741824", Source.DEFAULT_CONFIG),
+        ("segment.bytes", "2000000", ConfigSource.TOPIC_CONFIG),
+        ("log.segment.bytes", "1073741824", ConfigSource.DEFAULT_CONFIG),
     ]
-    assert by_name["retention.ms"].config_source == Source.DEFAULT_CONFIG
+    assert by_name["retention.ms"].config_source == ConfigSource.DEFAULT_CONFIG
     if version >= 3:
         assert (segment.config_type, segment.documentation) == (Type.INT, None)
 
@@ -76,11 +76,11 @@ async def test_this_broker_and_the_default_of_all(broker):
     own = {config.name: config for config in (await describe(broker, 4, BROKER, "1")).configs}
     assert (own["log.segment.bytes"].value, own["log.segment.bytes"].config_source) == (
         "2000000",
-        Source.DYNAMIC_BROKER_CONFIG,
+        ConfigSource.DYNAMIC_BROKER_CONFIG,
     )
-    assert own["log.retention.ms"].config_source == Source.DYNAMIC_DEFAULT_BROKER_CONFIG
+    assert own["log.retention.ms"].config_source == ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
     assert (own["node.id"].value, own["node.id"].read_only) == ("1", True)
-    assert own["node.id"].config_source == Source.STATIC_BROKER_CONFIG
+    assert own["node.id"].config_source == ConfigSource.STATIC_BROKER_CONFIG
     default = (await describe(broker, 4, BROKER, "")).configs
     assert [(config.name, config.value) for config in default] == [("log.retention.ms", "7")]
     topic = {config.name: config for config in (await describe(broker, 4, TOPIC, "t")).configs}
@@ -130,11 +130,11 @@ async def test_a_group_has_what_its_broker_says_or_what_it_was_given(broker):
         "consumer.session.timeout.ms": "50000",
     }
     session = by_name["consumer.session.timeout.ms"]
-    assert (session.config_source, session.read_only) == (Source.GROUP_CONFIG, False)
+    assert (session.config_source, session.read_only) == (ConfigSource.GROUP_CONFIG, False)
     assert [(s.name, s.value, s.source) for s in session.synonyms] == [
-        ("consumer.session.timeout.ms", "50000", Source.GROUP_CONFIG),
-        ("group.consumer.session.timeout.ms", "45000", Source.DEFAULT_CONFIG),
+        ("consumer.session.timeout.ms", "50000", ConfigSource.GROUP_CONFIG),
+        ("group.consumer.session.timeout.ms", "45000", ConfigSource.DEFAULT_CONFIG),
     ]
-    assert by_name["consumer.heartbeat.interval.ms"].config_source == Source.DEFAULT_CONFIG
+    assert by_name["consumer.heartbeat.interval.ms"].config_source == ConfigSource.DEFAULT_CONFIG
     [only] = (await describe(broker, 4, GROUP, "other", ["consumer.session.timeout.ms"])).configs
     assert only.value == "45000"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from strandline.api import list_partition_reassignments
-from strandline.controller.elections import Policy
+from strandline.controller.elections import ElectionPolicy
 from strandline.controller.reassignments import alter
 from strandline.errors import ErrorCode, KafkaError
 from strandline.wire import messages
@@ -28,7 +28,7 @@ def moving(broker):
     broker.create("t", (1, 2), (1, 2), (1, 2))
     broker.create("still", (1, 2))
     for index in (0, 2):
-        broker.commit([alter(broker.image, "t", index, [1, 3], Policy())])
+        broker.commit([alter(broker.image, "t", index, [1, 3], ElectionPolicy())])
     return broker
 
 

@@ -22,12 +22,12 @@ from strandline.raft.messages import (
     AddVoterRequest,
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
-    FetchRequest,
-    FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
     OffsetAndEpoch,
     QuorumEpochResponse,
+    RaftFetchRequest,
+    RaftFetchResponse,
     RemoveVoterRequest,
     ReplicaKey,
     UpdateVoterRequest,
@@ -59,18 +59,18 @@ CASES = [
     ),
     (
         fetch_metadata_log,
-        FetchRequest(PEER, 5, 17, 4, 0.5, 12, 1000),
-        FetchResponse(ErrorCode.NONE, 5, 3, 17, 2, records=b"0123456789", leader_address=LEADER),
+        RaftFetchRequest(PEER, 5, 17, 4, 0.5, 12, 1000),
+        RaftFetchResponse(ErrorCode.NONE, 5, 3, 17, 2, records=b"0123456789", leader_address=LEADER),
     ),
     (
         fetch_metadata_log,
-        FetchRequest(PEER, 5, 17, 4, 0.0, -1, 1000),
-        FetchResponse(ErrorCode.NONE, 5, 3, 17, 2, diverging_epoch=OffsetAndEpoch(9, 3), leader_address=LEADER),
+        RaftFetchRequest(PEER, 5, 17, 4, 0.0, -1, 1000),
+        RaftFetchResponse(ErrorCode.NONE, 5, 3, 17, 2, diverging_epoch=OffsetAndEpoch(9, 3), leader_address=LEADER),
     ),
     (
         fetch_metadata_log,
-        FetchRequest(PEER, 5, 0, 0, 0.0, 0, 1000),
-        FetchResponse(ErrorCode.NONE, 5, 3, 17, 2, snapshot_id=OffsetAndEpoch(12, 4), leader_address=LEADER),
+        RaftFetchRequest(PEER, 5, 0, 0, 0.0, 0, 1000),
+        RaftFetchResponse(ErrorCode.NONE, 5, 3, 17, 2, snapshot_id=OffsetAndEpoch(12, 4), leader_address=LEADER),
     ),
     (
         fetch_snapshot,
@@ -102,7 +102,7 @@ def as_version_has_it(api, version, value):
         case EndQuorumEpochRequest() if version < 1:
             keys = tuple(ReplicaKey(key.id) for key in value.preferred_candidates)
             return value._replace(preferred_candidates=keys, leader_endpoints={})
-        case FetchRequest():
+        case RaftFetchRequest():
             if version < 18:
                 value = value._replace(high_watermark=2**63 - 1)
             if version < 17:
@@ -110,7 +110,7 @@ def as_version_has_it(api, version, value):
             if version < 12:
                 value = value._replace(last_fetched_epoch=-1)
             return value._replace(epoch=-1) if version < 9 else value
-        case FetchResponse():
+        case RaftFetchResponse():
             if version < 16:
                 value = value._replace(leader_address=None)
             if version < 12:

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import pytest
 
 from strandline.config.errors import ConfigError
-from strandline.config.listeners import Listener, build_listeners, is_loopback, parse_endpoint, parse_protocol_map
+from strandline.config.listeners import ListenerConfig, build_listeners, is_loopback, parse_endpoint, parse_protocol_map
 
 PROTOCOLS = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT", "SASL_SSL": "SASL_SSL"}
 
 
 def build(
     bound: Sequence[str], advertised: Sequence[str] | None = None, *, insecure: bool = False
-) -> tuple[list[Listener], list[str]]:
+) -> tuple[list[ListenerConfig], list[str]]:
     return build_listeners(
         bound, advertised, PROTOCOLS, ("CONTROLLER",), lambda name: None, "node.example", insecure=insecure
     )

@@ -11,7 +11,7 @@ from strandline.config.broker import BROKER
 from strandline.config.describe import describe_broker
 from strandline.config.errors import ConfigError
 from strandline.config.key import REQUIRED, Treatment
-from strandline.config.layers import Source
+from strandline.config.layers import ConfigSource
 from strandline.config.node import NodeConfig
 from strandline.config.properties import load, of
 
@@ -269,5 +269,5 @@ def test_either_id_is_described_under_both_names() -> None:
         texts = {name: text for name, text in COMBINED.items() if name != "node.id"} | {given: "1"}
         rows = {row.name: row for row in describe_broker(build(texts).layers, ["node.id", "broker.id"])}
         assert {name: (row.value, row.source) for name, row in rows.items()} == dict.fromkeys(
-            ("node.id", "broker.id"), ("1", Source.STATIC_BROKER_CONFIG)
+            ("node.id", "broker.id"), ("1", ConfigSource.STATIC_BROKER_CONFIG)
         )

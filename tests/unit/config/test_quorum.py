@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from strandline.config.errors import ConfigError
-from strandline.config.quorum import Address, Voter, check_membership, parse_bootstrap_servers, parse_voters
+from strandline.config.quorum import BootstrapServer, Voter, check_membership, parse_bootstrap_servers, parse_voters
 
 
 def test_voters_and_servers_are_read() -> None:
     assert parse_voters(["1@a:9093", "2@[::1]:9094"]) == (Voter(1, "a", 9093), Voter(2, "::1", 9094))
-    assert parse_bootstrap_servers(["a:9093"]) == (Address("a", 9093),)
+    assert parse_bootstrap_servers(["a:9093"]) == (BootstrapServer("a", 9093),)
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from strandline.config.types import (
     SHORT,
     STRING,
     ListOf,
+    NumberRange,
     OneOf,
-    Range,
     Type,
     parse,
     show,
@@ -85,10 +85,10 @@ def test_a_printed_double_reads_back_as_itself(value: float) -> None:
 
 def test_bounds_are_told_as_kafka_tells_them() -> None:
     with pytest.raises(ConfigError, match=r"Invalid value -2 for configuration k: Value must be at least -1"):
-        Range(-1).check("k", -2)
+        NumberRange(-1).check("k", -2)
     with pytest.raises(ConfigError, match=r"Invalid value 10 for configuration k: Value must be no more than 9"):
-        Range(1, 9, also=-1).check("k", 10)
-    Range(1, 9, also=-1).check("k", -1)
+        NumberRange(1, 9, also=-1).check("k", 10)
+    NumberRange(1, 9, also=-1).check("k", -1)
 
 
 def test_a_string_must_be_one_of_a_few() -> None:

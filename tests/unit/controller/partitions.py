@@ -10,9 +10,9 @@ from __future__ import annotations
 from strandline.controller import elections, leader_balance, reassignments
 from strandline.controller.alter_partition import ANY_EPOCH, NewIsr
 from strandline.controller.alter_partition import alter as alter_partition
-from strandline.controller.elections import Policy
+from strandline.controller.elections import ElectionPolicy
 from strandline.controller.partition_change import RECOVERED, RECOVERING, Election
-from strandline.controller.replica_dirs import Assigned, assign
+from strandline.controller.replica_dirs import ReplicaDirAssignment, assign
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
 from strandline.metadata.image import MetadataImage, PartitionImage, TopicImage
@@ -97,13 +97,13 @@ def line_of(partition: PartitionImage, leader_epoch: int = LEADER_EPOCH) -> str:
     return " ".join(parts)
 
 
-def policy(words: str) -> Policy:
+def policy(words: str) -> ElectionPolicy:
     """`min=2 elr unclean`"""
     values = dict(word.partition("=")[::2] for word in words.split())
-    return Policy(int(values.get("min", "1")), "unclean" in values, "elr" in values)
+    return ElectionPolicy(int(values.get("min", "1")), "unclean" in values, "elr" in values)
 
 
-def records_of(image: MetadataImage, event: str, rules: Policy) -> list[MetadataRecord]:
+def records_of(image: MetadataImage, event: str, rules: ElectionPolicy) -> list[MetadataRecord]:
     """The records that an event leads to, those about the broker among them."""
     what, _, rest = event.partition(" ")
     broker_id = int(rest) if rest.isdigit() and len(rest) == 1 else 0
@@ -126,7 +126,9 @@ def records_of(image: MetadataImage, event: str, rules: Policy) -> list[Metadata
             left = registration(broker_id, log_dirs=(directory(broker_id, 1),))
             return [*elections.dirs_offline(image, broker_id, {directory(broker_id)}, rules), left]
         case "place":
-            return assign(image, broker_id, broker_id, [Assigned(directory(broker_id, 1), TOPIC_ID, 0)], rules)[0]
+            return assign(
+                image, broker_id, broker_id, [ReplicaDirAssignment(directory(broker_id, 1), TOPIC_ID, 0)], rules
+            )[0]
         case "periodic":
             return [*elections.unclean_elections(image, rules)]
         case "balance":
@@ -158,7 +160,7 @@ def _registered(broker_id: int) -> RegisterBrokerRecord:
     )
 
 
-def _alter(image: MetadataImage, rest: str, rules: Policy) -> list[MetadataRecord]:
+def _alter(image: MetadataImage, rest: str, rules: ElectionPolicy) -> list[MetadataRecord]:
     """The leader, as it should be, wants this ISR; `recovering` if it is not done yet."""
     isr, _, state = rest.partition(" ")
     partition = partition_of(image)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from strandline.controller.alter_partition import ANY_EPOCH, NewIsr, alter
-from strandline.controller.elections import Policy
+from strandline.controller.elections import ElectionPolicy
 from strandline.controller.partition_change import RECOVERING
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
@@ -21,7 +21,7 @@ GOOD = NewIsr(TOPIC_ID, 0, LEADER_EPOCH, PARTITION_EPOCH, [(1, 1), (2, 2)])
 
 
 def code_of(wanted: NewIsr, sender: int = 1, image: Any = IMAGE) -> ErrorCode:
-    records, (answer,) = alter(image, sender, sender, [wanted], Policy())
+    records, (answer,) = alter(image, sender, sender, [wanted], ElectionPolicy())
     if isinstance(answer, ErrorCode):
         assert records == []
         return answer
@@ -88,24 +88,24 @@ def test_what_follows(before: str, event: str, afterwards: str) -> None:
 @pytest.mark.parametrize(("sender", "epoch"), [(1, 2), (1, -1), (9, 9)])
 def test_an_older_incarnation_is_not_heard(sender: int, epoch: int) -> None:
     with pytest.raises(KafkaError) as error:
-        alter(IMAGE, sender, epoch, [GOOD], Policy())
+        alter(IMAGE, sender, epoch, [GOOD], ElectionPolicy())
     assert error.value.code is ErrorCode.STALE_BROKER_EPOCH
 
 
 def test_a_leader_that_its_own_isr_deposes_is_told_so() -> None:
     image = image_of("412 isr=12 leader=1 adding=4 removing=1")
-    records, answers = alter(image, 1, 1, [GOOD._replace(isr=[(1, 1), (2, 2), (4, 4)])], Policy())
+    records, answers = alter(image, 1, 1, [GOOD._replace(isr=[(1, 1), (2, 2), (4, 4)])], ElectionPolicy())
     assert answers == [ErrorCode.NEW_LEADER_ELECTED]
     assert partition_of(after(image, records)).leader == 4
 
 
 def test_the_answer_is_the_partition_as_it_is_now() -> None:
-    _, (same, shrunk) = alter(IMAGE, 1, 1, [GOOD, GOOD._replace(isr=[(1, 1)])], Policy())
+    _, (same, shrunk) = alter(IMAGE, 1, 1, [GOOD, GOOD._replace(isr=[(1, 1)])], ElectionPolicy())
     assert same == replace(partition_of(IMAGE), isr=(1,), partition_epoch=PARTITION_EPOCH + 1)
     assert shrunk == same
 
 
 def test_the_second_of_two_changes_came_too_late() -> None:
-    records, answers = alter(IMAGE, 1, 1, [GOOD._replace(isr=[(1, 1)]), GOOD], Policy())
+    records, answers = alter(IMAGE, 1, 1, [GOOD._replace(isr=[(1, 1)]), GOOD], ElectionPolicy())
     assert len(records) == 1
     assert answers[1] is ErrorCode.INVALID_UPDATE_VERSION

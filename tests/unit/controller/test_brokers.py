@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from strandline.controller.brokers import (
-    Registration,
+    BrokerRegistration,
     check_epoch,
     check_features,
     fence,
@@ -16,7 +16,7 @@ from strandline.controller.brokers import (
     register,
     unregister,
 )
-from strandline.controller.elections import Policy
+from strandline.controller.elections import ElectionPolicy
 from strandline.controller.liveness import Liveness
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import ZERO_UUID, Uuid
@@ -29,11 +29,11 @@ from .conftest import after, broker, cluster
 TOPIC_ID, DIR, OTHER_DIR = Uuid(bytes(15) + b"\x07"), Uuid(bytes([8]) * 16), Uuid(bytes([9]) * 16)
 FEATURES = [("metadata.version", 7, 30), ("kraft.version", 0, 1), ("eligible.leader.replicas.version", 0, 1)]
 ENDPOINT = Endpoint("PLAINTEXT", "n1", 9092, 0)
-WANTED = Registration(1, Uuid(bytes([9]) * 16), [ENDPOINT], FEATURES, [DIR], "rack")
+WANTED = BrokerRegistration(1, Uuid(bytes([9]) * 16), [ENDPOINT], FEATURES, [DIR], "rack")
 LED = PartitionImage(replicas=(1,), isr=(1,), leader=1, leader_epoch=4, partition_epoch=6)
 SHARED = PartitionImage(replicas=(1, 2), isr=(1, 2), leader=1, leader_epoch=4, partition_epoch=6)
 LEVELS = {"metadata.version": 30, "eligible.leader.replicas.version": 1}
-POLICY = Policy(default_min_isr=2, elr_enabled=True)
+POLICY = ElectionPolicy(default_min_isr=2, elr_enabled=True)
 
 
 def hosting(*partitions: PartitionImage, brokers: tuple[Any, ...] = (broker(1), broker(2))) -> MetadataImage:
@@ -47,7 +47,7 @@ EMPTY = replace(MetadataImage(), end_offset=42, features=LEVELS)
 
 
 def registering(
-    image: MetadataImage, wanted: Registration = WANTED, *, is_live: bool = False, kraft_version: int = 1
+    image: MetadataImage, wanted: BrokerRegistration = WANTED, *, is_live: bool = False, kraft_version: int = 1
 ) -> tuple[list[r.MetadataRecord], int]:
     return register(image, wanted, POLICY, is_live=is_live, kraft_version=kraft_version)
 

@@ -6,8 +6,8 @@ import pytest
 
 from strandline.config.layers import Layers
 from strandline.controller import elections
-from strandline.controller.elections import Policy, policy_of
-from strandline.controller.partition_change import Target, active_brokers, change
+from strandline.controller.elections import ElectionPolicy, policy_of
+from strandline.controller.partition_change import PartitionTarget, active_brokers, change
 from strandline.ids import Uuid
 from strandline.metadata import records as r
 from strandline.metadata.image import (
@@ -88,7 +88,7 @@ def test_a_partition_that_is_not_there_can_not_be_elected_for() -> None:
     image = image_of("123 isr=123 leader=2")
     for topic, index in (("t", 1), ("t", -1), ("u", 0)):
         with pytest.raises(elections.KafkaError) as error:
-            elections.elect(image, topic, index, elections.Election.PREFERRED, Policy())
+            elections.elect(image, topic, index, elections.Election.PREFERRED, ElectionPolicy())
         assert error.value.code is elections.ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
@@ -145,7 +145,7 @@ def test_partitions_that_are_alike_become_alike_and_others_not() -> None:
         brokers=image_of("1").brokers, topics={t.name: t for t in topics}, topics_by_id={t.topic_id: t for t in topics}
     )
     image = after(image, [config(TOPIC_RESOURCE, "u", "min.insync.replicas", "3")])
-    rules = Policy(2, False, True, image.configs)
+    rules = ElectionPolicy(2, False, True, image.configs)
     records = elections.broker_fenced(image, 1, rules)
     one_by_one = [
         record
@@ -156,7 +156,7 @@ def test_partitions_that_are_alike_become_alike_and_others_not() -> None:
                 topic.topic_id,
                 index,
                 partition,
-                Target(isr=tuple(member for member in partition.isr if member != 1)),
+                PartitionTarget(isr=tuple(member for member in partition.isr if member != 1)),
                 rules.terms(topic.name, active_brokers(image, but=1)),
             )
         )

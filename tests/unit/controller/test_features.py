@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from strandline.controller.features import RECORDS_CHANGED_AT, FeatureUpdate, Quorum, UpgradeType, update
+from strandline.controller.features import RECORDS_CHANGED_AT, FeatureUpdate, FeatureUpgradeType, QuorumFeatures, update
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
 from strandline.metadata import records as r
@@ -15,10 +15,10 @@ from strandline.metadata.records import ControllerFeature, RegisterControllerRec
 
 from .conftest import after, broker, cluster
 
-UPGRADE, SAFE, UNSAFE = UpgradeType
+UPGRADE, SAFE, UNSAFE = FeatureUpgradeType
 MV, KRAFT, ELR = "metadata.version", "kraft.version", "eligible.leader.replicas.version"
 FEATURES = ((MV, 7, 30), (KRAFT, 0, 1), (ELR, 0, 1))
-QUORUM = Quorum(node_id=1, voter_ids=(1, 2), kraft_version=1)
+QUORUM = QuorumFeatures(node_id=1, voter_ids=(1, 2), kraft_version=1)
 
 
 def controller(controller_id: int, *features: tuple[str, int, int]) -> RegisterControllerRecord:
@@ -39,12 +39,12 @@ def finalized(**levels: int) -> MetadataImage:
     return after(image, [controller(2, *FEATURES)])
 
 
-def updated(image: MetadataImage, *updates: FeatureUpdate, quorum: Quorum = QUORUM) -> dict[str, int]:
+def updated(image: MetadataImage, *updates: FeatureUpdate, quorum: QuorumFeatures = QUORUM) -> dict[str, int]:
     """The levels afterwards."""
     return dict(after(image, update(image, updates, quorum, min_insync_replicas=2)).features)
 
 
-def refusal(image: MetadataImage, *updates: FeatureUpdate, quorum: Quorum = QUORUM) -> ErrorCode:
+def refusal(image: MetadataImage, *updates: FeatureUpdate, quorum: QuorumFeatures = QUORUM) -> ErrorCode:
     with pytest.raises(KafkaError) as raised:
         update(image, updates, quorum, min_insync_replicas=2)
     return raised.value.code

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strandline.controller.brokers import Registration, fence_one_overdue, register, unregister
-from strandline.controller.elections import Policy
-from strandline.controller.heartbeats import Heartbeat, HeartbeatAnswer, State, heartbeat
+from strandline.controller.brokers import BrokerRegistration, fence_one_overdue, register, unregister
+from strandline.controller.elections import ElectionPolicy
+from strandline.controller.heartbeats import BrokerControlState, BrokerHeartbeat, BrokerHeartbeatReply, heartbeat
 from strandline.controller.liveness import Liveness
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
@@ -23,11 +23,11 @@ from strandline.metadata.replay import replay
 
 from .conftest import broker, cluster
 
-FENCED, UNFENCED, CONTROLLED_SHUTDOWN, SHUTDOWN_NOW = State
+FENCED, UNFENCED, CONTROLLED_SHUTDOWN, SHUTDOWN_NOW = BrokerControlState
 TOPIC_ID = Uuid(bytes(15) + b"\x07")
 DIRS = tuple(Uuid(bytes([100 + i]) * 16) for i in range(2))
 LEVELS = {"metadata.version": 30, "eligible.leader.replicas.version": 1}
-POLICY = Policy(default_min_isr=2, elr_enabled=True)
+POLICY = ElectionPolicy(default_min_isr=2, elr_enabled=True)
 SHARED = PartitionImage(replicas=(1, 2), isr=(1, 2), leader=1, leader_epoch=4, partition_epoch=6)
 FOLLOWED = replace(SHARED, leader=2)
 
@@ -51,10 +51,10 @@ class Controller:
         self.image = replay(self.image, records, self.image.end_offset + len(records), 1)
         return records
 
-    def hear(self, broker_id: int, *, at: int | None = None, **said: Any) -> tuple[list[Any], HeartbeatAnswer]:
+    def hear(self, broker_id: int, *, at: int | None = None, **said: Any) -> tuple[list[Any], BrokerHeartbeatReply]:
         """A heartbeat of a broker that has applied all, or as far as `at`."""
         offset = self.image.end_offset - 1 if at is None else at
-        request = Heartbeat(broker_id, self.image.brokers[broker_id].epoch, offset, **said)
+        request = BrokerHeartbeat(broker_id, self.image.brokers[broker_id].epoch, offset, **said)
         records, answer = heartbeat(self.image, self.liveness, request, self.now, POLICY)
         return self.commit(records), answer
 
@@ -80,7 +80,9 @@ STOP, FENCE = {"want_shut_down": True}, {"want_fence": True}
         (CONTROLLED_SHUTDOWN, False, STOP, CONTROLLED_SHUTDOWN),
     ],
 )
-def test_where_a_heartbeat_leads(before: State, led: bool, said: dict[str, Any], after: State) -> None:
+def test_where_a_heartbeat_leads(
+    before: BrokerControlState, led: bool, said: dict[str, Any], after: BrokerControlState
+) -> None:
     this = broker(1, fenced=before is FENCED, stopping=before is CONTROLLED_SHUTDOWN)
     controller = Controller(this, broker(2), partitions=(SHARED if led else FOLLOWED,))
     _, answer = controller.hear(1, **said)
@@ -92,8 +94,8 @@ def test_where_a_heartbeat_leads(before: State, led: bool, said: dict[str, Any],
 
 def test_b13_a_broker_is_unfenced_once_it_has_applied_its_own_registration() -> None:
     controller = Controller(replace(broker(1, fenced=True), epoch=50), partitions=())
-    assert controller.hear(1, at=49)[1] == HeartbeatAnswer(is_caught_up=False, state=FENCED)
-    assert controller.hear(1, at=50)[1] == HeartbeatAnswer(is_caught_up=True, state=UNFENCED)
+    assert controller.hear(1, at=49)[1] == BrokerHeartbeatReply(is_caught_up=False, state=FENCED)
+    assert controller.hear(1, at=50)[1] == BrokerHeartbeatReply(is_caught_up=True, state=UNFENCED)
     assert controller.hear(1, at=50)[0] == [], "nothing changes, nothing is written"
 
 
@@ -109,7 +111,7 @@ def test_b7_an_unfenced_broker_leads_what_nobody_led() -> None:
 def test_b13_a_heartbeat_with_another_epoch_is_stale(broker_id: int, epoch: int) -> None:
     controller = Controller(broker(1))
     with pytest.raises(KafkaError) as raised:
-        heartbeat(controller.image, controller.liveness, Heartbeat(broker_id, epoch, 0), 1.0, POLICY)
+        heartbeat(controller.image, controller.liveness, BrokerHeartbeat(broker_id, epoch, 0), 1.0, POLICY)
     assert raised.value.code is ErrorCode.STALE_BROKER_EPOCH
     assert not controller.liveness.is_live(broker_id, 1.0), "it prolongs nothing"
 
@@ -163,7 +165,7 @@ def test_b14_a_new_controller_waits_too() -> None:
     controller = Controller(broker(1), broker(2), partitions=(SHARED,))
     controller.hear(1, want_shut_down=True)
     controller.liveness.take_over(controller.image, 1.0)
-    assert controller.hear(1, want_shut_down=True) == ([], HeartbeatAnswer(True, CONTROLLED_SHUTDOWN))
+    assert controller.hear(1, want_shut_down=True) == ([], BrokerHeartbeatReply(True, CONTROLLED_SHUTDOWN))
     controller.hear(2)
     assert controller.hear(1, want_shut_down=True)[1].state is SHUTDOWN_NOW
 
@@ -273,12 +275,12 @@ def check_invariants(controller: Controller) -> None:
             assert len(partition.last_known_elr) == 1, "I10"
 
 
-def registration(broker_id: int, incarnation: int, previous_broker_epoch: int) -> Registration:
+def registration(broker_id: int, incarnation: int, previous_broker_epoch: int) -> BrokerRegistration:
     features = [("metadata.version", 7, 30), ("eligible.leader.replicas.version", 0, 1)]
     dirs = [Uuid(bytes([200 + 2 * broker_id + i]) * 16) for i in range(2)]
     endpoint = Endpoint("PLAINTEXT", "n", 1, 0)
     incarnation_id = Uuid(incarnation.to_bytes(16))
-    return Registration(broker_id, incarnation_id, [endpoint], features, dirs, None, previous_broker_epoch)
+    return BrokerRegistration(broker_id, incarnation_id, [endpoint], features, dirs, None, previous_broker_epoch)
 
 
 @settings(max_examples=100, deadline=None)

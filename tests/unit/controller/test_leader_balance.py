@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from strandline.controller.elections import Policy
+from strandline.controller.elections import ElectionPolicy
 from strandline.controller.leader_balance import balance
 from strandline.ids import Uuid
 from strandline.metadata.image import MetadataImage, PartitionImage, TopicImage
@@ -36,7 +36,7 @@ def test_a_step_is_bounded_and_says_whether_to_go_on() -> None:
     steps = []
     more = True
     while more:
-        records, more = balance(image, Policy(), most=2)
+        records, more = balance(image, ElectionPolicy(), most=2)
         steps.append(len(records))
         image = after(image, records)
     assert steps == [2, 2, 1]

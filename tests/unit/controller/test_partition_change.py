@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from strandline.controller.partition_change import AS_IT_IS, Election, Target, Terms, active_brokers, change
+from strandline.controller.partition_change import AS_IT_IS, Election, PartitionTarget, Terms, active_brokers, change
 from strandline.controller.placement import MIGRATING_DIRECTORY
 from strandline.metadata.records import PartitionChangeRecord
 
@@ -151,13 +151,15 @@ def test_nothing_to_change_is_no_record() -> None:
 
 def test_only_what_differs_is_in_the_record() -> None:
     image = image_of("123 isr=123 leader=1")
-    record = change(TOPIC_ID, 0, partition_of(image), Target(isr=(1, 2)), Terms(active_brokers(image), 2, True))
+    record = change(
+        TOPIC_ID, 0, partition_of(image), PartitionTarget(isr=(1, 2)), Terms(active_brokers(image), 2, True)
+    )
     assert record == PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, isr=(1, 2))
 
 
 def test_directories_follow_their_replicas() -> None:
     image = image_of("123 isr=123 leader=1")
-    target = Target(replicas=(3, 1, 4, 2), adding=(4,), directories={1: directory(1, 1)})
+    target = PartitionTarget(replicas=(3, 1, 4, 2), adding=(4,), directories={1: directory(1, 1)})
     record = change(TOPIC_ID, 0, partition_of(image), target, Terms(active_brokers(image), 1, False))
     assert record is not None
     assert record.directories == (directory(3), directory(1, 1), MIGRATING_DIRECTORY, directory(2))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strandline.controller.elections import Policy
+from strandline.controller.elections import ElectionPolicy
 from strandline.controller.partition_change import RECOVERING
 from strandline.controller.reassignments import is_reassigning
 from strandline.errors import KafkaError
@@ -27,7 +27,7 @@ EVENTS = st.one_of(
     st.lists(ISR, max_size=2).flatmap(lambda isrs: REASSIGN.map(lambda event: [event, *isrs])),
     st.sampled_from(["cancel", "elect preferred", "elect unclean", "periodic", "balance"]).map(lambda event: [event]),
 )
-POLICIES = st.builds(Policy, st.integers(1, 3), st.booleans(), st.booleans())
+POLICIES = st.builds(ElectionPolicy, st.integers(1, 3), st.booleans(), st.booleans())
 
 
 def possible(image: MetadataImage, event: str) -> str | None:
@@ -44,7 +44,7 @@ def possible(image: MetadataImage, event: str) -> str | None:
     return event
 
 
-def check(image: MetadataImage, rules: Policy) -> None:
+def check(image: MetadataImage, rules: ElectionPolicy) -> None:
     partition = partition_of(image)
     replicas, isr, elr = set(partition.replicas), set(partition.isr), set(partition.elr)
     assert len(replicas) == len(partition.replicas) == len(partition.directories)
@@ -65,7 +65,9 @@ def check(image: MetadataImage, rules: Policy) -> None:
     assert not adding & removing
 
 
-def check_step(before: PartitionImage, now: PartitionImage, event: str, rules: Policy, last_leader: int) -> None:
+def check_step(
+    before: PartitionImage, now: PartitionImage, event: str, rules: ElectionPolicy, last_leader: int
+) -> None:
     what, _, rest = event.partition(" ")
     asked = {int(digit) for digit in rest} if what == "isr" else set(before.isr)
     enough = min(rules.default_min_isr, len(now.replicas))
@@ -89,7 +91,7 @@ def check_step(before: PartitionImage, now: PartitionImage, event: str, rules: P
         assert len(now.isr) >= min(len(asked), enough), "B15: nor does its end leave too few"
 
 
-def heal(image: MetadataImage, rules: Policy) -> MetadataImage:
+def heal(image: MetadataImage, rules: ElectionPolicy) -> MetadataImage:
     """All brokers are back, and every replica catches up."""
     for broker_id in IDS:
         for event in (f"restart {broker_id}", f"unfence {broker_id}"):
@@ -109,7 +111,7 @@ def flat(events: list[list[str]]) -> list[str]:
     POLICIES,
     st.lists(BROKER, min_size=1, max_size=3, unique=True).map("".join),
 )
-def test_b6_b7_b10_b15_i5_i6_i10_hold_whatever_happens(events: list[str], rules: Policy, replicas: str) -> None:
+def test_b6_b7_b10_b15_i5_i6_i10_hold_whatever_happens(events: list[str], rules: ElectionPolicy, replicas: str) -> None:
     image = image_of(f"{replicas} isr={replicas} leader={replicas[0]}")
     last_leader = partition_of(image).leader
     told = [line_of(partition_of(image))]

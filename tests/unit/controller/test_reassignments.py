@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from strandline.controller.elections import Policy
+from strandline.controller.elections import ElectionPolicy
 from strandline.controller.reassignments import alter, under_way
 from strandline.controller.topics import delete
 from strandline.errors import ErrorCode, KafkaError
@@ -72,7 +72,7 @@ def test_a_reassignment(rule: str, words: str, before: str, event: str, afterwar
 @pytest.mark.parametrize("line", ["123 isr=123 leader=1", "4123 isr=123 leader=1 adding=4 removing=1"])
 def test_replicas_that_can_not_be(replicas: list[int], code: ErrorCode, line: str) -> None:
     def attempt() -> None:
-        alter(image_of(line), TOPIC, 0, replicas, Policy(), allow_replication_factor_change=False)
+        alter(image_of(line), TOPIC, 0, replicas, ElectionPolicy(), allow_replication_factor_change=False)
 
     if code is ErrorCode.NONE:
         attempt()
@@ -85,13 +85,13 @@ def test_replicas_that_can_not_be(replicas: list[int], code: ErrorCode, line: st
 @pytest.mark.parametrize(("topic", "index"), [("u", 0), (TOPIC, 1), (TOPIC, -1)])
 def test_a_partition_that_is_not_there(topic: str, index: int) -> None:
     with pytest.raises(KafkaError) as error:
-        alter(image_of("1 isr=1 leader=1"), topic, index, None, Policy())
+        alter(image_of("1 isr=1 leader=1"), topic, index, None, ElectionPolicy())
     assert error.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def moving() -> MetadataImage:
     image = image_of("123 isr=123 leader=1")
-    record = alter(image, TOPIC, 0, [1, 2, 4], Policy())
+    record = alter(image, TOPIC, 0, [1, 2, 4], ElectionPolicy())
     assert record is not None
     return after(image, [record])
 
@@ -100,7 +100,7 @@ def test_a_new_replica_has_the_log_dir_of_a_broker_that_has_one_only() -> None:
     image = image_of("1 isr=1 leader=1")
     with_one = cluster(*image.brokers.values(), broker(5, log_dirs=(directory(5),)))
     image = MetadataImage(topics=image.topics, topics_by_id=image.topics_by_id, brokers=with_one.brokers)
-    record = alter(image, TOPIC, 0, [1, 5], Policy())
+    record = alter(image, TOPIC, 0, [1, 5], ElectionPolicy())
     assert record is not None
     assert record.directories == (directory(1), directory(5))
 

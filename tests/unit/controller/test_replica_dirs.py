@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from strandline.controller.elections import Policy
-from strandline.controller.replica_dirs import Assigned, assign
+from strandline.controller.elections import ElectionPolicy
+from strandline.controller.replica_dirs import ReplicaDirAssignment, assign
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
 
@@ -15,15 +15,18 @@ from .partitions import TOPIC_ID, directory, image_of, line_of, partition_of, po
 
 def test_a_replica_that_is_moved_keeps_its_place() -> None:
     image = image_of("123 isr=12 leader=1")
-    moved = partition_of(after(image, records_of(image, "place 1", Policy())))
+    moved = partition_of(after(image, records_of(image, "place 1", ElectionPolicy())))
     assert moved.directories == (directory(1, 1), directory(2), directory(3))
     assert line_of(moved) == "123 isr=12 leader=1"
-    assert assign(image, 1, 1, [Assigned(directory(1), TOPIC_ID, 0)], Policy()) == ([], [ErrorCode.NONE])
+    assert assign(image, 1, 1, [ReplicaDirAssignment(directory(1), TOPIC_ID, 0)], ElectionPolicy()) == (
+        [],
+        [ErrorCode.NONE],
+    )
 
 
 def test_a_replica_in_a_lost_log_dir_leaves() -> None:
     image = image_of("123 isr=12 leader=1")
-    records, codes = assign(image, 1, 1, [Assigned(directory(1, 7), TOPIC_ID, 0)], Policy())
+    records, codes = assign(image, 1, 1, [ReplicaDirAssignment(directory(1, 7), TOPIC_ID, 0)], ElectionPolicy())
     assert codes == [ErrorCode.NONE]
     left = partition_of(after(image, records))
     assert line_of(left) == "123 isr=2 leader=2 epoch+1"
@@ -43,12 +46,12 @@ def test_a_replica_that_began_anew_elsewhere_is_not_eligible() -> None:
 def test_refusals() -> None:
     image = image_of("123 isr=12 leader=1")
     wanted = [
-        Assigned(directory(4), Uuid(b"x" * 16), 0),
-        Assigned(directory(4), TOPIC_ID, 1),
-        Assigned(directory(4), TOPIC_ID, -1),
-        Assigned(directory(4), TOPIC_ID, 0),
+        ReplicaDirAssignment(directory(4), Uuid(b"x" * 16), 0),
+        ReplicaDirAssignment(directory(4), TOPIC_ID, 1),
+        ReplicaDirAssignment(directory(4), TOPIC_ID, -1),
+        ReplicaDirAssignment(directory(4), TOPIC_ID, 0),
     ]
-    assert assign(image, 4, 4, wanted, Policy()) == (
+    assert assign(image, 4, 4, wanted, ElectionPolicy()) == (
         [],
         [
             ErrorCode.UNKNOWN_TOPIC_ID,
@@ -58,5 +61,5 @@ def test_refusals() -> None:
         ],
     )
     with pytest.raises(KafkaError) as error:
-        assign(image, 4, 3, wanted, Policy())
+        assign(image, 4, 3, wanted, ElectionPolicy())
     assert error.value.code is ErrorCode.STALE_BROKER_EPOCH

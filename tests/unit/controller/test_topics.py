@@ -11,9 +11,9 @@ import pytest
 
 from strandline.config.layers import DEFAULTS
 from strandline.controller import reassignments, topics
-from strandline.controller.elections import Policy
+from strandline.controller.elections import ElectionPolicy
 from strandline.controller.placement import UNASSIGNED_DIRECTORY
-from strandline.controller.topics import Defaults, NewTopic, TakenNames
+from strandline.controller.topics import RequestedTopic, TakenNames, TopicDefaults
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
 from strandline.metadata import records as r
@@ -27,8 +27,8 @@ THREE = cluster(broker(1, log_dirs=(DIR,)), broker(2, log_dirs=(DIR, UNASSIGNED_
 
 
 def create(image: MetadataImage, name: str, count: int = 1, factor: int = 1, **fields: Any) -> MetadataImage:
-    defaults = Defaults(partition_count=4, replication_factor=2, layers=DEFAULTS)
-    return after(image, topics.create(image, NewTopic(name, count, factor, **fields), defaults, random.Random(1)))
+    defaults = TopicDefaults(partition_count=4, replication_factor=2, layers=DEFAULTS)
+    return after(image, topics.create(image, RequestedTopic(name, count, factor, **fields), defaults, random.Random(1)))
 
 
 def code_of(image: MetadataImage, name: str, count: int = 1, factor: int = 1, **fields: Any) -> ErrorCode:
@@ -49,8 +49,8 @@ def test_a_new_topic() -> None:
 
 
 def test_the_order_of_its_records_is_kafkas() -> None:
-    defaults = Defaults(1, 1, DEFAULTS)
-    wanted = NewTopic("orders", 2, 1, configs={"retention.ms": "5"})
+    defaults = TopicDefaults(1, 1, DEFAULTS)
+    wanted = RequestedTopic("orders", 2, 1, configs={"retention.ms": "5"})
     kinds = [type(record) for record in topics.create(THREE, wanted, defaults, random.Random(1))]
     assert kinds == [r.TopicRecord, r.ConfigRecord, r.PartitionRecord, r.PartitionRecord]
 
@@ -196,7 +196,7 @@ def test_partitions_that_can_not_be_added(
 
 def test_a_topic_that_moves_grows_by_the_factor_it_will_have() -> None:
     image = create(THREE, "orders", -1, -1, assignments={0: [1, 2]})
-    record = reassignments.alter(image, "orders", 0, [3, 2], Policy())
+    record = reassignments.alter(image, "orders", 0, [3, 2], ElectionPolicy())
     assert record is not None
     image = after(image, [record])
     assert len(image.topics["orders"].partitions[0].replicas) == 3
@@ -272,7 +272,7 @@ def test_many_topics_in_one_request_know_each_other() -> None:
     """Names that '.' and '_' make one collide with those before them, too, without all being looked at for each (SEC-L2)."""
     image = cluster(broker(1))
     taken = TakenNames(image)
-    defaults = Defaults(1, 1, DEFAULTS)
-    topics.create(image, NewTopic("a.b", 1, 1), defaults, random.Random(1), taken)
+    defaults = TopicDefaults(1, 1, DEFAULTS)
+    topics.create(image, RequestedTopic("a.b", 1, 1), defaults, random.Random(1), taken)
     with pytest.raises(KafkaError, match=r"collides with existing topic: a\.b"):
-        topics.create(image, NewTopic("a_b", 1, 1), defaults, random.Random(1), taken)
+        topics.create(image, RequestedTopic("a_b", 1, 1), defaults, random.Random(1), taken)

@@ -11,9 +11,9 @@ from strandline.config.layers import Layers
 from strandline.controller import elections, leader_balance
 from strandline.controller.alter_partition import ANY_EPOCH, NewIsr
 from strandline.controller.alter_partition import alter as alter_partition
-from strandline.controller.elections import Policy, policy_of
-from strandline.controller.partition_change import Election, Target, active_brokers, addressed, change
-from strandline.controller.replica_dirs import Assigned, assign
+from strandline.controller.elections import ElectionPolicy, policy_of
+from strandline.controller.partition_change import Election, PartitionTarget, active_brokers, addressed, change
+from strandline.controller.replica_dirs import ReplicaDirAssignment, assign
 from strandline.errors import KafkaError
 from strandline.ids import Uuid
 from strandline.metadata import records as r
@@ -25,7 +25,7 @@ from .partitions import directory
 from .unlike import BROKERS, alone, draw
 
 SEEDS = range(150)
-Decision = Callable[[MetadataImage, Policy], Sequence[r.MetadataRecord]]
+Decision = Callable[[MetadataImage, ElectionPolicy], Sequence[r.MetadataRecord]]
 
 
 def fenced(broker_id: int) -> Decision:
@@ -63,7 +63,7 @@ def balanced(_: int) -> Decision:
 def isr_shrunk(broker_id: int) -> Decision:
     """The leaders on this broker want to be alone in all of their ISRs, in one request."""
 
-    def decide(image: MetadataImage, policy: Policy) -> Sequence[r.MetadataRecord]:
+    def decide(image: MetadataImage, policy: ElectionPolicy) -> Sequence[r.MetadataRecord]:
         wanted = [
             NewIsr(topic.topic_id, index, partition.leader_epoch, partition.partition_epoch, [(broker_id, ANY_EPOCH)])
             for topic in image.topics.values()
@@ -77,9 +77,9 @@ def isr_shrunk(broker_id: int) -> Decision:
 def dirs_assigned(broker_id: int) -> Decision:
     """It has moved all of its replicas to its second log dir."""
 
-    def decide(image: MetadataImage, policy: Policy) -> Sequence[r.MetadataRecord]:
+    def decide(image: MetadataImage, policy: ElectionPolicy) -> Sequence[r.MetadataRecord]:
         wanted = [
-            Assigned(directory(broker_id, 1), topic.topic_id, index)
+            ReplicaDirAssignment(directory(broker_id, 1), topic.topic_id, index)
             for topic in image.topics.values()
             for index in range(len(topic.partitions))
         ]
@@ -89,7 +89,7 @@ def dirs_assigned(broker_id: int) -> Decision:
 
 
 def asked_for(kind: Election) -> Callable[[int], Decision]:
-    def decide(image: MetadataImage, policy: Policy) -> Sequence[r.MetadataRecord]:
+    def decide(image: MetadataImage, policy: ElectionPolicy) -> Sequence[r.MetadataRecord]:
         records = []
         for topic in image.topics.values():
             for index in range(len(topic.partitions)):
@@ -143,7 +143,7 @@ def test_a_change_of_another_partition_is_the_same_but_for_its_place() -> None:
         image, policy = draw(seed)
         for topic in image.topics.values():
             for index, partition in enumerate(topic.partitions):
-                target = Target(
+                target = PartitionTarget(
                     isr=partition.isr[1:], lost=partition.elr[:1], directories={partition.replicas[0]: topic_id}
                 )
                 record = change(
@@ -212,11 +212,11 @@ def test_b13_a_lost_log_dir_takes_the_replicas_that_are_in_it_wherever_they_stan
 ) -> None:
     """Broker 3 has its replicas in log dir 1, and broker 2 in 0; in the ISR they are in another order than in the replicas."""
     image = of({"a": (led((2, 3), (3, 2), 3), led((2, 3), (2,), 2), led((2, 3), (2, 3), 2))}, 2, 3)
-    records = elections.dirs_offline(image, 3, [directory(3, lost)], Policy(1, False, True))
+    records = elections.dirs_offline(image, 3, [directory(3, lost)], ElectionPolicy(1, False, True))
     assert {record.partition_id: record.isr for record in records} == afterwards
     image = of({"a": (led((3, 2, 1), (1, 2), 1),)}, 1, 2, 3)
-    assert elections.dirs_offline(image, 1, [directory(1, 0)], Policy(1)) == []
-    assert len(elections.dirs_offline(image, 1, [directory(1, 1)], Policy(1))) == 1
+    assert elections.dirs_offline(image, 1, [directory(1, 0)], ElectionPolicy(1)) == []
+    assert len(elections.dirs_offline(image, 1, [directory(1, 1)], ElectionPolicy(1))) == 1
 
 
 @pytest.mark.parametrize("names", ["ab", "ba"])
@@ -234,7 +234,7 @@ def test_b13_partitions_with_other_isrs_get_other_leaders_and_isrs() -> None:
     """Alike in all but their ISRs, in one decision."""
     isrs = [(1, 2, 3), (1, 3), (1, 3, 2), (1, 2), (1,)]
     image = of({"a": tuple(led((1, 2, 3), isr, 1) for isr in isrs)}, 1, 2, 3)
-    records = elections.broker_fenced(image, 1, Policy(1, False, True))
+    records = elections.broker_fenced(image, 1, ElectionPolicy(1, False, True))
     assert [(record.isr, record.leader) for record in records] == [
         ((2, 3), 2), ((3,), 3), ((3, 2), 2), ((2,), 2), ((), NO_LEADER),
     ]  # fmt: skip

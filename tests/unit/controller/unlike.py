@@ -10,7 +10,7 @@ import random
 from dataclasses import replace
 
 from strandline.config.layers import Layers
-from strandline.controller.elections import Policy, policy_of
+from strandline.controller.elections import ElectionPolicy, policy_of
 from strandline.controller.partition_change import RECOVERED, RECOVERING
 from strandline.controller.placement import UNASSIGNED_DIRECTORY
 from strandline.ids import Uuid
@@ -40,7 +40,7 @@ BASES = 3
 """Partitions of which all others are variants."""
 
 
-def draw(seed: int) -> tuple[MetadataImage, Policy]:
+def draw(seed: int) -> tuple[MetadataImage, ElectionPolicy]:
     """A cluster, and what its configuration says."""
     chance = random.Random(seed)
     brokers = {}

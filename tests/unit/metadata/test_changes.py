@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from strandline.ids import ZERO_UUID, Uuid
-from strandline.metadata.changes import RECOVERING, Change, changes
+from strandline.metadata.changes import RECOVERING, MetadataChange, changes
 from strandline.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
 
 TOPIC_ID, OTHER_ID = Uuid(bytes([1] * 16)), Uuid(bytes([2] * 16))
@@ -29,7 +29,7 @@ def image(
     return MetadataImage(topics={"t": topic}, topics_by_id={topic_id: topic}, brokers=by_id)
 
 
-def between(now: PartitionImage, *brokers: BrokerImage, was: PartitionImage = FIRST) -> dict[str, Change]:
+def between(now: PartitionImage, *brokers: BrokerImage, was: PartitionImage = FIRST) -> dict[str, MetadataChange]:
     """By kind, of the only partition, from all brokers well to these."""
     told = [one for one in changes(image(was), image(now, brokers=brokers)) if one.partition == 0]
     assert len({one.kind for one in told}) == len(told)
@@ -137,7 +137,7 @@ def test_a_recovering_partition_that_elects_in_order_is_not_unclean_again():
 
 def test_a_slow_replica_leaves_and_comes_back():
     behind = changed(isr=(1, 2))
-    assert between(behind)["isr shrunk"] == Change(
+    assert between(behind)["isr shrunk"] == MetadataChange(
         "isr shrunk",
         "broker 3 fell behind",
         "t",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from strandline.ids import Uuid
 from strandline.metadata import framing, records
-from strandline.metadata.framing import MalformedRecord
+from strandline.metadata.framing import MalformedMetadataRecord
 from strandline.wire.errors import MalformedRequest
 
 TOPIC_ID = Uuid(bytes(range(16)))
@@ -136,7 +136,7 @@ def test_each_version_has_its_level():
     ],
 )
 def test_a_value_that_is_no_record(value, reason):
-    with pytest.raises(MalformedRecord, match=reason):
+    with pytest.raises(MalformedMetadataRecord, match=reason):
         framing.decode(value)
 
 

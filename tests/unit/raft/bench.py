@@ -17,9 +17,9 @@ from strandline.raft.core import KRAFT_VERSIONS
 from strandline.raft.election_state import ElectionState
 from strandline.raft.messages import (
     BeginQuorumEpochRequest,
-    FetchRequest,
-    FetchResponse,
     FetchSnapshotRequest,
+    RaftFetchRequest,
+    RaftFetchResponse,
     ReplicaKey,
     Request,
     Response,
@@ -57,7 +57,7 @@ class Bench:
         self.saved = state
         self.effects: list[do.Effect] = []
         """Of the last step."""
-        self.under_way: list[do.Send] = []
+        self.under_way: list[do.SendRequest] = []
         named, version = self.log.history()
         self.raft = Raft(
             key(me),
@@ -90,7 +90,7 @@ class Bench:
             match effect:
                 case do.Save(state):
                     self.saved = state
-                case do.Send():
+                case do.SendRequest():
                     self.under_way.append(effect)
                 case do.AppendControl(epoch, records):
                     self.log.append(epoch, records, control=True)
@@ -130,7 +130,7 @@ class Bench:
 
     def answered(self) -> Response | None:
         """What was answered to the last request in the last step."""
-        found = [e.response for e in self.effects if isinstance(e, do.Answer) and e.answer is self.answer]
+        found = [e.response for e in self.effects if isinstance(e, do.SendResponse) and e.answer is self.answer]
         return found[-1] if found else None
 
     def flush(self) -> list[do.Effect]:
@@ -139,7 +139,7 @@ class Bench:
 
     def write(self, count: int = 1) -> list[do.Effect]:
         self.log.append(self.raft.epoch, [(b"", b"value")] * count)
-        return self.step(on.Appended(self.log.end_offset))
+        return self.step(on.LeaderAppended(self.log.end_offset))
 
     def reply(self, request: Request, response: Response) -> list[do.Effect]:
         send = next(s for s in self.under_way if s.request is request)
@@ -149,7 +149,7 @@ class Bench:
     def lose(self, request: Request) -> list[do.Effect]:
         send = next(s for s in self.under_way if s.request is request)
         self.under_way.remove(send)
-        return self.step(on.Unanswered(send.to, request))
+        return self.step(on.RequestUnanswered(send.to, request))
 
     def lose_leader(self) -> list[do.Effect]:
         """The connections to the leader close, and with them goes the Fetch."""
@@ -169,14 +169,14 @@ class Bench:
     def votes(self, *, pre_vote: bool) -> dict[int, VoteRequest]:
         return {r.voter.id: r for r in self.sent(VoteRequest) if r.pre_vote is pre_vote}
 
-    def fetch(self) -> FetchRequest:
+    def fetch(self) -> RaftFetchRequest:
         """The Fetch that is under way to the leader."""
-        (request,) = [r for r in self.sent(FetchRequest) if r.max_wait_s > 0]
+        (request,) = [r for r in self.sent(RaftFetchRequest) if r.max_wait_s > 0]
         return request
 
-    def sign_of_life(self) -> FetchRequest:
+    def sign_of_life(self) -> RaftFetchRequest:
         """The Fetch that asks a leader that may be gone; time passes until it is under way."""
-        while not (asked := [r for r in self.sent(FetchRequest) if self._receiver(r) == self.raft.leader_id]):
+        while not (asked := [r for r in self.sent(RaftFetchRequest) if self._receiver(r) == self.raft.leader_id]):
             self.wait(0.001)
         return asked[0]
 
@@ -206,32 +206,32 @@ class Bench:
         self.reply(self.votes(pre_vote=True)[2], self.vote(True))
         self.reply(self.votes(pre_vote=False)[2], self.vote(True))
         assert self.raft.role == "Leader"
-        self.step(on.Appended(self.log.end_offset))
+        self.step(on.LeaderAppended(self.log.end_offset))
         self.flush()
 
     def follow(self, leader: int = 2, epoch: int = 1) -> None:
         """It is said to it that this leader has begun its epoch; it asks the leader, and that says so too."""
         self.ask(BeginQuorumEpochRequest(key(self.raft.me.id), epoch, leader, {"CONTROLLER": address(leader)}))
         if (self.raft.epoch, self.raft.leader_id) != (epoch, leader):
-            self.confirm(leader, FetchResponse(NONE, epoch, leader, leader_address=address(leader)))
+            self.confirm(leader, RaftFetchResponse(NONE, epoch, leader, leader_address=address(leader)))
         assert self.raft.role == "Follower"
 
-    def confirm(self, leader: int, response: FetchResponse) -> list[do.Effect]:
+    def confirm(self, leader: int, response: RaftFetchResponse) -> list[do.Effect]:
         """The answer of a voter that was said to lead, and was asked."""
-        asked = [s for s in self.under_way if s.to.id == leader and isinstance(s.request, FetchRequest)]
+        asked = [s for s in self.under_way if s.to.id == leader and isinstance(s.request, RaftFetchRequest)]
         assert asked[-1].to.address == address(leader)
         return self.reply(asked[-1].request, response)
 
     def answer_fetch(self, **fields: object) -> list[do.Effect]:
         request = self.fetch()
-        response = FetchResponse(NONE, self.raft.epoch, self.raft.leader_id)
+        response = RaftFetchResponse(NONE, self.raft.epoch, self.raft.leader_id)
         return self.reply(request, response._replace(**fields))  # type: ignore[arg-type]
 
     def fetched_by(
         self, node_id: int, offset: int | None = None, *, wait_s: float = 0.0, **fields: object
     ) -> Response | None:
         """A replica fetches from this leader, by default what is behind all the rest."""
-        request = FetchRequest(
+        request = RaftFetchRequest(
             key(node_id),
             self.raft.epoch,
             self.log.end_offset if offset is None else offset,

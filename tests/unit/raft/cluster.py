@@ -1,6 +1,6 @@
 """A whole quorum in memory: Raft objects, a network of delays and faults, virtual time, one seed.
 
-Always true: every request that is sent ends with exactly one `Replied` or `Unanswered`; effects are carried out in their
+Always true: every request that is sent ends with exactly one `Replied` or `RequestUnanswered`; effects are carried out in their
 order before the next event; whatever happens is decided by the seed. After every event the invariants are checked.
 """
 
@@ -21,9 +21,9 @@ from strandline.raft.election_state import ElectionState
 from strandline.raft.messages import (
     Address,
     AddVoterRequest,
-    FetchResponse,
     FetchSnapshotResponse,
     OffsetAndEpoch,
+    RaftFetchResponse,
     RemoveVoterRequest,
     ReplicaKey,
     Request,
@@ -223,7 +223,7 @@ class Cluster:
             self.written += 1
             values.append((b"", b"value %d" % self.written))
         node.log.append(node.raft.epoch, values)
-        self.step(node, on.Appended(node.log.end_offset))
+        self.step(node, on.LeaderAppended(node.log.end_offset))
         return True
 
     def snapshot(self, node_id: int) -> None:
@@ -305,15 +305,15 @@ class Cluster:
         match effect:
             case do.Save(state):
                 node.saved = state
-            case do.Send(to, request):
+            case do.SendRequest(to, request):
                 self.invariants.said(node, request)
                 self._send(node, to, request)
-            case do.Answer(answer, response):
+            case do.SendResponse(answer, response):
                 self.invariants.said(node, response, getattr(answer, "request", None))
                 answer(self._read_along(node, response, answer))
             case do.AppendControl(epoch, records):
                 log.append(epoch, records, control=True)
-                self._event(node, on.Appended(log.end_offset), 0.0)
+                self._event(node, on.LeaderAppended(log.end_offset), 0.0)
             case do.AppendFetched(records):
                 log.append_fetched(records)
                 self._flush(node)
@@ -323,7 +323,7 @@ class Cluster:
                 log.truncate(end_offset)
             case do.Flush():
                 self._flush(node)
-            case do.Committed(high_watermark):
+            case do.HighWatermarkChanged(high_watermark):
                 self.invariants.committed(self, node, high_watermark, by_leader=was_leader or raft.is_leader)
             case do.StoreChunk(snapshot_id, position, chunk):
                 before = node.chunks.get(snapshot_id, b"") if position else b""
@@ -333,7 +333,7 @@ class Cluster:
                 self._install(node, snapshot_id)
             case do.LeaderChanged():
                 pass
-            case do.Fail(reason):
+            case do.FailQuorum(reason):
                 raise AssertionError(f"node {node.id} had to stop: {reason}")
 
     def _flush(self, node: Node) -> None:
@@ -390,7 +390,7 @@ class Cluster:
                 self.step(node, event)
 
         def lost(delay_s: float) -> None:
-            self.at(self.now + delay_s, lambda: end(on.Unanswered(to, request)))
+            self.at(self.now + delay_s, lambda: end(on.RequestUnanswered(to, request)))
 
         def respond(response: Response) -> None:
             if self._is_cut(target.id, node.id):
@@ -420,7 +420,7 @@ class Cluster:
 
     def _read_along(self, node: Node, response: Response, answer: Any) -> Response:
         """Records and chunks are read when the answer is written."""
-        if isinstance(response, FetchResponse) and response.read_from is not None:
+        if isinstance(response, RaftFetchResponse) and response.read_from is not None:
             assert isinstance(answer, Reply)
             return response._replace(
                 records=node.log.read(response.read_from, answer.request.max_bytes), read_from=None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from strandline.errors import ErrorCode
 from strandline.raft.messages import (
-    NOBODY,
+    NO_NODE,
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
     QuorumEpochResponse,
@@ -41,7 +41,7 @@ class Invariants:
         assert raft.epoch == node.saved.epoch, "the epoch is not saved"
         self._epochs[node.id] = node.saved.epoch
         # SingleLeader: all that is saved names one leader for an epoch.
-        if node.saved.leader_id != NOBODY:
+        if node.saved.leader_id != NO_NODE:
             known = self.leaders.setdefault(node.saved.epoch, node.saved.leader_id)
             assert known == node.saved.leader_id, f"two leaders of epoch {node.saved.epoch}"
         # One vote in an epoch.
@@ -108,8 +108,8 @@ class Invariants:
 def _claims_nothing(message: object, asked: object, saved_epoch: int) -> bool:
     """In the newer epoch of whoever asks: no vote and no leader (SEC-Z16)."""
     if isinstance(asked, VoteRequest) and isinstance(message, VoteResponse):
-        return message == VoteResponse(message.error, asked.epoch, NOBODY) and asked.epoch > saved_epoch
+        return message == VoteResponse(message.error, asked.epoch, NO_NODE) and asked.epoch > saved_epoch
     if isinstance(asked, BeginQuorumEpochRequest | EndQuorumEpochRequest):
         error = ErrorCode.BROKER_NOT_AVAILABLE if isinstance(asked, BeginQuorumEpochRequest) else ErrorCode.NONE
-        return message == QuorumEpochResponse(error, asked.epoch, NOBODY) and asked.epoch > saved_epoch
+        return message == QuorumEpochResponse(error, asked.epoch, NO_NODE) and asked.epoch > saved_epoch
     return False

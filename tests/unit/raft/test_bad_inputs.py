@@ -18,12 +18,12 @@ from strandline.raft.messages import (
     ApiVersionsResponse,
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
-    FetchRequest,
-    FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
     OffsetAndEpoch,
     QuorumEpochResponse,
+    RaftFetchRequest,
+    RaftFetchResponse,
     RemoveVoterRequest,
     ReplicaKey,
     Request,
@@ -53,7 +53,7 @@ REQUESTS: st.SearchStrategy[Request] = st.one_of(
     st.builds(VoteRequest, KEYS, EPOCHS, KEYS, EPOCHS, OFFSETS, st.booleans()),
     st.builds(BeginQuorumEpochRequest, KEYS, EPOCHS, IDS, ENDPOINTS),
     st.builds(EndQuorumEpochRequest, EPOCHS, IDS, st.lists(KEYS, max_size=3).map(tuple), ENDPOINTS),
-    st.builds(FetchRequest, KEYS, EPOCHS, OFFSETS, EPOCHS, WAITS, OFFSETS, SIZES),
+    st.builds(RaftFetchRequest, KEYS, EPOCHS, OFFSETS, EPOCHS, WAITS, OFFSETS, SIZES),
     st.builds(FetchSnapshotRequest, KEYS, EPOCHS, SNAPSHOTS, OFFSETS, SIZES),
     st.builds(AddVoterRequest, KEYS, ENDPOINTS, WAITS, st.booleans()),
     st.builds(RemoveVoterRequest, KEYS),
@@ -63,7 +63,7 @@ RESPONSES: st.SearchStrategy[Response] = st.one_of(
     st.builds(VoteResponse, ERRORS, EPOCHS, IDS, st.booleans(), ADDRESSES),
     st.builds(QuorumEpochResponse, ERRORS, EPOCHS, IDS, ADDRESSES),
     st.builds(
-        FetchResponse,
+        RaftFetchResponse,
         ERRORS,
         EPOCHS,
         IDS,
@@ -131,7 +131,7 @@ def test_nothing_that_a_peer_says_is_an_exception(start: str, happenings: list[H
             bench.step(on.Replied(send.to, send.request, content))
         elif what == "wait":
             bench.wait(content)
-        if any(isinstance(effect, do.Fail) for effect in bench.effects):
+        if any(isinstance(effect, do.FailQuorum) for effect in bench.effects):
             return  # the node stops; that is an answer too
         bench.flush()
         assert epoch <= bench.raft.epoch < 2**31 - 1

@@ -43,8 +43,8 @@ def log_of(*epochs: int) -> MemoryLog:
 def test_d1_a_vote_is_saved_before_it_is_said() -> None:
     bench = Bench()
     assert granted(bench, request())
-    kinds = [kind for kind in bench.kinds() if kind in (do.Save, do.Answer)]
-    assert kinds[-1] is do.Answer
+    kinds = [kind for kind in bench.kinds() if kind in (do.Save, do.SendResponse)]
+    assert kinds[-1] is do.SendResponse
     assert do.Save in kinds[:-1]
     assert bench.saved == ElectionState(1, -1, key(2))
 
@@ -54,7 +54,7 @@ def test_d1_a_candidacy_is_saved_before_it_is_said() -> None:
     bench.wait_for("Prospective")
     bench.reply(bench.votes(pre_vote=True)[2], bench.vote(True))
     kinds = bench.kinds()
-    assert kinds.index(do.Save) < kinds.index(do.Send)
+    assert kinds.index(do.Save) < kinds.index(do.SendRequest)
     assert bench.saved == ElectionState(1, -1, key(1))
 
 

@@ -10,10 +10,10 @@ from strandline.raft import effects as do
 from strandline.raft import events as on
 from strandline.raft.election_state import ElectionState
 from strandline.raft.messages import (
-    FetchRequest,
-    FetchResponse,
     FetchSnapshotResponse,
     OffsetAndEpoch,
+    RaftFetchRequest,
+    RaftFetchResponse,
     UpdateVoterRequest,
     VoteRequest,
 )
@@ -55,7 +55,7 @@ def test_a_follower_says_where_its_log_ends(follower: Bench) -> None:
 def test_d8_the_next_fetch_comes_when_the_last_records_are_on_the_device(follower: Bench) -> None:
     follower.answer_fetch(records=batch(5, count=2), high_watermark=6)
     assert follower.of(do.AppendFetched) == [do.AppendFetched(batch(5, count=2))]
-    assert follower.of(do.Committed) == [do.Committed(6)]
+    assert follower.of(do.HighWatermarkChanged) == [do.HighWatermarkChanged(6)]
     follower.wait(0.5)
     assert [r for r in follower.under_way if r.to.id == 2 and r.request is not None] == []
     follower.flush()
@@ -88,7 +88,7 @@ def test_a_high_watermark_beyond_the_log_is_cut_and_an_older_one_ignored(followe
 def test_d10_the_log_is_cut_where_it_may_agree(follower: Bench, diverging: tuple[int, int], end_offset: int) -> None:
     follower.answer_fetch(diverging_epoch=OffsetAndEpoch(*diverging))
     assert follower.of(do.Truncate) == [do.Truncate(end_offset)]
-    assert follower.of(do.Send) == [], "the log is not cut yet"
+    assert follower.of(do.SendRequest) == [], "the log is not cut yet"
     assert follower.raft.deadline == follower.now
     follower.step(on.Tick())
     assert follower.fetch().offset == end_offset
@@ -97,7 +97,7 @@ def test_d10_the_log_is_cut_where_it_may_agree(follower: Bench, diverging: tuple
 def test_d10_what_is_committed_is_never_cut(follower: Bench) -> None:
     follower.answer_fetch(high_watermark=4)
     follower.answer_fetch(diverging_epoch=OffsetAndEpoch(3, 1))
-    assert len(follower.of(do.Fail)) == 1
+    assert len(follower.of(do.FailQuorum)) == 1
     assert follower.of(do.Truncate) == []
     assert follower.log.end_offset == 5
 
@@ -108,7 +108,7 @@ def test_d10_nor_what_a_snapshot_says() -> None:
     bench = Bench(log=log)
     bench.follow(2, epoch=3)
     bench.answer_fetch(diverging_epoch=OffsetAndEpoch(2, 1))
-    assert len(bench.of(do.Fail)) == 1
+    assert len(bench.of(do.FailQuorum)) == 1
 
 
 def _broken(data: bytes) -> bytes:
@@ -144,10 +144,10 @@ def test_a_batch_that_was_cut_by_the_size_asked_for_is_left_out(follower: Bench)
 
 def test_a_response_from_another_epoch_is_not_believed(follower: Bench) -> None:
     fetch = follower.fetch()
-    follower.reply(fetch, FetchResponse(NONE, 2, 2, records=batch(5)))
+    follower.reply(fetch, RaftFetchResponse(NONE, 2, 2, records=batch(5)))
     assert follower.of(do.AppendFetched) == []
     follower.follow(3, epoch=4)
-    follower.step(on.Replied(on.Destination(2, address(2)), fetch, FetchResponse(NONE, 4, 3, records=batch(5))))
+    follower.step(on.Replied(on.Destination(2, address(2)), fetch, RaftFetchResponse(NONE, 4, 3, records=batch(5))))
     assert follower.of(do.AppendFetched) == []
 
 
@@ -192,14 +192,14 @@ def test_of_a_leader_that_may_be_gone_a_sign_of_life_is_wanted_at_once(follower:
 
 
 def test_so_it_does_when_the_leader_says_that_it_leads_no_more(follower: Bench) -> None:
-    follower.reply(follower.fetch(), FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, 3, -1))
+    follower.reply(follower.fetch(), RaftFetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, 3, -1))
     assert follower.wait_for("Prospective") <= 0.1
 
 
 def test_it_does_not_when_the_leader_answers_in_time(follower: Bench) -> None:
     follower.answer_fetch()
     follower.lose_leader()
-    follower.reply(follower.sign_of_life(), FetchResponse(NONE, 3, 2))
+    follower.reply(follower.sign_of_life(), RaftFetchResponse(NONE, 3, 2))
     follower.wait(1.0)
     assert follower.raft.role == "Follower"
     assert follower.fetch().max_wait_s > 0
@@ -330,7 +330,7 @@ def test_d11_a_chunk_that_does_not_fit_is_dropped(position: int, size: int, chun
 def test_d11_a_snapshot_older_than_what_is_committed_is_fatal(follower: Bench) -> None:
     follower.answer_fetch(high_watermark=5)
     follower.answer_fetch(snapshot_id=OffsetAndEpoch(4, 3))
-    assert len(follower.of(do.Fail)) == 1
+    assert len(follower.of(do.FailQuorum)) == 1
 
 
 def test_d11_a_leader_that_parts_from_the_snapshot_itself_is_fatal() -> None:
@@ -340,7 +340,7 @@ def test_d11_a_leader_that_parts_from_the_snapshot_itself_is_fatal() -> None:
     bench = Bench(log=log)
     bench.follow(2, epoch=4)
     bench.answer_fetch(diverging_epoch=OffsetAndEpoch(15, 2))
-    assert len(bench.of(do.Fail)) == 1, "there is nothing to cut, and asking again would go on for ever"
+    assert len(bench.of(do.FailQuorum)) == 1, "there is nothing to cut, and asking again would go on for ever"
 
 
 @pytest.mark.parametrize("snapshot_id", [OffsetAndEpoch(-1, 3), OffsetAndEpoch(9, -1)])
@@ -353,12 +353,12 @@ def test_d11_a_snapshot_that_is_not_whole_is_fetched_again_a_little_later() -> N
     bench = Bench()
     bench.follow()
     request = bench.fetch()
-    bench.reply(request, FetchResponse(NONE, 1, 2, snapshot_id=OffsetAndEpoch(10, 1)))
+    bench.reply(request, RaftFetchResponse(NONE, 1, 2, snapshot_id=OffsetAndEpoch(10, 1)))
     asked = bench.snapshot_fetch()
     bench.reply(asked, FetchSnapshotResponse(NONE, 1, 2, OffsetAndEpoch(10, 1), size=3, position=0, chunk=b"bad"))
     assert do.FinishSnapshot(OffsetAndEpoch(10, 1)) in bench.effects
     bench.step(on.SnapshotRefused(OffsetAndEpoch(10, 1)))
-    assert not bench.sent(FetchRequest), "not at once"
+    assert not bench.sent(RaftFetchRequest), "not at once"
     bench.wait(Timings().fetch_timeout_s / 2)
     assert bench.fetch().offset == request.offset
     assert bench.raft.role == "Follower"

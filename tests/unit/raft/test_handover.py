@@ -12,9 +12,9 @@ from strandline.raft.messages import (
     Address,
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
-    FetchRequest,
-    FetchResponse,
     QuorumEpochResponse,
+    RaftFetchRequest,
+    RaftFetchResponse,
     ReplicaKey,
     VoteRequest,
     VoteResponse,
@@ -47,7 +47,7 @@ def test_d15_a_leader_that_is_stopped_names_its_successors_by_their_logs() -> No
     bench.step(on.Resign())
     assert bench.raft.role == "Resigned"
     told = bench.sent(EndQuorumEpochRequest)
-    assert [send.to.id for send in bench.of(do.Send)] == [2, 3]
+    assert [send.to.id for send in bench.of(do.SendRequest)] == [2, 3]
     assert {request.preferred_candidates for request in told} == {(key(3), key(2))}
     assert not bench.raft.has_handed_over
     for request in told:
@@ -113,8 +113,8 @@ def test_d15_an_answer_that_was_under_way_does_not_bring_the_resigned_leader_bac
     bench = following()
     fetch = bench.fetch()
     bench.ask(end(1, 2, 3, 1))
-    bench.reply(fetch, FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, 1, -1))
-    bench.reply(bench.sign_of_life(), FetchResponse(NONE, 1, 2))
+    bench.reply(fetch, RaftFetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, 1, -1))
+    bench.reply(bench.sign_of_life(), RaftFetchResponse(NONE, 1, 2))
     assert bench.wait_for("Prospective") <= 0.1
 
 
@@ -177,7 +177,7 @@ def test_whoever_voted_for_a_leader_believes_that_it_has_begun_and_saves_that_fi
     bench = Bench(state=ElectionState(3, -1, key(2)))
     bench.ask(begin(3, 2))
     kinds = bench.kinds()
-    assert kinds.index(do.Save) < kinds.index(do.Answer)
+    assert kinds.index(do.Save) < kinds.index(do.SendResponse)
     assert bench.saved == ElectionState(3, 2, key(2))
     assert bench.of(do.LeaderChanged) == [do.LeaderChanged(3, 2)]
 
@@ -221,10 +221,10 @@ def test_sec_z16_who_says_that_a_voter_leads_only_has_that_voter_asked(role: str
     response = bench.ask(lie)
     assert isinstance(response, QuorumEpochResponse)
     assert response.error is ErrorCode.BROKER_NOT_AVAILABLE
-    assert [(send.to.id, send.to.address) for send in bench.under_way if isinstance(send.request, FetchRequest)] == [
-        (3, address(3))
-    ]
-    bench.confirm(3, FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, bench.raft.epoch, -1))
+    assert [
+        (send.to.id, send.to.address) for send in bench.under_way if isinstance(send.request, RaftFetchRequest)
+    ] == [(3, address(3))]
+    bench.confirm(3, RaftFetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, bench.raft.epoch, -1))
     assert (bench.raft.role, bench.raft.epoch, bench.raft.leader_id, bench.saved) == before
 
 
@@ -239,7 +239,7 @@ def test_a_prospective_follows_its_leader_again_when_that_answers() -> None:
     bench = _deserted()
     bench.ask(begin(1, 2))
     assert bench.raft.role == "Prospective", "anybody can say that"
-    bench.confirm(2, FetchResponse(NONE, 1, 2))
+    bench.confirm(2, RaftFetchResponse(NONE, 1, 2))
     assert bench.raft.role == "Follower"
 
 
@@ -296,7 +296,7 @@ def test_sec_z16_what_was_said_in_the_leaders_name_is_forgotten_once_a_later_fet
     bench.answer_fetch()
     bench.lose_leader()  # one connection closes
     assert bench.raft.role == "Follower"
-    bench.reply(bench.sign_of_life(), FetchResponse(NONE, 1, 2))
+    bench.reply(bench.sign_of_life(), RaftFetchResponse(NONE, 1, 2))
     bench.wait(1.0)
     assert bench.raft.role == "Follower"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from math import inf
 
-from strandline.raft.effects import Effect, Send
+from strandline.raft.effects import Effect, SendRequest
 from strandline.raft.events import Destination
 from strandline.raft.messages import ApiVersionsRequest, RemoveVoterRequest
 from strandline.raft.outbox import Outbox
@@ -19,7 +19,7 @@ def test_a_slot_is_busy_until_its_request_comes_to_an_end() -> None:
     outbox, effects = Outbox(0.02, random.Random(1)), list[Effect]()
     request = RemoveVoterRequest(key(2))
     outbox.send(effects, SLOT, TO, request)
-    assert effects == [Send(TO, request)]
+    assert effects == [SendRequest(TO, request)]
     assert outbox.ready_at(SLOT) == inf
     assert outbox.settle(RemoveVoterRequest(key(2))) is None, "an equal request is another one"
     assert outbox.settle(request) == SLOT

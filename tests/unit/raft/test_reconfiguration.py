@@ -44,7 +44,7 @@ def error_of(bench: Bench, request: Request) -> ErrorCode:
 
 
 def append_and_flush(bench: Bench) -> None:
-    bench.step(on.Appended(bench.log.end_offset))
+    bench.step(on.LeaderAppended(bench.log.end_offset))
     bench.flush()
 
 
@@ -65,7 +65,7 @@ def test_d13_a_voter_is_added_by_the_majority_that_it_is_part_of(leader: Bench) 
     assert leader.raft.high_watermark == 3, "two of four are no majority"
     leader.fetched_by(4)
     assert leader.raft.high_watermark == 4
-    assert do.Answer(adding, VoterChangeResponse(NONE)) in leader.effects
+    assert do.SendResponse(adding, VoterChangeResponse(NONE)) in leader.effects
 
 
 def test_d13_whoever_does_not_want_to_wait_for_the_commit_is_answered_at_the_append(leader: Bench) -> None:
@@ -90,7 +90,7 @@ def test_d13_no_change_on_top_of_one_that_is_not_committed(leader: Bench) -> Non
     leader.fetched_by(3, 3)
     leader.wait(2.6)
     assert leader.raft.is_leader
-    (given_up,) = [e.response for e in leader.effects if isinstance(e, do.Answer) and e.answer is adding]
+    (given_up,) = [e.response for e in leader.effects if isinstance(e, do.SendResponse) and e.answer is adding]
     assert given_up.error is ErrorCode.REQUEST_TIMED_OUT
     assert leader.raft.voters.ids == [1, 2, 3, 4]
     assert error_of(leader, REMOVE_3) is ErrorCode.REQUEST_TIMED_OUT
@@ -187,7 +187,7 @@ def test_d13_a_voter_is_removed_by_those_who_stay(leader: Bench) -> None:
     assert leader.raft.high_watermark == 3, "it is no voter any more"
     leader.fetched_by(2)
     assert leader.raft.high_watermark == 4
-    assert do.Answer(removing, VoterChangeResponse(NONE)) in leader.effects
+    assert do.SendResponse(removing, VoterChangeResponse(NONE)) in leader.effects
     assert [r.key.id for r in leader.raft.describe(leader.now).observers] == [3]
 
 
@@ -199,7 +199,7 @@ def test_d13_a_leader_that_is_removed_does_not_count_itself_and_resigns_after_th
     assert leader.raft.is_leader
     leader.fetched_by(3)
     assert leader.raft.role == "Resigned"
-    assert do.Committed(4) in leader.effects
+    assert do.HighWatermarkChanged(4) in leader.effects
     assert len(leader.sent(EndQuorumEpochRequest)) == 2
     leader.wait_for("Unattached")
     leader.wait(20)
@@ -229,7 +229,7 @@ def test_d13_a_leader_whose_own_removal_only_its_log_knows_of_can_be_elected_to_
 def test_an_update_is_answered_when_it_is_in_the_log(leader: Bench) -> None:
     assert leader.ask(MOVE_2) is None
     (versions,) = leader.sent(ApiVersionsRequest)
-    assert [send.to.address for send in leader.of(do.Send)] == [address(22)]
+    assert [send.to.address for send in leader.of(do.SendRequest)] == [address(22)]
     leader.reply(versions, ApiVersionsResponse(NONE, range(2)))
     assert leader.answered() == QuorumEpochResponse(NONE, 1, 1, address(1))
     node = leader.raft.voters.get(2)
@@ -259,7 +259,7 @@ def test_who_waits_for_a_change_hears_that_the_leader_changed(leader: Bench) -> 
     waiting = leader.answer
     leader.flush()
     leader.follow(2, epoch=9)
-    (answer,) = [e for e in leader.of(do.Answer) if e.answer is waiting]
+    (answer,) = [e for e in leader.of(do.SendResponse) if e.answer is waiting]
     assert isinstance(answer.response, VoterChangeResponse)
     assert answer.response.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
 

@@ -9,7 +9,7 @@ from strandline.raft import control_records
 from strandline.raft import effects as do
 from strandline.raft import events as on
 from strandline.raft.following import FETCH
-from strandline.raft.messages import Address, BeginQuorumEpochRequest, FetchResponse, VoteRequest
+from strandline.raft.messages import Address, BeginQuorumEpochRequest, RaftFetchResponse, VoteRequest
 from strandline.raft.timings import Timings
 from strandline.raft.voters import VoterSet
 from tests.unit.raft.bench import NONE, Bench
@@ -18,9 +18,9 @@ from tests.unit.raft.memory_log import MemoryLog
 
 RECORDED = address(2)
 REPORTED = Address("elsewhere", 9)
-LEADS = FetchResponse(NONE, 1, 2)
+LEADS = RaftFetchResponse(NONE, 1, 2)
 PATIENT = Timings(disconnect_grace_s=1000.0, fetch_timeout_s=1000.0)
-DOES_NOT_LEAD = FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, 1, 2)
+DOES_NOT_LEAD = RaftFetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, 1, 2)
 
 
 def report(epoch: int = 1) -> BeginQuorumEpochRequest:
@@ -35,7 +35,7 @@ def following() -> Bench:
     return bench
 
 
-def fetch(bench: Bench) -> do.Send:
+def fetch(bench: Bench) -> do.SendRequest:
     """The follower's own Fetch, not its search for another leader; time passes until it is under way."""
     while (request := bench.raft._core.outbox._on_the_way.get(FETCH)) is None:
         bench.wait(0.001)
@@ -48,7 +48,7 @@ def lose(bench: Bench, to: Address) -> None:
     bench.lose(send.request)
 
 
-def probe(bench: Bench) -> do.Send:
+def probe(bench: Bench) -> do.SendRequest:
     """The question at the recorded address, beside the Fetches to the reported one."""
     while not (sent := [s for s in bench.under_way if s.to == on.Destination(-1, RECORDED)]):
         bench.wait(0.001)

@@ -10,12 +10,12 @@ from strandline.raft import effects as do
 from strandline.raft import events as on
 from strandline.raft.messages import (
     BeginQuorumEpochRequest,
-    FetchRequest,
-    FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
     OffsetAndEpoch,
     QuorumEpochResponse,
+    RaftFetchRequest,
+    RaftFetchResponse,
     ReplicaKey,
 )
 from strandline.records.batch import decode
@@ -33,9 +33,9 @@ def leader() -> Bench:
     return bench
 
 
-def response_to(bench: Bench, node_id: int, offset: int | None = None, **fields: object) -> FetchResponse:
+def response_to(bench: Bench, node_id: int, offset: int | None = None, **fields: object) -> RaftFetchResponse:
     response = bench.fetched_by(node_id, offset, **fields)  # type: ignore[arg-type]
-    assert isinstance(response, FetchResponse)
+    assert isinstance(response, RaftFetchResponse)
     return response
 
 
@@ -80,7 +80,7 @@ def test_d7_a_majority_commits(leader: Bench) -> None:
     leader.flush()
     assert leader.raft.high_watermark is None
     leader.fetched_by(2, 1)
-    assert leader.of(do.Committed) == [do.Committed(1)]
+    assert leader.of(do.HighWatermarkChanged) == [do.HighWatermarkChanged(1)]
     leader.fetched_by(3, 3)
     assert leader.raft.high_watermark == 3
     leader.fetched_by(3, 2)
@@ -101,7 +101,7 @@ def test_d7_nothing_of_an_older_epoch_is_committed_without_a_record_of_the_new_o
 
 def test_d9_the_leader_counts_its_own_log_when_it_is_on_the_device() -> None:
     bench = Bench([1])
-    bench.step(on.Appended(1))
+    bench.step(on.LeaderAppended(1))
     assert do.Flush in bench.kinds()
     assert bench.raft.high_watermark is None
     bench.flush()
@@ -135,7 +135,7 @@ def test_d12_a_voter_with_another_directory_is_another_replica() -> None:
     bench = Bench(kraft_version=1)
     bench.become_leader()
     stranger = ReplicaKey(2, key(9).directory_id)
-    bench.ask(FetchRequest(stranger, 1, 3, 1, 0.0))
+    bench.ask(RaftFetchRequest(stranger, 1, 3, 1, 0.0))
     assert bench.raft.high_watermark is None
     assert bench.raft.describe(bench.now).observers[0].key == stranger
 
@@ -156,7 +156,7 @@ def long_log() -> Bench:
     bench.wait_for("Prospective")
     bench.reply(bench.votes(pre_vote=True)[3], bench.vote(True))
     bench.reply(bench.votes(pre_vote=False)[3], bench.vote(True))
-    bench.step(on.Appended(7))
+    bench.step(on.LeaderAppended(7))
     bench.flush()
     assert bench.raft.epoch == 6
     return bench
@@ -202,9 +202,9 @@ def test_d10_a_log_that_parts_from_the_leaders_is_told_where(
     ],
 )
 def test_d10_an_impossible_fetch_is_refused(leader: Bench, fields: dict[str, object], error: ErrorCode) -> None:
-    request = FetchRequest(key(2), 1, 0, 1, 0.5)._replace(**fields)  # type: ignore[arg-type]
+    request = RaftFetchRequest(key(2), 1, 0, 1, 0.5)._replace(**fields)  # type: ignore[arg-type]
     response = leader.ask(request)
-    assert isinstance(response, FetchResponse)
+    assert isinstance(response, RaftFetchResponse)
     assert (response.error, response.epoch, response.leader_id) == (error, 1, 1)
     assert leader.raft.epoch == 1
 
@@ -212,13 +212,13 @@ def test_d10_an_impossible_fetch_is_refused(leader: Bench, fields: dict[str, obj
 def test_who_does_not_lead_says_who_does() -> None:
     bench = Bench()
     bench.follow(3, epoch=2)
-    response = bench.ask(FetchRequest(key(9), 2, 0, 0, 0.5))
-    assert response == FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, 2, 3, leader_address=address(3))
+    response = bench.ask(RaftFetchRequest(key(9), 2, 0, 0, 0.5))
+    assert response == RaftFetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, 2, 3, leader_address=address(3))
 
 
 def test_whoever_is_no_replica_may_read_but_is_not_tracked(leader: Bench) -> None:
-    response = leader.ask(FetchRequest(ReplicaKey(-1), 1, 0, 0, 0.0))
-    assert isinstance(response, FetchResponse)
+    response = leader.ask(RaftFetchRequest(ReplicaKey(-1), 1, 0, 0, 0.0))
+    assert isinstance(response, RaftFetchResponse)
     assert response.read_from == 0
     assert leader.raft.describe(0.0).observers == ()
 
@@ -230,7 +230,7 @@ def test_a_fetch_waits_for_an_append(leader: Bench) -> None:
     assert leader.fetched_by(2, wait_s=0.5) is None
     leader.write()
     response = leader.answered()
-    assert isinstance(response, FetchResponse)
+    assert isinstance(response, RaftFetchResponse)
     assert (response.read_from, response.high_watermark) == (1, 1)
 
 
@@ -238,8 +238,8 @@ def test_a_fetch_waits_for_the_high_watermark(leader: Bench) -> None:
     assert leader.fetched_by(9, wait_s=0.5, high_watermark=-1) is None
     waiting = leader.answer
     leader.fetched_by(2)
-    (answer,) = [e for e in leader.of(do.Answer) if e.answer is waiting]
-    assert isinstance(answer.response, FetchResponse)
+    (answer,) = [e for e in leader.of(do.SendResponse) if e.answer is waiting]
+    assert isinstance(answer.response, RaftFetchResponse)
     assert (answer.response.read_from, answer.response.high_watermark) == (None, 1)
 
 
@@ -255,7 +255,7 @@ def test_a_fetch_waits_no_longer_than_it_wants(leader: Bench) -> None:
     leader.wait(0.49)
     assert leader.answered() is None
     leader.wait(0.02)
-    assert isinstance(leader.answered(), FetchResponse)
+    assert isinstance(leader.answered(), RaftFetchResponse)
 
 
 def test_a_fetch_is_answered_when_the_leader_is_none_any_more(leader: Bench) -> None:
@@ -263,9 +263,9 @@ def test_a_fetch_is_answered_when_the_leader_is_none_any_more(leader: Bench) -> 
     waiting = leader.answer
     leader.ask(BeginQuorumEpochRequest(key(1), 4, 3, {"CONTROLLER": address(3)}))
     assert leader.raft.is_leader, "anybody can say that"
-    leader.confirm(3, FetchResponse(ErrorCode.FENCED_LEADER_EPOCH, 4, 3))
-    (answer,) = [e for e in leader.of(do.Answer) if e.answer is waiting]
-    assert answer.response == FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, 4, 3, leader_address=address(3))
+    leader.confirm(3, RaftFetchResponse(ErrorCode.FENCED_LEADER_EPOCH, 4, 3))
+    (answer,) = [e for e in leader.of(do.SendResponse) if e.answer is waiting]
+    assert answer.response == RaftFetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, 4, 3, leader_address=address(3))
     assert leader.kinds().index(do.Save) < leader.effects.index(answer)
 
 

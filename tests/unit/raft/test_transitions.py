@@ -14,9 +14,9 @@ from strandline.raft.election_state import ElectionState
 from strandline.raft.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
-    FetchRequest,
-    FetchResponse,
     QuorumEpochResponse,
+    RaftFetchRequest,
+    RaftFetchResponse,
     Response,
     VoteRequest,
     VoteResponse,
@@ -83,9 +83,10 @@ def perform(bench: Bench, command: str) -> None:
         case "begin":
             bench.ask(BeginQuorumEpochRequest(key(1), epoch, node_id, {"CONTROLLER": address(node_id)}))
             if any(
-                isinstance(send.request, FetchRequest) and not send.request.max_wait_s for send in bench.of(do.Send)
+                isinstance(send.request, RaftFetchRequest) and not send.request.max_wait_s
+                for send in bench.of(do.SendRequest)
             ):
-                bench.confirm(node_id, FetchResponse(NONE, epoch, node_id))
+                bench.confirm(node_id, RaftFetchResponse(NONE, epoch, node_id))
         case "vote" | "asks":
             bench.ask(VoteRequest(key(1), epoch, key(node_id), 0, 9, pre_vote=words[0] == "asks"))
         case "lost":
@@ -105,7 +106,7 @@ def _newer(request: object, epoch: int, leader: int) -> Response:
         return VoteResponse(NONE, epoch, leader, False, known)
     if isinstance(request, BeginQuorumEpochRequest | EndQuorumEpochRequest):
         return QuorumEpochResponse(NONE, epoch, leader, known)
-    return FetchResponse(NONE, epoch, leader, leader_address=known)
+    return RaftFetchResponse(NONE, epoch, leader, leader_address=known)
 
 
 @pytest.mark.parametrize(("start", "happens", "then"), ROWS, ids=[f"{a}: {b}" for a, b, _ in ROWS])

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from strandline.controller.elections import Policy
-from strandline.controller.heartbeats import HeartbeatAnswer
+from strandline.controller.elections import ElectionPolicy
+from strandline.controller.heartbeats import BrokerHeartbeatReply
 from strandline.errors import ErrorCode, KafkaError
 from strandline.records.batch import BatchBuilder
 from strandline.replica.partition import READ_UNCOMMITTED, Partition
@@ -63,7 +63,7 @@ class Cluster:
         self.lag_s = lag_s
         self.fetch_bytes = fetch_bytes
         """How much a follower asks for at once; a batch comes whole even so."""
-        self.controller = Controller(Policy(min_isr, unclean, elr))
+        self.controller = Controller(ElectionPolicy(min_isr, unclean, elr))
         self.topic_config = topic_config(
             min_insync_replicas=min_isr, flush_messages=flush_messages, segment_bytes=segment_bytes
         )
@@ -199,7 +199,7 @@ class Cluster:
         self.under_way = [m for m in self.under_way if m.target != broker_id or m.kind == "alter"]
         self.loop.run()
 
-    def beat(self, broker_id: int, *, stopping: bool = False) -> HeartbeatAnswer | None:
+    def beat(self, broker_id: int, *, stopping: bool = False) -> BrokerHeartbeatReply | None:
         """A heartbeat, answered at once; None if the controller knows a newer incarnation."""
         process = self.process(broker_id)
         try:

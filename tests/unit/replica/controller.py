@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from strandline.controller import brokers, elections, heartbeats, leader_balance, reassignments
 from strandline.controller.alter_partition import Answer, NewIsr, alter
-from strandline.controller.elections import Policy
+from strandline.controller.elections import ElectionPolicy
 from strandline.controller.liveness import Liveness
 from strandline.controller.partition_change import Election
 from strandline.ids import Uuid
@@ -22,7 +22,7 @@ SESSION_S = 3.0
 
 
 class Controller:
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: ElectionPolicy) -> None:
         self.policy = policy
         self.images = [MetadataImage(features={METADATA_VERSION: 29})]
         self.liveness = Liveness(SESSION_S)
@@ -59,7 +59,7 @@ class Controller:
     # Brokers
 
     def register(self, broker_id: int, incarnation: int, previous_epoch: int) -> int:
-        wanted = brokers.Registration(
+        wanted = brokers.BrokerRegistration(
             broker_id,
             Uuid(bytes([broker_id]) + incarnation.to_bytes(15)),
             [Endpoint("PLAINTEXT", "localhost", 9092, 0)],
@@ -73,8 +73,8 @@ class Controller:
 
     def heartbeat(
         self, broker_id: int, epoch: int, applied: MetadataImage, now: float, *, stopping: bool = False
-    ) -> heartbeats.HeartbeatAnswer:
-        said = heartbeats.Heartbeat(broker_id, epoch, applied.end_offset - 1, want_shut_down=stopping)
+    ) -> heartbeats.BrokerHeartbeatReply:
+        said = heartbeats.BrokerHeartbeat(broker_id, epoch, applied.end_offset - 1, want_shut_down=stopping)
         records, answer = heartbeats.heartbeat(self.image, self.liveness, said, now, self.policy)
         self.commit(records)
         return answer

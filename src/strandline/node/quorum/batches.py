@@ -24,7 +24,7 @@ from strandline.records.header import iterate
 from strandline.records.record import Record
 
 
-class Batch(NamedTuple):
+class MetadataBatch(NamedTuple):
     end_offset: int
     epoch: int
     timestamp_ms: int
@@ -34,7 +34,7 @@ class Batch(NamedTuple):
     kraft_version: int | None = None
 
 
-def read(data: bytes) -> list[Batch]:
+def read(data: bytes) -> list[MetadataBatch]:
     """The whole batches in these bytes; one that was cut at the end is left for the next time."""
     view = memoryview(data)
     batches = []
@@ -42,9 +42,9 @@ def read(data: bytes) -> list[Batch]:
         records = decode(bytes(view[position : position + header.size_bytes]))
         end = header.next_offset, header.partition_leader_epoch, header.max_timestamp, header.size_bytes
         if header.is_control:
-            batches.append(Batch(*end, [], *control(records)))
+            batches.append(MetadataBatch(*end, [], *control(records)))
         else:
-            batches.append(Batch(*end, [framing.decode(record.value or b"")[0] for record in records]))
+            batches.append(MetadataBatch(*end, [framing.decode(record.value or b"")[0] for record in records]))
     return batches
 
 

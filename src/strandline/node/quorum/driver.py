@@ -21,11 +21,11 @@ from typing import Any
 from strandline.errors import ErrorCode
 from strandline.log.errors import NotCached
 from strandline.node.logger import Logger
+from strandline.node.quorum.descriptor_retry import offload_with_retry
 from strandline.node.quorum.election_file import ElectionFile
-from strandline.node.quorum.images import Loaded, load
+from strandline.node.quorum.images import LoadedSnapshot, load
 from strandline.node.quorum.metadata_log import MetadataLog
-from strandline.node.quorum.patience import offload_patiently
-from strandline.node.quorum.sending import UNANSWERED, Sending
+from strandline.node.quorum.sending import UNANSWERED, RaftRequestSender
 from strandline.node.quorum.snapshots import CorruptSnapshot, Snapshots
 from strandline.node.tasks import to_the_end
 from strandline.ports import Clock, Disk
@@ -34,11 +34,11 @@ from strandline.raft.effects import Effect
 from strandline.raft.election_state import ElectionState
 from strandline.raft.events import Event
 from strandline.raft.messages import (
-    FetchRequest,
-    FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
     OffsetAndEpoch,
+    RaftFetchRequest,
+    RaftFetchResponse,
     Request,
     Response,
 )
@@ -61,13 +61,13 @@ class Driver:
         log: MetadataLog,
         snapshots: Snapshots,
         election_file: ElectionFile,
-        sending: Sending,
+        sending: RaftRequestSender,
         *,
         start_raft: Callable[[ElectionState], Raft],
         on_committed: Callable[[int], None],
         on_leader_changed: Callable[[], None],
         on_progress: Callable[[], None],
-        on_snapshot: Callable[[Loaded], Awaitable[None]],
+        on_snapshot: Callable[[LoadedSnapshot], Awaitable[None]],
         on_failed: Callable[[str], None],
     ) -> None:
         """`on_progress` is told after each event; `on_snapshot` has to let the log begin where the snapshot ends."""
@@ -180,13 +180,13 @@ class Driver:
         match effect:
             case effects.Save(state):
                 return self._save(state)
-            case effects.Send(to, request):
+            case effects.SendRequest(to, request):
                 self.spawn(self._send(to, request))
-            case effects.Answer(answer, response):
+            case effects.SendResponse(answer, response):
                 return self._answer(answer, response)
             case effects.AppendControl(epoch, records):
                 self._log.append(records, epoch, control=True)
-                self._events.append(events.Appended(self._log.end_offset))
+                self._events.append(events.LeaderAppended(self._log.end_offset))
             case effects.AppendFetched(records):
                 self._log.append_fetched(records)
                 self._flush()
@@ -194,7 +194,7 @@ class Driver:
                 self._log.truncate(end_offset)
             case effects.Flush():
                 self._flush()
-            case effects.Committed(high_watermark):
+            case effects.HighWatermarkChanged(high_watermark):
                 self._on_committed(high_watermark)
             case effects.LeaderChanged(epoch, leader_id):
                 self._logger.info("quorum", epoch=epoch, leader=leader_id)
@@ -203,13 +203,13 @@ class Driver:
                 self._snapshots.store(snapshot_id, position, chunk)
             case effects.FinishSnapshot(snapshot_id):
                 return self._finish_snapshot(snapshot_id)
-            case effects.Fail(reason):
+            case effects.FailQuorum(reason):
                 self.fail(reason)
         return None
 
     async def _save(self, state: ElectionState) -> None:
         kraft_version, voter_ids = self.raft.kraft_version, self.raft.voters.ids
-        await offload_patiently(
+        await offload_with_retry(
             self._disk,
             lambda: self._election_file.write(state, kraft_version, voter_ids),
             self._log.directory,
@@ -220,15 +220,15 @@ class Driver:
         try:
             response = await self._sending.ask(to, request)
         except UNANSWERED:
-            self.tell(events.Unanswered(to, request))
+            self.tell(events.RequestUnanswered(to, request))
         else:
             self.tell(events.Replied(to, request, response))
 
     def _answer(self, answer: AnswerTo, response: Response) -> Work | None:
         asked = self._asked.pop(answer, None)
-        max_bytes = asked.max_bytes if isinstance(asked, (FetchRequest, FetchSnapshotRequest)) else 0
+        max_bytes = asked.max_bytes if isinstance(asked, (RaftFetchRequest, FetchSnapshotRequest)) else 0
         max_bytes = min(max_bytes, ANSWER_BYTES_MAX)
-        if isinstance(response, FetchResponse) and (offset := response.read_from) is not None:
+        if isinstance(response, RaftFetchResponse) and (offset := response.read_from) is not None:
             try:
                 response = self._filled(response, offset, max_bytes)
             except NotCached as cold:
@@ -238,14 +238,14 @@ class Driver:
         answer(response)
         return None
 
-    def _filled(self, response: FetchResponse, offset: int, max_bytes: int) -> FetchResponse:
+    def _filled(self, response: RaftFetchResponse, offset: int, max_bytes: int) -> RaftFetchResponse:
         """With the records from `offset` on. If the log begins behind it by now, the snapshot is named that takes their place."""
         if offset < self._log.start_offset:
             return response._replace(snapshot_id=self._log.latest_snapshot)
         return response._replace(records=self._log.read(offset, max_bytes))
 
     async def _answer_cold(
-        self, answer: AnswerTo, response: FetchResponse, offset: int, max_bytes: int, cold: NotCached
+        self, answer: AnswerTo, response: RaftFetchResponse, offset: int, max_bytes: int, cold: NotCached
     ) -> None:
         while True:
             await self._log.warm(cold)

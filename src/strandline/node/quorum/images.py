@@ -15,7 +15,7 @@ from typing import NamedTuple
 from strandline.metadata.image import MetadataImage
 from strandline.metadata.records import MetadataRecord
 from strandline.metadata.replay import replay
-from strandline.node.quorum.batches import Batch, is_within_transaction, whole_transactions
+from strandline.node.quorum.batches import MetadataBatch, is_within_transaction, whole_transactions
 from strandline.node.quorum.snapshots import Snapshot
 from strandline.raft.control_records import read_voters
 from strandline.raft.messages import OffsetAndEpoch
@@ -34,7 +34,7 @@ class Decision(NamedTuple):
     done: asyncio.Future[None]
 
 
-class Loaded(NamedTuple):
+class LoadedSnapshot(NamedTuple):
     """What a snapshot holds."""
 
     image: MetadataImage
@@ -43,11 +43,11 @@ class Loaded(NamedTuple):
     timestamp_ms: int
 
 
-def load(snapshot_id: OffsetAndEpoch, snapshot: Snapshot) -> Loaded:
+def load(snapshot_id: OffsetAndEpoch, snapshot: Snapshot) -> LoadedSnapshot:
     """Plain work, which may take long."""
     voters = None if snapshot.voters is None else read_voters(encode_data("VotersRecord", 0, snapshot.voters))
     image = replay(MetadataImage(), snapshot.records, *snapshot_id)
-    return Loaded(image, snapshot.kraft_version, voters, snapshot.last_contained_timestamp)
+    return LoadedSnapshot(image, snapshot.kraft_version, voters, snapshot.last_contained_timestamp)
 
 
 class Images:
@@ -70,7 +70,7 @@ class Images:
 
     # Committed
 
-    def load(self, loaded: Loaded) -> None:
+    def load(self, loaded: LoadedSnapshot) -> None:
         """Begin anew with a snapshot."""
         self.committed = loaded.image
         self.position = loaded.image.end_offset
@@ -79,10 +79,10 @@ class Images:
         self.unsaved_bytes = 0
         self.is_within_transaction, self._held = False, []
 
-    def replay(self, batches: Sequence[Batch]) -> None:
+    def replay(self, batches: Sequence[MetadataBatch]) -> None:
         """These batches are committed, and come next."""
         ready: list[MetadataRecord] = []
-        end: Batch | None = None
+        end: MetadataBatch | None = None
         for batch in batches:
             assert batch.end_offset > self.position, "each batch is replayed once"
             self.position = batch.end_offset
@@ -98,7 +98,7 @@ class Images:
             self.committed = replay(self.committed, ready, end.end_offset, end.epoch)
             self.timestamp_ms = end.timestamp_ms
 
-    def _note_control(self, batch: Batch) -> None:
+    def _note_control(self, batch: MetadataBatch) -> None:
         if batch.voters is not None:
             self.voters = batch.voters
         if batch.kraft_version is not None:

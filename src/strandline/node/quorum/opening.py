@@ -17,7 +17,7 @@ from strandline.metadata.image import MetadataImage
 from strandline.node.logger import Logger
 from strandline.node.quorum.batches import control
 from strandline.node.quorum.election_file import ElectionFile
-from strandline.node.quorum.images import Loaded, load
+from strandline.node.quorum.images import LoadedSnapshot, load
 from strandline.node.quorum.metadata_log import MetadataLog
 from strandline.node.quorum.snapshots import BOOTSTRAP, CorruptSnapshot, Snapshots
 from strandline.raft.election_state import ElectionState
@@ -29,8 +29,8 @@ from strandline.raft.voters import VoterNode, VoterSet
 FETCH_WAIT_S_MIN, FETCHES_PER_TIMEOUT = 0.5, 4
 
 
-class Opened(NamedTuple):
-    loaded: Loaded
+class OpenedQuorum(NamedTuple):
+    loaded: LoadedSnapshot
     election: ElectionState
     voters: VoterSet
     """Before any record of the log changed them."""
@@ -38,7 +38,7 @@ class Opened(NamedTuple):
     kraft_version: int
 
 
-def newest_snapshot(snapshots: Snapshots, logger: Logger) -> tuple[OffsetAndEpoch | None, Loaded]:
+def newest_snapshot(snapshots: Snapshots, logger: Logger) -> tuple[OffsetAndEpoch | None, LoadedSnapshot]:
     """The newest snapshot that is whole, or the one of `storage format`, or nothing. Blocks."""
     for snapshot_id in [*reversed(snapshots.ids), *([BOOTSTRAP] if snapshots.has_bootstrap else [])]:
         try:
@@ -48,7 +48,7 @@ def newest_snapshot(snapshots: Snapshots, logger: Logger) -> tuple[OffsetAndEpoc
             snapshots.forget(snapshot_id)
             continue
         return (None if snapshot_id == BOOTSTRAP else snapshot_id), loaded
-    return None, Loaded(MetadataImage(), 0, None, 0)
+    return None, LoadedSnapshot(MetadataImage(), 0, None, 0)
 
 
 def open_all(
@@ -60,7 +60,7 @@ def open_all(
     logger: Logger,
     *,
     clean: bool,
-) -> Opened:
+) -> OpenedQuorum:
     """Blocks."""
     log.make_directory()
     election = election_file.read()
@@ -80,14 +80,14 @@ def open_all(
     voters = loaded.voters or static_voters(config)
     if not len(voters) and not history and election_file.names_only(config.node_id):
         voters = VoterSet([own])
-    return Opened(loaded, election, voters, history, kraft_version)
+    return OpenedQuorum(loaded, election, voters, history, kraft_version)
 
 
 def start_raft(
     config: NodeConfig,
     own: VoterNode,
     log: MetadataLog,
-    opened: Opened,
+    opened: OpenedQuorum,
     election: ElectionState,
     randomness: random.Random,
 ) -> Raft:

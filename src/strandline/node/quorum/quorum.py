@@ -39,12 +39,12 @@ from strandline.node.peers import Peers
 from strandline.node.quorum import batches
 from strandline.node.quorum.driver import AnswerTo, Driver
 from strandline.node.quorum.election_file import ElectionFile
-from strandline.node.quorum.images import Decision, Images, Loaded
+from strandline.node.quorum.images import Decision, Images, LoadedSnapshot
 from strandline.node.quorum.metadata_log import MetadataLog, metadata_dir
-from strandline.node.quorum.opening import Opened, open_all, own_endpoints, start_raft
-from strandline.node.quorum.sending import Sending
+from strandline.node.quorum.opening import OpenedQuorum, open_all, own_endpoints, start_raft
+from strandline.node.quorum.sending import RaftRequestSender
 from strandline.node.quorum.snapshots import Snapshots
-from strandline.node.quorum.upkeep import Upkeep
+from strandline.node.quorum.snapshotting import SnapshotGenerator
 from strandline.node.tasks import to_the_end
 from strandline.ports import Clock, Disk
 from strandline.raft import events
@@ -117,7 +117,7 @@ class Quorum:
         self._snapshots = Snapshots(disk, directory)
         self._log = MetadataLog(disk, directory, clock, self._snapshots)
         self._images = Images()
-        self._upkeep = Upkeep(config, disk, clock, logger, self._log, self._snapshots, self._images)
+        self._upkeep = SnapshotGenerator(config, disk, clock, logger, self._log, self._snapshots, self._images)
         self._driver = Driver(
             disk,
             clock,
@@ -125,7 +125,7 @@ class Quorum:
             self._log,
             self._snapshots,
             self._election_file,
-            Sending(peers, cluster_id, config.controller_quorum_request_timeout_ms / 1000),
+            RaftRequestSender(peers, cluster_id, config.controller_quorum_request_timeout_ms / 1000),
             start_raft=self._start_raft,
             on_committed=self._note_committed,
             on_leader_changed=self._note_leader,
@@ -133,7 +133,7 @@ class Quorum:
             on_snapshot=self._begin_at,
             on_failed=self._failed,
         )
-        self._opened: Opened
+        self._opened: OpenedQuorum
         self._is_sound = False
         """The log is open, and nothing has failed."""
         self._high_watermark = 0
@@ -205,7 +205,7 @@ class Quorum:
         self._driver.prepare(self._opened.election)
         self._is_sound = True
 
-    def _open(self) -> Opened:
+    def _open(self) -> OpenedQuorum:
         return open_all(
             self.config,
             self._log,
@@ -287,7 +287,7 @@ class Quorum:
         self._deactivate_if_due()
         self._progress.set()
 
-    async def _begin_at(self, loaded: Loaded) -> None:
+    async def _begin_at(self, loaded: LoadedSnapshot) -> None:
         """A snapshot was fetched: the log begins anew at its end, and so does the image."""
         async with self._reading:
             self._log.log.truncate_fully_and_start_at(loaded.image.end_offset)
@@ -386,7 +386,7 @@ class Quorum:
         done.add_done_callback(_seen)
         size_bytes = self._log.log.appended_bytes - appended_bytes
         self._images.add(Decision(start_offset, self._log.end_offset, size_bytes, timestamp_ms, self.tip, done))
-        self._driver.tell(events.Appended(self._log.end_offset))
+        self._driver.tell(events.LeaderAppended(self._log.end_offset))
         return done
 
     def _append_batch(self, values: Sequence[Value]) -> int:
@@ -441,7 +441,7 @@ class Quorum:
         images.replay(await self._read_committed(limit_offset))
         return True
 
-    async def _read_committed(self, limit_offset: int) -> list[batches.Batch]:
+    async def _read_committed(self, limit_offset: int) -> list[batches.MetadataBatch]:
         data = b""
         while not data:
             try:
@@ -467,7 +467,7 @@ class Quorum:
             # Else all that is decided from now on would belong to a transaction that never ends.
             self._append_batch(finished(self._values([AbortTransactionRecord(reason="its leader was lost")])))
             self._images.advance_tip((), self._log.end_offset, raft.epoch)
-            self._driver.tell(events.Appended(self._log.end_offset))
+            self._driver.tell(events.LeaderAppended(self._log.end_offset))
         if self.on_active is not None:
             self._activation = self._driver.spawn(self._activate(self.on_active, raft.epoch))
 

@@ -31,8 +31,8 @@ from strandline.raft.messages import (
     ApiVersionsResponse,
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
-    FetchRequest,
     FetchSnapshotRequest,
+    RaftFetchRequest,
     RemoveVoterRequest,
     Request,
     Response,
@@ -52,7 +52,7 @@ _APIS: dict[type[Any], ModuleType] = {
     VoteRequest: vote,
     BeginQuorumEpochRequest: begin_quorum_epoch,
     EndQuorumEpochRequest: end_quorum_epoch,
-    FetchRequest: fetch_metadata_log,
+    RaftFetchRequest: fetch_metadata_log,
     FetchSnapshotRequest: fetch_snapshot,
     AddVoterRequest: add_raft_voter,
     RemoveVoterRequest: remove_raft_voter,
@@ -60,7 +60,7 @@ _APIS: dict[type[Any], ModuleType] = {
 }
 
 
-class Sending:
+class RaftRequestSender:
     def __init__(self, peers: Peers, cluster_id: str, timeout_s: float) -> None:
         self._peers = peers
         self._cluster_id = cluster_id
@@ -72,8 +72,8 @@ class Sending:
         if isinstance(request, ApiVersionsRequest):
             return await self._ask_versions(to)
         api = _APIS[type(request)]
-        purpose = FETCH if isinstance(request, (FetchRequest, FetchSnapshotRequest)) else VOTE
-        timeout_s = self._timeout_s + (request.max_wait_s if isinstance(request, FetchRequest) else 0.0)
+        purpose = FETCH if isinstance(request, (RaftFetchRequest, FetchSnapshotRequest)) else VOTE
+        timeout_s = self._timeout_s + (request.max_wait_s if isinstance(request, RaftFetchRequest) else 0.0)
         message = api.write_request(request, self._cluster_id)
         # What an older node does not know of it is left out. A pre-vote is then a vote, which the one who asks makes no use of.
         reply = await self._ask(to, purpose, api.KEY, message, timeout_s, api.VERSIONS[-1])

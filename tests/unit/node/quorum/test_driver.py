@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from strandline.raft.messages import FetchRequest, ReplicaKey
+from strandline.raft.messages import RaftFetchRequest, ReplicaKey
 from strandline.records.header import iterate
 
 from .stage import adding, play
@@ -14,7 +14,7 @@ from .test_restart import decide_many
 
 
 def fetch(quorum, offset):
-    return FetchRequest(ReplicaKey(9), quorum.raft.epoch, offset, quorum.raft.epoch, 0.0, -1, 1000)
+    return RaftFetchRequest(ReplicaKey(9), quorum.raft.epoch, offset, quorum.raft.epoch, 0.0, -1, 1000)
 
 
 async def asked(quorum, request, answers):

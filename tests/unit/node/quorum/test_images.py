@@ -7,8 +7,8 @@ import asyncio
 from strandline.metadata.image import MetadataImage
 from strandline.metadata.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from strandline.metadata.replay import replay
-from strandline.node.quorum.batches import Batch
-from strandline.node.quorum.images import Decision, Images, Loaded
+from strandline.node.quorum.batches import MetadataBatch
+from strandline.node.quorum.images import Decision, Images, LoadedSnapshot
 from strandline.raft.voters import VoterSet
 
 from .stage import topic
@@ -17,7 +17,7 @@ BEGIN, END, ABORT = BeginTransactionRecord(), EndTransactionRecord(), AbortTrans
 
 
 def batch(end_offset, *records, epoch=1, **said):
-    return Batch(end_offset, epoch, 1000 + end_offset, 100, list(records), **said)
+    return MetadataBatch(end_offset, epoch, 1000 + end_offset, 100, list(records), **said)
 
 
 def shown(image):
@@ -50,7 +50,7 @@ def test_a_snapshot_takes_the_place_of_everything():
     images = Images()
     images.replay([batch(2, topic("a")), batch(4, BEGIN, topic("b"))])
     image = replay(MetadataImage(), [topic("c")], 20, 3)
-    images.load(Loaded(image, 1, VoterSet(), 77))
+    images.load(LoadedSnapshot(image, 1, VoterSet(), 77))
     assert (images.committed, images.position, images.unsaved_bytes, images.timestamp_ms) == (image, 20, 0, 77)
     assert (images.kraft_version, images.is_within_transaction) == (1, False)
     images.replay([batch(22, topic("d"))])

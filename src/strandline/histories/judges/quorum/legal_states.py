@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from strandline.histories.sight import LEADER, Judge, Seen, Sight, Violation
-from strandline.raft.messages import NOBODY
+from strandline.raft.messages import NO_NODE
 
 
 class LegalStates(Judge):
     def changed(self, sight: Sight, node_id: int, before: Seen | None, after: Seen) -> None:
         role, leader_id = after.role, after.leader_id
-        if role == "follower" and leader_id in (NOBODY, node_id):
+        if role == "follower" and leader_id in (NO_NODE, node_id):
             raise Violation(f"a follower of {leader_id} in epoch {after.epoch}")
-        if role in ("candidate", "resigned") and leader_id != NOBODY:
+        if role in ("candidate", "resigned") and leader_id != NO_NODE:
             raise Violation(f"{role} in epoch {after.epoch}, and knows the leader {leader_id}")
         if role == LEADER and leader_id != node_id:
             raise Violation(f"leads in epoch {after.epoch}, and takes {leader_id} for the leader")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from strandline.histories.sight import Judge, Seen, Sight, Violation
 from strandline.raft.election_state import ElectionState
-from strandline.raft.messages import NOBODY
+from strandline.raft.messages import NO_NODE
 
 
 class SingleLeader(Judge):
@@ -20,7 +20,7 @@ class SingleLeader(Judge):
         self._name(after.epoch, after.leader_id)
 
     def _name(self, epoch: int, leader_id: int) -> None:
-        if leader_id == NOBODY:
+        if leader_id == NO_NODE:
             return
         known = self._leaders.setdefault(epoch, leader_id)
         if known != leader_id:

@@ -16,7 +16,7 @@ T = TypeVar("T")
 RETRY_S = 0.1
 
 
-async def offload_patiently(disk: Disk, work: Callable[[], T], path: str, logger: Logger) -> T:
+async def offload_with_retry(disk: Disk, work: Callable[[], T], path: str, logger: Logger) -> T:
     """As `Disk.offload`, tried again for as long as no descriptor is left."""
     is_first = True
     while True:

@@ -15,9 +15,9 @@ from functools import partial
 from strandline.config.node import NodeConfig
 from strandline.metadata import snapshot as layout
 from strandline.node.logger import Logger
+from strandline.node.quorum.descriptor_retry import offload_with_retry
 from strandline.node.quorum.images import Images
 from strandline.node.quorum.metadata_log import MetadataLog
-from strandline.node.quorum.patience import offload_patiently
 from strandline.node.quorum.snapshots import Snapshots
 from strandline.node.tasks import to_the_end
 from strandline.ports import Clock, Disk
@@ -29,7 +29,7 @@ CLEAN_INTERVAL_S = 60.0
 """How often to look whether a snapshot has become too old."""
 
 
-class Upkeep:
+class SnapshotGenerator:
     def __init__(
         self,
         config: NodeConfig,
@@ -94,7 +94,7 @@ class Upkeep:
             voters=None if images.voters is None else decode_data("VotersRecord", 0, voters_record(images.voters)[1]),
             timestamp_ms=images.timestamp_ms,
         )
-        size = await offload_patiently(
+        size = await offload_with_retry(
             self._disk, lambda: self._snapshots.write(snapshot_id, write()), self._log.directory, self._logger
         )
         self._snapshots.add(snapshot_id, size)
