@@ -1,4 +1,4 @@
-"""`strandline story`: the list, a telling, and what is refused."""
+"""`strandline story`: the list, one story, and what is refused."""
 
 from __future__ import annotations
 

@@ -6,46 +6,48 @@ import dataclasses
 import xml.etree.ElementTree as ET
 
 from strandline.stories.frames import (
-    ClientWord,
-    Controlled,
+    Anomaly,
+    AnomalyKind,
+    BilingualText,
+    ClientStatus,
     Frame,
     Lane,
-    Mark,
-    Message,
-    Role,
-    Row,
-    Said,
-    Telling,
-    Wrong,
+    PlayedStory,
+    ShownLog,
+    ShownPartition,
+    ShownRecord,
+    ShownRole,
 )
 from strandline.stories.render.svg import draw
 from strandline.stories.render.terminal import Line, plain, step
 from strandline.stories.render.words import padded, width, wrapped
 
 
-def _row(role: Role, names: list[str], high_watermark: int, *, osr: bool = False, lost: str = "") -> Row:
-    messages = [Message(i, name, 0) for i, name in enumerate(names)]
-    ghosts = [Message(len(names), lost, None, Mark.LOST, is_ghost=True)] if lost else []
-    epoch = None if role is Role.DOWN else 1
-    return Row("", role, osr, epoch, (*messages, *ghosts), 0, len(names), high_watermark)
+def _row(role: ShownRole, names: list[str], high_watermark: int, *, osr: bool = False, lost: str = "") -> ShownLog:
+    messages = [ShownRecord(i, name, 0) for i, name in enumerate(names)]
+    ghosts = [ShownRecord(len(names), lost, None, AnomalyKind.LOST, is_ghost=True)] if lost else []
+    epoch = None if role is ShownRole.DOWN else 1
+    return ShownLog("", role, osr, epoch, (*messages, *ghosts), 0, len(names), high_watermark)
 
 
-def _frame(*rows: Row, wrong: tuple[Wrong, ...] = ()) -> Frame:
+def _frame(*rows: ShownLog, wrong: tuple[Anomaly, ...] = ()) -> Frame:
     lanes = tuple(Lane(str(101 + i), False, (row,)) for i, row in enumerate(rows))
-    partitions = (Controlled("t-0", "101", 1, ("101",), ("102",), ()),)
-    clients = (ClientWord("producer", Said("waits for m2", "m2의 응답을 기다림"), is_waiting=True),)
-    return Frame(3, 0.5, Said("A sentence.", "한 문장."), lanes, None, partitions, clients, ("102→101",), wrong)
+    partitions = (ShownPartition("t-0", "101", 1, ("101",), ("102",), ()),)
+    clients = (ClientStatus("producer", BilingualText("waits for m2", "m2의 응답을 기다림"), is_waiting=True),)
+    return Frame(
+        3, 0.5, BilingualText("A sentence.", "한 문장."), lanes, None, partitions, clients, ("102→101",), wrong
+    )
 
 
 def _text(lines: list[Line]) -> list[str]:
     return [plain(line) for line in lines]
 
 
-LOST = (Wrong(Mark.LOST, "m2", Said("it was acknowledged", "응답까지 했다")),)
+LOST = (Anomaly(AnomalyKind.LOST, "m2", BilingualText("it was acknowledged", "응답까지 했다")),)
 
 
 def test_a_lane_has_a_box_for_each_message_and_marks_below() -> None:
-    frame = _frame(_row(Role.LEADER, ["m1", "m2"], 1), _row(Role.DOWN, ["m1"], 1, osr=True))
+    frame = _frame(_row(ShownRole.LEADER, ["m1", "m2"], 1), _row(ShownRole.DOWN, ["m1"], 1, osr=True))
     assert _text(list(step(frame, "en"))) == [
         " 3  A sentence.",
         "    101 leader e1 │0:m1 e0│1:m2 e0│",
@@ -59,7 +61,7 @@ def test_a_lane_has_a_box_for_each_message_and_marks_below() -> None:
 
 
 def test_korean_lanes_stand_straight_too() -> None:
-    frame = _frame(_row(Role.LEADER, ["m1"], 0), _row(Role.FOLLOWER, ["m1"], 0))
+    frame = _frame(_row(ShownRole.LEADER, ["m1"], 0), _row(ShownRole.FOLLOWER, ["m1"], 0))
     shown = _text(list(step(frame, "ko")))
     assert shown[1:5] == [
         "    101 리더 e1   │0:m1 e0│",
@@ -71,7 +73,7 @@ def test_korean_lanes_stand_straight_too() -> None:
 
 
 def test_what_is_lost_is_red_and_says_so_without_colour() -> None:
-    lines = list(step(_frame(_row(Role.LEADER, ["m1"], 1, lost="m2"), wrong=LOST), "en"))
+    lines = list(step(_frame(_row(ShownRole.LEADER, ["m1"], 1, lost="m2"), wrong=LOST), "en"))
     assert "✗m2 LOST" in plain(lines[1])
     assert plain(lines[-1]) == "    LOST: m2 (it was acknowledged)"
     red = [span.text for line in lines for span in line if "red" in span.style]
@@ -79,7 +81,7 @@ def test_what_is_lost_is_red_and_says_so_without_colour() -> None:
 
 
 def test_a_long_log_is_broken_into_lines_and_its_beginning_left_out() -> None:
-    lines = _text(list(step(_frame(_row(Role.LEADER, [f"message{i}" for i in range(60)], 60)), "en")))
+    lines = _text(list(step(_frame(_row(ShownRole.LEADER, [f"message{i}" for i in range(60)], 60)), "en")))
     lanes = [line for line in lines if "│" in line]
     assert len(lanes) == 3
     assert "earlier│" in lanes[0]
@@ -88,10 +90,10 @@ def test_a_long_log_is_broken_into_lines_and_its_beginning_left_out() -> None:
 
 
 def test_a_note_that_does_not_fit_beside_the_boxes_stands_below() -> None:
-    row = _row(Role.LEADER, ["x" * 40, "y" * 24], 2)
+    row = _row(ShownRole.LEADER, ["x" * 40, "y" * 24], 2)
     lines = _text(list(step(_frame(dataclasses.replace(row, snapshots=(17,))), "en")))
     assert lines[3].strip() == "snapshot 17"
-    short = dataclasses.replace(_row(Role.LEADER, ["m1"], 1), snapshots=(17,))
+    short = dataclasses.replace(_row(ShownRole.LEADER, ["m1"], 1), snapshots=(17,))
     assert _text(list(step(_frame(short), "en")))[1].endswith("│ snapshot 17")
 
 
@@ -102,10 +104,12 @@ def test_widths_count_columns() -> None:
 
 
 def test_a_picture_stands_alone() -> None:
-    frame = _frame(_row(Role.LEADER, ["<m1>"], 1, lost="m2"), wrong=LOST)
-    telling = Telling("name", Said("t", "t"), ("--unclean",), (("a", "b"),), (frame,), Said("p", "p"), None)
+    frame = _frame(_row(ShownRole.LEADER, ["<m1>"], 1, lost="m2"), wrong=LOST)
+    played = PlayedStory(
+        "name", BilingualText("t", "t"), ("--unclean",), (("a", "b"),), (frame,), BilingualText("p", "p"), None
+    )
     for language in ("en", "ko"):
-        picture = draw(telling, language)
+        picture = draw(played, language)
         root = ET.fromstring(picture)
         texts = ["".join(element.itertext()) for element in root.iter("{http://www.w3.org/2000/svg}text")]
         assert "0:<m1> e0" in texts

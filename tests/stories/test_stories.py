@@ -12,11 +12,11 @@ import pytest
 
 from strandline.stories.frames import as_json
 from strandline.stories.options import Option
-from strandline.stories.registry import ORDER, Story, stories, tell
+from strandline.stories.registry import ORDER, Story, play, stories
 from strandline.stories.render import pages
 from strandline.stories.render.terminal import COLUMNS, lines, plain
 from strandline.stories.render.words import LANGUAGES, width
-from tests.stories.tellings import STORIES, VARIANTS, label, told
+from tests.stories.played_stories import STORIES, VARIANTS, label, played_story
 
 DOCS = pathlib.Path(__file__).parents[2] / "docs" / "stories"
 OUT_OF_DATE = "run `python -m strandline.stories --write docs/stories`"
@@ -28,32 +28,32 @@ def test_all_stories_of_the_mission_are_here() -> None:
 
 @pytest.mark.parametrize(("story", "variant"), VARIANTS, ids=label)
 def test_a_story_makes_its_point_the_same_way_each_time(story: Story, variant: frozenset[Option]) -> None:
-    telling = told(story.name, variant)  # raises unless it makes its point
-    assert tell(story.name, variant) == telling
-    json.dumps(as_json(telling))
+    played = played_story(story.name, variant)  # raises unless it makes its point
+    assert play(story.name, variant) == played
+    json.dumps(as_json(played))
 
 
 @pytest.mark.parametrize(("story", "variant"), VARIANTS, ids=label)
 def test_a_story_can_be_read_in_a_terminal(story: Story, variant: frozenset[Option]) -> None:
-    telling = told(story.name, variant)
+    played = played_story(story.name, variant)
     for language in LANGUAGES:
-        text = [plain(line) for line in lines(telling, language)]
+        text = [plain(line) for line in lines(played, language)]
         assert max(map(width, text)) <= COLUMNS
-        assert any(telling.point.in_language(language).split()[0] in line for line in text)
+        assert any(played.point.in_language(language).split()[0] in line for line in text)
 
 
 @pytest.mark.parametrize(("story", "variant"), VARIANTS, ids=label)
 def test_something_goes_wrong_exactly_without_the_mechanism(story: Story, variant: frozenset[Option]) -> None:
     """Lost, doubled, reordered or diverged; where lag is counted in messages it is only a false alarm."""
     goes_wrong = bool(variant) and variant != {Option.LAG_BY_MESSAGES}
-    assert bool(told(story.name, variant).wrong) == goes_wrong
+    assert bool(played_story(story.name, variant).wrong) == goes_wrong
 
 
 @pytest.mark.parametrize("story", STORIES, ids=label)
 def test_its_pages_are_up_to_date(story: Story) -> None:
-    tellings = [told(story.name, variant) for variant in story.variants]
-    made = {name: text for telling in tellings for name, text in pages.pictures(telling).items()}
-    made |= {pages.page_name(story, language): pages.page(story, tellings, language) for language in LANGUAGES}
+    played_variants = [played_story(story.name, variant) for variant in story.variants]
+    made = {name: text for played in played_variants for name, text in pages.pictures(played).items()}
+    made |= {pages.page_name(story, language): pages.page(story, played_variants, language) for language in LANGUAGES}
     for name, text in made.items():
         assert (DOCS / name).read_text(encoding="utf-8") == text, OUT_OF_DATE
 
@@ -70,8 +70,8 @@ def test_the_index_is_up_to_date_and_nothing_else_is_there() -> None:
 
 
 def test_frames_do_not_depend_on_the_hash_seed() -> None:
-    code = "import json; from strandline.stories.registry import tell; from strandline.stories.frames import as_json\n"
-    code += "print(json.dumps(as_json(tell('commit'))))"
+    code = "import json; from strandline.stories.registry import play; from strandline.stories.frames import as_json\n"
+    code += "print(json.dumps(as_json(play('commit'))))"
     outputs = {
         subprocess.run(
             [sys.executable, "-c", code],
@@ -81,4 +81,4 @@ def test_frames_do_not_depend_on_the_hash_seed() -> None:
         ).stdout
         for seed in ("1", "2")
     }
-    assert [json.loads(output) for output in outputs] == [as_json(told("commit"))]
+    assert [json.loads(output) for output in outputs] == [as_json(played_story("commit"))]

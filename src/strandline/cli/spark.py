@@ -14,7 +14,7 @@ from strandline.cli.output import example, json_option, note, print_json
 from strandline.cli.terminal import echo
 
 if TYPE_CHECKING:
-    from strandline.spark.packing import Packed
+    from strandline.spark.packing import PackedArchive
 
 HANDED_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 HOW_TO_INSTALL = "pip install 'strandline[spark]'"
@@ -102,7 +102,7 @@ def pack(out: Path | None, pure_out: Path | None, python: str | None, with_pyspa
     from strandline.spark import packing
     from strandline.spark.closure import Unpackable
 
-    made: list[Packed] = []
+    made: list[PackedArchive] = []
     try:
         with display() as progress:
             if out is not None:
@@ -161,7 +161,7 @@ def _is_installed(module: str) -> bool:
     return find_spec(module) is not None
 
 
-def _next(packed: Packed) -> str:
+def _next(packed: PackedArchive) -> str:
     if packed.path.suffix != ".zip":
         return f"strandline spark submit --master spark://HOST:7077 --environment {packed.path} PROGRAM.py"
     native = " ".join(f"{package.name}=={package.version}" for package in packed.native_left_out)
@@ -171,7 +171,7 @@ def _next(packed: Packed) -> str:
     )
 
 
-def _as_json(packed: Packed) -> dict[str, object]:
+def _as_json(packed: PackedArchive) -> dict[str, object]:
     return {
         "path": str(packed.path),
         "size_bytes": packed.size_bytes,

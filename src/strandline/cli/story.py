@@ -13,7 +13,7 @@ from strandline.cli.output import example, is_terminal, note, print_json, print_
 from strandline.cli.terminal import echo
 
 if TYPE_CHECKING:
-    from strandline.stories.frames import Telling
+    from strandline.stories.frames import PlayedStory
     from strandline.stories.options import Option
     from strandline.stories.render.terminal import Line
 
@@ -71,7 +71,7 @@ def story(
     if step and not (is_terminal() and is_terminal(sys.stdin)):
         raise click.UsageError("--step waits for a key, and there is no terminal")
     try:
-        telling = registry.tell(name, _options(mechanisms, acks, lag_by, unclean))
+        telling = registry.play(name, _options(mechanisms, acks, lag_by, unclean))
     except registry.UnknownStory as error:
         raise click.UsageError(f"{error}{_hint(name)}") from None
     except registry.UnknownOption as error:
@@ -132,7 +132,7 @@ def _hint(name: str) -> str:
     return f"; did you mean '{close[0]}'?" if close else "; `strandline story` lists them"
 
 
-def _print(telling: Telling, language: str, step: bool) -> None:
+def _print(telling: PlayedStory, language: str, step: bool) -> None:
     from strandline.stories.render import terminal
     from strandline.stories.render.words import word
 

@@ -28,7 +28,7 @@ from strandline.metadata.initial_voters import InitialVoter, voters_record
 from strandline.node.log_dirs import format_dirs
 from strandline.node.node import Node
 from strandline.runtime.logging import LEVELS, JsonLogger
-from strandline.sim.context import Process
+from strandline.sim.context import SimProcess
 from strandline.sim.faults import Fault
 from strandline.sim.inode import PAGE_BYTES
 from strandline.sim.world import World
@@ -85,7 +85,7 @@ class Cluster:
         """What is asked about groups, and what is answered."""
         self.on_death: Callable[[Member, str], None] = lambda member, how: None
         """A process is about to be killed, or its host to go dark."""
-        self._by_process: dict[Process, Member] = {}
+        self._by_process: dict[SimProcess, Member] = {}
         self._violation: Violation | None = None
         """Met while bytes were leaving; it ends the history after the turn."""
         self._first_voters = _initial_voters(shape, world.faults) if shape.is_dynamic else None
@@ -349,7 +349,7 @@ class Cluster:
 
     # Looking
 
-    def _after_turn(self, process: Process) -> None:
+    def _after_turn(self, process: SimProcess) -> None:
         if self._violation is not None:
             raise self._violation
         member = self._by_process.get(process)

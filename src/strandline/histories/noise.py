@@ -15,7 +15,7 @@ from strandline.histories.cluster import Cluster
 from strandline.histories.faults import Faults
 from strandline.histories.load import Load
 from strandline.histories.shape import host
-from strandline.sim.context import State
+from strandline.sim.context import ProcessState
 
 PAUSE_S = (4.0, 16.0)
 HOUR_MS = 3_600_000
@@ -88,7 +88,7 @@ class Noise:
     async def _pause(self) -> None:
         node_id, _ = self._two_nodes()
         machine, still_s = self._cluster.members[node_id].machine, self._chance.uniform(*STILL_S)
-        if machine.process.state is State.PAUSED:
+        if machine.process.state is ProcessState.PAUSED:
             return  # an act has paused it, and will resume it
         process, member = machine.process, self._cluster.members[node_id]
         if self._faults.pause(node_id, noise=True):

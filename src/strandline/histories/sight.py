@@ -21,7 +21,7 @@ from strandline.metadata.image import MetadataImage
 from strandline.raft.election_state import ElectionState
 from strandline.raft.messages import OffsetAndEpoch
 from strandline.raft.voters import VoterSet
-from strandline.sim.context import State
+from strandline.sim.context import ProcessState
 
 T = TypeVar("T")
 LEADER = "leader"
@@ -228,7 +228,7 @@ class Sight:
     def is_running(self, node_id: int) -> bool:
         """Its process is there, and nobody holds it."""
         member: Any = self.storage[node_id]
-        return member.is_up and member.machine.process.state is State.RUNNING
+        return member.is_up and member.machine.process.state is ProcessState.RUNNING
 
     def fetch_timeout_s(self, node_id: int) -> float:
         """After how long without an answer a voter believes its leader to be gone."""

@@ -22,7 +22,7 @@ from typing import TypeVar
 from strandline.ports import COMPUTING_MAX, WORKERS_MAX, A, Disk, Pace
 from strandline.runtime import modes
 from strandline.runtime.files import FileTable, RealFile
-from strandline.runtime.niced import Niced
+from strandline.runtime.niced import NicedProcesses
 
 T = TypeVar("T")
 HANDLES_FOR_OTHERS = 1024
@@ -51,7 +51,7 @@ class FileDisk:
         self._table = FileTable(max_open_files, self.offload)
         self._computing: ThreadPoolExecutor | None = None
         self._computing_slots = asyncio.Semaphore(COMPUTING_MAX)
-        self._niced: Niced | None = None
+        self._niced: NicedProcesses | None = None
         self._locks: list[int] = []
 
     def open(self, path: str, *, create: bool = False) -> RealFile:
@@ -174,7 +174,7 @@ class FileDisk:
 
     async def offload_niced(self, work: Callable[[Disk, Pace, A], T], argument: A, bytes_per_second: float) -> T:
         if self._niced is None:
-            self._niced = Niced()
+            self._niced = NicedProcesses()
         return await self._niced.run(work, argument, bytes_per_second)
 
     def close(self) -> None:

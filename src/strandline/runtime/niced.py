@@ -31,7 +31,7 @@ def frame(value: object) -> bytes:
     return len(data).to_bytes(FRAME, "big") + data
 
 
-class Raised(NamedTuple):
+class PickledError(NamedTuple):
     """An error on its way from one process to the other. Most could not be made again by their own constructors."""
 
     kind: type[Exception]
@@ -39,7 +39,7 @@ class Raised(NamedTuple):
     state: dict[str, object]
 
     @classmethod
-    def of(cls, error: Exception) -> Raised:
+    def of(cls, error: Exception) -> PickledError:
         args = error.__reduce__()[1] if isinstance(error, OSError) else error.args  # with its paths
         assert isinstance(args, tuple)
         return cls(type(error), args, error.__dict__)
@@ -105,7 +105,7 @@ class _Child:
         self._connection.close()
 
 
-class Niced:
+class NicedProcesses:
     def __init__(self, idle_s: float = IDLE_S) -> None:
         self._idle_s = idle_s
         self._idle: list[_Child] = []

@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable
 
 from strandline.runtime.disk import FileDisk
-from strandline.runtime.niced import FRAME, Raised, frame
+from strandline.runtime.niced import FRAME, PickledError, frame
 
 NICENESS = 19
 BURST_S = 0.1
@@ -47,15 +47,15 @@ def main(fd: int, parent_pid: int) -> None:
 def _answer(disk: FileDisk, asked: bytes) -> bytes:
     try:
         work, argument, bytes_per_second = pickle.loads(asked)  # from our parent
-        return frame((True, work(disk, Throttle(bytes_per_second).pace, argument)))
+        return frame((True, work(disk, BytePacer(bytes_per_second).pace, argument)))
     except Exception as error:
         try:
-            return frame((False, Raised.of(error)))
+            return frame((False, PickledError.of(error)))
         except Exception:  # it holds something that can't cross over
-            return frame((False, Raised.of(RuntimeError(f"{type(error).__name__}: {error}"))))
+            return frame((False, PickledError.of(RuntimeError(f"{type(error).__name__}: {error}"))))
 
 
-class Throttle:
+class BytePacer:
     """Bytes over time, by the clock: what was not used is not saved up for longer than a moment."""
 
     def __init__(

@@ -16,13 +16,13 @@ from typing import Any
 from strandline.sim.handles import SimHandle, SimTimer
 
 
-class State(enum.Enum):
+class ProcessState(enum.Enum):
     RUNNING = "running"
     PAUSED = "paused"
     DEAD = "dead"
 
 
-class Process:
+class SimProcess:
     """The loop's queue of one process: what is ready, whether its next turn is planned, and its live tasks."""
 
     __slots__ = (
@@ -42,7 +42,7 @@ class Process:
     def __init__(self, name: str, number: int, turn_s: float) -> None:
         self.name = name
         self.number = number
-        self.state = State.RUNNING
+        self.state = ProcessState.RUNNING
         self.ready: deque[SimHandle | SimTimer] = deque()
         self.ends_turn: list[SimHandle] = []
         """What the turn that runs now will do last: let written bytes leave."""
@@ -78,5 +78,5 @@ def _is_unseen(task: asyncio.Task[Any]) -> bool:
     return task.done() and not task.cancelled() and bool(task._log_traceback)
 
 
-NODE: contextvars.ContextVar[Process] = contextvars.ContextVar("strandline.sim.node")
+NODE: contextvars.ContextVar[SimProcess] = contextvars.ContextVar("strandline.sim.node")
 """Unset outside of any node: in the test or scenario that drives the world."""

@@ -21,10 +21,10 @@ from functools import partial
 from typing import Any, TypeVar
 
 from strandline.ports import A, Buffer, Clock, Disk, Pace, WorkLost
-from strandline.sim.context import NODE, Process, State
+from strandline.sim.context import NODE, ProcessState, SimProcess
 from strandline.sim.faults import Fault
 from strandline.sim.file import SimFile
-from strandline.sim.inode import PAGE_BYTES, Inode, Mark
+from strandline.sim.inode import PAGE_BYTES, Inode, SyncMark
 from strandline.sim.loop import SimLoop
 from strandline.sim.namespace import Directory, clean, error
 from strandline.sim.storage import Storage
@@ -32,7 +32,7 @@ from strandline.sim.worker import Worker
 from strandline.sim.workers import Workers
 
 T = TypeVar("T")
-Begin = Callable[[Process, Callable[[], None]], Callable[[], None]]
+Begin = Callable[[SimProcess, Callable[[], None]], Callable[[], None]]
 """Starts work once a worker is free for it; what is returned is to be called when it has ended."""
 CHANGES = (Fault.READ_ONLY, Fault.WRITE_ERROR)
 GROWTH = (Fault.FULL, *CHANGES)
@@ -43,7 +43,7 @@ class _Work:
 
     __slots__ = ("changes", "marks", "own_changes", "worker", "wrote")
 
-    def __init__(self, marks: dict[Inode, Mark] | None, changes: int, worker: Worker[Any] | None) -> None:
+    def __init__(self, marks: dict[Inode, SyncMark] | None, changes: int, worker: Worker[Any] | None) -> None:
         self.worker = worker
         self.marks = marks
         """None for a process of its own: its syncs cover whatever was written before them, as the system's do."""
@@ -193,7 +193,7 @@ class SimDisk(Storage):
     def lock(self, path: str) -> None:
         path = clean(path)
         holder = self._locks.get(path)
-        if holder is not None and holder.state is not State.DEAD:
+        if holder is not None and holder.state is not ProcessState.DEAD:
             raise BlockingIOError(errno.EAGAIN, f"{holder.name} holds the lock", path)
         if not self.exists(path):
             self.open(path, create=True).close()
@@ -221,10 +221,10 @@ class SimDisk(Storage):
         done: asyncio.Future[T] = self._loop.create_future()
 
         def go_on(_: None) -> None:
-            if process.state is State.PAUSED:  # a stopped process has no running threads either
+            if process.state is ProcessState.PAUSED:  # a stopped process has no running threads either
                 process.stopped.append(go_on)
                 return
-            if process.state is State.RUNNING:
+            if process.state is ProcessState.RUNNING:
                 if worker is None:
                     with self._at_work(horizon):
                         _hand_over(run, done)
@@ -251,7 +251,7 @@ class SimDisk(Storage):
 
         def go_on(_: None) -> None:
             # Stopping the parent does not stop its child; its death does, and so does whoever no longer wants the work.
-            if process.state is State.DEAD or done.done():
+            if process.state is ProcessState.DEAD or done.done():
                 return
             if self.niced_lost_probability and self._randomness.random() < self.niced_lost_probability:
                 done.set_exception(WorkLost(f"the process that ran {work.__name__} was killed"))
@@ -334,7 +334,7 @@ class SimDisk(Storage):
         done: asyncio.Future[None] = self._loop.create_future()
 
         def start() -> None:
-            if process.state is State.DEAD:
+            if process.state is ProcessState.DEAD:
                 self._loop.schedule(self._loop.time(), leave)
             else:
                 wait_s = self._randomness.uniform(*self.sync_s) * self.faults.slowness(path)
@@ -369,7 +369,7 @@ class SimDisk(Storage):
             if before is None:
                 return  # it was clean when the work was handed over
             self._let_others_run()
-            mark = Mark(before.upto)
+            mark = SyncMark(before.upto)
             mark.cut = before.cut
         failure = self._end_sync(path, inode, mark)
         if failure is not None:

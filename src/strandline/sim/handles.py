@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:
-    from strandline.sim.context import Process
+    from strandline.sim.context import SimProcess
     from strandline.sim.loop import SimLoop
 
 T = TypeVar("T")
@@ -96,7 +96,7 @@ class SimTask(asyncio.Task[T]):
 
     __slots__ = ("name", "process", "sequence")
     name: str | None
-    process: Process
+    process: SimProcess
     sequence: int
 
     def __hash__(self) -> int:

@@ -14,7 +14,7 @@ PAGE_BYTES = 4096
 SECTOR_BYTES = (512, 4096)
 
 
-class Mark:
+class SyncMark:
     """What a sync, once it is through, has covered: the bytes that were there when it began."""
 
     __slots__ = ("cut", "upto")
@@ -34,7 +34,7 @@ class Inode:
         self.data = bytearray(durable)
         self.durable = bytearray(durable)
         self.clean = len(durable)
-        self.marks: dict[Mark, None] = {}
+        self.marks: dict[SyncMark, None] = {}
         self.lost: list[tuple[int, int]] = []
         """Ranges a failed sync dropped: in memory they read well, on the device they will not be unless they are written again."""
         self.cold: set[int] = set()
@@ -62,12 +62,12 @@ class Inode:
             kept += [(lost_start, min(lost_stop, start)), (max(lost_start, stop), lost_stop)]
         self.lost = [(lost_start, lost_stop) for lost_start, lost_stop in kept if lost_start < lost_stop]
 
-    def begin_sync(self) -> Mark:
-        mark = Mark(len(self.data))
+    def begin_sync(self) -> SyncMark:
+        mark = SyncMark(len(self.data))
         self.marks[mark] = None
         return mark
 
-    def end_sync(self, mark: Mark) -> None:
+    def end_sync(self, mark: SyncMark) -> None:
         self.marks.pop(mark, None)
         if mark.upto < self.clean:
             return  # a later sync was faster
@@ -80,7 +80,7 @@ class Inode:
                 self.durable[start:stop] = bytes(max(0, stop - start))
         self.clean = mark.upto
 
-    def fail_sync(self, mark: Mark) -> None:
+    def fail_sync(self, mark: SyncMark) -> None:
         """The device refused: the dirty pages are marked clean all the same, and no later sync will write them."""
         self.marks.pop(mark, None)
         if self.clean < mark.upto:

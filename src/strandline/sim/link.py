@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Link:
+class NetworkLink:
     """How one host reaches another: a least latency, an exponential tail, now and then a long delay, a bandwidth."""
 
     latency_s: float = 0.0002
@@ -27,4 +27,4 @@ class Link:
         return latency
 
 
-OWN_HOST = Link(latency_s=0.00001, jitter_s=0.00001, spike_probability=0.0)
+OWN_HOST = NetworkLink(latency_s=0.00001, jitter_s=0.00001, spike_probability=0.0)

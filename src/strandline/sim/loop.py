@@ -22,7 +22,7 @@ import warnings
 from collections.abc import Callable, Coroutine, Generator
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
-from strandline.sim.context import NODE, Process, State
+from strandline.sim.context import NODE, ProcessState, SimProcess
 from strandline.sim.handles import SimFuture, SimHandle, SimTask, SimTimer
 from strandline.sim.trace import Trace
 
@@ -34,7 +34,7 @@ TURN_S = 30e-6
 CANCELLED_TIMERS_SWEEP = 256
 TASKS_SHOWN_MAX = 20
 STEPS_IN_A_ROW_MAX = 1000
-RUNNING, PAUSED, DEAD = State.RUNNING, State.PAUSED, State.DEAD
+RUNNING, PAUSED, DEAD = ProcessState.RUNNING, ProcessState.PAUSED, ProcessState.DEAD
 
 
 class Deadlock(RuntimeError):
@@ -57,18 +57,18 @@ class SimLoop(asyncio.BaseEventLoop):
         self.set_debug(False)  # debug mode looks at the real clock
         self.sequence = itertools.count()
         self.trace = Trace()
-        self.outside = Process("outside", 0, turn_s=0.0)
+        self.outside = SimProcess("outside", 0, turn_s=0.0)
         self.processes = [self.outside]
         self.until = math.inf
         self.steps = 0
         self.steps_max = sys.maxsize
         self.unhandled: list[BaseException] = []
-        self.after_turn: Callable[[Process], None] | None = None
+        self.after_turn: Callable[[SimProcess], None] | None = None
         """Told after a process took a turn, or several in a row, before anything else happens: to look at what it did. It
         must not touch the world; what it raises ends the run."""
         self.at_close: list[Callable[[], None]] = []
         """What else ends with the world."""
-        self.running: Process | None = None
+        self.running: SimProcess | None = None
         """Whose callbacks run now; None while a turn ends, and between turns."""
         self._now = 0.0
         self._events: list[tuple[float, int, Callable[[Any], None], Any]] = []
@@ -78,16 +78,16 @@ class SimLoop(asyncio.BaseEventLoop):
 
     # Processes
 
-    def start_process(self, name: str) -> Process:
-        process = Process(name, len(self.processes), TURN_S)
+    def start_process(self, name: str) -> SimProcess:
+        process = SimProcess(name, len(self.processes), TURN_S)
         self.processes.append(process)
         return process
 
-    def pause(self, process: Process) -> None:
+    def pause(self, process: SimProcess) -> None:
         if process.state is RUNNING:
             process.state = PAUSED
 
-    def resume(self, process: Process) -> None:
+    def resume(self, process: SimProcess) -> None:
         if process.state is PAUSED:
             process.state = RUNNING
             if process.ready and not process.turn_planned:
@@ -96,7 +96,7 @@ class SimLoop(asyncio.BaseEventLoop):
                 self.schedule(self._now, go_on)
             process.stopped.clear()
 
-    def bury(self, process: Process) -> None:
+    def bury(self, process: SimProcess) -> None:
         """Never run a callback of this process again. Its tasks stay referenced until the loop is closed."""
         process.state = DEAD
         process.tasks = process.pending()
@@ -246,7 +246,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.make_ready(process, timer)
         self.trace.record(b"time", self._now, process.number)
 
-    def make_ready(self, process: Process, handle: SimHandle | SimTimer) -> None:
+    def make_ready(self, process: SimProcess, handle: SimHandle | SimTimer) -> None:
         """Run this in the process's next turn."""
         if process.state is DEAD:
             if self._closed:
@@ -256,12 +256,12 @@ class SimLoop(asyncio.BaseEventLoop):
         if not process.turn_planned and process.state is RUNNING:
             self._plan_turn(process)
 
-    def _plan_turn(self, process: Process) -> None:
+    def _plan_turn(self, process: SimProcess) -> None:
         process.turn_planned = True
         delay = process.turn_s * (0.5 + self._random()) if process.turn_s else 0.0
         heapq.heappush(self._events, (self._now + delay, next(self.sequence), self._turns, process))
 
-    def _turns(self, process: Process) -> None:
+    def _turns(self, process: SimProcess) -> None:
         """A turn, and those that follow it before anything else happens."""
         events, steps_before = self._events, self.steps
         while True:
@@ -281,7 +281,7 @@ class SimLoop(asyncio.BaseEventLoop):
         if self.after_turn is not None:
             self.after_turn(process)
 
-    def _turn(self, process: Process) -> None:
+    def _turn(self, process: SimProcess) -> None:
         ready = process.ready
         left = count = len(ready)
         self.running = process

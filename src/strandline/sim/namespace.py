@@ -29,7 +29,7 @@ Entry = Inode | Directory
 Edit = tuple[Directory, str, Entry | None]
 
 
-class Change:
+class NamespaceChange:
     """Names set or removed together."""
 
     __slots__ = ("edits", "number")
@@ -58,7 +58,7 @@ class Namespace:
     def __init__(self) -> None:
         self.root = Directory()
         self.changes = 0
-        self._journal: list[Change] = []
+        self._journal: list[NamespaceChange] = []
 
     # Looking
 
@@ -119,7 +119,7 @@ class Namespace:
 
     def change(self, *edits: Edit) -> None:
         self.changes += 1
-        self._journal.append(Change(self.changes, edits))
+        self._journal.append(NamespaceChange(self.changes, edits))
         for directory, name, entry in edits:
             if entry is None:
                 directory.names.pop(name, None)
@@ -198,7 +198,7 @@ class Namespace:
                 else:
                     directory.names[name] = directory.durable[name] = survivors[entry]
 
-    def _commit(self, changes: list[Change]) -> None:
+    def _commit(self, changes: list[NamespaceChange]) -> None:
         for change in changes:
             for directory, name, entry in change.edits:
                 if entry is None:
@@ -208,7 +208,7 @@ class Namespace:
         committed = {change.number for change in changes}
         self._journal = [change for change in self._journal if change.number not in committed]
 
-    def _groups(self) -> list[list[Change]]:
+    def _groups(self) -> list[list[NamespaceChange]]:
         """The journal, parted into changes that share directories, each part in order."""
         parent: dict[int, int] = {}
 
@@ -221,7 +221,7 @@ class Namespace:
             first, *others = (id(edit[0]) for edit in change.edits)
             for other in others:
                 parent[root(other)] = root(first)
-        groups: dict[int, list[Change]] = {}
+        groups: dict[int, list[NamespaceChange]] = {}
         for change in self._journal:
             groups.setdefault(root(id(change.edits[0][0])), []).append(change)
         return list(groups.values())

@@ -18,14 +18,14 @@ import random
 import socket
 from collections.abc import Callable
 
-from strandline.sim.context import NODE, Process, State
-from strandline.sim.link import OWN_HOST, Link
+from strandline.sim.context import NODE, ProcessState, SimProcess
+from strandline.sim.link import OWN_HOST, NetworkLink
 from strandline.sim.loop import SimLoop
 from strandline.sim.pipe import Pipe
-from strandline.sim.server import Listener, SimServer
+from strandline.sim.server import SimListener, SimServer
 from strandline.sim.transport import SimTransport, poison
 
-__all__ = ["Link", "Network", "poison"]
+__all__ = ["Network", "NetworkLink", "poison"]
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 ANY_ADDRESS = frozenset({"0.0.0.0", "::", ""})
@@ -36,7 +36,7 @@ class Network:
     def __init__(self, loop: SimLoop, seed: int | str) -> None:
         self.loop = loop
         self.randomness = random.Random(f"{seed}/network")
-        self.default_link = Link()
+        self.default_link = NetworkLink()
         self.choppy_probability = 0.25
         """How many connections deliver writes in pieces, or joined; the others deliver them as they were made."""
         self.split_probability = 0.3
@@ -55,8 +55,8 @@ class Network:
         """Nothing is cut and no host is dark."""
         self._down: set[str] = set()
         self._cuts: set[tuple[str, str]] = set()
-        self._links: dict[tuple[str, str], Link] = {}
-        self._listeners: dict[tuple[str, int], Listener] = {}
+        self._links: dict[tuple[str, str], NetworkLink] = {}
+        self._listeners: dict[tuple[str, int], SimListener] = {}
         self._transports: dict[SimTransport, None] = {}
         self._ports = itertools.count(FIRST_EPHEMERAL_PORT)
         self._numbers = itertools.count()
@@ -64,16 +64,16 @@ class Network:
 
     # Shape and faults
 
-    def link(self, source: str, target: str) -> Link:
+    def link(self, source: str, target: str) -> NetworkLink:
         return OWN_HOST if source == target else self._links.get((source, target), self.default_link)
 
-    def set_link(self, source: str, target: str, link: Link) -> None:
+    def set_link(self, source: str, target: str, link: NetworkLink) -> None:
         """For one direction; connections take it up with their next bytes."""
         self._links[source, target] = link
 
     def slow_link(self, one: str, other: str, latency_s: float = 0.1, bytes_per_s: float = 375_000.0) -> None:
         """Both ways between two hosts: 100 ms and 3 Mbit/s, if nothing else is said."""
-        slow = Link(latency_s, jitter_s=latency_s / 10, bytes_per_s=bytes_per_s)
+        slow = NetworkLink(latency_s, jitter_s=latency_s / 10, bytes_per_s=bytes_per_s)
         self._links[one, other] = self._links[other, one] = slow
 
     def restore_link(self, one: str, other: str) -> None:
@@ -152,7 +152,7 @@ class Network:
         self._down.discard(host)
         self._retry_stalled()
 
-    def cut_ports(self, process: Process, *, silently: bool) -> None:
+    def cut_ports(self, process: SimProcess, *, silently: bool) -> None:
         """A process dies: its listeners vanish, and its connections end at the peers."""
         for address in [a for a, listener in self._listeners.items() if listener.process is process]:
             del self._listeners[address]
@@ -175,7 +175,7 @@ class Network:
         if host is not None and host not in LOOPBACK and host not in ANY_ADDRESS and host != process.name:
             raise OSError(errno.EADDRNOTAVAIL, f"{process.name} cannot listen on {host}")
         number = port or next(self._ports)
-        listener = Listener(factory, contextvars.copy_context(), process, (host or "0.0.0.0", number), backlog)
+        listener = SimListener(factory, contextvars.copy_context(), process, (host or "0.0.0.0", number), backlog)
         server = SimServer(self.loop, self._listeners, (process.name, number), listener)
         if (process.name, number) in self._listeners:
             raise OSError(errno.EADDRINUSE, f"{os.strerror(errno.EADDRINUSE)}: {process.name}:{number}")
@@ -207,7 +207,7 @@ class Network:
     def _syn_arrives(self, attempt: _Attempt) -> None:
         """The kernel of the listening host answers: also for a process that is paused, until its backlog is full."""
         source, target = attempt.process.name, attempt.target
-        if attempt.connected.done() or attempt.process.state is State.DEAD:
+        if attempt.connected.done() or attempt.process.state is ProcessState.DEAD:
             return
         listener = self._listeners.get((target, attempt.port))
         cut = self.is_cut(source, target) or self.is_cut(target, source)
@@ -231,7 +231,7 @@ class Network:
         else:
             self.loop.schedule(again, self._syn_arrives, attempt)
 
-    def _connect(self, attempt: _Attempt, listener: Listener) -> SimTransport:
+    def _connect(self, attempt: _Attempt, listener: SimListener) -> SimTransport:
         number = next(self._numbers)
         source, target = attempt.process.name, attempt.target
         is_choppy = self.randomness.random() < self.choppy_probability
@@ -257,7 +257,7 @@ class _Attempt:
 
     def __init__(
         self,
-        process: Process,
+        process: SimProcess,
         context: contextvars.Context,
         target: str,
         port: int,

@@ -12,7 +12,7 @@ import os
 from collections import deque
 from typing import TYPE_CHECKING
 
-from strandline.sim.context import State
+from strandline.sim.context import ProcessState
 
 if TYPE_CHECKING:
     from strandline.sim.network import Network
@@ -25,7 +25,7 @@ END_OF_STREAM = b"FIN"
 RESET = b"RST"
 
 
-class Segment:
+class TcpSegment:
     __slots__ = ("data", "signal", "waiting")
 
     def __init__(self, data: bytes, signal: bytes = b"") -> None:
@@ -49,7 +49,7 @@ class Pipe:
         self.back: Pipe
         self.outgoing: deque[memoryview] = deque()
         self.outgoing_bytes = 0
-        self.flying: deque[Segment] = deque()
+        self.flying: deque[TcpSegment] = deque()
         self.flying_bytes = 0
         self.arrived = bytearray()
         self.ended = False
@@ -85,7 +85,7 @@ class Pipe:
         data = self._take_outgoing(size)
         if self.network.tap is not None:
             self.network.tap(self, data)
-        self._fly(Segment(data))
+        self._fly(TcpSegment(data))
         if self.loses_next:
             self.loses_next = False
             self.writer.break_off(lost_bytes_min=1)
@@ -116,7 +116,7 @@ class Pipe:
 
     def finish(self, signal: bytes) -> None:
         """Say END_OF_STREAM or RESET after whatever is in the air."""
-        self._fly(Segment(b"", signal))
+        self._fly(TcpSegment(b"", signal))
 
     def lose_tail(self, lost_bytes_min: int = 0) -> None:
         """Keep a random prefix of the bytes in flight, down to the middle of a segment."""
@@ -137,7 +137,7 @@ class Pipe:
         """Nothing arrives before then: neither what is in flight nor what leaves until then."""
         self._held_until = max(self._held_until, when)
 
-    def _fly(self, segment: Segment) -> None:
+    def _fly(self, segment: TcpSegment) -> None:
         network, size = self.network, len(segment.data)
         link = network.link(self.source, self.target)
         due = network.loop.time() + link.draw_latency(network.randomness)
@@ -152,7 +152,7 @@ class Pipe:
 
     # In the air
 
-    def _due(self, segment: Segment) -> None:
+    def _due(self, segment: TcpSegment) -> None:
         network, flying = self.network, self.flying
         if self._held_until > network.loop.time():
             network.loop.schedule(self._held_until, self._due, segment)
@@ -180,7 +180,7 @@ class Pipe:
             self.network.stalled.pop(self, None)
             self.credit()
 
-    def _deliver(self, segment: Segment) -> None:
+    def _deliver(self, segment: TcpSegment) -> None:
         network, reader, signal = self.network, self.reader, segment.signal
         network.loop.trace.record(signal or b"recv", network.loop.time(), self.number, segment.data)
         if signal == RESET:
@@ -254,7 +254,7 @@ class Pipe:
 
     def credit(self) -> None:
         """The window opened: the writer may go on, if the news can reach it."""
-        if self.blocked_writer and self.writer.process.state is not State.DEAD:
+        if self.blocked_writer and self.writer.process.state is not ProcessState.DEAD:
             if self.network.is_cut(self.target, self.source):
                 self._stall()
             else:

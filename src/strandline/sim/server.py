@@ -13,19 +13,19 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from strandline.sim.context import Process, State
+from strandline.sim.context import ProcessState, SimProcess
 from strandline.sim.loop import SimLoop
 from strandline.sim.transport import SimTransport
 
 Address = tuple[str, int]
 
 
-class Listener:
+class SimListener:
     def __init__(
         self,
         factory: Callable[[], asyncio.BaseProtocol],
         context: contextvars.Context,
-        process: Process,
+        process: SimProcess,
         sockname: Address,
         backlog: int,
     ) -> None:
@@ -85,7 +85,9 @@ class _Socket:
 
 
 class SimServer(asyncio.AbstractServer):
-    def __init__(self, loop: SimLoop, listeners: dict[Address, Listener], address: Address, listener: Listener) -> None:
+    def __init__(
+        self, loop: SimLoop, listeners: dict[Address, SimListener], address: Address, listener: SimListener
+    ) -> None:
         self._loop = loop
         self._listeners = listeners
         self._address = address
@@ -131,6 +133,6 @@ class SimServer(asyncio.AbstractServer):
 
     async def wait_closed(self) -> None:
         """Wait for the accepted connections too, as newer asyncio does; uvloop returns at once."""
-        while self._closed and any(t.process.state is not State.DEAD for t in self._listener.active):
+        while self._closed and any(t.process.state is not ProcessState.DEAD for t in self._listener.active):
             self._listener.idle.clear()
             await self._listener.idle.wait()

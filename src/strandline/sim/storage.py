@@ -10,10 +10,10 @@ import errno
 import random
 
 from strandline.ports import Clock
-from strandline.sim.context import Process
+from strandline.sim.context import SimProcess
 from strandline.sim.faults import Fault, Faults
 from strandline.sim.file import SimFile
-from strandline.sim.inode import PAGE_BYTES, Inode, Mark
+from strandline.sim.inode import PAGE_BYTES, Inode, SyncMark
 from strandline.sim.loop import SimLoop
 from strandline.sim.namespace import Directory, Namespace, clean, error
 
@@ -41,7 +41,7 @@ class Storage:
         self._used_bytes = 0
         self._files: dict[SimFile, None] = {}
         self._dirty: dict[Inode, None] = {}
-        self._locks: dict[str, Process] = {}
+        self._locks: dict[str, SimProcess] = {}
 
     # What the world does to it
 
@@ -130,7 +130,7 @@ class Storage:
         self._dirty.clear()
         self._locks.clear()
 
-    def _end_sync(self, path: str, inode: Inode, mark: Mark) -> OSError | None:
+    def _end_sync(self, path: str, inode: Inode, mark: SyncMark) -> OSError | None:
         """The device is done with what a mark covers, or refuses."""
         try:
             self.faults.check(path, Fault.SYNC_ERROR)

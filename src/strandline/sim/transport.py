@@ -17,7 +17,7 @@ import contextvars
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
-from strandline.sim.context import Process
+from strandline.sim.context import SimProcess
 from strandline.sim.handles import SimHandle
 from strandline.sim.pipe import END_OF_STREAM, RESET, Pipe
 
@@ -41,7 +41,7 @@ class SimTransport:
 
     def __init__(
         self,
-        process: Process,
+        process: SimProcess,
         context: contextvars.Context,
         outbound: Pipe,
         inbound: Pipe,

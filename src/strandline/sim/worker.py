@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Abandoned(BaseException):
+class WorkAbandoned(BaseException):
     """The world ended while this work was waiting. Not an Exception: no handler of the work's own may take it for one."""
 
 
@@ -45,7 +45,7 @@ class Worker(Generic[T]):
         self._back.release()
         self._turn.acquire()
         if self._abandoned:
-            raise Abandoned
+            raise WorkAbandoned
 
     def result(self) -> T:
         if self._failure is not None:

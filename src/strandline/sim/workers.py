@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 
 from strandline.ports import COMPUTING_MAX, WORKERS_MAX
-from strandline.sim.context import Process
+from strandline.sim.context import SimProcess
 
 COMPUTING = "computing"
 """Stands for no directory."""
@@ -20,21 +20,21 @@ COMPUTING = "computing"
 class Workers:
     def __init__(self) -> None:
         self._directories: dict[str, None] = {"/": None}
-        self._busy: dict[tuple[Process, str], int] = {}
-        self._waiting: dict[tuple[Process, str], deque[Callable[[], None]]] = {}
+        self._busy: dict[tuple[SimProcess, str], int] = {}
+        self._waiting: dict[tuple[SimProcess, str], deque[Callable[[], None]]] = {}
 
     def dedicate(self, path: str) -> None:
         self._directories[path] = None
 
-    def begin(self, process: Process, path: str, start: Callable[[], None]) -> Callable[[], None]:
+    def begin(self, process: SimProcess, path: str, start: Callable[[], None]) -> Callable[[], None]:
         """Call `start` as soon as a worker is free; what is returned is to be called when the work has ended."""
         return self._begin((process, self._directory(path)), WORKERS_MAX, start)
 
-    def begin_computing(self, process: Process, start: Callable[[], None]) -> Callable[[], None]:
+    def begin_computing(self, process: SimProcess, start: Callable[[], None]) -> Callable[[], None]:
         """The same for work that takes no disk."""
         return self._begin((process, COMPUTING), COMPUTING_MAX, start)
 
-    def _begin(self, place: tuple[Process, str], workers_max: int, start: Callable[[], None]) -> Callable[[], None]:
+    def _begin(self, place: tuple[SimProcess, str], workers_max: int, start: Callable[[], None]) -> Callable[[], None]:
         if self._busy.get(place, 0) < workers_max:
             self._busy[place] = self._busy.get(place, 0) + 1
             start()
@@ -42,7 +42,7 @@ class Workers:
             self._waiting.setdefault(place, deque()).append(start)
         return lambda: self._end(place)
 
-    def _end(self, place: tuple[Process, str]) -> None:
+    def _end(self, place: tuple[SimProcess, str]) -> None:
         waiting = self._waiting.get(place)
         if waiting:
             following = waiting.popleft()

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from strandline.sim.clock import SimClock
-from strandline.sim.context import NODE, Process, State
+from strandline.sim.context import NODE, ProcessState, SimProcess
 from strandline.sim.disk import SimDisk
 from strandline.sim.loop import TURN_S, SimLoop
 from strandline.sim.network import Network
@@ -47,7 +47,7 @@ class SimNode:
 
     @property
     def alive(self) -> bool:
-        return self.process.state is not State.DEAD
+        return self.process.state is not ProcessState.DEAD
 
     def spawn(self, coroutine: Coroutine[Any, Any, T], *, name: str | None = None) -> asyncio.Task[T]:
         """Run a coroutine as this node's process. If the node is killed, its task never ends."""
@@ -87,7 +87,7 @@ class SimNode:
 
     def _start_process(self) -> None:
         self._life += 1
-        self.process: Process = self.world.loop.start_process(self.name)
+        self.process: SimProcess = self.world.loop.start_process(self.name)
         self.randomness = random.Random(f"{self.world.seed}/node/{self.name}/{self._life}")
         self._context = contextvars.Context()
         self._context.run(NODE.set, self.process)

@@ -23,7 +23,7 @@ _SETTINGS = {
 }
 
 
-class Arguments(NamedTuple):
+class SubmitArguments(NamedTuple):
     config: dict[str, str]
     """What they configure, by Spark's names."""
     properties_file: Path | None
@@ -34,7 +34,7 @@ class WrongArguments(ValueError):
     """One line says what is missing."""
 
 
-def read(written: Sequence[str]) -> Arguments:
+def read(written: Sequence[str]) -> SubmitArguments:
     config: dict[str, str] = {}
     properties_file = None
     environment = None
@@ -66,4 +66,4 @@ def read(written: Sequence[str]) -> Arguments:
         config[launching.ARCHIVES] = ",".join([*archives, launching.named_archive(environment)])
     if launching.ARCHIVES in config:
         handed_on += ["--archives", config[launching.ARCHIVES]]
-    return Arguments(config, properties_file, handed_on + waiting)
+    return SubmitArguments(config, properties_file, handed_on + waiting)

@@ -15,13 +15,13 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from strandline.spark.bounds import batch_bounds, selected
+from strandline.spark.cluster_view import ClientClusterView
 from strandline.spark.connections import connect
 from strandline.spark.data_loss import judge, settle
 from strandline.spark.filters import Narrowing, narrowed, narrowing
 from strandline.spark.options import ReadOptions
-from strandline.spark.plainly import plainly
-from strandline.spark.reading import Reading
-from strandline.spark.sight import ClusterSight
+from strandline.spark.plain_errors import plain_errors
+from strandline.spark.reading import SplitReading
 from strandline.spark.splits import Split, bytes_per_offset, splits
 
 _log = logging.getLogger("strandline.spark")
@@ -30,29 +30,29 @@ _log = logging.getLogger("strandline.spark")
 class BatchReader(DataSourceReader):
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
-        self._reading = Reading.of(options)
+        self._reading = SplitReading.of(options)
         self._narrowing = Narrowing()
 
     def partitions(self) -> list[InputPartition]:
-        with plainly(), connect(self._options.cluster) as client:
-            sight = ClusterSight(client, read_committed=self._options.consumer.is_read_committed)
-            return [InputPartition(split) for split in self._plan(sight)]
+        with plain_errors(), connect(self._options.cluster) as client:
+            view = ClientClusterView(client, read_committed=self._options.consumer.is_read_committed)
+            return [InputPartition(split) for split in self._plan(view)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self._reading.read(partition)
 
-    def _plan(self, sight: ClusterSight) -> list[Split]:
+    def _plan(self, view: ClientClusterView) -> list[Split]:
         options = self._options
-        start, end = batch_bounds(options, sight)
-        topics = selected(options.selection, sight)
-        earliest, latest = sight.earliest(end.offsets), sight.latest(end.offsets)
+        start, end = batch_bounds(options, view)
+        topics = selected(options.selection, view)
+        earliest, latest = view.earliest(end.offsets), view.latest(end.offsets)
         judged = judge(start, end, topics, earliest, latest)
         for warning in settle(judged.losses, fail_on_data_loss=options.fail_on_data_loss):
             _log.warning("%s", warning)
-        ranges = narrowed(judged.ranges, self._narrowing, sight)
+        ranges = narrowed(judged.ranges, self._narrowing, view)
         per_offset = {}
         if options.partitions_min is not None:
-            per_offset = bytes_per_offset(sight.sizes_bytes(r.topic_partition for r in ranges), earliest, latest)
+            per_offset = bytes_per_offset(view.sizes_bytes(r.topic_partition for r in ranges), earliest, latest)
         return splits(
             ranges,
             per_offset,

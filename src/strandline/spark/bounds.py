@@ -27,16 +27,16 @@ from strandline.spark.options.read import ReadOptions
 from strandline.spark.options.selection import Assign, Selection, SubscribePattern
 
 
-class SeenTopic(NamedTuple):
+class ObservedTopic(NamedTuple):
     topic_id: Uuid
     """ZERO_UUID from brokers that do not tell."""
     partitions: frozenset[int]
 
 
-Topics = Mapping[str, SeenTopic]
+Topics = Mapping[str, ObservedTopic]
 
 
-class Sight(Protocol):
+class ClusterView(Protocol):
     """What the driver sees of the cluster. Answers leave out partitions that are not there (any more)."""
 
     def topics(self, names: Iterable[str] | None) -> Topics:
@@ -69,24 +69,24 @@ def topic_ids(topics: Topics) -> dict[str, Uuid]:
     return {name: topic.topic_id for name, topic in topics.items()}
 
 
-def selected(selection: Selection, sight: Sight) -> Topics:
+def selected(selection: Selection, view: ClusterView) -> Topics:
     """What is there now of what the options select; nothing is refused, for what vanished may be tolerated."""
     match selection:
         case SubscribePattern():
-            return {name: topic for name, topic in sight.topics(None).items() if selection.matches(name)}
+            return {name: topic for name, topic in view.topics(None).items() if selection.matches(name)}
         case Assign(partitions):
-            seen = sight.topics(selection.topics)
+            seen = view.topics(selection.topics)
             kept = {
-                name: SeenTopic(topic.topic_id, frozenset(p for p in topic.partitions if (name, p) in partitions))
+                name: ObservedTopic(topic.topic_id, frozenset(p for p in topic.partitions if (name, p) in partitions))
                 for name, topic in seen.items()
             }
             return {name: topic for name, topic in kept.items() if topic.partitions}
-    return sight.topics(selection.topics)
+    return view.topics(selection.topics)
 
 
-def required(selection: Selection, sight: Sight) -> Topics:
+def required(selection: Selection, view: ClusterView) -> Topics:
     """The same when a query starts: TopicError for a topic or partition that is named and not there."""
-    topics = selected(selection, sight)
+    topics = selected(selection, view)
     match selection:
         case SubscribePattern(pattern):
             if not topics:
@@ -104,21 +104,21 @@ def required(selection: Selection, sight: Sight) -> Topics:
     return topics
 
 
-def initial_offsets(options: ReadOptions, sight: Sight) -> StreamOffsets:
+def initial_offsets(options: ReadOptions, view: ClusterView) -> StreamOffsets:
     """Where a new stream starts."""
-    topics = required(options.selection, sight)
-    latest = _Once(sight, partitions_of(topics))
+    topics = required(options.selection, view)
+    latest = LogEnds(view, partitions_of(topics))
     return StreamOffsets.of(topic_ids(topics), _resolved(options.start, "starting", options, latest))
 
 
-def batch_bounds(options: ReadOptions, sight: Sight) -> tuple[StreamOffsets, StreamOffsets]:
+def batch_bounds(options: ReadOptions, view: ClusterView) -> tuple[StreamOffsets, StreamOffsets]:
     """Where a batch query starts and ends; OptionError if what the options say of a partition starts after its end."""
     assert options.end is not None
-    topics = required(options.selection, sight)
+    topics = required(options.selection, view)
     # One view of the ends for both bounds, so that a start at latest is never after an end at latest.
-    once = _Once(sight, partitions_of(topics))
-    starts = _resolved(options.start, "starting", options, once)
-    ends = _resolved(options.end, "ending", options, once)
+    log_ends = LogEnds(view, partitions_of(topics))
+    starts = _resolved(options.start, "starting", options, log_ends)
+    ends = _resolved(options.end, "ending", options, log_ends)
     for (topic, partition), start in starts.items():
         end = ends[topic, partition]
         # A start after the end of the log itself is lost data or a wrong offset: data_loss.py judges that.
@@ -131,7 +131,7 @@ def batch_bounds(options: ReadOptions, sight: Sight) -> tuple[StreamOffsets, Str
     return StreamOffsets.of(ids, starts), StreamOffsets.of(ids, ends)
 
 
-def carried_on(known: StreamOffsets, topics: Topics, sight: Sight) -> StreamOffsets:
+def carried_on(known: StreamOffsets, topics: Topics, view: ClusterView) -> StreamOffsets:
     """Where a stream goes on that got this far: partitions and topics that are new since, or created anew, start at earliest.
 
     What is no longer there is left out.
@@ -144,14 +144,14 @@ def carried_on(known: StreamOffsets, topics: Topics, sight: Sight) -> StreamOffs
         and known.is_same_topic(topic, topics[topic].topic_id)
     }
     new = [partition for partition in partitions_of(topics) if partition not in going_on]
-    return StreamOffsets.of(topic_ids(topics), going_on | dict(sight.earliest(new) if new else {}))
+    return StreamOffsets.of(topic_ids(topics), going_on | dict(view.earliest(new) if new else {}))
 
 
-class _Once:
-    """A sight that is asked for the ends of these partitions at most once each."""
+class LogEnds:
+    """The earliest and latest offsets of these partitions, each asked for at most once."""
 
-    def __init__(self, sight: Sight, partitions: list[TopicPartition]) -> None:
-        self.sight = sight
+    def __init__(self, view: ClusterView, partitions: list[TopicPartition]) -> None:
+        self.view = view
         self.partitions = partitions
         self._ends: dict[str, Mapping[TopicPartition, int]] = {}
 
@@ -163,7 +163,7 @@ class _Once:
 
     def _complete(self, which: str) -> Mapping[TopicPartition, int]:
         if which not in self._ends:
-            ask = self.sight.earliest if which == "earliest" else self.sight.latest
+            ask = self.view.earliest if which == "earliest" else self.view.latest
             self._ends[which] = ask(self.partitions)
             missing = set(self.partitions) - self._ends[which].keys()
             if missing:
@@ -171,33 +171,33 @@ class _Once:
         return self._ends[which]
 
 
-def _resolved(bound: Bound, side: str, options: ReadOptions, once: _Once) -> dict[TopicPartition, int]:
+def _resolved(bound: Bound, side: str, options: ReadOptions, log_ends: LogEnds) -> dict[TopicPartition, int]:
     match bound:
         case Earliest():
-            return dict(once.earliest())
+            return dict(log_ends.earliest())
         case Latest():
-            return dict(once.latest())
+            return dict(log_ends.latest())
         case AtOffsets(offsets):
-            _same_partitions(_name(bound, side), offsets, once.partitions, " (-2 is earliest, -1 latest)")
-            special = {values.EARLIEST: once.earliest, values.LATEST: once.latest}
+            _same_partitions(_name(bound, side), offsets, log_ends.partitions, " (-2 is earliest, -1 latest)")
+            special = {values.EARLIEST: log_ends.earliest, values.LATEST: log_ends.latest}
             return {
                 partition: special[offset]()[partition] if offset in special else offset
                 for partition, offset in offsets.items()
             }
         case AtGroup(group_id):
-            committed = once.sight.group_offsets(group_id, once.partitions)
-            return {p: committed[p] if p in committed else once.earliest()[p] for p in once.partitions}
+            committed = log_ends.view.group_offsets(group_id, log_ends.partitions)
+            return {p: committed[p] if p in committed else log_ends.earliest()[p] for p in log_ends.partitions}
         case AtTimestamp(timestamp_ms):
-            return _by_timestamp(bound, dict.fromkeys(once.partitions, timestamp_ms), side, options, once)
+            return _by_timestamp(bound, dict.fromkeys(log_ends.partitions, timestamp_ms), side, options, log_ends)
         case AtTimestamps(timestamps_ms):
-            _same_partitions(_name(bound, side), timestamps_ms, once.partitions, "")
-            return _by_timestamp(bound, timestamps_ms, side, options, once)
+            _same_partitions(_name(bound, side), timestamps_ms, log_ends.partitions, "")
+            return _by_timestamp(bound, timestamps_ms, side, options, log_ends)
 
 
 def _by_timestamp(
-    bound: Bound, timestamps_ms: Mapping[TopicPartition, int], side: str, options: ReadOptions, once: _Once
+    bound: Bound, timestamps_ms: Mapping[TopicPartition, int], side: str, options: ReadOptions, log_ends: LogEnds
 ) -> dict[TopicPartition, int]:
-    found = once.sight.by_timestamp(timestamps_ms)
+    found = log_ends.view.by_timestamp(timestamps_ms)
     resolved: dict[TopicPartition, int] = {}
     for (topic, partition), timestamp_ms in timestamps_ms.items():
         offset = found.get((topic, partition))
@@ -206,7 +206,7 @@ def _by_timestamp(
                 f"option '{_name(bound, side)}': {topic}-{partition} has no record of {timestamp_ms} or later; choose an "
                 "earlier time, or set 'startingOffsetsByTimestampStrategy' to latest"
             )
-        resolved[topic, partition] = once.latest()[topic, partition] if offset is None else offset
+        resolved[topic, partition] = log_ends.latest()[topic, partition] if offset is None else offset
     return resolved
 
 

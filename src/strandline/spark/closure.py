@@ -31,7 +31,7 @@ class Unpackable(Exception):
     """A package cannot be packed from this installation; the message says why and what to do."""
 
 
-class File(NamedTuple):
+class PackedFile(NamedTuple):
     source: Path
     target: PurePosixPath
     """Below site-packages."""
@@ -40,7 +40,7 @@ class File(NamedTuple):
 class Package(NamedTuple):
     name: str
     version: str
-    files: list[File]
+    files: list[PackedFile]
 
     @property
     def is_native(self) -> bool:
@@ -101,7 +101,7 @@ def normalized(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name.strip()).lower()
 
 
-def _files(name: str, distribution: metadata.Distribution) -> Iterator[File]:
+def _files(name: str, distribution: metadata.Distribution) -> Iterator[PackedFile]:
     is_editable = _edited_project(distribution) is not None
     if is_editable and name != ROOT:
         raise Unpackable(f"{name} is an editable install, whose files are not known; install it as a package")
@@ -117,10 +117,10 @@ def _files(name: str, distribution: metadata.Distribution) -> Iterator[File]:
             continue
         source = Path(str(distribution.locate_file(path)))
         if source.is_file():
-            yield File(source, target)
+            yield PackedFile(source, target)
 
 
-def _own_files() -> Iterator[File]:
+def _own_files() -> Iterator[PackedFile]:
     for module in OWN_MODULES:
         spec = find_spec(module)
         if spec is None or spec.origin is None:
@@ -129,7 +129,7 @@ def _own_files() -> Iterator[File]:
         for source in sorted(directory.rglob("*")):
             target = PurePosixPath(source.relative_to(directory.parent).as_posix())
             if source.is_file() and is_kept(target):
-                yield File(source, target)
+                yield PackedFile(source, target)
 
 
 def is_kept(target: PurePosixPath) -> bool:

@@ -11,12 +11,12 @@ from __future__ import annotations
 import os
 
 from strandline.client.blocking import Client
-from strandline.spark.options.kafka import Cluster
+from strandline.spark.options.kafka import ClusterOptions
 
-_clients: dict[tuple[int, Cluster], Client] = {}
+_clients: dict[tuple[int, ClusterOptions], Client] = {}
 
 
-def client_of(cluster: Cluster) -> Client:
+def client_of(cluster: ClusterOptions) -> Client:
     key = (os.getpid(), cluster)
     client = _clients.get(key)
     if client is None:
@@ -24,7 +24,7 @@ def client_of(cluster: Cluster) -> Client:
     return client
 
 
-def connect(cluster: Cluster) -> Client:
+def connect(cluster: ClusterOptions) -> Client:
     """A client of the caller's own, who closes it."""
     tls = None if cluster.tls is None else cluster.tls.context()
     return Client(cluster.bootstrap_servers, config=cluster.config, tls=tls)

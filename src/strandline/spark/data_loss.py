@@ -14,10 +14,10 @@ from strandline.spark.bounds import Topics
 from strandline.spark.errors import DataLoss
 from strandline.spark.limits import Offsets
 from strandline.spark.offsets import StreamOffsets, TopicPartition
-from strandline.spark.splits import Range
+from strandline.spark.splits import OffsetRange
 
 
-class Cause(enum.Enum):
+class LossCause(enum.Enum):
     GONE = "gone"
     RECREATED = "recreated"
     ADDED_LATE = "added late"
@@ -25,26 +25,28 @@ class Cause(enum.Enum):
     WENT_BACK = "went back"
 
 
-class Loss(NamedTuple):
+class LostRecords(NamedTuple):
     """`topic_partition` of the first partition that is affected; `what` is a clause that names it."""
 
-    cause: Cause
+    cause: LossCause
     topic_partition: TopicPartition
     what: str
 
 
-class Judged(NamedTuple):
-    ranges: list[Range]
+class ReadableRanges(NamedTuple):
+    ranges: list[OffsetRange]
     """What can be read, empty ranges left out."""
-    losses: list[Loss]
+    losses: list[LostRecords]
 
 
-def judge(start: StreamOffsets, end: StreamOffsets, topics: Topics, earliest: Offsets, latest: Offsets) -> Judged:
+def judge(
+    start: StreamOffsets, end: StreamOffsets, topics: Topics, earliest: Offsets, latest: Offsets
+) -> ReadableRanges:
     """A batch from `start` to `end` against the log as it is now.
 
     A partition that `start` does not have is new, and is read from its earliest offset.
     """
-    judged = Judged([], [])
+    judged = ReadableRanges([], [])
     for topic_partition in sorted(start.offsets.keys() - end.offsets.keys()):
         judged.losses.append(_gone(topic_partition))
     for topic_partition, until in sorted(end.offsets.items()):
@@ -61,11 +63,11 @@ def judge(start: StreamOffsets, end: StreamOffsets, topics: Topics, earliest: Of
             judged.losses.extend(found for found in (loss, other_loss) if found is not None)
             first = max(first, earliest[topic_partition])
             if first < last:
-                judged.ranges.append(Range(topic, topics[topic].topic_id, partition, first, last))
+                judged.ranges.append(OffsetRange(topic, topics[topic].topic_id, partition, first, last))
     return judged
 
 
-def vanished(known: StreamOffsets, topics: Topics) -> list[Loss]:
+def vanished(known: StreamOffsets, topics: Topics) -> list[LostRecords]:
     """What a stream has read of and is not there any more, or is there under another id."""
     losses = []
     for topic, partition in sorted(known.offsets):
@@ -81,7 +83,7 @@ def went_back(known: Offsets, latest: Offsets) -> list[TopicPartition]:
     return sorted(partition for partition, end in latest.items() if end < known.get(partition, 0))
 
 
-def settle(losses: Sequence[Loss], *, fail_on_data_loss: bool) -> list[str]:
+def settle(losses: Sequence[LostRecords], *, fail_on_data_loss: bool) -> list[str]:
     """DataLoss with the first of them, or one warning for each."""
     if losses and fail_on_data_loss:
         more = f" (and {len(losses) - 1} more partitions)" if len(losses) > 1 else ""
@@ -94,7 +96,7 @@ def settle(losses: Sequence[Loss], *, fail_on_data_loss: bool) -> list[str]:
 
 def _first(
     start: StreamOffsets, end: StreamOffsets, topic_partition: TopicPartition, earliest: int
-) -> tuple[int, Loss | None]:
+) -> tuple[int, LostRecords | None]:
     """Where the batch begins in this partition."""
     topic, partition = topic_partition
     if topic in start.topic_ids and not start.is_same_topic(topic, end.topic_ids[topic]):
@@ -104,31 +106,33 @@ def _first(
     if earliest == 0:
         return 0, None
     what = f"{topic}-{partition} is new to the query and starts at offset {earliest} instead of 0"
-    return earliest, Loss(Cause.ADDED_LATE, topic_partition, what)
+    return earliest, LostRecords(LossCause.ADDED_LATE, topic_partition, what)
 
 
 def _clipped(
     topic_partition: TopicPartition, first: int, until: int, earliest: int, latest: int
-) -> tuple[int, Loss | None]:
+) -> tuple[int, LostRecords | None]:
     """How far it can be read, and what is wrong with these offsets."""
     topic, partition = topic_partition
     name = f"{topic}-{partition}"
     if first > until or until > latest:
         end = min(until, latest)
         what = f"{name} is wanted up to offset {max(first, until)}, and its log ends at {end}"
-        return end, Loss(Cause.WENT_BACK, topic_partition, what)
+        return end, LostRecords(LossCause.WENT_BACK, topic_partition, what)
     if first < earliest and first < until:
         what = f"{name} has no offset {first} any more: its log starts at {earliest}"
-        return until, Loss(Cause.AGED_OUT, topic_partition, what)
+        return until, LostRecords(LossCause.AGED_OUT, topic_partition, what)
     return until, None
 
 
-def _gone(topic_partition: TopicPartition) -> Loss:
+def _gone(topic_partition: TopicPartition) -> LostRecords:
     topic, partition = topic_partition
-    return Loss(Cause.GONE, topic_partition, f"{topic}-{partition} is not there any more, or no longer selected")
+    return LostRecords(
+        LossCause.GONE, topic_partition, f"{topic}-{partition} is not there any more, or no longer selected"
+    )
 
 
-def _recreated(topic_partition: TopicPartition) -> Loss:
+def _recreated(topic_partition: TopicPartition) -> LostRecords:
     topic, partition = topic_partition
     what = f"{topic}-{partition} belongs to a topic that was deleted and created again under the same name"
-    return Loss(Cause.RECREATED, topic_partition, what)
+    return LostRecords(LossCause.RECREATED, topic_partition, what)

@@ -12,8 +12,8 @@ import datetime
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from strandline.spark.bounds import Sight
-from strandline.spark.splits import Range
+from strandline.spark.bounds import ClusterView
+from strandline.spark.splits import OffsetRange
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
@@ -44,7 +44,7 @@ def narrowing(filters: Iterable[Filter]) -> Narrowing:
     return found
 
 
-def narrowed(ranges: Sequence[Range], by: Narrowing, sight: Sight) -> list[Range]:
+def narrowed(ranges: Sequence[OffsetRange], by: Narrowing, view: ClusterView) -> list[OffsetRange]:
     """What is left to read; the log is asked only if timestamps are bounded."""
     kept = [
         r._replace(start=max(r.start, by.offset_min), end=min(r.end, by.offset_max + 1))
@@ -54,7 +54,7 @@ def narrowed(ranges: Sequence[Range], by: Narrowing, sight: Sight) -> list[Range
     kept = [r for r in kept if r.start < r.end]
     # Below 0 there are only records without a timestamp (-1), which no index finds.
     if by.timestamp_min_ms is not None and by.timestamp_min_ms >= 0 and kept:
-        firsts = sight.by_timestamp({r.topic_partition: by.timestamp_min_ms for r in kept})
+        firsts = view.by_timestamp({r.topic_partition: by.timestamp_min_ms for r in kept})
         # No record of that time or later, and so none to read; a partition without an answer is read as it is.
         kept = [
             r._replace(start=max(r.start, r.end if first is None else first))
@@ -62,9 +62,9 @@ def narrowed(ranges: Sequence[Range], by: Narrowing, sight: Sight) -> list[Range
             for first in (firsts.get(r.topic_partition, r.start),)
         ]
     if by.timestamp_max_ms is not None and kept:
-        ordered = sight.log_append_time({r.topic for r in kept})
+        ordered = view.log_append_time({r.topic for r in kept})
         after_ms = max(0, by.timestamp_max_ms + 1 + CLOCK_SKEW_MS_MAX)
-        lasts = sight.by_timestamp({r.topic_partition: after_ms for r in kept if r.topic in ordered})
+        lasts = view.by_timestamp({r.topic_partition: after_ms for r in kept if r.topic in ordered})
         kept = [
             r if last is None else r._replace(end=min(r.end, last))
             for r in kept

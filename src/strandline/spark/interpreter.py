@@ -25,7 +25,7 @@ LD_LIBRARY_PATH="$here/../lib${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}" exec "$her
 """
 
 
-class Placed(NamedTuple):
+class PlacedInterpreter(NamedTuple):
     """A Python in its place."""
 
     site_packages: Path
@@ -34,7 +34,7 @@ class Placed(NamedTuple):
     environ: dict[str, str]
 
 
-def bring(directory: Path) -> Placed:
+def bring(directory: Path) -> PlacedInterpreter:
     """Copy this interpreter and its standard library below `directory`."""
     base = Path(sys.base_prefix)
     library = Path(sysconfig.get_path("stdlib"))
@@ -61,10 +61,10 @@ def bring(directory: Path) -> Placed:
     question = "import site, sys; print(next(d for d in site.getsitepackages() if d.startswith(sys.prefix)))"
     site_packages = Path(_ask([*command, "-I", "-c", question], environ))
     site_packages.mkdir(parents=True, exist_ok=True)
-    return Placed(site_packages, command, environ)
+    return PlacedInterpreter(site_packages, command, environ)
 
 
-def refer_to(executable: str, directory: Path) -> Placed:
+def refer_to(executable: str, directory: Path) -> PlacedInterpreter:
     """A virtual environment over the Python that executors have at this path."""
     binaries = directory / "bin"
     binaries.mkdir(parents=True)
@@ -76,7 +76,7 @@ def refer_to(executable: str, directory: Path) -> Placed:
     site_packages.mkdir(parents=True)
     # That Python need not be on this machine: ours runs the packages in its place.
     command = [getattr(sys, "_base_executable", sys.executable), "-s"]
-    return Placed(site_packages, command, {"PATH": os.defpath, "PYTHONPATH": str(site_packages)})
+    return PlacedInterpreter(site_packages, command, {"PATH": os.defpath, "PYTHONPATH": str(site_packages)})
 
 
 def _standard_library(library: Path) -> Iterator[Path]:

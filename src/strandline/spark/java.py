@@ -27,19 +27,19 @@ class JavaMissing(Exception):
     """There is no Java here that Spark could run on."""
 
 
-class Java(NamedTuple):
+class JavaInstallation(NamedTuple):
     path: Path
     version: int
     """17, 21, …"""
 
 
-def find(environ: Mapping[str, str] = os.environ) -> Java:
+def find(environ: Mapping[str, str] = os.environ) -> JavaInstallation:
     """The one that Spark's own scripts would take, if it is new enough."""
     path = _path(environ)
     version = _version(path)
     if version < VERSION_MIN:
         raise JavaMissing(f"Spark needs Java {VERSION_MIN} or newer, and {path} is Java {version}; {HOW_TO_GET_IT}")
-    return Java(path, version)
+    return JavaInstallation(path, version)
 
 
 def parse_version(text: str) -> int:

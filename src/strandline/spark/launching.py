@@ -41,14 +41,14 @@ LOCAL_ADDRESS = "127.0.0.1"
 _LOCAL = re.compile(r"local(?:-cluster)?(?:\[(\*|\d+)(?:,.*)?\])?$")
 
 
-class Launch(NamedTuple):
+class SparkLaunch(NamedTuple):
     """What has to be added so that Spark starts as it should."""
 
     config: dict[str, str]
     environ: dict[str, str]
 
 
-def prepare(config: Mapping[str, str], environ: Mapping[str, str], interpreter: str = sys.executable) -> Launch:
+def prepare(config: Mapping[str, str], environ: Mapping[str, str], interpreter: str = sys.executable) -> SparkLaunch:
     """For a driver that runs `interpreter`, with what the user has configured and exported so far."""
     added = _workers(config, environ, interpreter)
     defaults = {FILTER_PUSHDOWN: "true"}
@@ -113,8 +113,8 @@ def defaults_file(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("SPARK_CONF_DIR") or spark_home(environ) / "conf", "spark-defaults.conf")
 
 
-def _workers(config: Mapping[str, str], environ: Mapping[str, str], interpreter: str) -> Launch:
-    added = Launch({}, {})
+def _workers(config: Mapping[str, str], environ: Mapping[str, str], interpreter: str) -> SparkLaunch:
+    added = SparkLaunch({}, {})
     pure = [path for path in _listed(config.get(PY_FILES, "")) if _is_pure(_local_path(path))]
     if pure:
         # A data source that Spark has found by itself is started without the --py-files.

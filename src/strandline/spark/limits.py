@@ -23,14 +23,14 @@ Offsets = Mapping[TopicPartition, int]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class TriggerLimits:
     offsets_max: int | None = None
     bytes_max: int | None = None
     offsets_min: int | None = None
     trigger_delay_max_ms: int = 0
 
     @classmethod
-    def of(cls, options: ReadOptions) -> Limits:
+    def of(cls, options: ReadOptions) -> TriggerLimits:
         return cls(
             offsets_max=options.offsets_per_trigger_max,
             bytes_max=options.bytes_per_trigger_max,
@@ -39,7 +39,7 @@ class Limits:
         )
 
 
-def default_read_limit(limits: Limits) -> ReadLimit:
+def default_read_limit(limits: TriggerLimits) -> ReadLimit:
     """What Spark hands back to us with each trigger. It has no limit of several kinds, so the rest stays with our own options."""
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows, ReadMinRows
 
@@ -52,13 +52,13 @@ def default_read_limit(limits: Limits) -> ReadLimit:
     return ReadAllAvailable()
 
 
-def under(limits: Limits, read_limit: ReadLimit) -> Limits:
+def under(limits: TriggerLimits, read_limit: ReadLimit) -> TriggerLimits:
     """Our limits under what Spark asks for: everything (Trigger.Once) overrules them, a stricter number tightens them."""
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows, ReadMinRows
 
     match read_limit:
         case ReadAllAvailable():
-            return Limits()
+            return TriggerLimits()
         case ReadMaxRows(max_rows):
             return dataclasses.replace(limits, offsets_max=_stricter(limits.offsets_max, max_rows))
         case ReadMaxBytes(max_bytes):
@@ -73,14 +73,14 @@ def within_target(latest: Offsets, target: Offsets) -> dict[TopicPartition, int]
     return {partition: min(offset, target[partition]) for partition, offset in latest.items() if partition in target}
 
 
-class Pace:
+class TriggerPace:
     """Whether a trigger waits for more records. The first one never does."""
 
     def __init__(self) -> None:
         self._last_trigger_ms: int | None = None
 
     def waits(
-        self, limits: Limits, start: Offsets, latest: Offsets, now_ms: int, *, available_now: bool = False
+        self, limits: TriggerLimits, start: Offsets, latest: Offsets, now_ms: int, *, available_now: bool = False
     ) -> bool:
         """True: the batch would be smaller than minOffsetsPerTrigger, and maxTriggerDelay is not over."""
         last_ms = self._last_trigger_ms
@@ -97,7 +97,7 @@ class Pace:
 
 
 def admitted(
-    limits: Limits, start: Offsets, latest: Offsets, per_offset: Mapping[TopicPartition, float]
+    limits: TriggerLimits, start: Offsets, latest: Offsets, per_offset: Mapping[TopicPartition, float]
 ) -> dict[TopicPartition, int]:
     """The end of the next batch, between `start` and `latest`; a partition whose log went back ends where its log does.
 

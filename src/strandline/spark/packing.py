@@ -43,7 +43,7 @@ Progress = Callable[[str, int, int], None]
 """What is being done, how many bytes of it are, and how many there are in all."""
 
 
-class Packed(NamedTuple):
+class PackedArchive(NamedTuple):
     path: Path
     size_bytes: int
     packages: list[Package]
@@ -61,7 +61,7 @@ def is_environment(path: Path) -> bool:
     return first is not None and first.name == ENVIRONMENT_MARKER
 
 
-def pack(out: Path, *, python: str | None, with_pyspark: bool, progress: Progress) -> Packed:
+def pack(out: Path, *, python: str | None, with_pyspark: bool, progress: Progress) -> PackedArchive:
     """An environment that needs nothing, or only the Python at the path `python` of each executor's machine."""
     packages = closure(with_pyspark=with_pyspark)
     with tempfile.TemporaryDirectory(prefix="strandline-pack-") as name:
@@ -75,10 +75,10 @@ def pack(out: Path, *, python: str | None, with_pyspark: bool, progress: Progres
         _compile(placed, directory / CACHE, progress)
         with _written_whole(out) as file:
             _write_tar(directory, file, _marker(packages, python), progress)
-    return Packed(out, out.stat().st_size, packages, [])
+    return PackedArchive(out, out.stat().st_size, packages, [])
 
 
-def pack_pure(out: Path, progress: Progress) -> Packed:
+def pack_pure(out: Path, progress: Progress) -> PackedArchive:
     """Strandline and those of its packages that are Python alone."""
     packages = closure()
     pure = [package for package in packages if not package.is_native]
@@ -96,7 +96,7 @@ def pack_pure(out: Path, progress: Progress) -> Packed:
             archive.writestr(info, data)
             done += len(data)
             progress("writing", done, total)
-    return Packed(out, out.stat().st_size, pure, native)
+    return PackedArchive(out, out.stat().st_size, pure, native)
 
 
 def _marker(packages: list[Package], python: str | None) -> bytes:
@@ -133,7 +133,7 @@ def _in_whole_seconds(directory: Path) -> None:
             os.utime(path, (second, second), follow_symlinks=False)
 
 
-def _compile(placed: interpreter.Placed, cache: Path, progress: Progress) -> None:
+def _compile(placed: interpreter.PlacedInterpreter, cache: Path, progress: Progress) -> None:
     """Bytecode and kernels, by the packed Python itself: that it runs is thereby known."""
     for step, (what, arguments) in enumerate(
         (("bytecode", ["-m", "compileall", "-q", "-j", "0", str(placed.site_packages)]), ("kernels", ["-c", _WARM]))

@@ -30,7 +30,7 @@ REPEAT_AFTER_S = 3_600.0
 _log = logging.getLogger("strandline.spark")
 
 
-class Progress:
+class GroupProgress:
     def __init__(self, admin: Admin, group_id: str, now: Callable[[], float] = time.monotonic) -> None:
         self._admin = admin
         self._group_id = group_id

@@ -22,25 +22,25 @@ from strandline.ids import ZERO_UUID
 from strandline.spark.connections import client_of
 from strandline.spark.errors import DataLoss
 from strandline.spark.options import ReadOptions
-from strandline.spark.options.kafka import Cluster
-from strandline.spark.plainly import plainly
+from strandline.spark.options.kafka import ClusterOptions
+from strandline.spark.plain_errors import plain_errors
 from strandline.spark.splits import Split
 
 _log = logging.getLogger("strandline.spark")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Reading:
+class SplitReading:
     """How to read, without what; it travels with every task, so it is small."""
 
-    cluster: Cluster
+    cluster: ClusterOptions
     consumer: ConsumerConfig
     columns: tuple[str, ...]
     fail_on_data_loss: bool
     timeout_s: float
 
     @classmethod
-    def of(cls, options: ReadOptions) -> Reading:
+    def of(cls, options: ReadOptions) -> SplitReading:
         return cls(
             options.cluster,
             options.consumer,
@@ -61,7 +61,7 @@ class Reading:
 
         decoder = Decoder(split.topic, split.partition, self.columns, check_crcs=self.consumer.check_crcs)
         offset = split.start
-        with plainly():
+        with plain_errors():
             client = client_of(self.cluster)
             while offset < split.end:
                 fetcher = PartitionFetcher(

@@ -28,7 +28,7 @@ from pyspark.sql.types import (
 from strandline.spark.errors import SparkError
 from strandline.spark.options import ReadOptions, read_columns, read_options
 from strandline.spark.options.read import COLUMNS, HEADERS
-from strandline.spark.plainly import plainly
+from strandline.spark.plain_errors import plain_errors
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
@@ -54,7 +54,7 @@ _log = logging.getLogger("strandline.spark")
 
 
 def schema(options: Mapping[str, str]) -> StructType:
-    with plainly():
+    with plain_errors():
         _refuse_if_wrong_either_way(options)
         return StructType([StructField(name, TYPES[name]) for name in read_columns(options)])
 
@@ -62,7 +62,7 @@ def schema(options: Mapping[str, str]) -> StructType:
 def batch_reader(options: Mapping[str, str], wanted: StructType) -> DataSourceReader:
     from strandline.spark.batch_reader import BatchReader, PushingBatchReader
 
-    with plainly():
+    with plain_errors():
         parsed = _with_columns(read_options(options, streaming=False), wanted)
         _warn(parsed)
         return PushingBatchReader(parsed) if parsed.push_filters else BatchReader(parsed)
@@ -82,14 +82,14 @@ def stream_reader(options: Mapping[str, str], wanted: StructType) -> DataSourceS
 def batch_writer(options: Mapping[str, str], given: StructType, overwrite: bool) -> DataSourceWriter:
     from strandline.spark.sink.writers import BatchWriter
 
-    with plainly():
+    with plain_errors():
         return BatchWriter(options, given, overwrite)
 
 
 def stream_writer(options: Mapping[str, str], given: StructType, overwrite: bool) -> DataSourceStreamWriter:
     from strandline.spark.sink.writers import StreamWriter
 
-    with plainly():
+    with plain_errors():
         return StreamWriter(options, given, overwrite)
 
 

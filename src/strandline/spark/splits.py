@@ -19,7 +19,7 @@ _Known = tuple[int, int]
 """A log's bytes and offsets."""
 
 
-class Range(NamedTuple):
+class OffsetRange(NamedTuple):
     """Offsets `start` up to and without `end` of one partition."""
 
     topic: str
@@ -73,7 +73,7 @@ def bytes_per_offset(
 
 
 def splits(
-    ranges: Sequence[Range],
+    ranges: Sequence[OffsetRange],
     per_offset: Mapping[TopicPartition, float],
     *,
     partitions_min: int | None = None,
@@ -97,7 +97,7 @@ def splits(
 
 
 def _divide_largest(
-    ranges: Sequence[Range], parts: list[int], per_offset: Mapping[TopicPartition, float], partitions_min: int
+    ranges: Sequence[OffsetRange], parts: list[int], per_offset: Mapping[TopicPartition, float], partitions_min: int
 ) -> None:
     """One part more for whichever range has the largest parts, until there are enough: no other way has a smaller largest part."""
     sizes = [r.offsets_count * per_offset.get(r.topic_partition, 1.0) for r in ranges]
@@ -114,7 +114,7 @@ def _divide_largest(
             heapq.heappop(largest)
 
 
-def _size(r: Range, offsets_count: int, per_offset: Mapping[TopicPartition, float]) -> int:
+def _size(r: OffsetRange, offsets_count: int, per_offset: Mapping[TopicPartition, float]) -> int:
     return round(offsets_count * per_offset.get(r.topic_partition, 1.0))
 
 

@@ -61,7 +61,7 @@ def settings(
     master: str | None = None,
     config: Mapping[str, Any] | None = None,
     environment: str | os.PathLike[str] | None = None,
-) -> launching.Launch:
+) -> launching.SparkLaunch:
     """What a session adds to that which is known already."""
     wanted = {name: _written(value) for name, value in (config or {}).items()}
     if environment is not None:
@@ -74,7 +74,7 @@ def settings(
     if launching.CONSOLE_PROGRESS not in {**known, **wanted}:
         wanted[launching.CONSOLE_PROGRESS] = _written(sys.stderr.isatty())
     launch = launching.prepare(dict(known) | wanted, environ)
-    return launching.Launch(wanted | launch.config, launch.environ)
+    return launching.SparkLaunch(wanted | launch.config, launch.environ)
 
 
 def _start(app_name: str, config: Mapping[str, str]) -> SparkSession:

@@ -30,16 +30,24 @@ from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailable
 
 from strandline.client.blocking import Admin, Client
 from strandline.spark.bounds import Topics, carried_on, initial_offsets, partitions_of, selected, topic_ids
+from strandline.spark.cluster_view import ClientClusterView
 from strandline.spark.connections import connect
-from strandline.spark.data_loss import Loss, judge, settle, vanished, went_back
+from strandline.spark.data_loss import LostRecords, judge, settle, vanished, went_back
 from strandline.spark.errors import SparkError
-from strandline.spark.limits import Limits, Offsets, Pace, admitted, default_read_limit, under, within_target
+from strandline.spark.limits import (
+    Offsets,
+    TriggerLimits,
+    TriggerPace,
+    admitted,
+    default_read_limit,
+    under,
+    within_target,
+)
 from strandline.spark.offsets import StreamOffsets, TopicPartition
 from strandline.spark.options import ReadOptions
-from strandline.spark.plainly import hide_traceback, plainly
-from strandline.spark.progress import TIMEOUT_MS, Progress
-from strandline.spark.reading import Reading
-from strandline.spark.sight import ClusterSight
+from strandline.spark.plain_errors import hide_traceback, plain_errors
+from strandline.spark.progress import TIMEOUT_MS, GroupProgress
+from strandline.spark.reading import SplitReading
 from strandline.spark.splits import bytes_per_offset, splits
 from strandline.spark.stream_offset import StreamOffset, read_offset
 
@@ -52,12 +60,12 @@ _log = logging.getLogger("strandline.spark")
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
-        self._reading = Reading.of(options)
-        self._limits = Limits.of(options)
-        self._pace = Pace()
+        self._reading = SplitReading.of(options)
+        self._limits = TriggerLimits.of(options)
+        self._pace = TriggerPace()
         self._clients: list[Client] = []
-        self._sight_of_cluster: ClusterSight | None = None
-        self._progress_of_group: Progress | None = None
+        self._cluster_view: ClientClusterView | None = None
+        self._progress_of_group: GroupProgress | None = None
         self._initial: StreamOffsets | None = None
         self._has_begun = False
         self._target: dict[TopicPartition, int] | None = None
@@ -72,21 +80,21 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # What Spark calls
 
     def prepareForTriggerAvailableNow(self) -> None:
-        with plainly():
-            topics = selected(self._options.selection, self._sight)
-            self._target = self._sight.latest(partitions_of(topics))
+        with plain_errors():
+            topics = selected(self._options.selection, self._view)
+            self._target = self._view.latest(partitions_of(topics))
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return default_read_limit(self._limits)
 
     def initialOffset(self) -> dict[str, Any]:
-        with plainly():
+        with plain_errors():
             if self._initial is None:
-                self._initial = initial_offsets(self._options, self._sight)
+                self._initial = initial_offsets(self._options, self._view)
             return self._initial.to_json()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        with plainly():
+        with plain_errors():
             known = read_offset(start)
             end = self._next_end(known, limit)
             self._planned = end
@@ -102,14 +110,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._has_begun = True
         if start == end:
             return []
-        with plainly():
+        with plain_errors():
             return self._partitions(read_offset(start), read_offset(end))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self._reading.read(partition)
 
     def commit(self, end: dict[str, Any]) -> None:
-        with plainly():
+        with plain_errors():
             self._finished(read_offset(end).offsets)
 
     def stop(self) -> None:
@@ -124,7 +132,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._settle(losses)
         self._lost = frozenset(loss.topic_partition for loss in losses)
         self._finished(known.offsets)
-        start = carried_on(known.offsets, topics, self._sight)
+        start = carried_on(known.offsets, topics, self._view)
         latest = self._latest_of(start.offsets)
         self._latest = StreamOffsets.of(topic_ids(topics), latest)
         if self._target is not None:
@@ -149,7 +157,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             begins = end.first_start  # the first batch: initialOffset() may say something else by now
         topics = self._topics(end.offsets)
         there = [partition for partition in partitions_of(topics) if partition in end.offsets.offsets]
-        earliest = self._sight.earliest(there)
+        earliest = self._view.earliest(there)
         latest = end.offsets.offsets if end.offsets == self._planned else self._latest_of(end.offsets.offsets, topics)
         judged = judge(begins, end.offsets, topics, earliest, latest)
         self._settle(judged.losses)
@@ -164,36 +172,36 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _topics(self, known: StreamOffsets) -> Topics:
         """If one is not there any more, a broker that has just started may not have heard of it yet, and is asked again."""
-        topics = selected(self._options.selection, self._sight)
+        topics = selected(self._options.selection, self._view)
         for _ in range(self._options.offset_attempts_max):
             if not vanished(known, topics):
                 break
             time.sleep(self._options.offset_retry_ms / 1000)
-            self._sight.forget_topics()
-            topics = selected(self._options.selection, self._sight)
+            self._view.forget_topics()
+            topics = selected(self._options.selection, self._view)
         return topics
 
     def _latest_of(self, known: Offsets, topics: Topics | None = None) -> dict[TopicPartition, int]:
         """If one is before what was read already, a new leader may not have heard of its high watermark yet, and is asked again."""
         wanted = list(known) if topics is None else [key for key in partitions_of(topics) if key in known]
-        latest = self._sight.latest(wanted)
+        latest = self._view.latest(wanted)
         for _ in range(self._options.offset_attempts_max):
             if not went_back(known, latest):
                 break
             time.sleep(self._options.offset_retry_ms / 1000)
-            latest = self._sight.latest(wanted)
+            latest = self._view.latest(wanted)
         return latest
 
     def _bytes_per_offset(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, float]:
         now, wanted = time.monotonic(), set(partitions)
         if now >= self._per_offset_until or not wanted <= self._per_offset.keys():
             # Not up to where a batch ends, but of the whole log: that is what the size is of.
-            ends = self._sight.earliest(wanted), self._sight.latest(wanted)
-            self._per_offset = bytes_per_offset(self._sight.sizes_bytes(wanted), *ends)
+            ends = self._view.earliest(wanted), self._view.latest(wanted)
+            self._per_offset = bytes_per_offset(self._view.sizes_bytes(wanted), *ends)
             self._per_offset_until = now + SIZES_TTL_S
         return self._per_offset
 
-    def _settle(self, losses: list[Loss]) -> None:
+    def _settle(self, losses: list[LostRecords]) -> None:
         for warning in settle(losses, fail_on_data_loss=self._options.fail_on_data_loss):
             _log.warning("%s", warning)
 
@@ -208,19 +216,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # Whom it talks to, connected when first needed: this process alone does, not the copies of the reader on executors
 
     @property
-    def _sight(self) -> ClusterSight:
-        if self._sight_of_cluster is None:
+    def _view(self) -> ClientClusterView:
+        if self._cluster_view is None:
             client = connect(self._options.cluster)
             self._clients.append(client)
-            self._sight_of_cluster = ClusterSight(
+            self._cluster_view = ClientClusterView(
                 client,
                 read_committed=self._options.consumer.is_read_committed,
                 metadata_ttl_ms=self._options.metadata_ttl_ms,
             )
-        return self._sight_of_cluster
+        return self._cluster_view
 
     @property
-    def _progress(self) -> Progress:
+    def _progress(self) -> GroupProgress:
         if self._progress_of_group is None:
             assert self._options.group_id is not None
             cluster = self._options.cluster
@@ -228,7 +236,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             config = dataclasses.replace(cluster.config, default_api_timeout_ms=hasty)
             client = connect(dataclasses.replace(cluster, config=config))
             self._clients.append(client)
-            self._progress_of_group = Progress(Admin(client), self._options.group_id)
+            self._progress_of_group = GroupProgress(Admin(client), self._options.group_id)
         return self._progress_of_group
 
 

@@ -1,6 +1,6 @@
 """The stories of the notes, each a fixed scenario on a simulated cluster of real nodes, told step by step.
 
-A story is a file under `tales/`:
+A story is a file under `scenarios/`:
 
     @story(
         "acks-one-loss",                                     # a name of registry.ORDER
@@ -16,17 +16,17 @@ A story is a file under `tales/`:
         stage.hold("Y", "X")                                  # what Y sends to X is kept back: Y fetches no more
         m3 = await stage.send_soon("M3", acks=1)              # and go on at once
         await stage.until(lambda: x.end == 3)                 # at the very turn after which that holds
-        stage.tell(en="what happens, and why", ko="…")        # one step: a sentence and a frame
+        stage.narrate(en="what happens, and why", ko="…")        # one step: a sentence and a frame
         stage.kill("X")
         await stage.until(lambda: y.leads)
         if stage.has(Option.ACKS_ONE):
             stage.lost("M4", en="acknowledged by X alone", ko="X만 응답한 메시지")       # red from the next frame on
-        stage.tell(...)
+        stage.narrate(...)
         stage.point(m3.is_acknowledged and "M3" in y.names, en="the story's point", ko="…")   # raises if it is not so
 
 Verbs: open, send, send_soon, read, do (anything of a client: Admin, …), kill, power_loss, stop, restart, pause, resume, hold, cut,
 isolate, release, until, wait (virtual seconds), settle, tell, show, lost, doubled, reordered, diverged, note_of, pin, point.
-To look: stage["X"] (`actors.Actor`: end, high_watermark, epoch, leads, is_up, is_back, names, held(), checkpoint(), and of the
+To look: stage["X"] (`nodes.Actor`: end, high_watermark, epoch, leads, is_up, is_back, names, held(), checkpoint(), and of the
 metadata log quorum_role, quorum_epoch, metadata_end, metadata_high_watermark, metadata_held(), snapshots), stage.leader,
 stage.epoch, stage.isr, stage.state(), stage.image, stage.active_controller.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from strandline.stories.registry import stories, tell
+from strandline.stories.registry import play, stories
 from strandline.stories.render import pages
 from strandline.stories.render.words import LANGUAGES
 
@@ -15,11 +15,11 @@ def files() -> dict[str, str]:
     known = stories()
     made = {pages.index_name(language): pages.index(known, language) for language in LANGUAGES}
     for story in known:
-        tellings = [tell(story.name, variant) for variant in story.variants]
-        for telling in tellings:
-            made |= pages.pictures(telling)
+        variants = [play(story.name, variant) for variant in story.variants]
+        for played in variants:
+            made |= pages.pictures(played)
         for language in LANGUAGES:
-            made[pages.page_name(story, language)] = pages.page(story, tellings, language)
+            made[pages.page_name(story, language)] = pages.page(story, variants, language)
     return made
 
 

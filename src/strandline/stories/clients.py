@@ -16,8 +16,8 @@ from strandline.client.core.backoff import Backoff
 from strandline.client.core.batches import Delivery, RecordMetadata
 from strandline.errors import KafkaError
 from strandline.sim.world import SimNode
-from strandline.stories.actors import name_of, tombstone
-from strandline.stories.frames import ClientWord, Said
+from strandline.stories.frames import BilingualText, ClientStatus
+from strandline.stories.nodes import name_of, tombstone
 
 TIMEOUT_MS = 30_000
 DELIVERY_TIMEOUT_MS = 60_000
@@ -35,7 +35,7 @@ def client_on(machine: SimNode, addresses: list[str]) -> AsyncClient:
     return AsyncClient(addresses, clock=machine.clock, randomness=machine.randomness, config=config)
 
 
-class Sending:
+class SentMessage:
     """A message that was sent, and what became of it as far as its producer knows."""
 
     def __init__(self, name: str, client: str, acks: int) -> None:
@@ -56,7 +56,7 @@ class Sending:
     def error_name(self) -> str:
         return "" if self.error is None else self.error.code.name
 
-    async def answered(self) -> Sending:
+    async def answered(self) -> SentMessage:
         """Wait until the producer was told."""
         await self.over.wait()
         return self
@@ -79,8 +79,8 @@ class Clients:
         self._topic = topic
         self._clients: dict[str, AsyncClient] = {}
         self._producers: dict[tuple[str, ProducerConfig], Producer] = {}
-        self.sendings: list[Sending] = []
-        self._news: list[ClientWord] = []
+        self.sent: list[SentMessage] = []
+        self._status: list[ClientStatus] = []
 
     async def client(self, name: str) -> AsyncClient:
         if name not in self._clients:
@@ -101,7 +101,7 @@ class Clients:
         partition: int,
         settings: dict[str, Any],
         key: str | None = None,
-    ) -> Sending:
+    ) -> SentMessage:
         config = ProducerConfig(
             acks=acks,
             enable_idempotence=idempotent and acks == ACKS_ALL,
@@ -109,8 +109,8 @@ class Clients:
             **({"request_timeout_ms": TIMEOUT_MS, "delivery_timeout_ms": DELIVERY_TIMEOUT_MS} | settings),
         )
         flow = await self.client(client)
-        sending = Sending(name, client, acks)
-        self.sendings.append(sending)
+        message = SentMessage(name, client, acks)
+        self.sent.append(message)
         machine = self._machine(client)
 
         async def take() -> None:
@@ -119,26 +119,30 @@ class Clients:
                 producer = self._producers[client, config] = Producer(flow, config, allow_auto_topic_creation=False)
             value = None if key is not None and name == tombstone(key) else name.encode()
             encoded_key = None if key is None else key.encode()
-            await self._deliver(producer.send(self._topic, value, key=encoded_key, partition=partition), sending)
+            await self._deliver(producer.send(self._topic, value, key=encoded_key, partition=partition), message)
 
         machine.spawn(take())
-        return sending
+        return message
 
-    async def _deliver(self, delivery: Delivery, sending: Sending) -> None:
+    async def _deliver(self, delivery: Delivery, message: SentMessage) -> None:
         try:
-            sending.resolve(await delivery)
+            message.resolve(await delivery)
         except KafkaError as error:
-            sending.resolve(error)
-        if sending.error is not None:
-            said = Said(f"{sending.name}: {sending.error_name}", f"{sending.name}: {sending.error_name}")
-        elif sending.acks == 0:
-            said = Said(f"{sending.name} sent, no answer asked for", f"{sending.name} 전송, 응답을 요청하지 않음")
-        elif sending.offset is None:
-            said = Said(f"{sending.name} acknowledged", f"{sending.name} ack 수신")
+            message.resolve(error)
+        if message.error is not None:
+            said = BilingualText(f"{message.name}: {message.error_name}", f"{message.name}: {message.error_name}")
+        elif message.acks == 0:
+            said = BilingualText(
+                f"{message.name} sent, no answer asked for", f"{message.name} 전송, 응답을 요청하지 않음"
+            )
+        elif message.offset is None:
+            said = BilingualText(f"{message.name} acknowledged", f"{message.name} ack 수신")
         else:
-            where = sending.offset
-            said = Said(f"{sending.name} acknowledged at offset {where}", f"{sending.name} ack 수신 (오프셋 {where})")
-        self.note(sending.client, said)
+            where = message.offset
+            said = BilingualText(
+                f"{message.name} acknowledged at offset {where}", f"{message.name} ack 수신 (오프셋 {where})"
+            )
+        self.note(message.client, said)
 
     async def read(self, client: str, offset: int, partition: int, wait_s: float) -> list[str]:
         """What a consumer finds from `offset` on, until a poll finds nothing more."""
@@ -158,7 +162,11 @@ class Clients:
 
         found = await self._machine(client).spawn(run())
         names = ", ".join(found)
-        said = Said(f"reads {names}", f"{names} 읽음") if found else Said("reads nothing", "읽은 메시지 없음")
+        said = (
+            BilingualText(f"reads {names}", f"{names} 읽음")
+            if found
+            else BilingualText("reads nothing", "읽은 메시지 없음")
+        )
         self.note(client, said)
         return found
 
@@ -171,20 +179,22 @@ class Clients:
 
         return await self._machine(client).spawn(run())
 
-    def note(self, client: str, said: Said) -> None:
-        self._news.append(ClientWord(client, said))
+    def note(self, client: str, said: BilingualText) -> None:
+        self._status.append(ClientStatus(client, said))
 
-    def words(self) -> tuple[ClientWord, ...]:
+    def words(self) -> tuple[ClientStatus, ...]:
         """What was said since the last call, then who waits."""
-        news, self._news = self._news, []
+        statuses, self._status = self._status, []
         waiting: dict[str, list[str]] = {}
-        for sending in self.sendings:
-            if not sending.is_over:
-                waiting.setdefault(sending.client, []).append(sending.name)
+        for message in self.sent:
+            if not message.is_over:
+                waiting.setdefault(message.client, []).append(message.name)
         for client, names in waiting.items():
             listed = ", ".join(names)
-            news.append(ClientWord(client, Said(f"waits for {listed}", f"{listed}의 응답을 기다림"), is_waiting=True))
-        return tuple(news)
+            statuses.append(
+                ClientStatus(client, BilingualText(f"waits for {listed}", f"{listed}의 응답을 기다림"), is_waiting=True)
+            )
+        return tuple(statuses)
 
     async def close(self) -> None:
         for name, client in self._clients.items():

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 
-class Said(NamedTuple):
+class BilingualText(NamedTuple):
     """A sentence in both languages."""
 
     en: str
@@ -23,7 +23,7 @@ class Said(NamedTuple):
         return self.ko if language == "ko" else self.en
 
 
-class Mark(enum.Enum):
+class AnomalyKind(enum.Enum):
     """What is wrong with a message; drawn in red."""
 
     NONE = ""
@@ -33,7 +33,7 @@ class Mark(enum.Enum):
     REORDERED = "reordered"
 
 
-class Role(enum.Enum):
+class ShownRole(enum.Enum):
     LEADER = "leader"
     OLD_LEADER = "old leader"
     """It believes that it leads, in an epoch that is over."""
@@ -45,28 +45,28 @@ class Role(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ShownRecord:
     """A record in a log. The epoch is None where the story has none; a ghost is not there any more."""
 
     offset: int
     name: str
     epoch: int | None
-    mark: Mark = Mark.NONE
+    mark: AnomalyKind = AnomalyKind.NONE
     is_ghost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ShownLog:
     """One log of a broker."""
 
     label: str
     """Of the partition, if there are several."""
-    role: Role
+    role: ShownRole
     is_out_of_sync: bool
     """Not in the ISR that the controller has: an OSR, in the notes' word."""
     epoch: int | None
     """The leader epoch as this broker knows it; None where the story has none."""
-    messages: tuple[Message, ...]
+    messages: tuple[ShownRecord, ...]
     log_start: int
     log_end: int
     high_watermark: int | None
@@ -79,11 +79,11 @@ class Row:
 class Lane:
     broker: str
     is_paused: bool
-    rows: tuple[Row, ...]
+    rows: tuple[ShownLog, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Controlled:
+class ShownPartition:
     """A partition as the controller has it, by the names of the brokers."""
 
     label: str
@@ -95,7 +95,7 @@ class Controlled:
 
 
 @dataclass(frozen=True, slots=True)
-class Quorum:
+class ShownQuorum:
     """The voters of the metadata log."""
 
     leader: str | None
@@ -104,21 +104,21 @@ class Quorum:
 
 
 @dataclass(frozen=True, slots=True)
-class ClientWord:
+class ClientStatus:
     """What a client did or was told since the last frame, or waits for."""
 
     client: str
-    said: Said
+    said: BilingualText
     is_waiting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Wrong:
+class Anomaly:
     """Something that was lost, doubled, put in another order, or is not the same everywhere."""
 
-    mark: Mark
+    mark: AnomalyKind
     what: str
-    where: Said
+    where: BilingualText
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,45 +126,45 @@ class Frame:
     number: int
     at_s: float
     """Virtual seconds since the story began."""
-    said: Said
+    said: BilingualText
     lanes: tuple[Lane, ...]
-    quorum: Quorum | None
+    quorum: ShownQuorum | None
     """Where the lanes are those of the metadata log."""
-    partitions: tuple[Controlled, ...]
-    clients: tuple[ClientWord, ...]
+    partitions: tuple[ShownPartition, ...]
+    clients: tuple[ClientStatus, ...]
     held: tuple[str, ...]
     """Links that let nothing through, such as 102→101."""
-    wrong: tuple[Wrong, ...]
+    wrong: tuple[Anomaly, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class PlayedStory:
     """A story as it was told once."""
 
     name: str
-    title: Said
+    title: BilingualText
     options: tuple[str, ...]
     """As on the command line."""
     settings: tuple[tuple[str, str], ...]
     frames: tuple[Frame, ...]
-    point: Said
-    note: Said | None
+    point: BilingualText
+    note: BilingualText | None
     """Where the protocol differs from the notes."""
 
     @property
-    def wrong(self) -> tuple[Wrong, ...]:
+    def wrong(self) -> tuple[Anomaly, ...]:
         return self.frames[-1].wrong if self.frames else ()
 
 
-def as_json(telling: Telling) -> dict[str, Any]:
-    plain: dict[str, Any] = _plain(telling)
+def as_json(story: PlayedStory) -> dict[str, Any]:
+    plain: dict[str, Any] = _plain(story)
     return plain
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, enum.Enum):
         return value.value
-    if isinstance(value, Said):
+    if isinstance(value, BilingualText):
         return {"en": value.en, "ko": value.ko}
     if dataclasses.is_dataclass(value):
         return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}

@@ -1,6 +1,6 @@
 """The stories by name, in the order in which the notes teach them, and how one is told.
 
-A story is a coroutine function of a stage in a file of its own under `tales/`, registered with `@story`.
+A story is a coroutine function of a stage in a file of its own under `scenarios/`, registered with `@story`.
 
 Always true: a telling is a function of the story and its options: the seed is the story's name.
 """
@@ -13,11 +13,11 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 from strandline.sim.world import World
-from strandline.stories import tales
-from strandline.stories.frames import Said, Telling
+from strandline.stories import scenarios
+from strandline.stories.disabled_mechanisms import swapped
+from strandline.stories.frames import BilingualText, PlayedStory
 from strandline.stories.options import Option
 from strandline.stories.stage import Stage
-from strandline.stories.without import swapped
 
 ORDER = (
     "commit",
@@ -45,7 +45,7 @@ ORDER = (
 )
 VIRTUAL_S_MAX = 600.0
 
-Tell = Callable[[Stage], Awaitable[None]]
+Script = Callable[[Stage], Awaitable[None]]
 
 
 class UnknownStory(LookupError):
@@ -59,11 +59,11 @@ class UnknownOption(ValueError):
 @dataclass(frozen=True, slots=True)
 class Story:
     name: str
-    title: Said
+    title: BilingualText
     """One line for the list."""
     options: tuple[Option, ...]
-    note: Said | None
-    tell: Tell
+    note: BilingualText | None
+    script: Script
 
     @property
     def variants(self) -> list[frozenset[Option]]:
@@ -75,21 +75,21 @@ _STORIES: dict[str, Story] = {}
 
 
 def story(
-    name: str, *, en: str, ko: str, options: Iterable[Option] = (), note: Said | None = None
-) -> Callable[[Tell], Tell]:
+    name: str, *, en: str, ko: str, options: Iterable[Option] = (), note: BilingualText | None = None
+) -> Callable[[Script], Script]:
     """Register a story. `en` and `ko` are its line in the list; `note` says where the protocol differs from the notes."""
     assert name in ORDER, name
 
-    def register(tell: Tell) -> Tell:
-        _STORIES[name] = Story(name, Said(en, ko), tuple(options), note, tell)
-        return tell
+    def register(script: Script) -> Script:
+        _STORIES[name] = Story(name, BilingualText(en, ko), tuple(options), note, script)
+        return script
 
     return register
 
 
 def stories() -> list[Story]:
-    for module in pkgutil.iter_modules(tales.__path__):
-        importlib.import_module(f"{tales.__name__}.{module.name}")
+    for module in pkgutil.iter_modules(scenarios.__path__):
+        importlib.import_module(f"{scenarios.__name__}.{module.name}")
     return [_STORIES[name] for name in ORDER if name in _STORIES]
 
 
@@ -100,7 +100,7 @@ def find(name: str) -> Story:
     raise UnknownStory(f"there is no story '{name}'")
 
 
-def tell(name: str, options: Iterable[Option] = ()) -> Telling:
+def play(name: str, options: Iterable[Option] = ()) -> PlayedStory:
     """Play a story to its end. PointMissed if its point does not hold."""
     known = find(name)
     chosen = frozenset(options)
@@ -111,9 +111,9 @@ def tell(name: str, options: Iterable[Option] = ()) -> Telling:
         stage = Stage(world, chosen)
         world.run(_play(known, stage), until=VIRTUAL_S_MAX)
         flags = tuple(option.flag for option in known.options if option in chosen)
-        return stage.telling(name, known.title, flags, known.note)
+        return stage.finish(name, known.title, flags, known.note)
 
 
 async def _play(known: Story, stage: Stage) -> None:
-    await known.tell(stage)
+    await known.script(stage)
     await stage.close()

@@ -20,18 +20,18 @@ from strandline.histories.cluster import BROKER_PORT, Cluster
 from strandline.histories.shape import Shape
 from strandline.histories.transcript import Transcript
 from strandline.metadata.image import MetadataImage, PartitionImage
-from strandline.sim.context import Process
-from strandline.sim.network import Link
+from strandline.sim.context import SimProcess
+from strandline.sim.network import NetworkLink
 from strandline.sim.world import World
-from strandline.stories.actors import Actor
-from strandline.stories.clients import POLL_S, Clients, Sending
-from strandline.stories.frames import Frame, Mark, Said, Telling, Wrong
-from strandline.stories.looking import Looking
+from strandline.stories.clients import POLL_S, Clients, SentMessage
+from strandline.stories.frame_builder import FrameBuilder
+from strandline.stories.frames import Anomaly, AnomalyKind, BilingualText, Frame, PlayedStory
+from strandline.stories.nodes import StageNode
 from strandline.stories.options import Option
-from strandline.stories.wire import FETCH, Wire
+from strandline.stories.request_counter import FETCH, RequestCounter
 
 WITHIN_S = 20.0
-CALM = Link(latency_s=0.0005, jitter_s=0.0, spike_probability=0.0)
+CALM = NetworkLink(latency_s=0.0005, jitter_s=0.0, spike_probability=0.0)
 FIRST_CONTROLLER = 3001
 """Node ids of controllers that are nothing else; they are `C1`, `C2` … on the stage."""
 CHECKPOINT_S = 0.1
@@ -49,7 +49,7 @@ class PointMissed(AssertionError):
     """What a story is there to show is not so."""
 
 
-class Stuck(AssertionError):
+class StoryTimeout(AssertionError):
     """What a story waits for does not happen."""
 
 
@@ -59,18 +59,18 @@ class Stage:
         self.options = frozenset(options)
         self.cluster: Cluster
         self.clients: Clients
-        self.brokers: dict[str, Actor] = {}
-        self.controllers: dict[str, Actor] = {}
+        self.brokers: dict[str, StageNode] = {}
+        self.controllers: dict[str, StageNode] = {}
         self.topic = ""
-        self._looking: Looking
+        self._frame_builder: FrameBuilder
         self._settings: dict[str, str] = {}
         self._frames: list[Frame] = []
-        self._wrong: list[Wrong] = []
+        self._wrong: list[Anomaly] = []
         self._held: dict[tuple[str, str], None] = {}
-        self._point: Said | None = None
+        self._point: BilingualText | None = None
         self._waits: list[tuple[Callable[[], object], asyncio.Future[None]]] = []
         self._image = MetadataImage()
-        self._wire = Wire()
+        self._request_counter = RequestCounter()
         self._began_at = 0.0
         _calm(world)
 
@@ -108,18 +108,18 @@ class Stage:
         self.topic = topic
         transcript = Transcript(lambda: self.world.now)
         self.cluster = Cluster(self.world, shape, [], transcript)
-        self.world.network.tap = self._wire
+        self.world.network.tap = self._request_counter
         self.world.loop.after_turn = self._after_turn
         members = self.cluster.members
         for member in members.values():
             member.machine.disk.cold_probability = 0.0
-        self.brokers = {name: Actor(name, members[node_id], topic) for name, node_id in names.items()}
-        apart = {name: Actor(name, members[i], topic) for name, i in voters.items() if name not in names}
+        self.brokers = {name: StageNode(name, members[node_id], topic) for name, node_id in names.items()}
+        apart = {name: StageNode(name, members[i], topic) for name, i in voters.items() if name not in names}
         self.controllers = apart or {name: self.brokers[name] for name in voters}
-        addresses = [f"{actor.host}:{BROKER_PORT}" for actor in self.brokers.values()]
+        addresses = [f"{node.host}:{BROKER_PORT}" for node in self.brokers.values()]
         self.clients = Clients(self.world.node, addresses, topic)
         replicas = assignments or {partition: list(brokers) for partition in range(partitions)}
-        self._looking = Looking(self, sorted(replicas) if topic else [], lanes)
+        self._frame_builder = FrameBuilder(self, sorted(replicas) if topic else [], lanes)
         self._settings = dict(node_config or {})
         self.cluster.start()
         await self.until(lambda: all(member.is_started for member in members.values()), "all nodes are up")
@@ -150,21 +150,21 @@ class Stage:
 
     # Who is there
 
-    def __getitem__(self, name: str) -> Actor:
+    def __getitem__(self, name: str) -> StageNode:
         return self.brokers.get(name) or self.controllers[name]
 
     @property
-    def actors(self) -> dict[str, Actor]:
+    def nodes(self) -> dict[str, StageNode]:
         return {**self.controllers, **self.brokers}
 
     def name_of(self, node_id: int) -> str | None:
-        return next((name for name, actor in self.actors.items() if actor.id == node_id), None)
+        return next((name for name, node in self.nodes.items() if node.id == node_id), None)
 
     @property
     def image(self) -> MetadataImage:
         """The newest metadata that a controller has committed."""
-        for actor in self.controllers.values():
-            seen = actor.member.look()
+        for node in self.controllers.values():
+            seen = node.member.look()
             if seen is not None and seen.image.end_offset > self._image.end_offset:
                 self._image = seen.image
         return self._image
@@ -210,18 +210,18 @@ class Stage:
         partition: int = 0,
         key: str | None = None,
         **settings: Any,
-    ) -> Sending:
-        """Send a message and go on; `settings` are those of ProducerConfig. Its answer: `await sending.answered()`."""
+    ) -> SentMessage:
+        """Send a message and go on; `settings` are those of ProducerConfig. Its answer: `await message.answered()`."""
         return await self.clients.send(name, client, acks, idempotent, partition, settings, key)
 
-    async def send(self, *names: str, within_s: float = WITHIN_S, **how: Any) -> list[Sending]:
+    async def send(self, *names: str, within_s: float = WITHIN_S, **how: Any) -> list[SentMessage]:
         """Send messages one after the other, each when the one before was answered."""
-        sendings = []
+        messages = []
         for name in names:
-            sending = await self.send_soon(name, **how)
-            await self.until(lambda sending=sending: sending.is_over, f"{name} is answered", within_s)  # type: ignore[misc]
-            sendings.append(sending)
-        return sendings
+            message = await self.send_soon(name, **how)
+            await self.until(lambda message=message: message.is_over, f"{name} is answered", within_s)  # type: ignore[misc]
+            messages.append(message)
+        return messages
 
     async def read(
         self, client: str = "consumer", *, offset: int = 0, partition: int = 0, wait_s: float = POLL_S
@@ -235,7 +235,7 @@ class Stage:
 
     def requests(self, source: str, target: str, api_key: int = FETCH) -> int:
         """How many requests of one API have left `source` for `target` so far."""
-        return self._wire.requests[self._host(source), self._host(target), api_key]
+        return self._request_counter.requests[self._host(source), self._host(target), api_key]
 
     # The world
 
@@ -276,7 +276,7 @@ class Stage:
 
     def isolate(self, name: str) -> None:
         """Cut it off from every other node."""
-        for other in self.actors:
+        for other in self.nodes:
             if other != name:
                 self.cut(name, other)
 
@@ -291,7 +291,7 @@ class Stage:
             self.world.network.cut_one_way(*map(self._host, still))
 
     def _host(self, name: str) -> str:
-        return self.actors[name].host if name in self.actors else self.world.node(name).name
+        return self.nodes[name].host if name in self.nodes else self.world.node(name).name
 
     # Waiting
 
@@ -305,12 +305,12 @@ class Stage:
         try:
             await asyncio.wait_for(reached, within_s)
         except TimeoutError:
-            raise Stuck(f"{what or condition}: not within {within_s} s; {self._describe()}") from None
+            raise StoryTimeout(f"{what or condition}: not within {within_s} s; {self._describe()}") from None
         finally:
             if entry in self._waits:
                 self._waits.remove(entry)
 
-    def _after_turn(self, process: Process) -> None:
+    def _after_turn(self, process: SimProcess) -> None:
         for condition, reached in self._waits:
             if not reached.done() and condition():
                 reached.set_result(None)
@@ -325,40 +325,40 @@ class Stage:
         await self.wait(2 * CHECKPOINT_S)
 
     def _is_level(self) -> bool:
-        for partition in self._looking.partitions:
+        for partition in self._frame_builder.partitions:
             state = self.state(partition)
             if state is None or not state.has_leader:
                 return False
-            live = [actor for actor in self.brokers.values() if actor.is_up and actor.id in state.replicas]
-            ends = {(actor.end_of(partition), actor.high_watermark_of(partition)) for actor in live}
+            live = [node for node in self.brokers.values() if node.is_up and node.id in state.replicas]
+            ends = {(node.end_of(partition), node.high_watermark_of(partition)) for node in live}
             if len(ends) != 1 or len(set(next(iter(ends)))) != 1:
                 return False
             leader = self[self.name_of(state.leader) or ""].replica(partition)
-            if leader is None or not leader.leads or not {actor.id for actor in live} <= set(state.isr):
+            if leader is None or not leader.leads or not {node.id for node in live} <= set(state.isr):
                 return False
-            if any(actor.replica(partition) is None for actor in live):
+            if any(node.replica(partition) is None for node in live):
                 return False
         return True
 
     def _describe(self) -> str:
         brokers = "; ".join(
-            f"{name} {'down' if not actor.is_up else 'leads' if actor.leads else 'follows'} "
-            f"e{actor.epoch} {actor.names} end={actor.end} hw={actor.high_watermark}"
-            for name, actor in self.brokers.items()
+            f"{name} {'down' if not node.is_up else 'leads' if node.leads else 'follows'} "
+            f"e{node.epoch} {node.names} end={node.end} hw={node.high_watermark}"
+            for name, node in self.brokers.items()
         )
         return f"{brokers}; leader {self.leader} e{self.epoch}, ISR {self.isr}, held {list(self._held)}"
 
-    # Telling
+    # Narration
 
-    def tell(self, en: str, ko: str) -> Frame:
+    def narrate(self, en: str, ko: str) -> Frame:
         """One step: a sentence that says what happened and why, and a frame of how things stand."""
         frame = Frame(
             len(self._frames) + 1,
             round(self.world.now - self._began_at, 4),
-            Said(en, ko),
-            self._looking.lanes(self._wrong),
-            self._looking.quorum(),
-            self._looking.controlled(),
+            BilingualText(en, ko),
+            self._frame_builder.lanes(self._wrong),
+            self._frame_builder.quorum(),
+            self._frame_builder.controlled(),
             self.clients.words(),
             tuple(f"{source}→{target}" for source, target in self._held),
             tuple(self._wrong),
@@ -366,39 +366,41 @@ class Stage:
         self._frames.append(frame)
         return frame
 
-    def show(self, lanes: str | None = None, *, metadata_from: int | None = None, actors: Sequence[str] = ()) -> None:
+    def show(self, lanes: str | None = None, *, metadata_from: int | None = None, nodes: Sequence[str] = ()) -> None:
         """What the frames from now on show: "topic" or "metadata" lanes, of all or of these, the metadata log from an offset on."""
-        self._looking.show(lanes, metadata_from, actors)
+        self._frame_builder.show(lanes, metadata_from, nodes)
 
     def note_of(self, client: str, en: str, ko: str) -> None:
         """Let the next frame say this of a client."""
-        self.clients.note(client, Said(en, ko))
+        self.clients.note(client, BilingualText(en, ko))
 
     def lost(self, name: str, en: str = "", ko: str = "") -> None:
         """A message is gone that should be there. Every frame from now on marks it; say where or how in both languages."""
-        self._wrong.append(Wrong(Mark.LOST, name, Said(en, ko)))
+        self._wrong.append(Anomaly(AnomalyKind.LOST, name, BilingualText(en, ko)))
 
     def doubled(self, name: str, en: str = "", ko: str = "") -> None:
-        self._wrong.append(Wrong(Mark.DOUBLED, name, Said(en, ko)))
+        self._wrong.append(Anomaly(AnomalyKind.DOUBLED, name, BilingualText(en, ko)))
 
     def reordered(self, name: str, en: str = "", ko: str = "") -> None:
         """A message is behind one that was sent after it."""
-        self._wrong.append(Wrong(Mark.REORDERED, name, Said(en, ko)))
+        self._wrong.append(Anomaly(AnomalyKind.REORDERED, name, BilingualText(en, ko)))
 
     def diverged(self, offset: int, en: str = "", ko: str = "") -> None:
         """At this offset the logs hold different messages."""
-        self._wrong.append(Wrong(Mark.DIVERGED, str(offset), Said(en, ko)))
+        self._wrong.append(Anomaly(AnomalyKind.DIVERGED, str(offset), BilingualText(en, ko)))
 
     def point(self, condition: object, en: str, ko: str) -> None:
         """What the story is there to show. It raises unless it is so."""
         if not condition:
             raise PointMissed(f"{en} - but: {self._describe()}")
-        self._point = Said(en, ko)
+        self._point = BilingualText(en, ko)
 
-    def telling(self, name: str, title: Said, options: tuple[str, ...], note: Said | None) -> Telling:
+    def finish(
+        self, name: str, title: BilingualText, options: tuple[str, ...], note: BilingualText | None
+    ) -> PlayedStory:
         assert self._point is not None, f"the story '{name}' makes no point"
         settings = tuple(self._settings.items())
-        return Telling(name, title, options, settings, tuple(self._frames), self._point, note)
+        return PlayedStory(name, title, options, settings, tuple(self._frames), self._point, note)
 
 
 def _calm(world: World) -> None:

@@ -19,7 +19,7 @@ from strandline.node.log_dirs import LogDir, mark_clean
 from strandline.node.peers import Peers
 from strandline.raft.messages import Address
 from strandline.sim.faults import Fault
-from strandline.sim.network import Link
+from strandline.sim.network import NetworkLink
 from strandline.sim.world import World
 from strandline.wire import messages
 
@@ -34,7 +34,7 @@ class Stage:
     """A broker b1, and controllers c1 and c2 that share what they know, as committed metadata."""
 
     def __init__(self, world: World, settings: dict[str, str]) -> None:
-        world.network.default_link = Link(spike_probability=0.0)
+        world.network.default_link = NetworkLink(spike_probability=0.0)
         self.world = world
         self.config = config_of(**settings)
         self.registered_epoch = -1

@@ -13,7 +13,7 @@ from strandline.errors import ErrorCode, KafkaError
 from strandline.node.controller_channel import ControllerChannel
 from strandline.node.peers import Peers
 from strandline.raft.messages import Address
-from strandline.sim.network import Link
+from strandline.sim.network import NetworkLink
 from strandline.sim.world import World
 from strandline.wire import messages
 
@@ -34,7 +34,7 @@ def elsewhere(request: Any) -> Any:
 class Stage:
     def __init__(self, world: World) -> None:
         self.world = world
-        world.network.default_link = Link(spike_probability=0.0)
+        world.network.default_link = NetworkLink(spike_probability=0.0)
         self.controllers = {number: Controller({HEARTBEAT: fine}) for number in (1, 2)}
         self.leader: tuple[int, int, Address | None] = (1, 1, Address("c1", 9093))
         self.channel: ControllerChannel

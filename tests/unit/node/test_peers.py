@@ -13,7 +13,7 @@ from strandline.client.errors import ConnectionLost, UnsupportedApi
 from strandline.node.peers import NotSent, Peers
 from strandline.raft.messages import Address
 from strandline.runtime.clock import SystemClock
-from strandline.sim.network import Link
+from strandline.sim.network import NetworkLink
 from strandline.sim.world import World
 from strandline.wire import messages
 
@@ -228,7 +228,7 @@ def test_an_api_that_the_other_does_not_serve():
 def test_a_request_in_flight_and_an_attempt_end_when_the_node_stops():
     async def story(stage: Stage) -> None:
         stage.controller.scripts[HEARTBEAT] = lambda request: SILENCE
-        stage.world.network.set_link("b1", "c2", Link(latency_s=30.0))
+        stage.world.network.set_link("b1", "c2", NetworkLink(latency_s=30.0))
         stage.world.node("c2")
         in_flight = asyncio.ensure_future(stage.beat(timeout_s=1e6))
         opening = asyncio.ensure_future(stage.peers.connection(2, Address("c2", 1), "raft").ask(HEARTBEAT, Beat(), 1e6))

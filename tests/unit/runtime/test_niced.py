@@ -18,13 +18,13 @@ import pytest
 
 from strandline.ports import Disk, Pace, WorkLost
 from strandline.runtime.disk import FileDisk
-from strandline.runtime.niced import Niced
-from strandline.runtime.niced_child import BURST_S, NICENESS, Throttle
+from strandline.runtime.niced import NicedProcesses
+from strandline.runtime.niced_child import BURST_S, NICENESS, BytePacer
 
 
 @pytest.fixture
-def niced() -> Iterator[Niced]:
-    niced = Niced()
+def niced() -> Iterator[NicedProcesses]:
+    niced = NicedProcesses()
     yield niced
     niced.close()
 
@@ -70,7 +70,7 @@ async def comes_true(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_it_is_another_process_and_comes_last(niced: Niced) -> None:
+async def test_it_is_another_process_and_comes_last(niced: NicedProcesses) -> None:
     pid, niceness = await niced.run(who, None, math.inf)
     assert pid != os.getpid()
     assert niceness == NICENESS
@@ -79,7 +79,7 @@ async def test_it_is_another_process_and_comes_last(niced: Niced) -> None:
     assert (await niced.run(who, None, math.inf))[0] == pid, "one process serves one work after the other"
 
 
-async def test_one_that_ends_is_an_error_and_the_next_work_has_another(niced: Niced) -> None:
+async def test_one_that_ends_is_an_error_and_the_next_work_has_another(niced: NicedProcesses) -> None:
     first, _ = await niced.run(who, None, math.inf)
     with pytest.raises(WorkLost, match="ended with status 7"):
         await niced.run(die, 7, math.inf)
@@ -89,7 +89,9 @@ async def test_one_that_ends_is_an_error_and_the_next_work_has_another(niced: Ni
     assert len({first, second, third}) == 3
 
 
-async def test_one_that_cannot_be_started_is_no_broken_disk(niced: Niced, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_that_cannot_be_started_is_no_broken_disk(
+    niced: NicedProcesses, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise BlockingIOError(errno.EAGAIN, "too many processes")
 
@@ -101,7 +103,7 @@ async def test_one_that_cannot_be_started_is_no_broken_disk(niced: Niced, monkey
 
 
 async def test_one_that_is_idle_for_long_is_ended() -> None:
-    niced = Niced(idle_s=0.01)
+    niced = NicedProcesses(idle_s=0.01)
     pid, _ = await niced.run(who, None, math.inf)
     await comes_true(lambda: not is_alive(pid))
     assert (await niced.run(who, None, math.inf))[0] != pid
@@ -170,7 +172,7 @@ class HandClock:
 
 def test_a_throttle_keeps_the_rate_and_saves_up_only_a_moment() -> None:
     clock = HandClock()
-    throttle = Throttle(1000, lambda: clock.now, clock.sleep)
+    throttle = BytePacer(1000, lambda: clock.now, clock.sleep)
     throttle.pace(500)
     assert clock.slept == [pytest.approx(0.5)]
     clock.now += 10  # it computed, and used nothing
@@ -182,5 +184,5 @@ def test_a_throttle_keeps_the_rate_and_saves_up_only_a_moment() -> None:
 
 def test_without_a_limit_nothing_is_waited_for() -> None:
     clock = HandClock()
-    Throttle(math.inf, lambda: clock.now, clock.sleep).pace(1 << 40)
+    BytePacer(math.inf, lambda: clock.now, clock.sleep).pace(1 << 40)
     assert clock.slept == []

@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.sim.inode import Inode, Mark
+from strandline.sim.inode import Inode, SyncMark
 
 STEPS = st.lists(
     st.one_of(
@@ -24,7 +24,7 @@ STEPS = st.lists(
 def test_what_was_synced_survives(steps: list[tuple[str, int]], seed: int) -> None:
     inode = Inode(1, 0)
     letters = random.Random(seed)
-    running: list[tuple[Mark, bytes]] = []
+    running: list[tuple[SyncMark, bytes]] = []
     promised = b""
     for step, number in steps:
         if step == "append":

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from strandline.sim.link import Link
+from strandline.sim.link import NetworkLink
 from strandline.sim.pipe import Pipe
 from strandline.sim.world import SimNode, World
 
@@ -145,7 +145,7 @@ def test_connections_are_reset_at_both_ends(world: World) -> None:
 
 def test_a_slow_link_takes_its_time(world: World) -> None:
     n1, n2 = two(world)
-    world.network.set_link("n2", "n1", Link(latency_s=0.1, jitter_s=0, bytes_per_s=1000))
+    world.network.set_link("n2", "n1", NetworkLink(latency_s=0.1, jitter_s=0, bytes_per_s=1000))
 
     async def story() -> None:
         await n1.spawn(serve())
@@ -279,7 +279,7 @@ def test_after_a_reset_nothing_arrives(seed: int) -> None:
 
 def test_a_reply_in_flight_is_lost_too(world: World) -> None:
     n1, n2 = two(world)
-    world.network.set_link("n1", "n2", Link(latency_s=0.1))
+    world.network.set_link("n1", "n2", NetworkLink(latency_s=0.1))
 
     async def client() -> None:
         reader, writer = await asyncio.open_connection("n1", 9092)

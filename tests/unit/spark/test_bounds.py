@@ -11,21 +11,21 @@ from strandline.spark.bounds import batch_bounds, carried_on, initial_offsets, r
 from strandline.spark.errors import OptionError, TopicError
 from strandline.spark.offsets import TopicPartition
 from strandline.spark.options import ReadOptions, read_options
-from tests.unit.spark.seen import BROKER, Seen, offsets, options, topic_id
+from tests.unit.spark.memory_cluster_view import BROKER, MemoryClusterView, offsets, options, topic_id
 
 
-def two(**more: dict[TopicPartition, list[int]]) -> Seen:
+def two(**more: dict[TopicPartition, list[int]]) -> MemoryClusterView:
     """Partition 0 has offsets 10-19, of the times 100-109; partition 1 has 0-4, of the times 200-204."""
     times = {("t", 0): list(range(100, 110)), ("t", 1): list(range(200, 205))}
-    return Seen({("t", 0): (10, 20), ("t", 1): (0, 5)}, timestamps=times | more.get("timestamps", {}))
+    return MemoryClusterView({("t", 0): (10, 20), ("t", 1): (0, 5)}, timestamps=times | more.get("timestamps", {}))
 
 
-def started(sight: Seen, streaming: bool = True, **given: str) -> dict[int, int]:
-    return {p: offset for (_, p), offset in initial_offsets(options(streaming, **given), sight).offsets.items()}
+def started(view: MemoryClusterView, streaming: bool = True, **given: str) -> dict[int, int]:
+    return {p: offset for (_, p), offset in initial_offsets(options(streaming, **given), view).offsets.items()}
 
 
-def batch(sight: Seen, **given: str) -> tuple[dict[int, int], dict[int, int]]:
-    start, end = batch_bounds(options(**given), sight)
+def batch(view: MemoryClusterView, **given: str) -> tuple[dict[int, int], dict[int, int]]:
+    start, end = batch_bounds(options(**given), view)
     return {p: o for (_, p), o in start.offsets.items()}, {p: o for (_, p), o in end.offsets.items()}
 
 
@@ -70,10 +70,10 @@ def test_a_start_that_no_record_matches_is_refused_or_latest() -> None:
 
 
 def test_a_group_starts_where_it_committed_and_else_at_earliest() -> None:
-    sight = two()
-    sight.committed = {("g", ("t", 0)): 17, ("other", ("t", 1)): 3}
-    assert started(sight, startingOffsets="group", groupId="g") == {0: 17, 1: 0}
-    assert batch(sight, startingOffsets="group", groupId="g") == ({0: 17, 1: 0}, {0: 20, 1: 5})
+    view = two()
+    view.committed = {("g", ("t", 0)): 17, ("other", ("t", 1)): 3}
+    assert started(view, startingOffsets="group", groupId="g") == {0: 17, 1: 0}
+    assert batch(view, startingOffsets="group", groupId="g") == ({0: 17, 1: 0}, {0: 20, 1: 5})
 
 
 def test_each_partition_must_be_given_and_no_other() -> None:
@@ -85,9 +85,9 @@ def test_each_partition_must_be_given_and_no_other() -> None:
 
 
 def test_many_missing_partitions_are_told_briefly() -> None:
-    sight = Seen({("t", p): (0, 1) for p in range(100)})
+    view = MemoryClusterView({("t", p): (0, 1) for p in range(100)})
     with pytest.raises(OptionError, match=r"lacks t-1, t-2, t-3, t-4, t-5, t-6, t-7, t-8 and 91 more; give"):
-        started(sight, startingOffsets='{"t":{"0":1}}')
+        started(view, startingOffsets='{"t":{"0":1}}')
 
 
 def test_a_batch_does_not_start_after_its_end() -> None:
@@ -96,31 +96,33 @@ def test_a_batch_does_not_start_after_its_end() -> None:
 
 
 def test_the_ends_of_the_log_are_looked_at_once() -> None:
-    sight = two()
-    batch(sight, startingTimestamp="150", startingOffsetsByTimestampStrategy="latest")
-    assert sight.asked == ["by_timestamp", "latest"]
+    view = two()
+    batch(view, startingTimestamp="150", startingOffsetsByTimestampStrategy="latest")
+    assert view.asked == ["by_timestamp", "latest"]
 
 
 def test_what_a_pattern_selects() -> None:
-    sight = Seen({("orders-eu", 0): (0, 1), ("orders-us", 0): (0, 1), ("my-orders", 0): (0, 1), ("x", 0): (0, 1)})
-    assert list(selected(selecting(subscribePattern="orders").selection, sight)) == [
+    view = MemoryClusterView(
+        {("orders-eu", 0): (0, 1), ("orders-us", 0): (0, 1), ("my-orders", 0): (0, 1), ("x", 0): (0, 1)}
+    )
+    assert list(selected(selecting(subscribePattern="orders").selection, view)) == [
         "my-orders",
         "orders-eu",
         "orders-us",
     ]
-    assert list(selected(selecting(subscribePattern="^orders-.s$").selection, sight)) == ["orders-us"]
+    assert list(selected(selecting(subscribePattern="^orders-.s$").selection, view)) == ["orders-us"]
     with pytest.raises(TopicError, match="'subscribePattern': no topic matches 'none'"):
-        required(selecting(subscribePattern="none").selection, sight)
+        required(selecting(subscribePattern="none").selection, view)
 
 
 def test_what_is_assigned() -> None:
-    sight = Seen({("t", 0): (0, 1), ("t", 1): (0, 1), ("u", 0): (0, 1)})
+    view = MemoryClusterView({("t", 0): (0, 1), ("t", 1): (0, 1), ("u", 0): (0, 1)})
     assigned = selecting(assign='{"t":[1]}').selection
-    assert {name: topic.partitions for name, topic in selected(assigned, sight).items()} == {"t": frozenset({1})}
+    assert {name: topic.partitions for name, topic in selected(assigned, view).items()} == {"t": frozenset({1})}
     with pytest.raises(TopicError, match="'assign': t-7, v-0 not there"):
-        required(selecting(assign='{"t":[1,7],"v":[0]}').selection, sight)
-    assert set(selected(selecting(assign='{"t":[1,7],"v":[0]}').selection, sight)) == {"t"}
-    assert not selected(selecting(assign='{"t":[7]}').selection, sight)
+        required(selecting(assign='{"t":[1,7],"v":[0]}').selection, view)
+    assert set(selected(selecting(assign='{"t":[1,7],"v":[0]}').selection, view)) == {"t"}
+    assert not selected(selecting(assign='{"t":[7]}').selection, view)
 
 
 def test_a_topic_that_is_not_there_is_named() -> None:
@@ -129,7 +131,7 @@ def test_a_topic_that_is_not_there_is_named() -> None:
 
 
 def test_a_topic_that_goes_away_while_planning() -> None:
-    class Leaving(Seen):
+    class Leaving(MemoryClusterView):
         def latest(self, partitions: object) -> dict[TopicPartition, int]:
             return {}
 
@@ -138,23 +140,23 @@ def test_a_topic_that_goes_away_while_planning() -> None:
 
 
 def test_a_stream_goes_on_and_takes_new_partitions_and_topics_from_earliest() -> None:
-    sight = Seen({("t", 0): (0, 20), ("t", 1): (3, 5), ("u", 0): (0, 9)})
+    view = MemoryClusterView({("t", 0): (0, 20), ("t", 1): (3, 5), ("u", 0): (0, 9)})
     known = offsets(t={0: 15})
-    assert carried_on(known, sight.topics(None), sight) == offsets(t={0: 15, 1: 3}, u={0: 0})
+    assert carried_on(known, view.topics(None), view) == offsets(t={0: 15, 1: 3}, u={0: 0})
 
 
 def test_a_stream_leaves_out_what_vanished() -> None:
-    sight = Seen({("t", 0): (0, 20)})
-    assert carried_on(offsets(t={0: 15, 1: 4}, gone={0: 3}), sight.topics(None), sight) == offsets(t={0: 15})
-    assert sight.asked == []
+    view = MemoryClusterView({("t", 0): (0, 20)})
+    assert carried_on(offsets(t={0: 15, 1: 4}, gone={0: 3}), view.topics(None), view) == offsets(t={0: 15})
+    assert view.asked == []
 
 
 def test_a_topic_created_anew_starts_at_earliest_under_its_new_id() -> None:
-    sight = Seen({("t", 0): (2, 20)}, ids={"t": topic_id(9)})
-    assert carried_on(offsets(t={0: 15}), sight.topics(None), sight) == offsets({"t": topic_id(9)}, t={0: 2})
+    view = MemoryClusterView({("t", 0): (2, 20)}, ids={"t": topic_id(9)})
+    assert carried_on(offsets(t={0: 15}), view.topics(None), view) == offsets({"t": topic_id(9)}, t={0: 2})
 
 
 def test_nothing_new_gives_the_same_json() -> None:
-    sight = two()
-    known = initial_offsets(options(streaming=True), sight)
-    assert json.dumps(carried_on(known, sight.topics(None), sight).to_json()) == json.dumps(known.to_json())
+    view = two()
+    known = initial_offsets(options(streaming=True), view)
+    assert json.dumps(carried_on(known, view.topics(None), view).to_json()) == json.dumps(known.to_json())

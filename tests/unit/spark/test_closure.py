@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from strandline.spark import closure
-from strandline.spark.closure import File, Package, Requirement, is_kept, parse_requirement
+from strandline.spark.closure import Package, PackedFile, Requirement, is_kept, parse_requirement
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def test_what_is_kept(path, kept):
 
 def test_a_package_is_native_by_its_files():
     def package(*names: str) -> Package:
-        return Package("p", "1", [File(Path(name), PurePosixPath(name)) for name in names])
+        return Package("p", "1", [PackedFile(Path(name), PurePosixPath(name)) for name in names])
 
     assert package("p/a.py", "p/lib.so.12").is_native
     assert package("p/a.cpython-311-x86_64-linux-gnu.so").is_native

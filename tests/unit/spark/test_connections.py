@@ -6,11 +6,11 @@ import os
 
 from strandline.client.config import ClientConfig
 from strandline.spark import connections
-from strandline.spark.options.kafka import Cluster
+from strandline.spark.options.kafka import ClusterOptions
 
 
-def cluster(client_id: str = "a") -> Cluster:
-    return Cluster(bootstrap_servers=("127.0.0.1:1",), config=ClientConfig(client_id=client_id))
+def cluster(client_id: str = "a") -> ClusterOptions:
+    return ClusterOptions(bootstrap_servers=("127.0.0.1:1",), config=ClientConfig(client_id=client_id))
 
 
 def test_equal_settings_share_a_client_and_others_do_not():

@@ -23,8 +23,8 @@ from pyspark.sql.datasource import (
 )
 
 from strandline.spark.filters import CLOCK_SKEW_MS_MAX, Narrowing, narrowed, narrowing
-from strandline.spark.splits import Range
-from tests.unit.spark.seen import Seen, topic_id
+from strandline.spark.splits import OffsetRange
+from tests.unit.spark.memory_cluster_view import MemoryClusterView, topic_id
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
@@ -33,13 +33,13 @@ def moment(microseconds: int) -> datetime.datetime:
     return EPOCH + datetime.timedelta(microseconds=microseconds)
 
 
-def kept(filters: list[Filter], sight: Seen) -> list[tuple[str, int, int, int]]:
-    whole = [Range(topic, topic_id(1), p, *ends) for (topic, p), ends in sorted(sight.logs.items())]
-    return [(r.topic, r.partition, r.start, r.end) for r in narrowed(whole, narrowing(filters), sight)]
+def kept(filters: list[Filter], view: MemoryClusterView) -> list[tuple[str, int, int, int]]:
+    whole = [OffsetRange(topic, topic_id(1), p, *ends) for (topic, p), ends in sorted(view.logs.items())]
+    return [(r.topic, r.partition, r.start, r.end) for r in narrowed(whole, narrowing(filters), view)]
 
 
-def some() -> Seen:
-    return Seen({("t", 0): (0, 10), ("t", 1): (5, 20), ("u", 0): (0, 10)})
+def some() -> MemoryClusterView:
+    return MemoryClusterView({("t", 0): (0, 10), ("t", 1): (5, 20), ("u", 0): (0, 10)})
 
 
 @pytest.mark.parametrize(
@@ -64,9 +64,9 @@ def some() -> Seen:
     ids=lambda value: " ".join(type(f).__name__ for f in value) if value and isinstance(value[0], Filter) else None,
 )
 def test_topics_partitions_and_offsets(pushed: list[Filter], expected: list[tuple[str, int, int, int]]) -> None:
-    sight = some()
-    assert kept(pushed, sight) == expected
-    assert sight.asked == []
+    view = some()
+    assert kept(pushed, view) == expected
+    assert view.asked == []
 
 
 @pytest.mark.parametrize(
@@ -92,9 +92,11 @@ def test_what_is_not_understood_is_not_used(pushed: Filter) -> None:
 
 
 def test_a_lower_bound_of_time_comes_from_the_index() -> None:
-    sight = Seen({("t", 0): (5, 8), ("t", 1): (0, 3)}, timestamps={("t", 0): [100, 300, 200], ("t", 1): [1, 2, 3]})
-    assert kept([GreaterThanOrEqual(("timestamp",), moment(150_000))], sight) == [("t", 0, 6, 8)]
-    assert sight.asked == ["by_timestamp"]
+    view = MemoryClusterView(
+        {("t", 0): (5, 8), ("t", 1): (0, 3)}, timestamps={("t", 0): [100, 300, 200], ("t", 1): [1, 2, 3]}
+    )
+    assert kept([GreaterThanOrEqual(("timestamp",), moment(150_000))], view) == [("t", 0, 6, 8)]
+    assert view.asked == ["by_timestamp"]
 
 
 def test_bounds_of_time_are_in_microseconds_and_records_in_milliseconds() -> None:
@@ -116,13 +118,13 @@ def test_a_time_zone_is_understood() -> None:
 def test_an_upper_bound_of_time_holds_only_where_the_broker_sets_it() -> None:
     late = CLOCK_SKEW_MS_MAX + 1000
     times = {("a", 0): [10, 20, late], ("c", 0): [10, 20, late]}
-    sight = Seen({("a", 0): (0, 3), ("c", 0): (0, 3)}, timestamps=times, by_append_time=frozenset("a"))
-    assert kept([LessThan(("timestamp",), moment(20_000))], sight) == [("a", 0, 0, 2), ("c", 0, 0, 3)]
+    view = MemoryClusterView({("a", 0): (0, 3), ("c", 0): (0, 3)}, timestamps=times, by_append_time=frozenset("a"))
+    assert kept([LessThan(("timestamp",), moment(20_000))], view) == [("a", 0, 0, 2), ("c", 0, 0, 3)]
 
 
 def test_records_without_a_timestamp_are_found_by_bounds_below_zero() -> None:
-    sight = Seen({("t", 0): (0, 2)}, timestamps={("t", 0): [-1, 5]})
-    assert kept([GreaterThan(("timestamp",), moment(-5_000_000))], sight) == [("t", 0, 0, 2)]
+    view = MemoryClusterView({("t", 0): (0, 2)}, timestamps={("t", 0): [-1, 5]})
+    assert kept([GreaterThan(("timestamp",), moment(-5_000_000))], view) == [("t", 0, 0, 2)]
 
 
 columns = st.sampled_from(["topic", "partition", "offset", "timestamp"])
@@ -166,8 +168,8 @@ def test_no_record_that_passes_all_filters_is_left_out(
     pushed: list[tuple[Filter, str, Any, str]], times: list[int]
 ) -> None:
     logs = {("t", 0): (0, 6), ("t", 1): (3, 9), ("u", 0): (0, 6)}
-    sight = Seen(dict(logs), timestamps=dict.fromkeys(logs, times))
-    remaining = kept([f for f, *_ in pushed], sight)
+    view = MemoryClusterView(dict(logs), timestamps=dict.fromkeys(logs, times))
+    remaining = kept([f for f, *_ in pushed], view)
     for (topic, partition), (earliest, latest) in logs.items():
         for offset in range(earliest, latest):
             time = moment(times[offset - earliest] * 1000)

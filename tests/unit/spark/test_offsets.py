@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strandline.ids import ZERO_UUID, Uuid
 from strandline.spark.errors import SparkError
 from strandline.spark.offsets import StreamOffsets
-from tests.unit.spark.seen import offsets, topic_id
+from tests.unit.spark.memory_cluster_view import offsets, topic_id
 
 names = st.text("abc.-_19", min_size=1, max_size=8) | st.sampled_from(["id", "partitions", "0"])
 streams = st.dictionaries(

@@ -12,7 +12,7 @@ from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import ZERO_UUID
 from strandline.spark.errors import OptionError
 from strandline.spark.offsets import StreamOffsets
-from strandline.spark.progress import REPEAT_AFTER_S, TRY_AGAIN_AFTER_S, Progress
+from strandline.spark.progress import REPEAT_AFTER_S, TRY_AGAIN_AFTER_S, GroupProgress
 
 
 class Coordinator:
@@ -41,7 +41,7 @@ def clock():
 @pytest.fixture
 def progress(coordinator, clock):
     admin: Admin = coordinator
-    return Progress(admin, "g", lambda: clock[0])
+    return GroupProgress(admin, "g", lambda: clock[0])
 
 
 def at(**offsets: int) -> StreamOffsets:

@@ -12,14 +12,14 @@ from strandline.ids import ZERO_UUID, Uuid
 from strandline.records.errors import CorruptRecord
 from strandline.spark.errors import DataLoss
 from strandline.spark.options import read_options
-from strandline.spark.reading import Reading
+from strandline.spark.reading import SplitReading
 from strandline.spark.splits import Split
 
 from .engine import batch_values
 
 
 def reading(cluster, topic, **options):
-    return Reading.of(read_options(cluster.options(subscribe=topic, **options), streaming=False))
+    return SplitReading.of(read_options(cluster.options(subscribe=topic, **options), streaming=False))
 
 
 def split(topic, start, end, topic_id=ZERO_UUID):

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.spark.splits import Range, Split, bytes_per_offset, splits
-from tests.unit.spark.seen import topic_id
+from strandline.spark.splits import OffsetRange, Split, bytes_per_offset, splits
+from tests.unit.spark.memory_cluster_view import topic_id
 
 ranges = st.dictionaries(
     st.tuples(st.sampled_from("ab"), st.integers(0, 5)), st.tuples(st.integers(0, 10**12), st.integers(-5, 400))
-).map(lambda found: [Range(t, topic_id(1), p, start, start + size) for (t, p), (start, size) in found.items()])
+).map(lambda found: [OffsetRange(t, topic_id(1), p, start, start + size) for (t, p), (start, size) in found.items()])
 densities = st.dictionaries(st.tuples(st.sampled_from("ab"), st.integers(0, 5)), st.floats(0.001, 1e6))
 
 
-def one(partition: int, start: int, end: int) -> Range:
-    return Range("t", topic_id(1), partition, start, end)
+def one(partition: int, start: int, end: int) -> OffsetRange:
+    return OffsetRange("t", topic_id(1), partition, start, end)
 
 
 def cuts(found: list[Split]) -> list[tuple[int, int, int]]:
@@ -28,7 +28,7 @@ def cuts(found: list[Split]) -> list[tuple[int, int, int]]:
 
 @given(ranges, densities, st.none() | st.integers(1, 300), st.none() | st.integers(1, 50))
 def test_splits_cover_each_range_once_and_keep_the_promises(
-    whole: list[Range],
+    whole: list[OffsetRange],
     per_offset: dict[tuple[str, int], float],
     partitions_min: int | None,
     records_max: int | None,
@@ -51,7 +51,7 @@ def test_splits_cover_each_range_once_and_keep_the_promises(
 
 @given(ranges, densities, st.integers(1, 300))
 def test_more_splits_are_made_only_as_far_as_needed(
-    whole: list[Range], per_offset: dict[tuple[str, int], float], partitions_min: int
+    whole: list[OffsetRange], per_offset: dict[tuple[str, int], float], partitions_min: int
 ) -> None:
     found = splits(whole, per_offset, partitions_min=partitions_min)
     assert len(found) <= max(partitions_min, sum(r.offsets_count > 0 for r in whole))
@@ -59,7 +59,7 @@ def test_more_splits_are_made_only_as_far_as_needed(
 
 @given(ranges, densities, st.integers(1, 60))
 def test_no_other_way_to_divide_has_a_smaller_largest_split(
-    whole: list[Range], per_offset: dict[tuple[str, int], float], partitions_min: int
+    whole: list[OffsetRange], per_offset: dict[tuple[str, int], float], partitions_min: int
 ) -> None:
     """Taking a split away from one range to give it to another would leave larger splits than there are."""
     parts = Counter((s.topic, s.partition) for s in splits(whole, per_offset, partitions_min=partitions_min))

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from strandline.client.blocking import Client, Consumer, ConsumerConfig
+from strandline.spark.cluster_view import ClientClusterView
 from strandline.spark.errors import DataLoss, OptionError, TopicError
-from strandline.spark.sight import ClusterSight
 from strandline.spark.stream_reader import RefusedStream
 
 from .engine import Checkpoint, Query, life, values
@@ -303,7 +303,7 @@ def test_records_that_were_deleted_are_an_error_or_a_warning(cluster, caplog):
     assert "deleted-0 has no offset 2" in caplog.text
 
 
-class SlowLeader(ClusterSight):
+class SlowLeader(ClientClusterView):
     """A new leader that has not heard yet how far its log is committed, and says so `times` times."""
 
     times = 2
@@ -327,7 +327,7 @@ def test_an_end_before_what_was_read_is_asked_for_again(cluster, planned_before)
         assert values(query.trigger()) == (["a", "b"] if planned_before else ["c"])
 
 
-class YoungBroker(ClusterSight):
+class YoungBroker(ClientClusterView):
     """A broker that has not heard of any topic yet, `times` times."""
 
     times = 2

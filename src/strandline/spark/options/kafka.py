@@ -43,7 +43,7 @@ LEVELS: Final = {"gzip level": (-1, 9), "lz4 level": (1, 17), "zstd level": (-13
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
+class ClusterOptions:
     """How to reach the brokers; small and picklable, and equal for equal settings, so that it can be a cache's key."""
 
     bootstrap_servers: tuple[str, ...]
@@ -53,7 +53,7 @@ class Cluster:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaSettings:
-    cluster: Cluster
+    cluster: ClusterOptions
     consumer: ConsumerConfig
     producer: ProducerConfig
     warnings: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ def kafka_settings(options: Mapping[str, str], *, writing: bool) -> KafkaSetting
     consumer = shared | {"fetch_max_bytes": FETCH_BYTES, "max_partition_fetch_bytes": FETCH_BYTES} | consumer
     producer = shared | {"batch_size": BATCH_SIZE, "max_request_size": MAX_REQUEST_SIZE, "linger_ms": 0.0} | producer
     level = producer.pop("levels", {}).get(str(producer.get("compression_type", CompressionType.NONE)))
-    cluster = Cluster(
+    cluster = ClusterOptions(
         bootstrap_servers=_bootstrap(options[REQUIRED]),
         config=ClientConfig(**client | _backoffs(given)),
         tls=_tls(options),

@@ -22,7 +22,7 @@ from strandline.spark.options.bound import (
     option_names,
     start_bound,
 )
-from strandline.spark.options.kafka import Cluster, kafka_settings
+from strandline.spark.options.kafka import ClusterOptions, kafka_settings
 from strandline.spark.options.names import sorted_out
 from strandline.spark.options.selection import Selection, selection
 
@@ -64,7 +64,7 @@ class ReadOptions:
     offset_retry_ms: int
     metadata_ttl_ms: int | None
     """How long topics and partitions that were seen are believed; None: they are looked up each time."""
-    cluster: Cluster
+    cluster: ClusterOptions
     consumer: ConsumerConfig
     warnings: tuple[str, ...] = ()
 

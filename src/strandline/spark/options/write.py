@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from strandline.client.config import ProducerConfig
 from strandline.spark.errors import OptionError
-from strandline.spark.options.kafka import Cluster, kafka_settings
+from strandline.spark.options.kafka import ClusterOptions, kafka_settings
 from strandline.spark.options.names import sorted_out
 
 
@@ -19,7 +19,7 @@ class WriteOptions:
     streaming: bool
     topic: str | None
     """Where all rows go; None: each row's own column `topic` says."""
-    cluster: Cluster
+    cluster: ClusterOptions
     producer: ProducerConfig
     warnings: tuple[str, ...] = ()
 

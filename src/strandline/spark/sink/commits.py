@@ -16,7 +16,7 @@ BATCH_ID = "streaming.sql.batchId"
 """Local properties that Spark sets on the tasks of a streaming query; `write` is told of neither."""
 
 
-class Attempt(NamedTuple):
+class TaskAttempt(NamedTuple):
     """One attempt at one task. In a stream, a batch of the same query and number holds the same rows again."""
 
     stage_id: int
@@ -38,7 +38,7 @@ class PartitionWritten(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TaskCommit(WriterCommitMessage):
-    attempt: Attempt | None
+    attempt: TaskAttempt | None
     """None: not written by a task of Spark."""
     written: tuple[PartitionWritten, ...]
 
@@ -47,12 +47,12 @@ class TaskCommit(WriterCommitMessage):
         return sum(each.records_count for each in self.written)
 
 
-def this_attempt() -> Attempt | None:
+def this_attempt() -> TaskAttempt | None:
     context = TaskContext.get()
     if context is None:
         return None
     batch_id = context.getLocalProperty(BATCH_ID)
-    return Attempt(
+    return TaskAttempt(
         context.stageId(),
         context.partitionId(),
         context.attemptNumber(),

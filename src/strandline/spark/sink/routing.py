@@ -23,14 +23,14 @@ from strandline.spark.sink.sticky import StickyPartitions
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from strandline.spark.sink.rows import Table
+    from strandline.spark.sink.rows import SinkRows
 
 RECORD_OVERHEAD_BYTES = 12
 """About what a record takes besides key and value: lengths, deltas, a count of headers."""
 UNDECIDED = -1
 
 
-class Routed(NamedTuple):
+class RoutedRows(NamedTuple):
     topic: str
     partition: int
     picked: NDArray[np.int64] | None
@@ -54,16 +54,16 @@ class Router:
         self._turn_bytes = turn_bytes
         self._randomness = randomness
 
-    def route(self, table: Table) -> Iterator[Routed]:
+    def route(self, table: SinkRows) -> Iterator[RoutedRows]:
         for topic, picked in self._topics(table):
             partitions = self._partitions(topic, table, picked)
             for partition, positions in groups(partitions):
                 if positions is None or picked is None:
-                    yield Routed(topic, partition, picked if positions is None else positions)
+                    yield RoutedRows(topic, partition, picked if positions is None else positions)
                 else:
-                    yield Routed(topic, partition, picked[positions])
+                    yield RoutedRows(topic, partition, picked[positions])
 
-    def _topics(self, table: Table) -> Iterator[tuple[str, NDArray[np.int64] | None]]:
+    def _topics(self, table: SinkRows) -> Iterator[tuple[str, NDArray[np.int64] | None]]:
         if self._topic is not None:
             yield self._topic, None
             return
@@ -76,7 +76,7 @@ class Router:
         for code, picked in groups(encoded.indices.to_numpy()):
             yield names[code], picked
 
-    def _partitions(self, topic: str, table: Table, picked: NDArray[np.int64] | None) -> NDArray[np.int32]:
+    def _partitions(self, topic: str, table: SinkRows, picked: NDArray[np.int64] | None) -> NDArray[np.int32]:
         """One for each picked row."""
         count = self._counts.get(topic)
         if count is None:
@@ -97,7 +97,7 @@ class Router:
             partitions[undecided] = sticky.partitions_for(_sizes(table, open_rows))
         return partitions
 
-    def _wished(self, topic: str, count: int, table: Table, picked: NDArray[np.int64] | None) -> NDArray[np.int32]:
+    def _wished(self, topic: str, count: int, table: SinkRows, picked: NDArray[np.int64] | None) -> NDArray[np.int32]:
         """What the column says, where it says something."""
         if table.partition is None:
             return np.full(len(table.rows.value) if picked is None else len(picked), UNDECIDED, dtype=np.int32)
@@ -131,7 +131,7 @@ def _take(column: pa.Array | None, picked: NDArray[np.int64], count: int) -> pa.
     return column if column is None or len(picked) == count else column.take(pa.array(picked))
 
 
-def _sizes(table: Table, picked: NDArray[np.int64]) -> NDArray[np.int64]:
+def _sizes(table: SinkRows, picked: NDArray[np.int64]) -> NDArray[np.int64]:
     """About the bytes of these rows, which have no key."""
     sizes: NDArray[np.int64] = np.maximum(spans_of(table.rows.value).sizes[picked], 0) + RECORD_OVERHEAD_BYTES
     if table.rows.headers is not None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 US_PER_MS = 1000
 
 
-class Table(NamedTuple):
+class SinkRows(NamedTuple):
     """Rows, and where those who wrote the query want them to go."""
 
     rows: Rows
@@ -30,7 +30,7 @@ class Table(NamedTuple):
     partition: pa.Array | None
 
 
-def table_of(batch: pa.RecordBatch, columns: SinkColumns, now_ms: int) -> Table:
+def table_of(batch: pa.RecordBatch, columns: SinkColumns, now_ms: int) -> SinkRows:
     def column(index: int | None) -> pa.Array | None:
         return None if index is None else batch.column(index)
 
@@ -39,7 +39,7 @@ def table_of(batch: pa.RecordBatch, columns: SinkColumns, now_ms: int) -> Table:
         headers = _checked_headers(headers)
     timestamp_ms = _timestamps(column(columns.timestamp), batch.num_rows, now_ms)
     rows = Rows(column(columns.key), batch.column(columns.value), headers, timestamp_ms)
-    return Table(rows, column(columns.topic), column(columns.partition))
+    return SinkRows(rows, column(columns.topic), column(columns.partition))
 
 
 def _checked_headers(headers: pa.Array) -> pa.Array | None:

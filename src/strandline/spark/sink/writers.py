@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter
 
 from strandline.spark.options.write import WriteOptions, write_options
-from strandline.spark.plainly import plainly
+from strandline.spark.plain_errors import plain_errors
 from strandline.spark.sink.columns import sink_columns
 from strandline.spark.sink.errors import ModeError
 
@@ -36,7 +36,7 @@ class BatchWriter(DataSourceArrowWriter):
             raise ModeError(
                 "save mode 'overwrite' is not supported: a topic can only be appended to; use mode('append')"
             )
-        self.options = _told(write_options(options, streaming=False))
+        self.options = _with_warnings_logged(write_options(options, streaming=False))
         self.columns = sink_columns(schema, self.options.topic)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskCommit:
@@ -50,14 +50,14 @@ class StreamWriter(DataSourceStreamArrowWriter):
     """
 
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
-        self.options = _told(write_options(options, streaming=True))
+        self.options = _with_warnings_logged(write_options(options, streaming=True))
         self.columns = sink_columns(schema, self.options.topic)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskCommit:
         return _write(self.options, self.columns, iterator)
 
 
-def _told(options: WriteOptions) -> WriteOptions:
+def _with_warnings_logged(options: WriteOptions) -> WriteOptions:
     for warning in options.warnings:
         _log.warning("%s", warning)
     return options
@@ -66,5 +66,5 @@ def _told(options: WriteOptions) -> WriteOptions:
 def _write(options: WriteOptions, columns: SinkColumns, batches: Iterator[pa.RecordBatch]) -> TaskCommit:
     from strandline.spark.sink.writing import write  # not on the driver: it loads Arrow, numpy and the client
 
-    with plainly():
+    with plain_errors():
         return write(options, columns, batches)

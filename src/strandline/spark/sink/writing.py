@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from strandline.columnar.encoding import Encoder
-from strandline.spark.sink.delivery import Delivery
 from strandline.spark.sink.routing import Router
 from strandline.spark.sink.rows import table_of
+from strandline.spark.sink.task_producer import TaskProducer
 
 if TYPE_CHECKING:
     from strandline.spark.options.write import WriteOptions
@@ -30,7 +30,7 @@ HELD_BYTES_MAX = 16 << 20
 
 
 def write(options: WriteOptions, columns: SinkColumns, batches: Iterable[pa.RecordBatch]) -> TaskCommit:
-    with Delivery(options) as delivery:
+    with TaskProducer(options) as delivery:
         task = _Task(options, columns, delivery)
         for batch in batches:
             task.take(batch)
@@ -39,7 +39,7 @@ def write(options: WriteOptions, columns: SinkColumns, batches: Iterable[pa.Reco
 
 
 class _Task:
-    def __init__(self, options: WriteOptions, columns: SinkColumns, delivery: Delivery) -> None:
+    def __init__(self, options: WriteOptions, columns: SinkColumns, delivery: TaskProducer) -> None:
         producer = options.producer
         self._columns = columns
         self._delivery = delivery

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from strandline.stories.frames import Telling
+from strandline.stories.frames import PlayedStory
 from strandline.stories.registry import Story
 from strandline.stories.render.svg import draw
 from strandline.stories.render.words import LANGUAGES, word
@@ -35,18 +35,18 @@ def suffix(language: str) -> str:
     return "" if language == "en" else f".{language}"
 
 
-def picture_name(telling: Telling, language: str) -> str:
-    flags = "".join("-" + flag.removeprefix("--").replace(" ", "-") for flag in telling.options)
-    return f"{telling.name}{flags}{suffix(language)}.svg"
+def picture_name(played: PlayedStory, language: str) -> str:
+    flags = "".join("-" + flag.removeprefix("--").replace(" ", "-") for flag in played.options)
+    return f"{played.name}{flags}{suffix(language)}.svg"
 
 
-def pictures(telling: Telling) -> dict[str, str]:
+def pictures(played: PlayedStory) -> dict[str, str]:
     """One for each language, by file name."""
-    return {picture_name(telling, language): draw(telling, language) for language in LANGUAGES}
+    return {picture_name(played, language): draw(played, language) for language in LANGUAGES}
 
 
-def page(story: Story, tellings: Sequence[Telling], language: str) -> str:
-    """The page of one story, from all its tellings."""
+def page(story: Story, variants: Sequence[PlayedStory], language: str) -> str:
+    """The page of one story, from all its variants."""
     other = next(known for known in LANGUAGES if known != language)
     name = {"en": "English", "ko": "한국어"}[other]
     parts = [
@@ -54,26 +54,24 @@ def page(story: Story, tellings: Sequence[Telling], language: str) -> str:
         story.title.in_language(language),
         f"[{word('stories', language)}](README{suffix(language)}.md) · [{name}]({story.name}{suffix(other)}.md)",
     ]
-    for telling in tellings:
-        if telling.options:
-            parts.append(f"## {' '.join(telling.options)}")
-        parts += _telling(telling, language)
+    for played in variants:
+        if played.options:
+            parts.append(f"## {' '.join(played.options)}")
+        parts += _played(played, language)
     if story.note is not None:
         parts += [f"## {word('note', language)}", story.note.in_language(language)]
     return "\n\n".join(parts) + "\n"
 
 
-def _telling(telling: Telling, language: str) -> Iterable[str]:
-    command = " ".join(
-        ["strandline story", telling.name, *telling.options, *([] if language == "en" else ["--lang ko"])]
-    )
+def _played(played: PlayedStory, language: str) -> Iterable[str]:
+    command = " ".join(["strandline story", played.name, *played.options, *([] if language == "en" else ["--lang ko"])])
     yield f"```\n{command}\n```"
-    if telling.settings:
-        settings = ", ".join(f"`{name}={value}`" for name, value in telling.settings)
+    if played.settings:
+        settings = ", ".join(f"`{name}={value}`" for name, value in played.settings)
         yield f"{word('settings', language)}: {settings}"
-    yield f"![{telling.name}]({picture_name(telling, language)})"
-    yield "\n".join(f"{frame.number}. {frame.said.in_language(language)}" for frame in telling.frames)
-    yield f"**{word('point', language)}.** {telling.point.in_language(language)}"
+    yield f"![{played.name}]({picture_name(played, language)})"
+    yield "\n".join(f"{frame.number}. {frame.said.in_language(language)}" for frame in played.frames)
+    yield f"**{word('point', language)}.** {played.point.in_language(language)}"
 
 
 def index(stories: Iterable[Story], language: str) -> str:

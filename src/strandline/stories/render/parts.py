@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from strandline.stories.frames import Controlled, Frame, Lane, Mark, Message, Quorum, Row
+from strandline.stories.frames import AnomalyKind, Frame, Lane, ShownLog, ShownPartition, ShownQuorum, ShownRecord
 from strandline.stories.render import words
 from strandline.stories.render.words import word
 
@@ -27,7 +27,7 @@ class Box(NamedTuple):
     kind: str
 
 
-def heading(lane: Lane, row: Row, language: str) -> str:
+def heading(lane: Lane, row: ShownLog, language: str) -> str:
     """Partition, role, whether it is in sync, leader epoch."""
     parts = [row.label] if row.label else []
     parts.append(words.role(row.role, language))
@@ -40,7 +40,7 @@ def heading(lane: Lane, row: Row, language: str) -> str:
     return " ".join(parts)
 
 
-def boxes(messages: Sequence[Message], language: str, room: float, size: Callable[[str], float]) -> list[list[Box]]:
+def boxes(messages: Sequence[ShownRecord], language: str, room: float, size: Callable[[str], float]) -> list[list[Box]]:
     """Line by line, each of at most `room`."""
     every = [_box(message, language) for message in messages]
     lines = _broken(every, room, size)
@@ -64,15 +64,19 @@ def _broken(every: Sequence[Box], room: float, size: Callable[[str], float]) -> 
     return lines
 
 
-def _box(message: Message, language: str) -> Box:
+def _box(message: ShownRecord, language: str) -> Box:
     if message.is_ghost:
         return Box(message.offset, f"✗{message.name} {words.mark(message.mark, language)}", GHOST)
     epoch = "" if message.epoch is None else f" e{message.epoch}"
     text = f"{message.offset}:{message.name}{epoch}"
-    return Box(message.offset, f"!{text}", RED) if message.mark is not Mark.NONE else Box(message.offset, text, PLAIN)
+    return (
+        Box(message.offset, f"!{text}", RED)
+        if message.mark is not AnomalyKind.NONE
+        else Box(message.offset, text, PLAIN)
+    )
 
 
-def marks(row: Row) -> list[tuple[int, str]]:
+def marks(row: ShownLog) -> list[tuple[int, str]]:
     """The offsets of a log that have a name, each once: HW 1, or HW=LEO 2 where both are."""
     named: dict[int, list[str]] = {}
     if row.log_start:
@@ -83,7 +87,7 @@ def marks(row: Row) -> list[tuple[int, str]]:
     return [(offset, f"{'='.join(names)} {offset}") for offset, names in sorted(named.items())]
 
 
-def note(row: Row, language: str) -> str:
+def note(row: ShownLog, language: str) -> str:
     """What stands behind the boxes."""
     return f"{word('snapshot', language)} {', '.join(map(str, row.snapshots))}" if row.snapshots else ""
 
@@ -100,7 +104,7 @@ def below(frame: Frame, language: str) -> Iterator[tuple[str, str]]:
         name = words.client(client.client, language)
         yield f"{name}: {client.said.in_language(language)}", WAITING if client.is_waiting else TOLD
     for wrong in frame.wrong:
-        what = f"{word('offset', language)} {wrong.what}" if wrong.mark is Mark.DIVERGED else wrong.what
+        what = f"{word('offset', language)} {wrong.what}" if wrong.mark is AnomalyKind.DIVERGED else wrong.what
         where = wrong.where.in_language(language)
         yield f"{words.mark(wrong.mark, language)}: {what}" + (f" ({where})" if where else ""), WRONG
 
@@ -109,7 +113,7 @@ def _leader(name: str | None, language: str) -> str:
     return word("no leader", language) if name is None else f"{word('leader', language)} {name}"
 
 
-def _controlled(partition: Controlled, language: str, is_one_of_many: bool) -> str:
+def _controlled(partition: ShownPartition, language: str, is_one_of_many: bool) -> str:
     parts = [_leader(partition.leader, language)]
     if partition.epoch is not None:
         parts.append(f"{word('epoch', language)} {partition.epoch}")
@@ -122,6 +126,6 @@ def _controlled(partition: Controlled, language: str, is_one_of_many: bool) -> s
     return f"{word('controller', language)}{label}: {' · '.join(parts)}"
 
 
-def _quorum(voting: Quorum, language: str) -> str:
+def _quorum(voting: ShownQuorum, language: str) -> str:
     epoch, voters = f"{word('epoch', language)} {voting.epoch}", f"{word('voters', language)} {','.join(voting.voters)}"
     return f"{word('quorum', language)}: {_leader(voting.leader, language)} · {epoch} · {voters}"

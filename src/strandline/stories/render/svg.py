@@ -1,4 +1,4 @@
-"""A telling as a picture: step by step from top to bottom, in each the lanes of all brokers.
+"""A story as a picture: step by step from top to bottom, in each the lanes of all brokers.
 
 Always true: the picture stands alone (no fonts, no scripts, no links) and is readable on light and on dark.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from html import escape
 
-from strandline.stories.frames import Frame, Lane, Row, Telling
+from strandline.stories.frames import Frame, Lane, PlayedStory, ShownLog
 from strandline.stories.render import parts
 from strandline.stories.render.words import width, word, wrapped
 
@@ -64,25 +64,25 @@ def _n(number: float) -> str:
     return f"{number:.1f}".removesuffix(".0")
 
 
-def draw(telling: Telling, language: str) -> str:
+def draw(story: PlayedStory, language: str) -> str:
     page = _Page()
-    flags = "".join(f" {flag}" for flag in telling.options)
-    page.text(MARGIN, page.y + 18, f"{telling.name}{flags}", "t")
+    flags = "".join(f" {flag}" for flag in story.options)
+    page.text(MARGIN, page.y + 18, f"{story.name}{flags}", "t")
     page.y += 30
-    page.paragraph(MARGIN, telling.title.in_language(language))
-    if telling.settings:
-        page.paragraph(MARGIN, " · ".join(f"{name}={value}" for name, value in telling.settings), "s", 130)
-    for frame in telling.frames:
+    page.paragraph(MARGIN, story.title.in_language(language))
+    if story.settings:
+        page.paragraph(MARGIN, " · ".join(f"{name}={value}" for name, value in story.settings), "s", 130)
+    for frame in story.frames:
         _step(page, frame, language)
     page.y += 8
     page.line(MARGIN, page.y, WIDTH - MARGIN, page.y, "l")
     page.y += 8
     page.paragraph(
-        MARGIN, f"{word('point', language)}: {telling.point.in_language(language)}", "r" if telling.wrong else "b"
+        MARGIN, f"{word('point', language)}: {story.point.in_language(language)}", "r" if story.wrong else "b"
     )
     height = int(page.y + MARGIN)
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}">'
-    title = f"<title>{escape(telling.name + flags)}</title>"
+    title = f"<title>{escape(story.name + flags)}</title>"
     paper = f'<rect width="{WIDTH}" height="{height}" class="p"/>'
     return "\n".join([head, title, f"<style>{STYLE}</style>", paper, *page.elements, "</svg>", ""])
 
@@ -103,7 +103,7 @@ def _step(page: _Page, frame: Frame, language: str) -> None:
             page.y += 18
 
 
-def _row(page: _Page, lane: Lane, row: Row, is_first: bool, language: str) -> None:
+def _row(page: _Page, lane: Lane, row: ShownLog, is_first: bool, language: str) -> None:
     y = page.y
     if is_first:
         page.text(MARGIN + 26, y + 17, lane.broker, "b")

@@ -1,4 +1,4 @@
-"""A telling as lines of text: a sentence for each step, a lane for each broker, a box for each message.
+"""A story as lines of text: a sentence for each step, a lane for each broker, a box for each message.
 
     1 leader e0   │0:message1 e0│1:message2 e0│
                                 ^HW 1         ^LEO 2
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from strandline.stories.frames import Frame, Lane, Row, Telling
+from strandline.stories.frames import Frame, Lane, PlayedStory, ShownLog
 from strandline.stories.render import parts
 from strandline.stories.render.words import padded, width, word, wrapped
 
@@ -40,31 +40,31 @@ def plain(line: Line) -> str:
     return "".join(span.text for span in line).rstrip()
 
 
-def lines(telling: Telling, language: str, columns: int = COLUMNS) -> Iterator[Line]:
+def lines(story: PlayedStory, language: str, columns: int = COLUMNS) -> Iterator[Line]:
     """The whole of it."""
-    yield from head(telling, language, columns)
-    for frame in telling.frames:
+    yield from head(story, language, columns)
+    for frame in story.frames:
         yield ()
         yield from step(frame, language, columns)
     yield ()
-    yield from end(telling, language, columns)
+    yield from end(story, language, columns)
 
 
-def head(telling: Telling, language: str, columns: int = COLUMNS) -> Iterator[Line]:
-    flags = "".join(f" {flag}" for flag in telling.options)
-    yield (Span(f"{telling.name}{flags}", BOLD),)
-    for text in wrapped(telling.title.in_language(language), columns):
+def head(story: PlayedStory, language: str, columns: int = COLUMNS) -> Iterator[Line]:
+    flags = "".join(f" {flag}" for flag in story.options)
+    yield (Span(f"{story.name}{flags}", BOLD),)
+    for text in wrapped(story.title.in_language(language), columns):
         yield (Span(text),)
-    if telling.settings:
-        settings = " · ".join(f"{name}={value}" for name, value in telling.settings)
+    if story.settings:
+        settings = " · ".join(f"{name}={value}" for name, value in story.settings)
         yield from _labelled(word("settings", language), settings, columns, DIM)
 
 
-def end(telling: Telling, language: str, columns: int = COLUMNS) -> Iterator[Line]:
-    point = telling.point.in_language(language)
-    yield from _labelled(word("point", language), point, columns, RED if telling.wrong else BOLD)
-    if telling.note is not None:
-        yield from _labelled(word("note", language), telling.note.in_language(language), columns, DIM)
+def end(story: PlayedStory, language: str, columns: int = COLUMNS) -> Iterator[Line]:
+    point = story.point.in_language(language)
+    yield from _labelled(word("point", language), point, columns, RED if story.wrong else BOLD)
+    if story.note is not None:
+        yield from _labelled(word("note", language), story.note.in_language(language), columns, DIM)
 
 
 def step(frame: Frame, language: str, columns: int = COLUMNS) -> Iterator[Line]:
@@ -96,7 +96,7 @@ def _lanes(lanes: tuple[Lane, ...], language: str, columns: int) -> Iterator[Lin
             yield from _row(row, f"{INDENT}{name} ", padded(text, heading_columns), language, columns)
 
 
-def _row(row: Row, name: str, heading: str, language: str, columns: int) -> Iterator[Line]:
+def _row(row: ShownLog, name: str, heading: str, language: str, columns: int) -> Iterator[Line]:
     indent = width(name) + width(heading) + 1
     chunks = parts.boxes(row.messages, language, columns - indent - 1, lambda text: width(text) + 1)
     note = parts.note(row, language)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from strandline.stories.frames import Mark, Role
+from strandline.stories.frames import AnomalyKind, ShownRole
 
 LANGUAGES = ("en", "ko")
 
@@ -56,11 +56,11 @@ def word(name: str, language: str) -> str:
     return _WORDS[name][1 if language == "ko" else 0]
 
 
-def role(value: Role, language: str) -> str:
+def role(value: ShownRole, language: str) -> str:
     return word(value.value, language)
 
 
-def mark(value: Mark, language: str) -> str:
+def mark(value: AnomalyKind, language: str) -> str:
     return word(value.value, language)
 
 

@@ -17,7 +17,7 @@ from strandline.metadata.image import BrokerImage, MetadataImage, PartitionImage
 from strandline.raft.election_state import ElectionState
 from strandline.raft.messages import Address, OffsetAndEpoch, ReplicaKey
 from strandline.raft.voters import VoterNode, VoterSet
-from strandline.sim.context import State
+from strandline.sim.context import ProcessState
 
 
 def voters(*ids: int) -> VoterSet:
@@ -36,7 +36,7 @@ class Shelf:
         self.durable = 0
         self.told: dict[int, int] = {}
         self.is_up = True
-        self.machine = SimpleNamespace(process=SimpleNamespace(state=State.RUNNING))
+        self.machine = SimpleNamespace(process=SimpleNamespace(state=ProcessState.RUNNING))
         self.config = SimpleNamespace(controller_quorum_fetch_timeout_ms=1_000)
 
     def snapshots(self) -> list[OffsetAndEpoch]:

@@ -13,7 +13,7 @@ from strandline.spark.options.bound import AtGroup, AtTimestamp, Earliest, Lates
 from strandline.spark.options.names import READ
 from strandline.spark.options.read import COLUMNS, HEADERS
 from strandline.spark.options.selection import Subscribe
-from tests.unit.spark.seen import BROKER
+from tests.unit.spark.memory_cluster_view import BROKER
 
 LEAST = BROKER | {"subscribe": "t"}
 

@@ -9,7 +9,7 @@ import pytest
 from strandline.records.compression import CompressionType
 from strandline.spark.errors import OptionError
 from strandline.spark.options import write_options
-from tests.unit.spark.seen import BROKER
+from tests.unit.spark.memory_cluster_view import BROKER
 
 
 def test_a_topic_for_all_rows_or_none() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark import TaskContext, cloudpickle
 
-from strandline.spark.sink.commits import BATCH_ID, QUERY_ID, Attempt, PartitionWritten, TaskCommit, this_attempt
+from strandline.spark.sink.commits import BATCH_ID, QUERY_ID, PartitionWritten, TaskAttempt, TaskCommit, this_attempt
 
 
 @pytest.fixture
@@ -23,15 +23,15 @@ def test_outside_of_spark_there_is_no_attempt():
 
 
 def test_a_task_of_a_batch_query_has_neither_query_nor_batch(context):
-    assert this_attempt() == Attempt(7, 3, 1, None, None)
+    assert this_attempt() == TaskAttempt(7, 3, 1, None, None)
 
 
 def test_a_task_of_a_stream_knows_its_query_and_batch(context):
     context._localProperties = {QUERY_ID: "q", BATCH_ID: "12"}
-    assert this_attempt() == Attempt(7, 3, 1, "q", 12)
+    assert this_attempt() == TaskAttempt(7, 3, 1, "q", 12)
 
 
 def test_a_message_is_the_same_after_its_way_to_the_driver():
-    message = TaskCommit(Attempt(7, 3, 1, "q", 12), (PartitionWritten("t", 0, 10, 20, 9, 900),))
+    message = TaskCommit(TaskAttempt(7, 3, 1, "q", 12), (PartitionWritten("t", 0, 10, 20, 9, 900),))
     assert cloudpickle.loads(cloudpickle.dumps(message)) == message
     assert message.records_count == 9

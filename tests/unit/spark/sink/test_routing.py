@@ -14,7 +14,7 @@ from strandline.columnar.encoding import Rows
 from strandline.records.partitioner import partition_for
 from strandline.spark.sink.errors import ColumnError
 from strandline.spark.sink.routing import Router, groups
-from strandline.spark.sink.rows import Table
+from strandline.spark.sink.rows import SinkRows
 
 COUNTS = {"t": 4, "u": 2, "one": 1}
 
@@ -23,14 +23,14 @@ def router(topic: str | None = "t", turn_bytes: int = 1 << 20) -> Router:
     return Router(topic, COUNTS.__getitem__, turn_bytes, random.Random(1))
 
 
-def table(count: int, *, keys=None, topics=None, partitions=None, value: bytes = b"v") -> Table:
+def table(count: int, *, keys=None, topics=None, partitions=None, value: bytes = b"v") -> SinkRows:
     key = None if keys is None else pa.array(keys, pa.binary())
     rows = Rows(key, pa.array([value] * count, pa.binary()), None, np.zeros(count, dtype=np.int64))
     topic = None if topics is None else pa.array(topics, pa.string())
-    return Table(rows, topic, None if partitions is None else pa.array(partitions, pa.int32()))
+    return SinkRows(rows, topic, None if partitions is None else pa.array(partitions, pa.int32()))
 
 
-def routed(router: Router, table: Table) -> dict[tuple[str, int], list[int]]:
+def routed(router: Router, table: SinkRows) -> dict[tuple[str, int], list[int]]:
     """The rows of each partition, which come up once."""
     found: dict[tuple[str, int], list[int]] = {}
     for topic, partition, picked in router.route(table):
