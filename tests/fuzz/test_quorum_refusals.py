@@ -310,7 +310,7 @@ async def test_the_quorum_refuses_what_is_wrong_with_its_own_error(tmp_path, kin
     reader, writer = await asyncio.open_connection("127.0.0.1", stage.port("CONTROLLER"))
     try:
         line = Line(stage, reader, writer)
-        await stage.node.quorum._upkeep.take()
+        await stage.node.quorum._snapshotting.take()
         before = line.epoch
         for make, said, error in ROWS:
             reply = await line.ask(*MAKERS[make], make(line, **said))

@@ -1,6 +1,6 @@
 """An address that a node listens on for people and tools, as one text: `host:port`.
 
-Always true: no host stands for loopback, so that nothing is open to others unless somebody has named where.
+Always true: no host stands for loopback, so that nothing is open to other hosts unless the configuration names one.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def unknown(name: str, known: Iterable[str], kind: str) -> ConfigError:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A hint at the nearest known name, or nothing."""
-    import difflib  # only needed when somebody made a mistake, and slow to import
+    import difflib  # only needed after a mistake, and slow to import
 
     near = difflib.get_close_matches(name[:200], list(known), n=1, cutoff=0.75)
     return f" (did you mean {near[0]}?)" if near else ""

@@ -1,6 +1,6 @@
 """Broker keys: consumer groups and their offsets.
 
-Always true: a member's own wish for a timeout is kept within the bounds here.
+Always true: the timeout that a member requests is kept within the bounds here.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ KEYS = (
     Key("listeners", LIST, ("PLAINTEXT://:9092",), ListOf(empty_allowed=False), HIGH, READ_ONLY,
         "The addresses to bind, as NAME://host:port; an empty host is every interface, or loopback for PLAINTEXT."),
     Key("advertised.listeners", LIST, None, ListOf(empty_allowed=False), HIGH, READ_ONLY,
-        "The addresses clients are told, when they differ from listeners."),
+        "The addresses that clients are given, when they differ from listeners."),
     Key("listener.security.protocol.map", STRING,
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT", None, LOW, READ_ONLY,
         "The security protocol of each listener name, as NAME:PROTOCOL."),

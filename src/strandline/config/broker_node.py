@@ -45,7 +45,7 @@ KEYS = (
     Key("controller.quorum.election.backoff.max.ms", INT, SECOND_MS, AT_LEAST_0, HIGH, READ_ONLY,
         "The longest random wait before a failed election is tried again."),
     Key("controller.quorum.fetch.timeout.ms", INT, 2 * SECOND_MS, AT_LEAST_0, HIGH, READ_ONLY,
-        "A voter that could not fetch from the leader for this long becomes a candidate; a leader nobody fetched from resigns."),
+        "So long without a Fetch from the leader, a voter becomes a candidate; without Fetches of a majority, a leader resigns."),
     Key("controller.quorum.request.timeout.ms", INT, 2 * SECOND_MS, AT_LEAST_0, MEDIUM, READ_ONLY,
         "How long a request between members of the quorum may take."),
     Key("controller.quorum.retry.backoff.ms", INT, 20, AT_LEAST_0, LOW, READ_ONLY,

@@ -51,7 +51,7 @@ KEYS = (
     Key("replica.high.watermark.checkpoint.interval.ms", LONG, 5 * SECOND_MS, AT_LEAST_1, HIGH, READ_ONLY,
         "How often the high watermarks are written down."),
     Key("replica.selector.class", STRING, None, OneOf((LEADER_SELECTOR, RACK_AWARE_SELECTOR)), MEDIUM, READ_ONLY,
-        "From whom a consumer is told to read: the leader, or (RackAwareReplicaSelector) a replica in its own rack. Both are "
+        "Which replica a consumer is sent to: the leader, or (RackAwareReplicaSelector) a replica in its own rack. Both are "
         "built in; no class is loaded."),
     Key("leader.replication.throttled.rate", LONG, None, AT_LEAST_0, MEDIUM, CLUSTER_WIDE,
         "Bytes a second that a leader gives to followers which are not in sync, of the partitions that a topic's "

@@ -1,7 +1,7 @@
 """What is wrong with a configuration, in one sentence.
 
 Always true: the sentence never contains the value of a sensitive key. It names the file and line, the environment name or the
-override when there is one. Whoever answers a client gives `message` with the code INVALID_CONFIG.
+override when there is one. A response to a client carries `message` with the code INVALID_CONFIG.
 """
 
 from __future__ import annotations
@@ -16,5 +16,5 @@ class ConfigError(Exception):
         self.where = where
 
     def at(self, where: str) -> ConfigError:
-        """The same error, told with its place."""
+        """The same error, with its place."""
         return ConfigError(self.message, where)

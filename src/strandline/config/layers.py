@@ -72,4 +72,4 @@ class Layers(NamedTuple):
 
 
 DEFAULTS = Layers()
-"""A broker that was told nothing."""
+"""The layers of a broker without any configuration."""

@@ -1,7 +1,7 @@
-"""The addresses a node binds and the addresses it tells others.
+"""The addresses that a node binds and the addresses that it advertises.
 
 Always true: every listener has a security protocol and a name of its own; without `insecure`, a PLAINTEXT listener is bound to
-loopback only, because anyone who reaches it may read and write everything.
+loopback only, because any client that reaches it may read and write everything.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ def build_listeners(
     """The listeners, in the order given, and warnings about those that are kept to loopback."""
     endpoints = [parse_endpoint(text) for text in bound]
     _check_distinct(endpoints)
-    told = {endpoint.name: endpoint for endpoint in map(parse_endpoint, advertised or ())}
-    if stray := sorted(told.keys() - {endpoint.name for endpoint in endpoints}):
+    published = {endpoint.name: endpoint for endpoint in map(parse_endpoint, advertised or ())}
+    if stray := sorted(published.keys() - {endpoint.name for endpoint in endpoints}):
         raise ConfigError(f"advertised.listeners names {', '.join(stray)}, which listeners does not have")
     listeners: list[ListenerConfig] = []
     warnings: list[str] = []
@@ -101,7 +101,7 @@ def build_listeners(
             raise ConfigError(
                 f"listeners: {endpoint.name} speaks {protocol}, and SASL is not served yet; use SSL with ssl.client.auth=required"
             )
-        host, public = endpoint.host, told.get(endpoint.name)
+        host, public = endpoint.host, published.get(endpoint.name)
         if protocol == "PLAINTEXT" and not insecure:
             host, warning = _keep_to_loopback(endpoint, public)
             warnings += warning
@@ -142,7 +142,7 @@ def brokers_among_clients(listeners: Sequence[ListenerConfig], inter_broker: str
 
 
 def _keep_to_loopback(endpoint: ListenerEndpoint, public: ListenerEndpoint | None) -> tuple[str, list[str]]:
-    """The host to bind for a PLAINTEXT listener. No host at all was no choice: loopback serves it if clients are told no other."""
+    """The host to bind for a PLAINTEXT listener: loopback for one without a host, unless another host is advertised."""
     if is_loopback(endpoint.host):
         return endpoint.host, []
     if not endpoint.host and (public is None or is_loopback(public.host)):

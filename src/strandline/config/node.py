@@ -1,7 +1,7 @@
 """The configuration of one node, typed and whole.
 
 Always true: it was checked as a whole when it was built and never changes; new dynamic values make a new one
-(`with_dynamic`). What it does not name is not used by the node.
+(`with_dynamic`). The node uses nothing that is not an attribute here.
 """
 
 from __future__ import annotations
@@ -224,8 +224,8 @@ class NodeConfig:
         return TopicConfig.build(self.layers, overrides) if overrides else self.topic_defaults
 
     def may_act_as_broker(self, listener: str) -> bool:
-        """Whether whoever connects to that listener may speak as a broker or a controller (SEC-T6). Nobody has a name while
-        there is no authorizer, so it is the listener that decides."""
+        """Whether a client on that listener may act as a broker or a controller (SEC-T6). Clients have no principal while
+        there is no authorizer, so the listener decides."""
         return listener in (
             self.inter_broker_listener,
             self.previous_inter_broker_listener,
@@ -367,7 +367,7 @@ def _check_together(values: Mapping[str, Any]) -> list[str]:
     warnings = []
     if (metrics := parse_address(values["metrics.listener"])) is not None and not is_loopback(metrics[0]):
         warnings.append(
-            f"metrics.listener: whoever reaches {metrics[0]}:{metrics[1]} can read which topics there are; it has no authentication"
+            f"metrics.listener: any client of {metrics[0]}:{metrics[1]} can read which topics there are; it has no authentication"
         )
     if values["broker.heartbeat.interval.ms"] * 2 > values["broker.session.timeout.ms"]:
         warnings.append(

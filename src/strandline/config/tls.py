@@ -1,7 +1,7 @@
 """What one SSL listener needs to speak TLS.
 
 Always true: the key and its chain come either from one PEM file or from the configuration itself, never half from each; secrets
-do not show in a repr. Reading and loading the files is the business of whoever opens the listener.
+do not show in a repr. The files are read and loaded by the code that opens the listener.
 """
 
 from __future__ import annotations

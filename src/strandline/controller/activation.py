@@ -33,8 +33,8 @@ def activation_records(
 
 
 def min_isr_for_elr(image: MetadataImage, min_insync_replicas: int) -> list[r.MetadataRecord]:
-    """Make min.insync.replicas one value for all brokers. Who is eligible to lead follows from it, and must not depend on which
-    controller asks its own file."""
+    """Make min.insync.replicas one value for all brokers. The ELR follows from it, and must not depend on the file of the
+    controller that happens to be active."""
     name = "min.insync.replicas"
     records: list[r.MetadataRecord] = []
     if name not in image.config(BROKER_RESOURCE, CLUSTER_DEFAULT):

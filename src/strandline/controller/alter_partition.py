@@ -1,7 +1,7 @@
-"""A leader's wish for another ISR, and what the controller makes of it (rule B4).
+"""AlterPartition: an ISR that a leader proposes, and what the controller makes of it (rule B4).
 
 Always true: only the leader of the newest leader epoch, who knows the newest partition epoch, changes the ISR, and only to
-active replicas; a wish that is refused changes nothing; none is answered with anything but the state that follows from it.
+active replicas; a proposal that is refused changes nothing; each is answered with the state that follows from it.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _refusal(image: MetadataImage, broker_id: int, new: NewIsr) -> ErrorCode:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     partition = topic.partitions[new.partition_index]
     isr = [replica for replica, _ in new.isr]
-    # The order is Kafka's. Whoever knows more than we do has heard it from a newer controller.
+    # The order is Kafka's. A leader that knows a newer epoch than we do has it from a newer controller.
     if new.leader_epoch > partition.leader_epoch or new.partition_epoch > partition.partition_epoch:
         return ErrorCode.NOT_CONTROLLER
     if new.leader_epoch < partition.leader_epoch:

@@ -161,11 +161,11 @@ def _check_endpoints(endpoints: Sequence[Endpoint]) -> None:
 def check_features(supported: Sequence[tuple[str, int, int]], finalized: Mapping[str, int]) -> None:
     """UNSUPPORTED_VERSION unless the broker can work with every feature at its finalized level.
 
-    A feature that this software does not serve at all, in metadata that Apache Kafka wrote, binds nobody here.
+    A feature that this software does not serve at all, in metadata that Apache Kafka wrote, is not checked.
     """
     ranges = {name: range(least, most + 1) for name, least, most in supported}
     if METADATA_VERSION not in ranges:
-        raise KafkaError(ErrorCode.INVALID_REGISTRATION, f"The registration does not tell of {METADATA_VERSION}.")
+        raise KafkaError(ErrorCode.INVALID_REGISTRATION, f"The registration does not name {METADATA_VERSION}.")
     for name in (*ranges, *(name for name in finalized if name in SUPPORTED)):
         level = finalized.get(name, 0)
         if level not in ranges.get(name, range(1)):
@@ -187,7 +187,7 @@ def fence(image: MetadataImage, broker_id: int, policy: elections.ElectionPolicy
 def fence_one_overdue(
     image: MetadataImage, liveness: Liveness, now: float, policy: elections.ElectionPolicy
 ) -> tuple[list[r.MetadataRecord], int | None]:
-    """Fence the broker whose session is over longest, and tell which. One at a time: the next decision sees this one."""
+    """Fence the broker whose session ended first; the records and its id. One at a time: the next decision sees this one."""
     for broker_id in liveness.overdue(now):
         liveness.forget(broker_id)
         if records := fence(image, broker_id, policy):

@@ -1,6 +1,6 @@
 """Decisions about controllers: where they listen and which features they support.
 
-Only for others to know: who votes is the quorum's matter, not the metadata's.
+They are information only: the voters are known to the quorum, not to the metadata.
 
 Always true: the newest registration of a controller is the one that counts.
 """

@@ -1,8 +1,7 @@
 """What becomes of partitions when brokers come and go, and elections that are asked for.
 
-Each function tells what follows from one event, before the image knows of it: a broker that is being fenced may not lead any
-more though the image still has it unfenced, and the other way round. The caller writes its own record of the event next to
-these.
+Each function returns what follows from one event that the image does not show yet: a broker that is being fenced may not lead
+any more though the image still has it unfenced, and the other way round. The caller adds its own record of the event.
 
 Always true: one look at every partition, and a record only for those that change; a replica that can't serve is in no ISR
 afterwards, except, while ELR is off, as the last one.
@@ -103,7 +102,7 @@ def broker_shutting_down(image: MetadataImage, broker_id: int, policy: ElectionP
 def broker_uncleanly_restarted(
     image: MetadataImage, broker_id: int, policy: ElectionPolicy
 ) -> list[PartitionChangeRecord]:
-    """It may have lost what was not synced: it is not eligible either (B10). Without ELR nobody asks for that."""
+    """It may have lost what was not synced: it is not eligible either (B10). Without ELR there is no such set to leave."""
     if not policy.elr_enabled:
         return broker_fenced(image, broker_id, policy)
     return broker_unregistered(image, broker_id, policy)
@@ -144,11 +143,11 @@ def _leaves(
     return _changes(image, policy, active_brokers(image, but=broker_id), concerned, target)
 
 
-# Partitions that nobody leads
+# Partitions without a leader
 
 
 def broker_unfenced(image: MetadataImage, broker_id: int, policy: ElectionPolicy) -> list[PartitionChangeRecord]:
-    """Where nobody leads, it may be able to now."""
+    """The broker may lead the partitions that have no leader."""
     active = active_brokers(image)
     if not image.brokers[broker_id].in_controlled_shutdown:
         active[broker_id] = image.brokers[broker_id].log_dirs
@@ -156,7 +155,8 @@ def broker_unfenced(image: MetadataImage, broker_id: int, policy: ElectionPolicy
 
 
 def unclean_elections(image: MetadataImage, policy: ElectionPolicy) -> list[PartitionChangeRecord]:
-    """Where nobody leads and the topic allows it, whoever is there (B9). For now and then: what is allowed may change."""
+    """Partitions without a leader whose topic allows it get any active replica (B9). Looked at periodically, because the topic's
+    configuration may change."""
     records = _changes(image, policy, active_brokers(image), _is_leaderless, _as_it_is)
     return [record for record in records if record.leader != NO_LEADER_CHANGE]
 
@@ -202,7 +202,7 @@ def needs_election(partition: PartitionImage, kind: Election) -> bool:
 def elect(
     image: MetadataImage, topic: str, index: int, kind: Election, policy: ElectionPolicy
 ) -> PartitionChangeRecord:
-    """The election of a preferred leader, or of whoever is there: KafkaError if there is none to elect (B8)."""
+    """The election of the preferred leader, or of any replica that the election allows: KafkaError if there is none (B8)."""
     partition = image.partition(topic, index)
     if partition is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no partition {topic}-{index}.")

@@ -112,7 +112,7 @@ def _downgrade_problem(wanted: FeatureUpdate, level: int) -> str | None:
 
 
 def _not_supported(image: MetadataImage, wanted: FeatureUpdate, quorum: QuorumFeatures) -> str | None:
-    """Who does not support the level, or may not."""
+    """Why a level is not supported: the first node that does not know it, or may not."""
     if wanted.level not in SUPPORTED.get(wanted.name, ABSENT):
         return f"controller {quorum.node_id} does not support it."
     for broker in image.brokers.values():

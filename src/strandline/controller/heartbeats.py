@@ -1,12 +1,12 @@
 """Decisions about running brokers: what follows from a heartbeat.
 
 A broker is FENCED from its registration on, UNFENCED once it has applied that, in CONTROLLED_SHUTDOWN while its leaderships
-move, and told to SHUTDOWN_NOW at the end. What the metadata says of it decides which it is; `Liveness` adds only what metadata
-can't know: how far the other brokers have come.
+move, and in SHUTDOWN_NOW at the end. The metadata decides which it is; `Liveness` adds only what the metadata can't know: which
+metadata offset the other brokers have applied.
 
-Always true: a heartbeat counts only on the connection that the broker's heartbeats come on, so that nobody else takes it out of
-service; a broker is unfenced only when it has applied its own registration (B13), and told to stop only when it leads
-nothing, and, if it did when it asked, when all active brokers have applied that (B14).
+Always true: a heartbeat counts only on the connection that the broker's heartbeats come on, so that no other client takes it out
+of service; a broker is unfenced only when it has applied its own registration (B13), and may stop only when it leads nothing,
+and, if it did when it asked, when all active brokers have applied that (B14).
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def heartbeat(
     """What follows from a heartbeat, which also prolongs the session."""
     broker = check_epoch(image, request.broker_id, request.broker_epoch)
     if not liveness.speaks_for(broker.broker_id, broker.epoch, request.connection, now):
-        # Not the broker's own, or of one whose last connection is not known here to be gone: it is told how things stand.
+        # Not the broker's own, or of one whose last connection is not known here to be gone: it gets its present state.
         return [], BrokerHeartbeatReply(request.metadata_offset >= broker.epoch, state_of(broker))
     liveness.contact(broker.broker_id, broker.epoch, now, request.metadata_offset)
     liveness.heard_on(broker.broker_id, request.connection)

@@ -1,12 +1,12 @@
 """Which brokers the active controller believes to be alive.
 
 Soft state: nothing of it is in the metadata, and a controller that becomes active begins anew (`take_over`). A session lasts
-for the session timeout after each heartbeat. A closed connection is news that comes sooner (docs/decisions/0005): a broker without
-any connection to this node is given `CLOSED_GRACE_S` to be back, and, where this node has just become active, `TAKE_OVER_GRACE_S`
-to find the new controller. A standby has no sessions, but takes note of connections, so that it knows who is gone already.
+for the session timeout after each heartbeat. A closed connection says so sooner (docs/decisions/0005): a broker without any
+connection to this node has `CLOSED_GRACE_S` to come back, and, where this node has just become active, `TAKE_OVER_GRACE_S` to
+find the new controller. A standby has no sessions, but keeps track of connections, so that it knows which brokers are gone.
 
-Always true: whoever has an open connection here is overdue only by the session timeout; what was heard of an older broker
-epoch never prolongs a session; a broker's heartbeats are believed on one connection at a time.
+Always true: a broker with an open connection here is overdue only by the session timeout; a heartbeat of an older broker epoch
+never prolongs a session; a broker's heartbeats are believed on one connection at a time.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class _Session:
     epoch: int
     last_contact: float
     was_heard: bool = True
-    """By this controller itself; else it was taken over, and the broker may be long gone."""
+    """By this controller itself; else the session was taken over, and the broker may be long gone."""
     metadata_offset: int = NO_OFFSET
-    """The newest metadata that the broker has applied, as far as it told."""
+    """The newest metadata that the broker has applied, by its own report."""
     connection: Hashable | None = None
     """The one that its heartbeats come on; None before the first, and when it closed."""
     shutdown_offset: int | None = None
@@ -41,7 +41,7 @@ class _Connections:
     closed_at: float | None = None
     """When the last one closed; None while one is open, and before the first."""
     is_hearsay: bool = False
-    """It was not the broker's own connection that closed, but another one with its node."""
+    """The connection that closed was not the broker's own, but another one with its node."""
 
 
 class Liveness:
@@ -55,7 +55,7 @@ class Liveness:
     # Becoming active, and no longer
 
     def take_over(self, image: MetadataImage, now: float) -> None:
-        """This node is the active controller now: every unfenced broker has a session, though none was heard of yet."""
+        """This node is the active controller now: every unfenced broker has a session, before its first heartbeat."""
         self._active_since = now
         self._sessions = {
             broker.broker_id: _Session(broker.epoch, now, was_heard=False)
@@ -64,7 +64,7 @@ class Liveness:
         }
 
     def stand_by(self) -> None:
-        """This node is not the active controller any more: sessions are somebody else's."""
+        """This node is not the active controller any more: another controller has the sessions."""
         self._sessions = {}
 
     # What is heard
@@ -106,7 +106,7 @@ class Liveness:
         connections.closed_at = None
 
     def connection_closed(self, connection: Hashable, now: float) -> None:
-        """A connection to this node is gone; it is no matter if it was no broker's."""
+        """A connection to this node is gone; nothing happens if it was no broker's."""
         broker_id = self._broker_of.pop(connection, None)
         if broker_id is not None:
             session = self._sessions.get(broker_id)
@@ -119,7 +119,7 @@ class Liveness:
 
     def peer_closed(self, broker_id: int, now: float) -> None:
         """Some other connection with this broker's node closed or was refused: one that this node had opened, or a voter's.
-        News only of a broker that has no connection here that would say otherwise."""
+        It counts only for a broker that has no connection here, which would show otherwise."""
         connections = self._connections.setdefault(broker_id, _Connections())
         if not connections.open and connections.closed_at is None:
             connections.closed_at, connections.is_hearsay = now, True
@@ -132,7 +132,7 @@ class Liveness:
             connections.closed_at = None
 
     def forget(self, broker_id: int) -> None:
-        """The broker was fenced, told to stop, or unregistered: it has no session until it is heard of again."""
+        """The broker was fenced, stopped, or unregistered: it has no session until its next contact."""
         self._sessions.pop(broker_id, None)
         if broker_id in self._connections and not self._connections[broker_id].open:
             del self._connections[broker_id]

@@ -30,11 +30,11 @@ Replicas = tuple[int, ...]
 
 class Election(enum.Enum):
     ONLINE = enum.auto()
-    """Whoever holds all committed records."""
+    """A replica that holds all committed records."""
     PREFERRED = enum.auto()
     """The same, and the first replica before the present leader."""
     UNCLEAN = enum.auto()
-    """The same, and at last anyone who is there."""
+    """The same, and if there is none any active replica."""
 
 
 class Terms(NamedTuple):
@@ -185,7 +185,7 @@ def _completed(
 def _eligible(partition: PartitionImage, isr: Replicas, replicas: Replicas, lost: Replicas, terms: Terms) -> Replicas:
     """The ELR: who left the ISR since it became smaller than min.insync.replicas (B10). Nothing is committed with fewer."""
     if not terms.elr_enabled:
-        # What was eligible stays so until somebody leads again.
+        # What was eligible stays so until there is a leader again.
         return () if isr else partition.elr
     if len(isr) >= terms.enough(replicas):
         return ()
@@ -240,7 +240,7 @@ def _last_known(partition: PartitionImage, isr: Replicas, elr: Replicas, leader:
         return partition.last_known_elr
     if partition.has_leader:
         return (partition.leader,)
-    # The ELR was switched on, or cleared, while nobody led: then the last one of the ISR or ELR stands for the last leader.
+    # The ELR was switched on, or cleared, without a leader: then the last one of the ISR or ELR stands for the last leader.
     return () if isr or elr else (partition.isr or partition.elr)[:1]
 
 

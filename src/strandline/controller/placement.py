@@ -17,7 +17,7 @@ from strandline.ids import Uuid
 from strandline.metadata.image import BrokerImage, MetadataImage
 
 MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY = Uuid(bytes(16)), Uuid(bytes(15) + b"\1")
-"""Kafka's DirectoryId: the log dir is not known; the broker will choose it and tell."""
+"""Kafka's DirectoryId: the log dir is not known; the broker will choose it and report it."""
 
 
 def place(
@@ -57,7 +57,7 @@ def default_directory(image: MetadataImage, broker_id: int) -> Uuid:
 
 
 def _host(broker: BrokerImage) -> str:
-    """The machine, as far as the addresses tell; a broker that names none is a machine of its own."""
+    """The machine, as far as the addresses show; a broker that names none is a machine of its own."""
     return broker.endpoints[0].host if broker.endpoints else f"broker {broker.broker_id}"
 
 

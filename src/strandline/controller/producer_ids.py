@@ -1,6 +1,6 @@
 """Decisions about producer ids: brokers get them in blocks, so that no id is ever given out twice.
 
-Always true: a block begins where the one before it ended, whoever got that; only the newest incarnation of a broker gets one.
+Always true: a block begins where the one before it ended; only the newest incarnation of a broker gets one.
 """
 
 from __future__ import annotations

@@ -227,7 +227,7 @@ def add_partitions(
 
 
 def min_isr_changed(image: MetadataImage, changes: Sequence[r.MetadataRecord]) -> list[r.MetadataRecord]:
-    """What must follow these changes of configuration: who is eligible to lead was found by the old min.insync.replicas.
+    """The records that must follow these changes of configuration: the ELR was found by the old min.insync.replicas.
 
     While ELR is on there is one min.insync.replicas for all brokers, which can't be taken away: INVALID_CONFIG.
     """
@@ -245,7 +245,7 @@ def min_isr_changed(image: MetadataImage, changes: Sequence[r.MetadataRecord]) -
         name = change.resource_name if change.resource_type == TOPIC_RESOURCE else ""
         records.append(r.ClearElrRecord(topic_name=name))
         concerned = [image.topics[name]] if name else image.topics.values()
-        # Where nobody leads nothing was committed by the new rule yet: those that were eligible still hold everything.
+        # Without a leader nothing was committed by the new rule yet: the replicas that were eligible still hold everything.
         records += [
             r.PartitionChangeRecord(
                 topic_id=topic.topic_id,

@@ -1,10 +1,10 @@
 """What happened between two images of the metadata, and why: elections, in-sync replicas, brokers, topics.
 
 An image says how things are and not how they came about; the reason is read off the two of them: a leader that is fenced in
-the second one is why somebody else leads.
+the second one is why another broker leads.
 
 Always true: nothing is decided here, and what did not change costs nothing but a look at its identity, because images share it.
-A change is told with the epochs that it led to, so that two nodes that tell of the same one can be seen to.
+A change carries the epochs that it led to, so that the same change reported by two nodes can be recognised.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class MetadataChange(NamedTuple):
     reason: str
     topic: str | None = None
     partition: int | None = None
-    facts: dict[str, Any] = {}  # noqa: RUF012  (nobody writes to it)
+    facts: dict[str, Any] = {}  # noqa: RUF012  (never written to)
 
 
 def changes(before: MetadataImage, after: MetadataImage) -> Iterator[MetadataChange]:
@@ -94,7 +94,7 @@ def _changes_of_broker(was: BrokerImage | None, now: BrokerImage) -> Iterator[Me
 
 def _why_fenced(was: BrokerImage, now: BrokerImage) -> str:
     if was.incarnation_id != now.incarnation_id:
-        return "it was started again before it was missed"
+        return "it was started again before its session ended"
     return "it has stopped in order" if now.in_controlled_shutdown else FENCED
 
 
@@ -114,14 +114,14 @@ def _partition_changes(
         return MetadataChange(kind, reason, topic, index, facts | epochs)
 
     if _reassignment(was) != _reassignment(now):
-        yield from (change(*told) for told in _reassigned(was, now))
+        yield from (change(kind, reason) for kind, reason in _reassigned(was, now))
     unclean = now.leader_recovery_state == RECOVERING and (
         was.leader_recovery_state != RECOVERING or was.leader != now.leader
     )
     if was.leader_epoch != now.leader_epoch:
         leaders = {"from": was.leader, "to": now.leader}
         if now.leader == NO_LEADER:
-            yield change("leader lost", f"{_why_left(after, was, now, was.leader)}, and nobody may lead", **leaders)
+            yield change("leader lost", f"{_why_left(after, was, now, was.leader)}, and no replica may lead", **leaders)
         elif unclean:
             yield change("unclean election", UNCLEAN, **leaders)
         else:
@@ -144,7 +144,7 @@ def _why_elected(before: MetadataImage, after: MetadataImage, was: PartitionImag
     if was.leader == NO_LEADER:
         broker = before.brokers.get(now.leader)
         came_back = broker is None or not broker.active
-        return f"broker {now.leader} {'came back' if came_back else 'is eligible'}, and nobody led"
+        return f"broker {now.leader} {'came back' if came_back else 'is eligible'}, and there was no leader"
     preferred = now.leader == now.replicas[0]
     return _why_unfit(after, now, was.leader) or ("preferred replica" if preferred else "an election was asked for")
 
@@ -167,7 +167,7 @@ def _why_unfit(after: MetadataImage, now: PartitionImage, replica: int) -> str |
         return f"broker {replica} was fenced"
     if broker.log_dirs and now.directories:
         directory = now.directories[now.replicas.index(replica)]
-        # Ids below 100 are no directories but Kafka's words for one that is not known.
+        # Ids below 100 are Kafka's constants for a directory that is not known.
         if directory not in broker.log_dirs and int.from_bytes(directory, "big") >= 100:
             return f"a log dir of broker {replica} failed"
     return None

@@ -2,7 +2,7 @@
 
 A feature is finalised at one level for a whole cluster; each node says which levels it supports.
 Always true: the tables are those of Apache Kafka 4.3 as far as we serve what a feature stands for; a feature that we do not
-serve is not in them, so that nobody can turn it on.
+serve is not in them, so that it can't be turned on.
 """
 
 from __future__ import annotations

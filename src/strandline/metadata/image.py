@@ -1,7 +1,7 @@
 """The cluster's metadata at one offset: brokers, topics, partitions, configuration, features, producer ids.
 
 Always true: an image never changes; replaying records makes the next one (`replay.py`), which shares what did not change.
-Whoever holds an image can go on reading it while newer ones come.
+A reader can go on with the image that it holds while newer ones come.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The records that make an image again: what a snapshot consists of.
 
 Always true: replaying them on an empty image gives the same image. They come in Kafka's order, metadata.version first, since
-it says how to read the rest. What the image's metadata.version has no record or field for is left out: whoever lowers the
+it says how to read the rest. What the image's metadata.version has no record or field for is left out: lowering the
 metadata.version gives it up.
 """
 

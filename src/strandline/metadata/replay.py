@@ -77,7 +77,7 @@ def replay(image: MetadataImage, records: Iterable[r.MetadataRecord], end_offset
 class GrowingImage:
     """The image of one decision with many parts, each of which sees what those before it wrote.
 
-    Its sections are copied once, not for each part: `image` is only good until the next `add`, and nobody may keep it.
+    Its sections are copied once, not for each part: `image` is only valid until the next `add`, and must not be kept.
     """
 
     def __init__(self, image: MetadataImage) -> None:

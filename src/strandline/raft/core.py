@@ -1,7 +1,7 @@
 """What all parts of Raft share, and the only place where the state changes.
 
 Always true: the election state is saved before anything that follows from it is said (D1): `Save` stands before it among the
-effects. The epoch never falls. Whoever stops leading answers everybody who waits for its answer.
+effects. The epoch never falls. A leader that stops leading answers every request that still waits for it.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ from strandline.raft.voter_history import VoterHistory
 from strandline.raft.voters import VoterNode, VoterSet
 
 EPOCH_MAX: Final = 2**31 - 1
-"""Nobody can lead it, since nothing could follow it: whoever claims it is not believed."""
+"""No node can lead it, since no epoch could follow it: a message that claims it is not believed."""
 EPOCH_STEP_MAX: Final = 2**20
-"""Nobody who asks is believed to be so many epochs ahead: one request of a stranger would use all of them up. A node that was
-away for that long learns the epoch from those whom it asks."""
+"""A request is not believed to be so many epochs ahead: one request of a stranger would use all of them up. A node that was
+away for that long learns the epoch from the responses to its own requests."""
 KRAFT_VERSIONS: Final = range(2)
 """The kraft.versions that we know."""
 
@@ -82,18 +82,18 @@ class Core:
         self._learned_address: Address | None = None
         """Where the leader is if the voters' record does not name it."""
         self.reported_address: Address | None = None
-        """Where somebody says that the leader is, if the voters' record says otherwise (SEC-Z16)."""
+        """Where some message says that the leader is, if the voters' record says otherwise (SEC-Z16)."""
         self.failed_fetches = 0
         """To this leader in a row, since it last answered at the address of its record; in whatever epochs."""
         self._fetched_from = NO_NODE
         self.leader_lost = False
         """A Fetch to the leader came to nothing, or the leader said that it leads no more; and it has not answered since."""
         self.committed: int | None = None
-        """The highest high watermark that was ever known here; a leader's own may not be known yet (D6)."""
+        """The highest high watermark that this node has known; a leader's own may not be known yet (D6)."""
         self.failed_rounds = 0
         """Elections lost in a row."""
         self.installing: OffsetAndEpoch | None = None
-        """A snapshot is being put in place: the log is about to be replaced, and nobody leads or fetches meanwhile."""
+        """A snapshot is being put in place: the log is about to be replaced, and this node neither leads nor fetches meanwhile."""
         self.is_truncating = False
         """The log is cut as soon as the effects of this step are carried out."""
         self.is_stopping = False
@@ -113,7 +113,7 @@ class Core:
 
     @property
     def leader_address(self) -> Address | None:
-        """What others are told: the address of the voters' record, and only for a leader that is not in it the one that was
+        """As other nodes get it: the address of the voters' record, and only for a leader that is not in it the one that was
         learnt together with it."""
         if self.leader_id == NO_NODE:
             return None
@@ -125,7 +125,7 @@ class Core:
     @property
     def asks_reported_address(self) -> bool:
         """Whether the next Fetch goes there: from the second failure in a row on, every other one does. The leader may have
-        moved since the voters' record was written; but anybody can say so."""
+        moved since the voters' record was written; but any client can claim that."""
         return self.reported_address is not None and self.failed_fetches >= 2 and self.failed_fetches % 2 == 0
 
     def answered_at(self, address: Address) -> None:
@@ -164,8 +164,8 @@ class Core:
 
     @property
     def is_in_touch(self) -> bool:
-        """It leads, or its leader answers it: then nobody who is not asked unseats the leader (SEC-Z16). A leader that a majority
-        has turned away from resigns by itself (D5)."""
+        """It leads, or its leader answers it: then a request unseats no leader, only a response does (SEC-Z16). A leader that a
+        majority no longer fetches from resigns by itself (D5)."""
         state = self.state
         return isinstance(state, Leader) or (isinstance(state, Follower) and state.has_fetched and not self.leader_lost)
 
@@ -186,7 +186,7 @@ class Core:
 
     @property
     def is_on_device(self) -> bool:
-        """The log, all of it. Only then may a Fetch leave, whoever it is for: what it says counts as safe here (D8)."""
+        """The whole log is. Only then may a Fetch leave, to any node: what it says counts as safe on this node's device (D8)."""
         return self.log.flushed_offset >= self.log.end_offset
 
     def fetch_request(self, max_wait_s: float) -> RaftFetchRequest:
@@ -211,7 +211,7 @@ class Core:
         return self.timings.election_timeout_s * (1 + self.randomness.random())
 
     def round_backoff(self) -> float:
-        """After so many lost rounds; at random, so that two who lost together do not try again together."""
+        """After so many lost rounds; at random, so that two nodes that lost together do not try again together."""
         longest = self.timings.disconnect_grace_s * 2.0 ** min(self.failed_rounds, 30)
         return min(longest, self.timings.election_backoff_max_s) * self.randomness.uniform(0.5, 1.0)
 
@@ -266,8 +266,8 @@ class Core:
         return epoch < EPOCH_MAX and epoch - self.epoch <= EPOCH_STEP_MAX
 
     def learn(self, epoch: int, leader_id: int, address: Address | None, now: float) -> bool:
-        """Somebody whom this node asked, or has voted for, says that this is the epoch, and who leads it. Whether that made a
-        difference. Where a voter is, its own record says best (SEC-Z16)."""
+        """A node that this node asked, or has voted for, says that this is the epoch, and who leads it. Whether that made a
+        difference. The address of a voter is the one in its own record (SEC-Z16)."""
         if not self.epoch <= epoch < EPOCH_MAX:
             return False
         if leader_id == self.me.id:
@@ -298,7 +298,7 @@ class Core:
             self.reported_address = reported
 
     def _campaign_at(self, now: float) -> float:
-        """In a newer epoch: whoever waited for an election already does not wait longer for it."""
+        """In a newer epoch: a node that waited for an election already does not wait longer for it."""
         match self.state:
             case Unattached(campaign_at=at):
                 return at
@@ -369,7 +369,7 @@ class Core:
         return asked_in_epoch > self.epoch and error is not ErrorCode.INVALID_REQUEST
 
     def answer_change(self, change: VoterChange, error: ErrorCode, message: str | None = None) -> None:
-        """Answer whoever wants the voters changed, if that has not been done."""
+        """Answer the request to change the voters, if that has not been done."""
         if change.answer is None:
             return
         if isinstance(change.request, UpdateVoterRequest):

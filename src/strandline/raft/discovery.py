@@ -1,4 +1,4 @@
-"""Finding the leader: whoever does not know it, or has lost it, asks the others with a Fetch that does not wait.
+"""Finding the leader: a node that does not know it, or has lost it, asks the others with a Fetch that does not wait.
 
 Always true: one question at a time, to a voter or bootstrap server drawn at random, and one to a voter that is said to lead; each
 that brings nothing new makes the next one wait longer. The answer teaches the epoch and its leader; records in it are left alone.
@@ -26,12 +26,12 @@ def poll(core: Core, now: float) -> float:
     if core.is_on_device and (destinations := _destinations(core)):
         # Whom it asks may turn out to lead, and counts this Fetch as any other.
         core.outbox.send(core.effects, SLOT, core.randomness.choice(destinations), core.fetch_request(max_wait_s=0.0))
-    return inf  # an event tells when there is an answer, or when the log is on the device
+    return inf  # the answer is an event, and so is the end of the flush
 
 
 def confirm(core: Core, leader_id: int, now: float) -> None:
-    """Ask a voter that is said to lead, where the voters' record says it is: a request may come from anybody, its answer does
-    not (SEC-Z16)."""
+    """Ask a voter that is said to lead, where the voters' record says it is: any client can send a request, but only that
+    voter answers there (SEC-Z16)."""
     node = core.voters.get(leader_id)
     if node is not None and node.key.id != core.me.id and core.is_on_device and core.outbox.ready_at(CONFIRM) <= now:
         core.outbox.send(

@@ -1,4 +1,4 @@
-"""What Raft wants done.
+"""Effects: what Raft wants done.
 
 Always true: effects are carried out in their order; what is to be saved is on the device before anything that comes after it
 leaves the node (D1). Effects that take long report their end with an event.
@@ -86,7 +86,7 @@ class FinishSnapshot(NamedTuple):
 
 
 class FailQuorum(NamedTuple):
-    """What must not be has happened; the node has to stop."""
+    """An invariant of the protocol is broken; the node has to stop."""
 
     reason: str
 

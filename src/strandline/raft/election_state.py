@@ -1,8 +1,8 @@
-"""What a member of the quorum must not forget: the epoch, its leader, and for whom it voted.
+"""The election state of a member of the quorum: the epoch, its leader, and for which candidate it voted.
 
-Always true: it is on the device before anybody may rely on it (rule D1), and a file in which a bit flipped is not believed. The
-file is Kafka's `quorum-state`: version 0 lists the voters (kraft.version 0), version 1 says the directory of the one voted for
-(kraft.version 1). Kafka's file has no checksum; ours is one more field, which Kafka passes over.
+Always true: it is on the device before any node may rely on it (rule D1), and a file in which a bit flipped is not believed. The
+file is Kafka's `quorum-state`: version 0 lists the voters (kraft.version 0), version 1 names the directory of the candidate voted
+for (kraft.version 1). Kafka's file has no checksum; ours is one more field, which Kafka ignores.
 """
 
 from __future__ import annotations

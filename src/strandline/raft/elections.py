@@ -1,10 +1,10 @@
-"""Elections: who asks for votes, who grants them, and what becomes of it.
+"""Elections: asking for votes, granting them, and what follows.
 
 Always true: a vote is given once in an epoch, only to a log at least as new as one's own, and is saved before it is said
-(D1, D2); a pre-vote costs nothing and binds nobody, but who hears its leader grants none (D4), nor does it leave its leader's
-epoch for a Vote (SEC-Z16): a candidate that a majority has elected shows itself by the answers of that majority. Configured voters
-elect one of themselves. Where voters are records of the log, one that is behind may not know the newest yet, and votes for a
-candidate that it does not know; else nobody might be electable.
+(D1, D2); a pre-vote costs nothing and binds no voter, but a node that hears its leader grants none (D4), nor does it leave its
+leader's epoch for a Vote (SEC-Z16): a candidate that a majority has elected shows itself by the answers of that majority.
+Configured voters elect one of themselves. Where voters are records of the log, one that is behind may not know the newest yet,
+and votes for a candidate that it does not know; else no candidate might be electable.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from strandline.raft.states import AnswerTo, Candidate, Follower, Leader, Prospe
 VOTE = "vote"
 
 
-# Being asked
+# Answering Vote
 
 
 def handle_vote(core: Core, request: VoteRequest, answer: AnswerTo, now: float) -> None:
@@ -35,7 +35,7 @@ def handle_vote(core: Core, request: VoteRequest, answer: AnswerTo, now: float) 
 
 def _vote(core: Core, request: VoteRequest, now: float) -> tuple[ErrorCode, bool]:
     last_epoch, end_offset = request.last_epoch, request.last_epoch_end_offset
-    # A candidate has begun its epoch and cannot have records of it; who asks for a pre-vote may (D3).
+    # A candidate has begun its epoch and cannot have records of it; a node that asks for a pre-vote may (D3).
     if last_epoch < 0 or end_offset < 0 or last_epoch > request.epoch - (not request.pre_vote):
         return ErrorCode.INVALID_REQUEST, False
     if request.epoch < core.epoch:
@@ -78,8 +78,8 @@ def _grant_vote(core: Core, candidate: ReplicaKey, now: float) -> bool:
 
 
 def _grant_pre_vote(core: Core, request: VoteRequest, now: float) -> bool:
-    """Grant it, and wait a round before asking oneself: else the survivors of three would split their votes. A node that is in
-    touch with its leader, or leads, has refused it already (D4)."""
+    """Grant it, and wait a round before asking for votes too: else the survivors of three would split their votes. A node that is
+    in touch with its leader, or leads, has refused it already (D4)."""
     next_round = now + core.timings.disconnect_grace_s * (1 + core.randomness.random())
     match core.state:
         case Follower() as follower:
@@ -97,7 +97,7 @@ def _grant_pre_vote(core: Core, request: VoteRequest, now: float) -> bool:
     return True
 
 
-# Asking
+# Asking for votes
 
 
 def poll_unattached(core: Core, unattached: Unattached, now: float) -> float:
@@ -136,7 +136,7 @@ def poll_candidate(core: Core, candidate: Candidate, now: float) -> float:
 
 
 def _is_lost(core: Core, rejected: set[int]) -> bool:
-    """Whether too many said no for a majority to say yes still."""
+    """Whether so many voters refused that no majority is left."""
     return sum(node_id in rejected for node_id in core.voters.ids) > len(core.voters) - core.voters.majority
 
 
@@ -172,7 +172,7 @@ def handle_vote_response(core: Core, voter_id: int, request: VoteRequest, respon
     if core.learn(response.epoch, response.leader_id, response.leader_address, now):
         return
     if response.error is ErrorCode.UNSUPPORTED_VERSION and isinstance(nominee, Prospective):
-        core.to_candidate(now)  # somebody is too old for the pre-vote: then without
+        core.to_candidate(now)  # that voter does not know the pre-vote: go on without it
     elif response.error is not ErrorCode.NONE or response.epoch < core.epoch:
         core.outbox.failed((VOTE, voter_id), now)
     elif response.granted:
@@ -188,7 +188,7 @@ def _rejected(core: Core, nominee: Prospective | Candidate, voter_id: int, respo
             core.failed_rounds += 1
             nominee.ends_at = min(nominee.ends_at, now + core.round_backoff())
     elif response.leader_id == core.election.leader_id != NO_NODE:
-        # Somebody hears the leader, or is the leader: it is alive.
+        # That voter hears the leader, or is the leader: the leader is alive.
         is_leader = response.leader_id == voter_id
         if is_leader:
             core.leader_lost = False

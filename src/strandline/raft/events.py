@@ -1,4 +1,4 @@
-"""What Raft is told.
+"""Events: what happens to Raft.
 
 Always true: events come one at a time, and the effects of one are carried out, in their order, before the next one comes.
 """
@@ -29,7 +29,7 @@ class Received(NamedTuple):
 
 
 class Cancelled(NamedTuple):
-    """Whoever sent this request is gone: nobody waits for its answer."""
+    """The sender of this request is gone: no answer is needed any more."""
 
     answer: Callable[[Response], None]
 

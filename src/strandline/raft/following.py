@@ -59,12 +59,12 @@ def poll(core: Core, follower: Follower, now: float) -> float:
 def _fetch(core: Core, follower: Follower, now: float) -> float:
     is_appended = core.log.end_offset >= follower.expected_end_offset
     if core.installing is not None or not is_appended or not core.is_on_device:
-        return inf  # an event tells when it is done
+        return inf  # its end is an event
     if (ready_at := core.outbox.ready_at(FETCH)) > now:
         return ready_at
     request: RaftFetchRequest | FetchSnapshotRequest
     if follower.snapshot is None:
-        # Of a leader that may be gone a sign of life is wanted, not news.
+        # From a leader that may be gone a sign of life is needed, not records.
         request = core.fetch_request(0.0 if core.leader_lost else core.timings.fetch_wait_s)
     else:
         snapshot_id, position = follower.snapshot
@@ -106,14 +106,14 @@ def handle_probe_response(core: Core, response: RaftFetchResponse, now: float) -
 
 def disconnected(core: Core, now: float) -> None:
     """A connection with the leader closed. The Fetch that is under way, or comes next, knows better: if the leader is gone,
-    it comes to nothing at once; if only a connection is, nobody should be elected, or each that comes and goes costs an epoch.
+    it fails at once; if only a connection is, there should be no election, or each connection that comes and goes costs an epoch.
     But while a snapshot is put in place there is no Fetch."""
     if core.installing is not None:
         suspect(core, now)
 
 
 def suspect(core: Core, now: float) -> None:
-    """A Fetch came to nothing, or the leader said that it leads no more: that is news (docs/decisions/0005)."""
+    """A Fetch failed, or the leader said that it leads no more: the leader is believed to be gone (docs/decisions/0005)."""
     if isinstance(core.state, Follower):
         if not core.leader_lost or core.state.campaign_at == inf:
             delay = core.timings.disconnect_grace_s * core.randomness.random()
@@ -130,7 +130,7 @@ def leader_resigned(core: Core, follower: Follower, now: float) -> None:
 
 
 def unanswered(core: Core, now: float) -> None:
-    """A Fetch to the leader came to nothing. The first time it is asked again at once: perhaps only a connection is gone."""
+    """A Fetch to the leader failed. After the first failure it is sent again at once: perhaps only a connection is gone."""
     if core.leader_lost:
         core.outbox.failed(FETCH, now)
     core.failed_fetches += 1
@@ -172,7 +172,7 @@ def _is_refused(core: Core, error: ErrorCode, epoch: int, leader_id: int, addres
 
 
 def _heard(core: Core, follower: Follower, asked: Address, now: float) -> None:
-    """The leader is there."""
+    """The leader has answered."""
     core.outbox.succeeded(FETCH)
     core.answered_at(asked)
     if follower.has_resigned:

@@ -1,8 +1,8 @@
-"""The beginning and the end of a leadership, as the voters are told: BeginQuorumEpoch, EndQuorumEpoch.
+"""The beginning and the end of a leadership, as the voters hear of it: BeginQuorumEpoch, EndQuorumEpoch.
 
-Always true: a new leader tells each voter until it has heard from it; one that resigns tells who should succeed it, the
-voter with the longest log first (D15). Neither is needed for safety: who missed it finds out later. Both may come from anybody:
-they count once the leader's own answer, from where the voters' record says it is, bears them out (SEC-Z16).
+Always true: a new leader notifies each voter until it has heard from it; one that resigns says who should succeed it, the
+voter with the longest log first (D15). Neither is needed for safety: a voter that missed it finds out later. Any client can send
+them: they count once the leader's own answer, from where the voters' record says it is, confirms them (SEC-Z16).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ END = "end quorum epoch"
 
 
 def announce(core: Core, leader: Leader, now: float) -> float:
-    """Tell the voters that have not fetched for a while: at first all of them."""
+    """Notify the voters that have not fetched for a while: at first all of them."""
     interval_s = core.timings.fetch_timeout_s / 2
     deadline = inf
     for node in core.other_voters():
@@ -71,8 +71,8 @@ def handle_begin(core: Core, request: BeginQuorumEpochRequest, answer: AnswerTo,
 
 
 def _begun(core: Core, request: BeginQuorumEpochRequest, now: float) -> None:
-    """Somebody says that this leader has begun its epoch. Whoever has voted for it believes that, the others ask it. A voter that
-    is behind may have voted for one that it does not know: where that is, only the request says."""
+    """A request says that this leader has begun its epoch. A node that has voted for it believes that, the others ask the leader.
+    A voter that is behind may have voted for one that it does not know: where that is, only the request says."""
     epoch, leader_id = request.epoch, request.leader_id
     voted = core.election.voted
     reported = _address(core, request.leader_endpoints)
@@ -152,7 +152,7 @@ def handle_end(core: Core, request: EndQuorumEpochRequest, answer: AnswerTo, now
             if core.state.successors is None:
                 core.state.has_asked_since = False
             core.state.successors = request.preferred_candidates
-            core.outbox.succeeded(FETCH)  # the next Fetch does not wait: its answer tells whether that is true
+            core.outbox.succeeded(FETCH)  # the next Fetch does not wait: its answer shows whether that is true
             if core.leader_lost:
                 leader_resigned(core, core.state, now)
     core.answer(answer, core.quorum_response(error, request.epoch))

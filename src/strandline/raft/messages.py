@@ -4,7 +4,7 @@ These are Kafka's Vote, BeginQuorumEpoch, EndQuorumEpoch, Fetch, FetchSnapshot, 
 their wrapping: cluster id, topic and partition are checked where the bytes are read, before Raft sees them.
 
 Always true: a message never changes; a response carries the sender's epoch and the leader it knows (-1 for none), so that
-whoever reads it learns of a newer epoch even from a refusal.
+its reader learns of a newer epoch even from a refusal.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ReplicaKey(NamedTuple):
 
     id: int
     directory_id: Uuid = ZERO_UUID
-    """All zeros where it is not known: with static voters nobody says it."""
+    """All zeros where it is not known: with static voters no message has it."""
 
 
 class OffsetAndEpoch(NamedTuple):
@@ -157,7 +157,7 @@ class VoterChangeResponse(NamedTuple):
 
 
 class ApiVersionsRequest(NamedTuple):
-    """Asked of a node before it becomes a voter: who knows kraft.version 1?"""
+    """Sent to a node before it becomes a voter: does it know kraft.version 1?"""
 
 
 class ApiVersionsResponse(NamedTuple):

@@ -42,7 +42,7 @@ class Outbox:
         effects.append(SendRequest(to, request))
 
     def settle(self, request: Request) -> Slot | None:
-        """This request has come to its end; None if nobody waits for it any more."""
+        """The slot of this request, which has come to its end; None if its answer is not needed any more."""
         for slot, waited_for in self._on_the_way.items():
             if waited_for is request:
                 del self._on_the_way[slot]

@@ -164,7 +164,7 @@ class Raft:
 
     @property
     def has_handed_over(self) -> bool:
-        """Of a leader that was told to resign: every voter has heard of it, and by the answer to a Fetch that it is so; or another
+        """Of a leader that resigned: every voter has its EndQuorumEpoch, and had a Fetch refused, which confirms it; or another
         epoch has begun."""
         state = self._core.state
         if isinstance(state, Resigned):
@@ -239,7 +239,7 @@ class Raft:
                 self._start(now)
 
     def _start(self, now: float) -> None:
-        """In the state that was left, except that who led does not lead again: it may have lost what was not flushed."""
+        """In the state before the stop, except that a leader does not lead again: it may have lost what was not flushed."""
         core, saved = self._core, self._core.election
         soon = now + core.timings.disconnect_grace_s * core.randomness.random()
         state: State = Unattached(soon)

@@ -96,7 +96,7 @@ def _begin_add(core: Core, leader: Leader, change: VoterChange, request: AddVote
 
 
 def _ask_versions(core: Core, leader: Leader, change: VoterChange, node: VoterNode) -> None:
-    """Which kraft.versions does it know? That it answers at all shows that its endpoint is right."""
+    """Ask the node which kraft.versions it knows. An answer also shows that its endpoint is right."""
     leader.change = change
     change.voter = node
     core.outbox.free(API_VERSIONS)

@@ -1,7 +1,7 @@
-"""Serving: what a leader answers to those who fetch from it, and how their Fetches move the high watermark.
+"""Serving: what a leader answers to the replicas that fetch from it, and how their Fetches move the high watermark.
 
 Always true: a replica's Fetch counts for what it says it has only after its last epoch and offset were found in the leader's
-own log (D10); a Fetch that has nothing to bring waits, and is answered at once when it has, or when the leader is none any more.
+own log (D10); a Fetch without anything new to return waits, and is answered at once when there is, or when the leader resigns.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from strandline.raft.messages import (
 from strandline.raft.states import AnswerTo, Leader, Parked, Resigned
 
 BOOTSTRAP_SNAPSHOT: Final = OffsetAndEpoch(0, 0)
-"""What a disk was formatted with. It is not for others: the first leader writes what it says into the log."""
+"""What a disk was formatted with. It is not for other nodes: the first leader writes its content into the log."""
 PARKED_MAX: Final = 10_000
 """More Fetches than this do not wait, they are answered with nothing."""
 
@@ -60,7 +60,7 @@ def handle_fetch(core: Core, request: RaftFetchRequest, answer: AnswerTo, now: f
         tracking.heard_from(core, leader, request.replica, now)
         if core.voters.is_voter(request.replica):
             advance(core, leader)
-    if _has_news(core, leader, request) or request.max_wait_s == 0 or len(leader.parked) >= PARKED_MAX:
+    if _has_more(core, leader, request) or request.max_wait_s == 0 or len(leader.parked) >= PARKED_MAX:
         core.answer(answer, _records(core, leader, request))
     else:
         leader.parked.append(Parked(request, answer, now + request.max_wait_s))
@@ -85,7 +85,7 @@ def _divergence(core: Core, leader: Leader, request: RaftFetchRequest) -> RaftFe
     return None
 
 
-def _has_news(core: Core, leader: Leader, request: RaftFetchRequest) -> bool:
+def _has_more(core: Core, leader: Leader, request: RaftFetchRequest) -> bool:
     known = -1 if leader.high_watermark is None else leader.high_watermark
     return core.log.end_offset > request.offset or known > request.high_watermark
 
@@ -103,10 +103,10 @@ def _records(core: Core, leader: Leader, request: RaftFetchRequest) -> RaftFetch
 
 
 def answer_parked(core: Core, leader: Leader, now: float = -inf) -> None:
-    """Answer the Fetches that have something to bring by now, or have waited long enough."""
+    """Answer the Fetches for which there is something new by now, or that have waited long enough."""
     waiting, leader.parked = leader.parked, []
     for parked in waiting:
-        if now >= parked.deadline or _has_news(core, leader, parked.request):
+        if now >= parked.deadline or _has_more(core, leader, parked.request):
             core.answer(parked.answer, _records(core, leader, parked.request))
         else:
             leader.parked.append(parked)

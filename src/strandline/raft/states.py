@@ -2,7 +2,7 @@
 
     Unattached   knows an epoch, but no leader of it. May vote. Looks for the leader; a voter asks for a pre-vote in time.
     Prospective  would like to be a candidate, and asks whether it could win (pre-vote). The epoch stays, the leader is
-                 kept in mind: somebody may still hear it.
+                 kept in mind: another voter may still hear it.
     Candidate    has begun an epoch, voted for itself in it, and asks for votes.
     Follower     knows the leader of its epoch, and fetches from it.
     Leader       was elected by a majority; appends, and knows how far the others are.
@@ -10,11 +10,12 @@
 
 An epoch has at most one leader, because a voter votes once in it and remembers (D1, D2). The log of a leader has everything
 committed, because a majority found it at least as new as their own. What a leader of an older epoch still says is refused by
-everybody who knows a newer one. Two rules keep the epoch from running away: nobody becomes a candidate without a majority of
-pre-votes (KIP-996), and nobody who hears its leader grants one.
+every node that knows a newer one. Two rules keep the epoch from running away: no node becomes a candidate without a majority of
+pre-votes (KIP-996), and no node that hears its leader grants one.
 
-Kafka's rules are kept but for these: a Fetch that comes to nothing is news, not the fetch timeout alone (docs/decisions/0005); of
-two that ask each other for pre-votes at once, one gives way; a voter that grants a vote stops asking for itself.
+Kafka's rules are kept but for these: a Fetch that fails starts the wait for an election, not the fetch timeout alone
+(docs/decisions/0005); of two that ask each other for pre-votes at once, one gives way; a voter that grants a vote stops asking for
+itself.
 
 Always true: who is in which state is known in one place, and every change of state is one of TRANSITIONS.
 """
@@ -66,14 +67,14 @@ class Follower:
     campaign_at: float = inf
     """Sooner than that, a voter asks for a pre-vote: the leader is believed to be gone."""
     has_fetched: bool = False
-    """The leader has answered in this epoch: it is alive, so nobody else need be elected (D4)."""
+    """The leader has answered in this epoch: it is alive, so no other one need be elected (D4)."""
     successors: tuple[ReplicaKey, ...] | None = None
-    """Somebody said in the leader's name that it leads no more, and who should succeed it. Anybody can say that: it counts once
-    the leader has refused a Fetch, or does not answer one, and no more once it has answered one that was sent later (SEC-Z16)."""
+    """A request said in the leader's name that it leads no more, and who should succeed it. Any client can send that: it counts
+    once the leader has refused a Fetch, or does not answer one, and no more once it has answered one sent later (SEC-Z16)."""
     has_asked_since: bool = False
     """Since that was said, a Fetch was sent."""
     has_resigned: bool = False
-    """The leader leads no more; an answer of its that comes later says nothing else."""
+    """The leader leads no more; a later answer of its does not change that."""
     expected_end_offset: int = 0
     """What is to be appended ends here; only when it is on the device comes the next Fetch (D8)."""
     snapshot: FetchingSnapshot | None = None
@@ -81,7 +82,7 @@ class Follower:
 
 
 class Parked(NamedTuple):
-    """A Fetch that has nothing to bring yet."""
+    """A Fetch for which there is nothing new yet."""
 
     request: RaftFetchRequest
     answer: AnswerTo
@@ -134,26 +135,26 @@ TRANSITIONS: Final[dict[type[State], dict[type[State], str]]] = {
         Unattached: "a newer epoch; or it voted",
         Prospective: "the election timeout is over",
         Follower: "it learnt of the leader",
-        Resigned: "it is told that it led a newer epoch, which it does not remember",
+        Resigned: "it learns that it led a newer epoch, which it does not remember",
     },
     Prospective: {
         Candidate: "a majority would vote for it, or does not know the pre-vote",
         Follower: "a leader is alive; or it lost and knows of one",
         Unattached: "it lost and knows of no leader; it voted; or a newer epoch",
-        Resigned: "it is told that it led a newer epoch, which it does not remember",
+        Resigned: "it learns that it led a newer epoch, which it does not remember",
     },
     Candidate: {
         Leader: "a majority voted for it",
         Prospective: "it lost, and its wait is over",
-        Follower: "somebody else leads this epoch or a newer one",
+        Follower: "another node leads this epoch or a newer one",
         Unattached: "a newer epoch",
-        Resigned: "it is told that it led a newer epoch, which it does not remember",
+        Resigned: "it learns that it led a newer epoch, which it does not remember",
     },
     Follower: {
         Prospective: "the leader is silent, gone, or hands over",
         Follower: "a newer epoch with a leader",
         Unattached: "a newer epoch without a known leader",
-        Resigned: "it is told that it led a newer epoch, which it does not remember",
+        Resigned: "it learns that it led a newer epoch, which it does not remember",
     },
     Leader: {
         Resigned: "it is stopped, removed, or a majority does not fetch any more",
@@ -164,6 +165,6 @@ TRANSITIONS: Final[dict[type[State], dict[type[State], str]]] = {
         Unattached: "a newer epoch, or its own next one when the others had their time",
         Follower: "a newer epoch with a leader",
         Prospective: "it is the only voter",
-        Resigned: "it is told that it led a newer epoch, which it does not remember",
+        Resigned: "it learns that it led a newer epoch, which it does not remember",
     },
 }

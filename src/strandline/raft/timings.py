@@ -12,11 +12,11 @@ class Timings(NamedTuple):
     election_timeout_s: float = 1.0
     """A round of an election lasts between this and twice as long (`controller.quorum.election.timeout.ms`)."""
     election_backoff_max_s: float = 1.0
-    """So long at most waits who has lost a round (`controller.quorum.election.backoff.max.ms`)."""
+    """So long at most waits a candidate that has lost a round (`controller.quorum.election.backoff.max.ms`)."""
     fetch_timeout_s: float = 2.0
     """Without an answer from the leader for so long, a voter asks for an election (`controller.quorum.fetch.timeout.ms`)."""
     request_timeout_s: float = 2.0
-    """So long the shell waits for an answer, and a voter change for its commit (`controller.quorum.request.timeout.ms`)."""
+    """So long the node waits for an answer, and a voter change for its commit (`controller.quorum.request.timeout.ms`)."""
     retry_backoff_s: float = 0.02
     """After a failure; it doubles with each in a row, up to ten times as much (`controller.quorum.retry.backoff.ms`)."""
     fetch_wait_s: float = 0.5
@@ -33,4 +33,4 @@ class Timings(NamedTuple):
 
 
 CHECK_QUORUM_FACTOR: Final = 1.5
-"""More than the followers' own timeout: they should notice first, and elect somebody."""
+"""More than the followers' own timeout: they should notice first, and elect another leader."""

@@ -1,4 +1,4 @@
-"""Whom the leader keeps an eye on: the voters in force, and the observers that fetch.
+"""The replicas that the leader tracks: the voters in force, and the observers that fetch.
 
 Always true: each voter but the leader itself has its state; what was known of a replica stays known when it becomes a voter
 or stops being one; only a voter under its own key counts for the quorum (D12).
@@ -17,7 +17,7 @@ from strandline.raft.states import Leader
 OBSERVER_SESSION_S: Final = 300.0
 """An observer that has not fetched for so long is forgotten."""
 OBSERVERS_MAX: Final = 10_000
-"""Anybody can claim to be an observer; more than these are served, but not remembered."""
+"""Any client can claim to be an observer; more than these are served, but not remembered."""
 
 
 def replica(core: Core, leader: Leader, key: ReplicaKey, now: float) -> ReplicaState | None:

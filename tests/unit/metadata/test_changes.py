@@ -105,7 +105,7 @@ def test_the_same_leader_in_a_new_epoch():
 def test_nobody_may_lead():
     was = replace(FIRST, isr=(1,))
     told = between(changed(was, leader=-1, isr=(), elr=(1,)), broker(1, fenced=True), was=was)
-    assert told["leader lost"].reason == "broker 1 was fenced, and nobody may lead"
+    assert told["leader lost"].reason == "broker 1 was fenced, and no replica may lead"
     assert told["elr changed"].reason == "broker 1 left an ISR below min.insync.replicas, with all that is committed"
 
 
@@ -113,7 +113,7 @@ def test_a_leader_comes_back():
     was = replace(FIRST, leader=-1, isr=(), elr=(1,))
     before, after = image(was, brokers=(broker(1, fenced=True),)), image(changed(was, leader=1, isr=(1,), elr=()))
     told = {one.kind: one for one in changes(before, after)}
-    assert told["leader elected"].reason == "broker 1 came back, and nobody led"
+    assert told["leader elected"].reason == "broker 1 came back, and there was no leader"
     assert told["elr changed"].facts["elr"] == []
     assert told["unfenced"].reason == "broker 1 has caught up with the metadata and may lead"
 
@@ -198,7 +198,7 @@ def test_a_reassignment_from_start_to_end():
             broker(4, epoch=11, incarnation_id=OTHER_DIR, fenced=True),
             [
                 ("registered", "broker 4 was started again"),
-                ("fenced", "broker 4: it was started again before it was missed"),
+                ("fenced", "broker 4: it was started again before its session ended"),
             ],
         ),
         (broker(4, fenced=True), broker(4, fenced=True, epoch=12), [("registered", "broker 4 registered again")]),

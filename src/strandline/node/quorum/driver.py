@@ -1,4 +1,4 @@
-"""Raft at work: what happens is told to it, one event at a time, and what it wants is done.
+"""Raft at work: it gets one event at a time, and its effects are carried out.
 
 Most of it is done within the turn of the event loop in which something happened, so a Fetch that was parked is answered in the
 turn in which its records are written. What takes time (a save, bytes that are not in memory, a snapshot that arrived) holds up
@@ -70,10 +70,10 @@ class Driver:
         on_snapshot: Callable[[LoadedSnapshot], Awaitable[None]],
         on_failed: Callable[[str], None],
     ) -> None:
-        """`on_progress` is told after each event; `on_snapshot` has to let the log begin where the snapshot ends."""
+        """`on_progress` is called after each event; `on_snapshot` has to let the log begin where the snapshot ends."""
         self.raft: Raft
         self.is_closed = True
-        """Nothing is told to Raft, and nothing done for it: not prepared yet, failed, or stopped."""
+        """Raft gets no events, and no effects are carried out: not prepared yet, failed, or stopped."""
         self._disk = disk
         self._clock = clock
         self._logger = logger
@@ -102,7 +102,7 @@ class Driver:
         """The loop keeps only weak references to tasks."""
 
     def prepare(self, election: ElectionState) -> None:
-        """What is told from here on waits until it begins."""
+        """Events from here on wait until it begins."""
         self.raft = self._start_raft(election)
         self.is_closed = False
 
@@ -116,13 +116,13 @@ class Driver:
     def submit(self, request: Request, answer: AnswerTo) -> None:
         if not self.is_closed:
             self._asked[answer] = request
-            self.tell(events.Received(request, answer))
+            self.post(events.Received(request, answer))
 
     def cancel(self, answer: AnswerTo) -> None:
         if self._asked.pop(answer, None) is not None:
-            self.tell(events.Cancelled(answer))
+            self.post(events.Cancelled(answer))
 
-    def tell(self, event: Event) -> None:
+    def post(self, event: Event) -> None:
         if not self.is_closed:
             self._events.append(event)
             self._advance()
@@ -169,7 +169,7 @@ class Driver:
     def _timer_fired(self) -> None:
         self._timer, self._timer_at = None, inf
         if self._clock.monotonic() >= self.raft.deadline:
-            self.tell(events.Tick())
+            self.post(events.Tick())
         else:
             self._set_timer()
 
@@ -220,9 +220,9 @@ class Driver:
         try:
             response = await self._sending.ask(to, request)
         except UNANSWERED:
-            self.tell(events.RequestUnanswered(to, request))
+            self.post(events.RequestUnanswered(to, request))
         else:
-            self.tell(events.Replied(to, request, response))
+            self.post(events.Replied(to, request, response))
 
     def _answer(self, answer: AnswerTo, response: Response) -> Work | None:
         asked = self._asked.pop(answer, None)
@@ -271,7 +271,7 @@ class Driver:
         try:
             while not self.is_closed:
                 await to_the_end(self._log.log.flush())
-                self.tell(events.Flushed(self._log.flushed_offset))
+                self.post(events.Flushed(self._log.flushed_offset))
                 if self._log.flushed_offset >= self._log.end_offset:
                     break
         finally:

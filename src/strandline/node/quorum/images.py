@@ -111,7 +111,7 @@ class Images:
         return self.committed if self._tip is None else self._tip
 
     def begin_deciding(self, end_offset: int, epoch: int) -> None:
-        """Everything in the log is known, and nobody but us appends from here on."""
+        """Everything in the log is known, and no other node appends from here on."""
         self._tip = replay(self.committed, (), end_offset, epoch)
 
     def advance_tip(self, records: Iterable[MetadataRecord], end_offset: int, epoch: int) -> None:

@@ -45,7 +45,7 @@ class MetadataLog:
         """Cut from the log when it was loaded."""
 
     def make_directory(self) -> None:
-        """Have the directory, whoever made it, and its name on the device: all that is synced in it is lost without. Blocks."""
+        """Make the directory if it is not there, and sync its name: all that is synced in it is lost without. Blocks."""
         self._disk.mkdir(self.directory)
         self._disk.sync_dir(self.directory.rpartition("/")[0])
 

@@ -114,7 +114,7 @@ def _log_config(config: NodeConfig) -> TopicConfig:
         segment_bytes=config.internal_metadata_log_segment_bytes or config.metadata_log_segment_bytes,
         segment_ms=config.metadata_log_segment_ms,
         segment_jitter_ms=0,
-        # What was voted for or counted is on the device: recovery must not take the page cache's word for it.
+        # What was voted for or counted is on the device: recovery must not trust the page cache.
         flush_messages=1,
     )
 
@@ -143,7 +143,7 @@ def _timings(config: NodeConfig) -> Timings:
         fetch_timeout_s=config.controller_quorum_fetch_timeout_ms / 1000,
         request_timeout_s=config.controller_quorum_request_timeout_ms / 1000,
         retry_backoff_s=config.controller_quorum_retry_backoff_ms / 1000,
-        # Often enough for everybody's timeouts; who has set those high has asked for quiet.
+        # Often enough for the timeouts of all voters; high timeouts ask for few Fetches.
         fetch_wait_s=max(FETCH_WAIT_S_MIN, config.controller_quorum_fetch_timeout_ms / 1000 / FETCHES_PER_TIMEOUT),
         fetch_max_bytes=config.controller_quorum_fetch_max_bytes,
         fetch_snapshot_max_bytes=config.controller_quorum_fetch_snapshot_max_bytes,

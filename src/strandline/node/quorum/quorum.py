@@ -74,7 +74,7 @@ INLINE_BYTES_MAX = 1 << 16
 WORTH_A_SNAPSHOT_BYTES = 1 << 20
 """Of log that the next start would have to replay: a node that stops in order spares it that."""
 HAND_OVER_S = 0.5
-"""So long at most a leader that stops waits for the others to hear of it."""
+"""A leader that stops waits at most so long until the other voters know."""
 
 
 class Quorum:
@@ -96,7 +96,7 @@ class Quorum:
         on_leader_changed: Callable[[], None] | None = None,
         endpoints: Endpoints | None = None,
     ) -> None:
-        """`clean`: the metadata log dir was left in order. `on_active` is told the epoch when this node becomes the active
+        """`clean`: the metadata log dir was closed cleanly. `on_active` is called with the epoch when this node becomes the active
         controller, and what it decides comes before all other decisions. `endpoints` of this controller, if they are not
         those of the configuration."""
         self.config = config
@@ -117,7 +117,7 @@ class Quorum:
         self._snapshots = Snapshots(disk, directory)
         self._log = MetadataLog(disk, directory, clock, self._snapshots)
         self._images = Images()
-        self._upkeep = SnapshotGenerator(config, disk, clock, logger, self._log, self._snapshots, self._images)
+        self._snapshotting = SnapshotGenerator(config, disk, clock, logger, self._log, self._snapshots, self._images)
         self._driver = Driver(
             disk,
             clock,
@@ -139,7 +139,7 @@ class Quorum:
         self._high_watermark = 0
         self._committed = asyncio.Event()
         self._applied: MetadataImage
-        """The image that the node was last told of."""
+        """The image that the node has applied last."""
         self._progress = asyncio.Event()
         self._reading = asyncio.Lock()
         """Held while the log is read for replay, and while it is replaced."""
@@ -225,7 +225,7 @@ class Quorum:
         if self._images.position:
             await to_the_end(self._apply(apply))
         self._driver.begin()
-        self._driver.spawn(self._upkeep.run())
+        self._driver.spawn(self._snapshotting.run())
         while True:
             await self._committed.wait()
             self._committed.clear()
@@ -236,17 +236,17 @@ class Quorum:
         self._driver.submit(request, answer)
 
     def cancel(self, answer: AnswerTo) -> None:
-        """Whoever asked is gone."""
+        """The sender of that request is gone."""
         self._driver.cancel(answer)
 
     def disconnected(self, node_id: int) -> None:
         """A connection with this node closed."""
         if node_id >= 0:
-            self._driver.tell(events.Disconnected(node_id))
+            self._driver.post(events.Disconnected(node_id))
 
     async def resign_and_close(self) -> None:
         """Hand over if we lead, take part no longer, and leave the log in order."""
-        self._driver.tell(events.Resign())
+        self._driver.post(events.Resign())
         await self._handed_over()
         await self._driver.close()
         self._deactivate_if_due()
@@ -254,7 +254,7 @@ class Quorum:
             if self._is_sound:
                 self._is_sound = False
                 if self._images.unsaved_bytes >= WORTH_A_SNAPSHOT_BYTES:
-                    await to_the_end(self._upkeep.take())
+                    await to_the_end(self._snapshotting.take())
                 await self._disk.offload(self._log.log.close_clean, self._log.directory)
 
     async def _handed_over(self) -> None:
@@ -271,7 +271,7 @@ class Quorum:
         self._deactivate_if_due()
         self._on_failed(reason)
 
-    # What the driver tells
+    # What the driver reports
 
     def _note_committed(self, high_watermark: int) -> None:
         self._high_watermark = max(self._high_watermark, high_watermark)
@@ -316,7 +316,7 @@ class Quorum:
             in_slices = cast(Callable[[MetadataImage], Work[tuple[list[MetadataRecord], T]]], decision)
             answer, done = await self._decide_in_slices(in_slices)
         if done is not None:
-            # Others may wait for it too: whoever gives up waits no longer, but does not take it away from them.
+            # Others may wait for the same decision: a caller that gives up must not cancel it for them.
             await asyncio.shield(done)
         return answer
 
@@ -353,7 +353,7 @@ class Quorum:
             return self._append(records, finished(values))
         tip = self.tip
         encoded = await self._in_slices(values)
-        assert self.tip is tip, "nobody else decides meanwhile"
+        assert self.tip is tip, "no other decision is made meanwhile"
         return self._append(records, encoded)
 
     async def _in_slices(self, work: Work[T]) -> T:
@@ -386,7 +386,7 @@ class Quorum:
         done.add_done_callback(_seen)
         size_bytes = self._log.log.appended_bytes - appended_bytes
         self._images.add(Decision(start_offset, self._log.end_offset, size_bytes, timestamp_ms, self.tip, done))
-        self._driver.tell(events.LeaderAppended(self._log.end_offset))
+        self._driver.post(events.LeaderAppended(self._log.end_offset))
         return done
 
     def _append_batch(self, values: Sequence[Value]) -> int:
@@ -395,13 +395,13 @@ class Quorum:
         try:
             return self._log.append(values, self.raft.epoch)
         except OSError as error:
-            # What is in the log now is anybody's guess: nothing may be decided on it.
+            # What is in the log now is not known: nothing may be decided on it.
             self._driver.fail(error)
             raise self._not_controller() from None
 
     def _not_controller(self) -> KafkaError:
         epoch, leader_id = self.leader
-        who = f"node {leader_id}" if leader_id >= 0 else "nobody known"
+        who = f"node {leader_id}" if leader_id >= 0 else "unknown"
         return KafkaError(ErrorCode.NOT_CONTROLLER, f"not the active controller: the leader of epoch {epoch} is {who}")
 
     # Applying
@@ -412,12 +412,12 @@ class Quorum:
         while is_behind:
             async with self._reading:
                 is_behind = not self._driver.is_closed and await self._replay_next(done)
-        if self.committed is not self._applied:  # a snapshot that was loaded is news too
+        if self.committed is not self._applied:  # also after a snapshot was loaded
             await self._apply(apply)
         for decision in done:
             if not decision.done.done():
                 decision.done.set_result(None)
-        self._upkeep.note_committed()
+        self._snapshotting.note_committed()
         self._activate_if_due()
 
     async def _apply(self, apply: Apply) -> None:
@@ -425,7 +425,7 @@ class Quorum:
         await apply(self._applied)
 
     async def _replay_next(self, done: list[Decision]) -> bool:
-        """Replay the next decision, or a stretch of log that nobody here decided; False if nothing more is committed."""
+        """Replay the next decision, or a stretch of log that was not decided here; False if nothing more is committed."""
         images, limit_offset = self._images, self._high_watermark
         decision = images.next_decision
         if decision is not None and decision.start_offset == images.position:
@@ -467,7 +467,7 @@ class Quorum:
             # Else all that is decided from now on would belong to a transaction that never ends.
             self._append_batch(finished(self._values([AbortTransactionRecord(reason="its leader was lost")])))
             self._images.advance_tip((), self._log.end_offset, raft.epoch)
-            self._driver.tell(events.LeaderAppended(self._log.end_offset))
+            self._driver.post(events.LeaderAppended(self._log.end_offset))
         if self.on_active is not None:
             self._activation = self._driver.spawn(self._activate(self.on_active, raft.epoch))
 
@@ -506,6 +506,6 @@ def _led_epoch(raft: Raft) -> int | None:
 
 
 def _seen(done: asyncio.Future[None]) -> None:
-    """Whoever decided may be gone: then nobody asks for the outcome."""
+    """The caller of `decide` may be gone: then the outcome is never retrieved."""
     if not done.cancelled():
         done.exception()

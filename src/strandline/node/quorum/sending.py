@@ -75,7 +75,7 @@ class RaftRequestSender:
         purpose = FETCH if isinstance(request, (RaftFetchRequest, FetchSnapshotRequest)) else VOTE
         timeout_s = self._timeout_s + (request.max_wait_s if isinstance(request, RaftFetchRequest) else 0.0)
         message = api.write_request(request, self._cluster_id)
-        # What an older node does not know of it is left out. A pre-vote is then a vote, which the one who asks makes no use of.
+        # Fields that an older node does not know are left out. A pre-vote is then a vote, of which the sender makes no use.
         reply = await self._ask(to, purpose, api.KEY, message, timeout_s, api.VERSIONS[-1])
         answer: Response = api.read_response(reply)
         return answer

@@ -2,7 +2,7 @@
 
 Always true: a file with that name is whole and on the device (rule D11): it is written or fetched as `.part`, synced, renamed,
 and the name is synced. The one that `storage format` writes, at offset 0, says who votes first; it is no snapshot of the log
-and nobody fetches it.
+and no node fetches it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Snapshots in time, and the end of old ones and of the log before them.
+"""Snapshots of the metadata: when one is taken, and when old ones and the log before them are deleted.
 
-A snapshot is taken when enough new records are committed, or when some are and the last one is old. Old snapshots go, and
-with them the log up to the next one, when there is too much of them or they are too old.
+A snapshot is taken when enough new records are committed, or when some are and the last one is old. Old snapshots are deleted,
+and with them the log up to the next one, when they take too much space or are too old.
 
 Always true: a snapshot holds committed records only; the latest one stays; the log begins at 0 or where a snapshot ends
 (rule D11).

@@ -47,7 +47,7 @@ def test_records_that_go_while_they_are_waited_for_are_in_a_snapshot(after_s):
         quorum = member.quorum
         quorum.log.roll(0)
         await decide_many(stage, 2, "u")
-        snapshot_id = await stage.on(member, quorum._upkeep.take())
+        snapshot_id = await stage.on(member, quorum._snapshotting.take())
         member.disk.cold_probability = 1.0
         member.disk.offload_s = (0.1, 0.1)
         answers = []
