@@ -6,7 +6,7 @@ import pytest
 
 from strandline.log.epochs import LeaderEpochs
 from strandline.replica import roles
-from strandline.replica.followers import Follower
+from strandline.replica.followers import FollowerProgress
 from strandline.replica.partition import Partition
 from strandline.stories.disabled_mechanisms import LAG_MESSAGES_MAX, SWAPS, swapped
 from strandline.stories.options import Option
@@ -16,7 +16,7 @@ from tests.stories.played_stories import STORIES
 DECISIONS = (
     (LeaderEpochs, "end_offset_for"),
     (roles, "follow"),
-    (Follower, "is_caught_up"),
+    (FollowerProgress, "is_caught_up"),
     (Partition, "readable_end"),
 )
 
@@ -50,7 +50,7 @@ def test_without_epochs_only_offsets_are_compared() -> None:
 
 
 def test_lag_by_messages_knows_no_time() -> None:
-    follower = Follower(2, caught_up_at=0.0)
+    follower = FollowerProgress(2, caught_up_at=0.0)
     follower.log_end_offset = 10
     assert follower.is_caught_up(10 + LAG_MESSAGES_MAX + 1, now=1.0, lag_time_max_s=10.0)
     with swapped([Option.LAG_BY_MESSAGES]):

@@ -12,7 +12,7 @@ from strandline.api.context import RequestContext
 from strandline.api.slices import answer
 from strandline.errors import ErrorCode, KafkaError
 from strandline.log.names import topic_name_problem
-from strandline.log.producers import Producer
+from strandline.log.producers import ProducerState
 from strandline.sliced_work import Work
 from strandline.wire import messages
 
@@ -57,7 +57,7 @@ def _describe(topic: str, index: int, ctx: RequestContext) -> Work[Any]:
     return described
 
 
-def _state(producer: Producer) -> Any:
+def _state(producer: ProducerState) -> Any:
     return messages.response(KEY).ProducerState(
         producer_id=producer.producer_id,
         producer_epoch=producer.epoch,

@@ -56,7 +56,7 @@ class Watch:
         """At the session's last fetch the follower had everything."""
         self.told_high_watermark = self.told_log_start = UNTOLD
 
-    def news(self, *, urgent: bool) -> None:
+    def notify(self, *, urgent: bool) -> None:
         session = self.session
         session.dirty[self] = None
         if urgent:
@@ -71,11 +71,11 @@ class Watch:
         self.is_level = False
         session = self.session
         if self.partition is not None:
-            self.partition.follower_was_level(session.replica_id, session.broker_epoch, session.fetched_at)
+            self.partition.follower_was_caught_up(session.replica_id, session.broker_epoch, session.fetched_at)
 
     def brokers_changed(self) -> None:
         if self.is_ahead:
-            self.news(urgent=True)
+            self.notify(urgent=True)
 
     def find(self, find: Find) -> Partition | None:
         """The partition, watched from now on; another one than before if it was made anew."""
@@ -209,4 +209,4 @@ class FollowerSessions:
         for session in self._sessions.values():
             watch = session.watches.get((topic_id, index) if session.by_id else (topic, index))
             if watch is not None:
-                watch.news(urgent=True)
+                watch.notify(urgent=True)

@@ -18,7 +18,7 @@ from strandline.api import cold_reads, slices
 from strandline.api.context import RequestContext, code_of, note_failure
 from strandline.errors import ErrorCode, KafkaError
 from strandline.log.errors import NotCached
-from strandline.log.lookup import Found, first_at_or_after, of_max_timestamp
+from strandline.log.lookup import TimestampAndOffset, first_at_or_after, of_max_timestamp
 from strandline.replica.partition import Partition
 from strandline.sliced_work import Work
 from strandline.wire import messages
@@ -116,16 +116,16 @@ def _fill(answer: Any, partition: Partition, asked: Any, request: Any, ctx: Requ
         answer.timestamp, answer.offset, answer.leader_epoch = found
 
 
-def _find(partition: Partition, timestamp: int, replica_id: int, isolation_level: int) -> Found | None:
+def _find(partition: Partition, timestamp: int, replica_id: int, isolation_level: int) -> TimestampAndOffset | None:
     log = partition.log
     end = partition.readable_end(isolation_level) if replica_id == CONSUMER else log.log_end_offset
     is_lagging = replica_id == CONSUMER and partition.is_behind_its_epoch(end)
     if timestamp == LATEST:
         if is_lagging:
             raise _not_yet(partition)
-        return Found(-1, end, partition.leader_epoch)
+        return TimestampAndOffset(-1, end, partition.leader_epoch)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        return Found(-1, log.log_start_offset, log.epochs.epoch_at(log.log_start_offset))
+        return TimestampAndOffset(-1, log.log_start_offset, log.epochs.epoch_at(log.log_start_offset))
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return None
     found = of_max_timestamp(log) if timestamp == MAX_TIMESTAMP else first_at_or_after(log, timestamp)

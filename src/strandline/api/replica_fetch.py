@@ -245,7 +245,7 @@ class _ReplicaFetch:
             await cold_reads.warm(self._broker, (partition,), cold)
             watch.is_warming = False
             if self._session.watches.get(watch.place) is watch:  # it was not forgotten meanwhile
-                watch.news(urgent=True)
+                watch.notify(urgent=True)
 
         self._broker.spawn(warm())
 

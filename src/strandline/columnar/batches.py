@@ -41,7 +41,7 @@ class OpenBatch(NamedTuple):
         return 0 if self.header.codec == CompressionType.NONE else self.end - self.position
 
 
-class Source(NamedTuple):
+class BatchSource(NamedTuple):
     """Where bytes come from, and how far they are trusted."""
 
     topic: str
@@ -54,11 +54,11 @@ class Source(NamedTuple):
         return CorruptRecord(message, error.code)
 
 
-class Batches:
+class FetchedBatches:
     """Those with offsets of `start` <= offset < `end`, one at a time, in order."""
 
     def __init__(
-        self, source: Source, data: Buffer, start: int, end: int, aborted: Sequence[tuple[int, int]] | None
+        self, source: BatchSource, data: Buffer, start: int, end: int, aborted: Sequence[tuple[int, int]] | None
     ) -> None:
         self.source = source
         self.data = memoryview(data)
@@ -112,7 +112,7 @@ def _check_crc(header: BatchHeader, batch: memoryview) -> None:
         raise CorruptRecord(f"The batch carries CRC {header.crc:#010x}, but its bytes give {crc:#010x}")
 
 
-def _open(source: Source, header: BatchHeader, view: memoryview, position: int) -> OpenBatch:
+def _open(source: BatchSource, header: BatchHeader, view: memoryview, position: int) -> OpenBatch:
     end = position + header.size_bytes
     if header.codec == CompressionType.NONE or header.records_count == 0:
         # An emptied batch may have kept its codec but not its data.

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from strandline.columnar.batches import Batches, OpenBatch
+from strandline.columnar.batches import FetchedBatches, OpenBatch
 from strandline.columnar.columns import CREATE_TIME, HEADER_TYPE, HEADERS, LOG_APPEND_TIME, TYPES, Layout
 from strandline.columnar.kernels import calls
 from strandline.columnar.kernels.machine_code import Kernel
@@ -35,7 +35,7 @@ class _Run(NamedTuple):
 
 
 class CompiledRows:
-    def __init__(self, layout: Layout, batches: Batches, kernels: Mapping[str, Kernel]) -> None:
+    def __init__(self, layout: Layout, batches: FetchedBatches, kernels: Mapping[str, Kernel]) -> None:
         self._layout = layout
         self._batches = batches
         self._stretches = Stretches(batches, kernels["scan_batches"])

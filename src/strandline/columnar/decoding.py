@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from strandline.columnar.batches import Batches, Source
+from strandline.columnar.batches import BatchSource, FetchedBatches
 from strandline.columnar.columns import Layout
 from strandline.columnar.compiled_rows import CompiledRows
 from strandline.columnar.loading import kernels
@@ -33,7 +33,7 @@ class Decoder:
         bytes_max: int = 2 << 20,
         decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX,
     ) -> None:
-        self._source = Source(topic, partition, check_crcs, decompressed_bytes_max)
+        self._source = BatchSource(topic, partition, check_crcs, decompressed_bytes_max)
         self._layout = Layout(topic, partition, columns, rows_max, bytes_max)
 
     def decode(
@@ -44,7 +44,7 @@ class Decoder:
         They may begin inside a batch and may end with an incomplete one. `aborted` is None for read_uncommitted, else the
         (producer_id, first_offset) pairs of this fetch. Control batches are never shown.
         """
-        batches = Batches(self._source, data, start, end, aborted)
+        batches = FetchedBatches(self._source, data, start, end, aborted)
         reading = kernels("reading")
         return iter(
             PlainRows(self._layout, batches) if reading is None else CompiledRows(self._layout, batches, reading)

@@ -13,14 +13,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from strandline.columnar.batches import Batches, OpenBatch
+from strandline.columnar.batches import FetchedBatches, OpenBatch
 from strandline.columnar.columns import CREATE_TIME, HEADERS, LOG_APPEND_TIME, Layout, clamp_milliseconds
 from strandline.records.errors import CorruptRecord
 from strandline.records.record import Record, read_records
 
 
 class PlainRows:
-    def __init__(self, layout: Layout, batches: Batches) -> None:
+    def __init__(self, layout: Layout, batches: FetchedBatches) -> None:
         self._layout = layout
         self._batches = batches
         self._records: list[Record] = []

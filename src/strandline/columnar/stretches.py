@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from crc32c import crc32c
 
-from strandline.columnar.batches import Batches, OpenBatch
+from strandline.columnar.batches import FetchedBatches, OpenBatch
 from strandline.columnar.kernels import calls
 from strandline.columnar.kernels.machine_code import Kernel
 from strandline.records.header import ATTRIBUTES_AT, RECORDS_AT, read_header
@@ -54,7 +54,7 @@ class Stretch(NamedTuple):
 
 
 class Stretches:
-    def __init__(self, batches: Batches, scan_batches: Kernel) -> None:
+    def __init__(self, batches: FetchedBatches, scan_batches: Kernel) -> None:
         self._batches = batches
         self._scan_batches = scan_batches
         self._plan = np.empty((BATCHES_MAX, calls.PLAN_FIELDS), np.int64)

@@ -23,7 +23,7 @@ from strandline.histories.transcript import Transcript
 from strandline.ids import Uuid
 from strandline.log.log import Log
 from strandline.metadata.image import MetadataImage, PartitionImage
-from strandline.replica.isr import IsrWish
+from strandline.replica.isr import ProposedIsr
 from strandline.replica.partition import Partition
 
 Key = tuple[Uuid, int]
@@ -53,7 +53,7 @@ class Replica(NamedTuple):
     isr: tuple[int, ...]
     """As its leader has it; empty if it does not lead. The same with `maximal`."""
     maximal: tuple[int, ...]
-    wish: IsrWish | None
+    wish: ProposedIsr | None
     partition_epoch: int
     leader: int
     """As this node's metadata has it."""
@@ -123,7 +123,7 @@ class _Glance:
     log_end: int
     high_watermark: int
     maximal: tuple[int, ...]
-    wish: IsrWish | None
+    wish: ProposedIsr | None
 
 
 class _View:

@@ -36,7 +36,7 @@ Read = Callable[[int, int], bytes]
 """Position and size to bytes, fewer only at the end of the file."""
 
 
-class Place(NamedTuple):
+class BatchPosition(NamedTuple):
     """A batch that is sound, or the end of a segment."""
 
     position: int
@@ -56,7 +56,7 @@ def header_problem(header: BatchHeader, bytes_left: int, expected_offset: int, l
     return None
 
 
-class Search:
+class BatchSearch:
     """Looking through one segment of `size` bytes that ends before `limit_offset`, or at it if `end_is_known`."""
 
     def __init__(
@@ -68,7 +68,7 @@ class Search:
         self._limit_offset = limit_offset
         self._end_is_known = end_is_known
 
-    def next_sound(self, position: int, expected_offset: int) -> Place:
+    def next_sound(self, position: int, expected_offset: int) -> BatchPosition:
         """The first sound batch after the damaged one at `position`; `expected_offset` is where the damage begins."""
         count = 0
         for is_second in (False, True):
@@ -81,17 +81,17 @@ class Search:
             if not self._carries_checksum(position, header):
                 if found is None and following < self._size:
                     break  # its length may be what is wrong
-                return self._end() if found is None else Place(following, found.base_offset)
+                return self._end() if found is None else BatchPosition(following, found.base_offset)
             # It has a wrong offset or epoch, or the next one has: that can be told where offsets go on without a gap.
             is_linked = is_second or self._may_have_gaps
             if found is not None and (is_linked or found.base_offset - expected_offset == count):
-                return Place(following, found.base_offset)
+                return BatchPosition(following, found.base_offset)
             if following == self._size:
                 return self._end()
             position = following
         return self._bytewise(position + 1, expected_offset + 1)
 
-    def _bytewise(self, position: int, expected_offset: int) -> Place:
+    def _bytewise(self, position: int, expected_offset: int) -> BatchPosition:
         """A base offset that fits begins with the digits that all of them share, and has the magic behind it."""
         first, last = _OFFSET.pack(expected_offset), _OFFSET.pack(max(self._limit_offset - 1, expected_offset))
         shared = first[: next((i for i in range(_OFFSET.size) if first[i] != last[i]), _OFFSET.size)]
@@ -104,7 +104,7 @@ class Search:
                 at = position + match.start()
                 found = self._linked_at(at, expected_offset)
                 if found is not None:
-                    return Place(at, found.base_offset)
+                    return BatchPosition(at, found.base_offset)
             if position + len(chunk) >= self._size:
                 break
             position += len(chunk) - MAGIC_AT
@@ -142,5 +142,5 @@ class Search:
         covered = self._read(position + ATTRIBUTES_AT, header.size_bytes - ATTRIBUTES_AT)
         return bool(crc32c(covered) == header.crc)
 
-    def _end(self) -> Place:
-        return Place(self._size, self._limit_offset)
+    def _end(self) -> BatchPosition:
+        return BatchPosition(self._size, self._limit_offset)

@@ -25,7 +25,7 @@ class WholeBatches(NamedTuple):
     """Why the batch after them was not taken, if there is one that should have been."""
 
 
-class Fetched(NamedTuple):
+class AppendedFetch(NamedTuple):
     """What a follower's log took of an answer."""
 
     end_offset: int

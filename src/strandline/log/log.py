@@ -18,15 +18,15 @@ from strandline.errors import ErrorCode, KafkaError
 from strandline.log import checkpoints, cutting, producer_snapshot
 from strandline.log.epochs import LeaderEpochs
 from strandline.log.errors import CorruptBatch
-from strandline.log.fetched import Fetched, whole_valid_batches
+from strandline.log.fetched import AppendedFetch, whole_valid_batches
 from strandline.log.opening import new_segment
 from strandline.log.producer_replay import aborted_txn, batches_in, note_producer
 from strandline.log.producers import SEQUENCE_MAX, Producers
 from strandline.log.record_checks import CheckedRecords, RecordWork
-from strandline.log.retired import Retired
+from strandline.log.retired import RetiredFiles
 from strandline.log.segment import RELATIVE_OFFSET_MAX, Segment
 from strandline.log.txn_index import AbortedTxn
-from strandline.log.unsynced import Unsynced
+from strandline.log.unsynced import UnsyncedFiles
 from strandline.log.validation import validate
 from strandline.log.verification import check_gap, sound_from, sound_prefix
 from strandline.ports import Buffer, Disk, File
@@ -68,8 +68,8 @@ class Log:
         """Since it was opened."""
         self.truncations = 0
         """How often its end was cut: what somebody copied or read before may be gone, or be something else."""
-        self.unsynced = Unsynced()
-        self.retired = Retired()
+        self.unsynced = UnsyncedFiles()
+        self.retired = RetiredFiles()
         self.arriving: list[Segment] = []
         """Cleaned segments that are about to take the place of some of these, and will do so if the node stops now."""
         self._jitter_ms = self._draw_jitter()
@@ -136,7 +136,7 @@ class Log:
         """Write batches as a leader gave them out, which somebody checked: offsets and epochs are theirs."""
         self._append_assigned(data, now_ms)
 
-    def append_fetched(self, data: Buffer, max_epoch: int, now_ms: int) -> Fetched:
+    def append_fetched(self, data: Buffer, max_epoch: int, now_ms: int) -> AppendedFetch:
         """Check what a leader sent, and write as much of it as is sound and not of a later epoch than `max_epoch`."""
         expected_offset = self.log_end_offset
         if expected_offset == self.log_start_offset and len(data) >= RECORDS_AT:
@@ -151,7 +151,7 @@ class Log:
                 self.truncate_fully_and_start_at(expected_offset)
                 self.log_start_offset = log_start_offset
             self._append_batches(memoryview(data), found.headers, now_ms)
-        return Fetched(self.log_end_offset, found.size_bytes, found.problem)
+        return AppendedFetch(self.log_end_offset, found.size_bytes, found.problem)
 
     def _append_assigned(self, data: Buffer, now_ms: int) -> None:
         end_offset = self.log_end_offset

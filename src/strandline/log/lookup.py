@@ -14,13 +14,13 @@ from strandline.records.batch import decode
 from strandline.records.header import BatchHeader
 
 
-class Found(NamedTuple):
+class TimestampAndOffset(NamedTuple):
     timestamp: int
     offset: int
     leader_epoch: int
 
 
-def first_at_or_after(log: Log, timestamp: int) -> Found | None:
+def first_at_or_after(log: Log, timestamp: int) -> TimestampAndOffset | None:
     """The first record at or above the log start whose timestamp is at least `timestamp`."""
     for segment in log.segments:
         if segment.max_timestamp >= timestamp and segment.next_offset > log.log_start_offset:
@@ -28,11 +28,11 @@ def first_at_or_after(log: Log, timestamp: int) -> Found | None:
                 if header.max_timestamp >= timestamp and header.last_offset >= log.log_start_offset:
                     for record in decode(log.read_batch(segment, position, header)):
                         if record.timestamp >= timestamp and record.offset >= log.log_start_offset:
-                            return Found(record.timestamp, record.offset, header.partition_leader_epoch)
+                            return TimestampAndOffset(record.timestamp, record.offset, header.partition_leader_epoch)
     return None
 
 
-def of_max_timestamp(log: Log) -> Found | None:
+def of_max_timestamp(log: Log) -> TimestampAndOffset | None:
     """The record with the greatest timestamp, the first one if several share it (KIP-734)."""
     newest = max(log.segments, key=lambda segment: segment.max_timestamp)
     if newest.max_timestamp < 0:
@@ -44,7 +44,7 @@ def of_max_timestamp(log: Log) -> Found | None:
     return _greatest_of_all(log)
 
 
-def _greatest_of_all(log: Log) -> Found | None:
+def _greatest_of_all(log: Log) -> TimestampAndOffset | None:
     """The same where the greatest timestamp is that of a batch which compaction emptied: its header keeps it, for its producer."""
     greatest = None
     for segment in log.segments:
@@ -54,8 +54,8 @@ def _greatest_of_all(log: Log) -> Found | None:
     return None if greatest is None or greatest[2].max_timestamp < 0 else _greatest_in(log, *greatest)
 
 
-def _greatest_in(log: Log, segment: Segment, position: int, header: BatchHeader) -> Found | None:
+def _greatest_in(log: Log, segment: Segment, position: int, header: BatchHeader) -> TimestampAndOffset | None:
     for record in decode(log.read_batch(segment, position, header)):
         if record.timestamp == header.max_timestamp:
-            return Found(record.timestamp, record.offset, header.partition_leader_epoch)
+            return TimestampAndOffset(record.timestamp, record.offset, header.partition_leader_epoch)
     return None

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from strandline.log import producer_snapshot
 from strandline.log.errors import CorruptBatch
-from strandline.log.producers import Completed, Producers
+from strandline.log.producers import CompletedTxn, Producers
 from strandline.log.segment import Segment
 from strandline.log.txn_index import AbortedTxn
 from strandline.ports import Buffer, Disk
@@ -18,7 +18,7 @@ from strandline.records.control import ControlRecordType, read_control_type, rea
 from strandline.records.header import BatchHeader, crc_valid
 
 
-def note_producer(producers: Producers, batch: Buffer, header: BatchHeader) -> Completed | None:
+def note_producer(producers: Producers, batch: Buffer, header: BatchHeader) -> CompletedTxn | None:
     """Learn from a batch that is in the log what its producer did; the transaction that it ended, if it did."""
     producer_id = header.producer_id
     if producer_id < 0:
@@ -49,7 +49,7 @@ def note_producer(producers: Producers, batch: Buffer, header: BatchHeader) -> C
     return None
 
 
-def aborted_txn(producers: Producers, completed: Completed) -> AbortedTxn:
+def aborted_txn(producers: Producers, completed: CompletedTxn) -> AbortedTxn:
     stable = producers.last_stable_offset_before(completed)
     return AbortedTxn(completed.producer_id, completed.first_offset, completed.last_offset, stable)
 

@@ -11,7 +11,7 @@ import crc32c
 
 from strandline.log import names
 from strandline.log.errors import CorruptLog
-from strandline.log.producers import Batch, Producer, Producers
+from strandline.log.producers import BatchMetadata, Producers, ProducerState
 from strandline.ports import Disk
 
 VERSION = 1
@@ -38,7 +38,7 @@ def encode(producers: Producers) -> bytes:
     return struct.pack(">hI", VERSION, crc32c.crc32c(body)) + body
 
 
-def decode(data: bytes, path: str) -> list[Producer]:
+def decode(data: bytes, path: str) -> list[ProducerState]:
     if len(data) < _HEAD.size:
         raise CorruptLog(f"{path} is too short for a producer snapshot")
     version, checksum, count = _HEAD.unpack_from(data)
@@ -51,13 +51,13 @@ def decode(data: bytes, path: str) -> list[Producer]:
     found = []
     for fields in _ENTRY.iter_unpack(data[_HEAD.size :]):
         producer_id, epoch, last_sequence, last_offset, offset_delta, timestamp, coordinator_epoch, txn_first = fields
-        producer = Producer(producer_id)
+        producer = ProducerState(producer_id)
         producer.epoch = epoch
         producer.coordinator_epoch = coordinator_epoch
         producer.last_timestamp = timestamp
         producer.current_txn_first_offset = txn_first
         if last_offset >= 0:
-            producer.batches.append(Batch(last_sequence, last_offset, offset_delta, timestamp))
+            producer.batches.append(BatchMetadata(last_sequence, last_offset, offset_delta, timestamp))
         found.append(producer)
     return found
 

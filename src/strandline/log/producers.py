@@ -22,7 +22,7 @@ FORGOTTEN_AT_ONCE = 10
 """When there are too many, the tenth that was silent longest goes at once: to look for one each time would cost too much."""
 
 
-class Batch(NamedTuple):
+class BatchMetadata(NamedTuple):
     """One appended batch: enough to recognise it when it comes again."""
 
     last_sequence: int
@@ -40,7 +40,7 @@ class Batch(NamedTuple):
         return self.last_offset - self.offset_delta
 
 
-class Producer:
+class ProducerState:
     __slots__ = ("batches", "coordinator_epoch", "current_txn_first_offset", "epoch", "last_timestamp", "producer_id")
 
     def __init__(self, producer_id: int) -> None:
@@ -49,7 +49,7 @@ class Producer:
         self.coordinator_epoch = -1
         self.last_timestamp = -1
         self.current_txn_first_offset = -1
-        self.batches: deque[Batch] = deque(maxlen=BATCHES_KEPT)
+        self.batches: deque[BatchMetadata] = deque(maxlen=BATCHES_KEPT)
 
     @property
     def last_sequence(self) -> int:
@@ -59,7 +59,7 @@ class Producer:
     def last_offset(self) -> int:
         return self.batches[-1].last_offset if self.batches else -1
 
-    def duplicate_of(self, epoch: int, first_sequence: int, last_sequence: int) -> Batch | None:
+    def duplicate_of(self, epoch: int, first_sequence: int, last_sequence: int) -> BatchMetadata | None:
         """The batch that was appended before with this epoch and these sequences."""
         if epoch == self.epoch:
             for batch in self.batches:
@@ -91,7 +91,7 @@ class Producer:
                 f"producer {self.producer_id} sent a batch outside its open transaction",
             )
 
-    def add(self, epoch: int, batch: Batch) -> None:
+    def add(self, epoch: int, batch: BatchMetadata) -> None:
         if epoch != self.epoch:
             self.epoch = epoch
             self.batches.clear()
@@ -103,7 +103,7 @@ def follows(last_sequence: int, first_sequence: int) -> bool:
     return first_sequence == last_sequence + 1 or (first_sequence == 0 and last_sequence == SEQUENCE_MAX)
 
 
-class Completed(NamedTuple):
+class CompletedTxn(NamedTuple):
     """A transaction that a marker ended here."""
 
     producer_id: int
@@ -119,7 +119,7 @@ class Producers:
     """How many are remembered (`producer.id.max.per.partition`)."""
 
     def __init__(self) -> None:
-        self.by_id: dict[int, Producer] = {}
+        self.by_id: dict[int, ProducerState] = {}
         self.end_offset = 0
         self.forgotten_early = 0
         self._open_txns: dict[int, int] = {}
@@ -129,7 +129,7 @@ class Producers:
 
     def check_client_batch(
         self, producer_id: int, epoch: int, first_sequence: int, last_sequence: int, transactional: bool
-    ) -> Batch | None:
+    ) -> BatchMetadata | None:
         """None if the batch may be appended, the earlier batch if it is a duplicate; raises if neither."""
         producer = self.by_id.get(producer_id)
         if producer is None:
@@ -154,15 +154,15 @@ class Producers:
         producer = self.by_id.get(producer_id)
         if producer is None:
             producer = self._new(producer_id)
-        producer.add(epoch, Batch(last_sequence, last_offset, last_offset - first_offset, timestamp))
+        producer.add(epoch, BatchMetadata(last_sequence, last_offset, last_offset - first_offset, timestamp))
         if transactional and producer.current_txn_first_offset < 0:
             producer.current_txn_first_offset = first_offset
             self._open_txns[producer_id] = first_offset
 
-    def _new(self, producer_id: int) -> Producer:
+    def _new(self, producer_id: int) -> ProducerState:
         if len(self.by_id) >= self.ids_max:
             self._forget_silent()
-        producer = self.by_id[producer_id] = Producer(producer_id)
+        producer = self.by_id[producer_id] = ProducerState(producer_id)
         return producer
 
     def _forget_silent(self) -> None:
@@ -179,7 +179,7 @@ class Producers:
 
     def end_txn(
         self, producer_id: int, epoch: int, coordinator_epoch: int, offset: int, timestamp: int, aborted: bool
-    ) -> Completed | None:
+    ) -> CompletedTxn | None:
         """A marker at `offset` ends the producer's transaction; None if it had none."""
         producer = self.by_id.get(producer_id)
         if producer is None:
@@ -195,7 +195,7 @@ class Producers:
         producer.current_txn_first_offset = -1
         del self._open_txns[producer_id]
         self._ended_txns[first_offset] = offset
-        return Completed(producer_id, first_offset, offset, aborted)
+        return CompletedTxn(producer_id, first_offset, offset, aborted)
 
     def first_unstable_offset(self, high_watermark: int) -> int | None:
         """The first offset that a reader of committed records may not pass: an open transaction's, or an unreplicated end's."""
@@ -204,12 +204,12 @@ class Producers:
         candidates = [*self._open_txns.values(), *self._ended_txns]
         return min(candidates) if candidates else None
 
-    def last_stable_offset_before(self, completed: Completed) -> int:
+    def last_stable_offset_before(self, completed: CompletedTxn) -> int:
         """What was stable when `completed` ended, looking only at the transactions still open."""
         others = [first for producer, first in self._open_txns.items() if producer != completed.producer_id]
         return min(others, default=completed.last_offset + 1)
 
-    def adopt(self, producer: Producer) -> None:
+    def adopt(self, producer: ProducerState) -> None:
         """Take over an entry from a snapshot."""
         self.by_id[producer.producer_id] = producer
         if producer.current_txn_first_offset >= 0:

@@ -22,7 +22,7 @@ from strandline.log.opening import new_segment, open_segment
 from strandline.log.producer_replay import rebuild_producers
 from strandline.log.producers import Producers
 from strandline.log.rewriting import promises_device, rewrite_tail
-from strandline.log.scan import Scan
+from strandline.log.scan import SegmentScan
 from strandline.log.segment import Segment
 from strandline.ports import Disk
 from strandline.records.header import crc_valid
@@ -31,7 +31,7 @@ EVERYWHERE = 2**63 - 1
 """Above every offset."""
 
 
-class Recovered(NamedTuple):
+class RecoveredLog(NamedTuple):
     """A loaded log, and what had to be done about it."""
 
     log: Log
@@ -64,7 +64,7 @@ def load(
     log_start_offset: int = 0,
     clean_offset: int = 0,
     now_ms: int = 0,
-) -> Recovered:
+) -> RecoveredLog:
     """The log in `directory`, which may be empty or not exist yet. `clean_offset`: up to there it was surely compacted."""
     disk.mkdir(directory)
     present = settle(disk, directory, config)
@@ -137,7 +137,7 @@ def load(
         epochs.dirty = False
     entries = epochs.entries if epochs_are_rotten else checkpointed.entries or epochs.entries
     known_from = min(entries[0][1] if entries else end_offset, end_offset)
-    return Recovered(log, truncated, scanned, rebuilt, tuple(damaged), epochs_are_rotten, known_from)
+    return RecoveredLog(log, truncated, scanned, rebuilt, tuple(damaged), epochs_are_rotten, known_from)
 
 
 def _load_segments(
@@ -156,7 +156,7 @@ def _load_segments(
     segments: list[Segment] = []
     truncated = scanned = rebuilt = 0
     epochs_known = bool(epochs.entries)
-    scan = Scan(epochs, Producers(), checkpointed)
+    scan = SegmentScan(epochs, Producers(), checkpointed)
     scanned_before = False
     opened = [open_segment(disk, directory, base_offset, config, now_ms) for base_offset in bases]
     for i, base_offset in enumerate(bases):

@@ -14,7 +14,7 @@ class Closable(Protocol):
     def close(self) -> None: ...
 
 
-class Retired:
+class RetiredFiles:
     __slots__ = ("_files", "_holds")
 
     def __init__(self) -> None:

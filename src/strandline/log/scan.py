@@ -18,7 +18,7 @@ SCAN_BYTES = 4 * 1024 * 1024
 """Read at once; a larger batch is read whole."""
 
 
-class Scan:
+class SegmentScan:
     def __init__(self, epochs: LeaderEpochs, producers: Producers, checkpointed: LeaderEpochs) -> None:
         self.epochs = epochs
         self.epochs_are_known = bool(epochs.entries)

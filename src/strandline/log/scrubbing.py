@@ -16,7 +16,7 @@ from strandline.records.header import LOG_OVERHEAD, RECORDS_AT, read_header
 STEP_BYTES = 1024 * 1024
 
 
-class Step(NamedTuple):
+class ScrubStep(NamedTuple):
     """Where the next step begins, in the file and at which offset, and what this one found."""
 
     position: int
@@ -24,7 +24,7 @@ class Step(NamedTuple):
     damaged: CorruptBatch | None
 
 
-def scrub(segment: Segment, position: int, offset: int, epochs: LeaderEpochs) -> Step:
+def scrub(segment: Segment, position: int, offset: int, epochs: LeaderEpochs) -> ScrubStep:
     """Check the batches from `position` on, where `offset` is the least that may follow. Blocks."""
     data = segment.file.read_blocking(position, STEP_BYTES)
     found = walk(segment, position, data, epochs, offset)
@@ -33,7 +33,7 @@ def scrub(segment: Segment, position: int, offset: int, epochs: LeaderEpochs) ->
         data = segment.file.read_blocking(position, LOG_OVERHEAD + read_header(data).length)
         found = walk(segment, position, data, epochs, offset)
     if found.problem is None and found.end:
-        return Step(position + found.end, found.next_offset, None)
+        return ScrubStep(position + found.end, found.next_offset, None)
     problem = found.problem or f"{len(data)} bytes are too few for a batch"
     damaged = segment.damage_at(position + found.end, problem, blocking=True)
-    return Step(max(damaged.end_position, position + 1), damaged.end_offset, damaged)
+    return ScrubStep(max(damaged.end_position, position + 1), damaged.end_offset, damaged)

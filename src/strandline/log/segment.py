@@ -14,7 +14,7 @@ from strandline.log import damage, names
 from strandline.log.errors import CorruptBatch, CorruptLog, NotCached
 from strandline.log.indexes import OffsetIndex, TimeIndex
 from strandline.log.txn_index import TxnIndex
-from strandline.log.verification import Checked
+from strandline.log.verification import CheckedRegions
 from strandline.ports import Buffer, Disk, File
 from strandline.records.header import CONTROL_FLAG, HEADER, LOG_OVERHEAD, RECORDS_AT, BatchHeader, crc_valid
 
@@ -55,7 +55,7 @@ class Segment:
         """The greatest timestamp of the first batch: a segment's age is counted from it. -1 while there is none."""
         self.indexes_full = False
         self.file = disk.open(self._path(names.LOG_SUFFIX), create=create)
-        self.checked = Checked(self.file.size)
+        self.checked = CheckedRegions(self.file.size)
         self.offset_index = OffsetIndex(disk, self._path(names.INDEX_SUFFIX), base_offset, index_bytes_max)
         self.time_index = TimeIndex(disk, self._path(names.TIME_INDEX_SUFFIX), base_offset, index_bytes_max)
         self.txn_index = TxnIndex(disk, self._path(names.TXN_INDEX_SUFFIX))
@@ -236,7 +236,7 @@ class Segment:
         def read(at: int, size: int) -> bytes:
             return self._read(at, size, blocking)
 
-        search = damage.Search(
+        search = damage.BatchSearch(
             read,
             self.size,
             limit_offset,
@@ -247,7 +247,7 @@ class Segment:
         end = search.next_sound(position, first_offset)
         return CorruptBatch(self.directory, self.base_offset, position, end.position, first_offset, end.offset, reason)
 
-    def _first_unsound(self, search: damage.Search, position: int) -> tuple[int, int]:
+    def _first_unsound(self, search: damage.BatchSearch, position: int) -> tuple[int, int]:
         """Where damage that was noticed at `position` begins, and at which offset: a wrong length leads astray."""
         for i in range(self.offset_index.before(position), -2, -1):
             start = at = self.offset_index.entry(i)[1] if i >= 0 else 0

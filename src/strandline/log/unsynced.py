@@ -13,7 +13,7 @@ from strandline.log.segment import Segment
 from strandline.ports import Disk, File
 
 
-class Unsynced:
+class UnsyncedFiles:
     __slots__ = ("companion", "names_changed", "segments", "snapshots")
 
     def __init__(self) -> None:

@@ -32,7 +32,7 @@ _CODEC_MAX = int(CompressionType.ZSTD)
 _read_fields = HEADER.unpack_from
 
 
-class Valid(NamedTuple):
+class ValidBatch(NamedTuple):
     """A batch that may be appended, and what the log needs to know of it."""
 
     batch: bytearray | memoryview
@@ -52,7 +52,7 @@ def validate(
     now_ms: int,
     work: RecordWork | None = None,
     checked: CheckedRecords | None = None,
-) -> Valid:
+) -> ValidBatch:
     """Check a client's batch against the topic's rules; KafkaError says which one it breaks.
 
     `work` is what its request may still cost, if it has several batches. RecordsBesideLoop: `check_beside` must see the records
@@ -125,7 +125,7 @@ def validate(
         stamp_create_time(data, max_timestamp)
     # What `Valid(...)` does, at a third of its price: every produced batch comes through here.
     return tuple.__new__(
-        Valid,
+        ValidBatch,
         (
             data,
             last_offset_delta,

@@ -30,7 +30,7 @@ _HEAD = struct.Struct(">qiibI2xi")
 """Of a batch header: base offset, length, leader epoch, magic, CRC, last offset delta."""
 
 
-class Checked:
+class CheckedRegions:
     """The checked regions of one segment's file."""
 
     __slots__ = ("_ends", "_starts", "unchecked_end")
@@ -130,7 +130,7 @@ def sound_prefix(segment: Segment, position: int, data: bytes, epochs: LeaderEpo
     return data if end == len(data) or (end >= unchecked and problem is None) else memoryview(data)[:end]
 
 
-class Walked(NamedTuple):
+class WalkedBatches(NamedTuple):
     """How far batches are sound; `last` and `end` count from where the bytes start."""
 
     last: int
@@ -149,7 +149,7 @@ def walk(
     *,
     start: int = 0,
     stop: int | None = None,
-) -> Walked:
+) -> WalkedBatches:
     """Check the batches of `data`, which stands at `position`, that start from `start` on and before `stop`."""
     end = len(data)
     stop = end if stop is None else stop
@@ -169,18 +169,18 @@ def walk(
             header = BatchHeader._make(HEADER.unpack_from(view, at))
             problem = header_problem(header, bytes_left - at, expected_offset, limit_offset)
             # If it starts before the last one ends, either of them may be wrong.
-            return Walked(last, last if base_offset < expected_offset else at, expected_offset, problem)
+            return WalkedBatches(last, last if base_offset < expected_offset else at, expected_offset, problem)
         if batch_end > end:
             break
         if crc32c(view[at + ATTRIBUTES_AT : batch_end]) != crc:
-            return Walked(last, at, expected_offset, f"the batch at offset {base_offset} fails its checksum")
+            return WalkedBatches(last, at, expected_offset, f"the batch at offset {base_offset} fails its checksum")
         if base_offset >= epoch_end:
             epoch, epoch_end = epochs.span_at(base_offset)
         if batch_epoch != epoch and epoch != UNDEFINED_EPOCH:
             problem = f"the batch at offset {base_offset} is of epoch {batch_epoch}, not {epoch}"
-            return Walked(last, at, expected_offset, problem)
+            return WalkedBatches(last, at, expected_offset, problem)
         last, at, expected_offset = at, batch_end, next_offset
-    return Walked(last, at, expected_offset, None)
+    return WalkedBatches(last, at, expected_offset, None)
 
 
 def _overlap(segment: Segment, position: int, data: bytes, expected_offset: int) -> str | None:

@@ -18,8 +18,8 @@ from functools import partial
 from typing import NamedTuple
 
 from strandline.config.node import NodeConfig
-from strandline.log.compaction.job import Cleaned, CleanJob, discard, run
-from strandline.log.compaction.planning import Plan, plan
+from strandline.log.compaction.job import CleaningResult, CleanJob, discard, run
+from strandline.log.compaction.planning import CleaningPlan, plan
 from strandline.log.compaction.swapping import Overtaken, swap
 from strandline.log.errors import CorruptBatch, CorruptLog
 from strandline.metadata.image import MetadataImage
@@ -186,7 +186,9 @@ class Cleaner:
             task.add_done_callback(partial(self._ended, partition))  # also one that was cancelled before it began
             self._cleanings[partition] = _Cleaning(partition, log_dir, planned.job, task)
 
-    def _due(self, compacted: list[tuple[Partition, LogDir]], keys_max: int) -> list[tuple[Plan, Partition, LogDir]]:
+    def _due(
+        self, compacted: list[tuple[Partition, LogDir]], keys_max: int
+    ) -> list[tuple[CleaningPlan, Partition, LogDir]]:
         now, now_ms = self._clock.monotonic(), self._clock.wall_ms()
         stats = self.stats
         stats.looked_at_ms, stats.max_dirty_ratio, stats.max_overdue_s = now_ms, 0.0, 0.0
@@ -250,7 +252,7 @@ class Cleaner:
     def _ended(self, partition: Partition, _: object) -> None:
         del self._cleanings[partition]
 
-    async def _put_in_place(self, cleaning: _Cleaning, cleaned: Cleaned, began: float) -> None:
+    async def _put_in_place(self, cleaning: _Cleaning, cleaned: CleaningResult, began: float) -> None:
         partition = cleaning.partition
         try:
             doomed = await swap(partition.log, cleaning.job, cleaned)
@@ -268,7 +270,7 @@ class Cleaner:
             self._replicas.remove_later(path, partition.log.config.file_delete_delay_ms)
         await self._write_offsets()
 
-    def _count(self, cleaning: _Cleaning, cleaned: Cleaned, seconds: float) -> None:
+    def _count(self, cleaning: _Cleaning, cleaned: CleaningResult, seconds: float) -> None:
         stats = self.stats
         stats.cleanings += 1
         stats.bytes_read += cleaned.bytes_read

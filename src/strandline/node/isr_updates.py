@@ -22,7 +22,7 @@ from strandline.errors import ErrorCode, KafkaError, error_code
 from strandline.ids import Uuid
 from strandline.node.controller_channel import ControllerChannel
 from strandline.node.logger import Logger
-from strandline.replica.isr import AWAIT_METADATA, ROLLED_BACK, IsrAnswer, IsrWish
+from strandline.replica.isr import AWAIT_METADATA, ROLLED_BACK, IsrAnswer, ProposedIsr
 from strandline.replica.partition import Partition
 from strandline.wire import messages
 
@@ -47,17 +47,17 @@ class Wishes:
     """Those that wait, one for each partition."""
 
     def __init__(self) -> None:
-        self._waiting: dict[Place, tuple[Partition, IsrWish]] = {}
+        self._waiting: dict[Place, tuple[Partition, ProposedIsr]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
-    def add(self, partition: Partition, wish: IsrWish) -> None:
+    def add(self, partition: Partition, wish: ProposedIsr) -> None:
         self._waiting[wish.topic_id, wish.partition_index] = partition, wish
 
-    def take(self) -> dict[Place, tuple[Partition, IsrWish]]:
+    def take(self) -> dict[Place, tuple[Partition, ProposedIsr]]:
         """The oldest that are still worth sending, as many as fit into one request; nothing, if none waits."""
-        taken: dict[Place, tuple[Partition, IsrWish]] = {}
+        taken: dict[Place, tuple[Partition, ProposedIsr]] = {}
         looked_at, members_count = 0, 0
         for place, (partition, wish) in self._waiting.items():
             members_count += len(wish.isr)
@@ -69,12 +69,12 @@ class Wishes:
         self._waiting = dict(islice(self._waiting.items(), looked_at, None))
         return taken
 
-    def put_back(self, place: Place, partition: Partition, wish: IsrWish) -> None:
+    def put_back(self, place: Place, partition: Partition, wish: ProposedIsr) -> None:
         """Undecided: it waits again, unless there is a newer one by now."""
         self._waiting.setdefault(place, (partition, wish))
 
 
-def _holds(partition: Partition, wish: IsrWish) -> bool:
+def _holds(partition: Partition, wish: ProposedIsr) -> bool:
     serves = partition.leads and not (partition.offline or partition.gone)
     return serves and partition.leader_epoch == wish.leader_epoch
 
@@ -102,7 +102,7 @@ class IsrUpdates:
         self._is_closed = False
         self._loop = asyncio.get_running_loop()
 
-    def submit(self, partition: Partition, wish: IsrWish) -> None:
+    def submit(self, partition: Partition, wish: ProposedIsr) -> None:
         """Have the controller decide; `partition.isr_answered` is called with what it says. Never called from in here."""
         self._wishes.add(partition, wish)
         if self._sending is None and not self._is_closed:
@@ -139,7 +139,7 @@ class IsrUpdates:
         doubled = min(BACKOFF_MIN_S * 2.0 ** min(failures - 1, 10), BACKOFF_MAX_S)
         return doubled * self._randomness.uniform(0.5, 1.0)
 
-    async def _ask(self, wishes: list[IsrWish]) -> Mapping[Place, Answer]:
+    async def _ask(self, wishes: list[ProposedIsr]) -> Mapping[Place, Answer]:
         """What was decided, by partition; nothing if the request as a whole came to nothing."""
         message = request(self._broker_id, self._broker_epoch(), wishes)
         try:
@@ -157,7 +157,7 @@ class IsrUpdates:
         return decided(response)
 
 
-def request(broker_id: int, broker_epoch: int, wishes: Iterable[IsrWish]) -> Any:
+def request(broker_id: int, broker_epoch: int, wishes: Iterable[ProposedIsr]) -> Any:
     kind = messages.request(ALTER_PARTITION)
     topics: dict[Uuid, Any] = {}
     for wish in wishes:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from strandline.config.topic_config import TopicConfig
 from strandline.log import checkpoints, names
 from strandline.log.errors import CorruptLog
-from strandline.log.recovery import Recovered, load
+from strandline.log.recovery import RecoveredLog, load
 from strandline.log.rewriting import promises_device, rewrite
 from strandline.metadata.image import MetadataImage, TopicImage
 from strandline.node.log_dirs import UNKNOWN_DIRECTORIES, LogDir, directory_of
@@ -130,9 +130,9 @@ class LogLoading:
             places.append(Place(topic, index, log_dir, found is not None))
         return places, lost
 
-    def load_all(self, places: list[Place], configs: list[TopicConfig]) -> list[Recovered | OSError]:
+    def load_all(self, places: list[Place], configs: list[TopicConfig]) -> list[RecoveredLog | OSError]:
         """Open or create logs. Once there is no descriptor left, none of the others is tried: each would wait for one. Blocks."""
-        opened: list[Recovered | OSError] = []
+        opened: list[RecoveredLog | OSError] = []
         for place, config in zip(places, configs, strict=True):
             one = self._load(place, config)
             opened.append(one)
@@ -148,7 +148,7 @@ class LogLoading:
                 ]
         return opened
 
-    def _load(self, place: Place, config: TopicConfig) -> Recovered | OSError:
+    def _load(self, place: Place, config: TopicConfig) -> RecoveredLog | OSError:
         topic, log_dir, key = place.topic, place.log_dir, place.key
         assert topic.name != names.CLUSTER_METADATA_TOPIC, "the metadata log has a place of its own"
         directory = f"{log_dir.path}/{names.partition_dir(*key)}"

@@ -19,7 +19,7 @@ from strandline.ids import Uuid
 from strandline.log import names
 from strandline.log.errors import CorruptBatch
 from strandline.log.log import Log
-from strandline.log.recovery import Recovered
+from strandline.log.recovery import RecoveredLog
 from strandline.metadata.image import TOPIC_RESOURCE, MetadataImage, TopicImage
 from strandline.node.limited_log import LimitedLog
 from strandline.node.log_dirs import LogDir, mark_clean
@@ -209,7 +209,7 @@ class Replicas:
                 await asyncio.sleep(OUT_OF_HANDLES_RETRY_S)
         return homeless
 
-    def _host(self, place: Place, recovered: Recovered) -> None:
+    def _host(self, place: Place, recovered: RecoveredLog) -> None:
         topic, index, log_dir, log = place.topic, place.partition, place.log_dir, recovered.log
         state = topic.partitions[index]
         partition = Partition(

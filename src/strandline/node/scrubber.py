@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from weakref import WeakKeyDictionary
 
 from strandline.log.errors import CorruptBatch
-from strandline.log.scrubbing import Step, scrub
+from strandline.log.scrubbing import ScrubStep, scrub
 from strandline.log.segment import Segment
 from strandline.node.tasks import to_the_end
 from strandline.ports import Clock
@@ -79,7 +79,7 @@ class Scrubber:
 
     async def _step(
         self, partition: Partition, segment: Segment, position: int, offset: int, is_there: Callable[[], bool]
-    ) -> Step | None:
+    ) -> ScrubStep | None:
         """None if the segment left the log before its files could be held."""
         log = partition.log
         with log.held():

@@ -12,7 +12,7 @@ from typing import Any
 from strandline.metadata.image import MetadataImage
 from strandline.metadata.incarnations import Incarnation, incarnation
 from strandline.replica.followers import UNKNOWN
-from strandline.replica.isr import IsrWish
+from strandline.replica.isr import ProposedIsr
 from strandline.replica.partition import Partition
 
 Note = Callable[..., None]
@@ -27,7 +27,7 @@ class NodeSurroundings:
         self.now = asyncio.get_running_loop().time
         self.broker_epoch_of: Callable[[], int] = lambda: UNKNOWN
         self.on_flush_due: Callable[[Partition], None] = lambda partition: None
-        self.on_isr_wish: Callable[[Partition, IsrWish], None] = lambda partition, wish: None
+        self.on_isr_wish: Callable[[Partition, ProposedIsr], None] = lambda partition, wish: None
         self.on_event: Note = lambda kind, reason, **facts: None
         self.on_truncated: Callable[[Partition], None] = lambda partition: None
 
@@ -52,7 +52,7 @@ class NodeSurroundings:
     def flush_due(self, partition: Partition) -> None:
         self.on_flush_due(partition)
 
-    def isr_wish(self, partition: Partition, wish: IsrWish) -> None:
+    def propose_isr(self, partition: Partition, wish: ProposedIsr) -> None:
         self.on_isr_wish(partition, wish)
 
     def note(self, kind: str, partition: Partition, reason: str, **facts: Any) -> None:

@@ -10,7 +10,7 @@ UNKNOWN = -1
 NEVER = float("-inf")
 
 
-class Follower:
+class FollowerProgress:
     __slots__ = (
         "broker_epoch",
         "caught_up_at",
@@ -57,7 +57,7 @@ class Follower:
         self.leader_end_at_fetch = leader_end
         self.fetched_at = now
 
-    def was_level(self, at: float) -> None:
+    def was_caught_up(self, at: float) -> None:
         """It fetched at that time and there was nothing new for it, which in a fetch session is not said again."""
         if at > self.fetched_at:
             self.fetched_at = at

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from strandline.replica.partition import Partition
 
 
-class Outcome(Enum):
+class FetchOutcome(Enum):
     NOTHING = "nothing new"
     ADVANCED = "records, or a newer watermark or log start, were taken"
     TRUNCATED = "the log was cut: ask again at once"
@@ -28,14 +28,14 @@ class Outcome(Enum):
     FAILED = "ask again later"
 
 
-class Taken(NamedTuple):
-    outcome: Outcome
+class TakenFetch(NamedTuple):
+    outcome: FetchOutcome
     bytes: int = 0
     reason: str = ""
 
 
-NOTHING = Taken(Outcome.NOTHING)
-STALE = Taken(Outcome.STALE)
+NOTHING = TakenFetch(FetchOutcome.NOTHING)
+STALE = TakenFetch(FetchOutcome.STALE)
 
 
 def position(partition: Partition, max_bytes: int) -> FetchPartition:
@@ -51,7 +51,7 @@ def position(partition: Partition, max_bytes: int) -> FetchPartition:
     )
 
 
-def take(partition: Partition, asked: FetchPartition, answer: FetchedPartition, now_ms: int) -> Taken:
+def take(partition: Partition, asked: FetchPartition, answer: FetchedPartition, now_ms: int) -> TakenFetch:
     log = partition.log
     if (
         asked.current_leader_epoch != partition.leader_epoch
@@ -71,17 +71,17 @@ def take(partition: Partition, asked: FetchPartition, answer: FetchedPartition, 
         taken_bytes, problem = fetched.bytes, fetched.problem
     advanced = partition.followed(taken_bytes, answer.high_watermark, answer.log_start_offset)
     if problem is not None:
-        return Taken(Outcome.FAILED, taken_bytes, problem)
-    return Taken(Outcome.ADVANCED, taken_bytes) if advanced else NOTHING
+        return TakenFetch(FetchOutcome.FAILED, taken_bytes, problem)
+    return TakenFetch(FetchOutcome.ADVANCED, taken_bytes) if advanced else NOTHING
 
 
-def _refused(code: int) -> Taken:
+def _refused(code: int) -> TakenFetch:
     if code == ErrorCode.OFFSET_OUT_OF_RANGE:
-        return Taken(Outcome.OUT_OF_RANGE, 0, "the leader's log has no such offset")
-    return Taken(Outcome.FAILED, 0, f"the leader refused with {error_code(code).name}")
+        return TakenFetch(FetchOutcome.OUT_OF_RANGE, 0, "the leader's log has no such offset")
+    return TakenFetch(FetchOutcome.FAILED, 0, f"the leader refused with {error_code(code).name}")
 
 
-def _diverging(partition: Partition, epoch: int, end_offset: int) -> Taken:
+def _diverging(partition: Partition, epoch: int, end_offset: int) -> TakenFetch:
     log = partition.log
     at = truncation_offset(log, epoch, end_offset)
     end_before = log.log_end_offset
@@ -89,7 +89,7 @@ def _diverging(partition: Partition, epoch: int, end_offset: int) -> Taken:
         f"the leader's epoch {epoch} ends at {end_offset}, our log had epoch {log.epochs.latest} up to {end_before}"
     )
     partition.truncate(at, reason)
-    return Taken(Outcome.TRUNCATED, 0, reason)
+    return TakenFetch(FetchOutcome.TRUNCATED, 0, reason)
 
 
 def truncation_offset(log: Log, epoch: int, end_offset: int) -> int:

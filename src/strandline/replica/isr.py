@@ -1,12 +1,13 @@
 """The in-sync replicas of one partition, as its leader keeps them (KIP-497).
 
-    committed --expand/shrink--> pending     a wish is under way to the controller
-    pending --answer, metadata--> committed  the controller's word, whichever comes first
-    pending --ineligible--> committed        it was surely not done: back to what was (rule B5)
+    committed --expand/shrink--> pending     a proposed ISR is on its way to the controller
+    pending --answer, metadata--> committed  the controller's decision, whichever way it arrives first
+    pending --ineligible--> committed        the change was surely not made: back to the committed ISR (rule B5)
 
-Always true: one wish is under way at a time (rule B3). `maximal` holds every replica that the controller may believe in sync:
-while a replica is to join it counts at once, while one is to leave it counts until the controller has said so. Whoever commits
-only what all of `maximal` has can't lose it, whatever became of the wish. An older partition epoch never overwrites a newer one.
+Always true: one proposal is pending at a time (rule B3). `maximal` holds every replica that the controller may believe in
+sync: a replica that is to join counts at once, one that is to leave counts until the controller has answered. A leader that
+commits only what all of `maximal` has can't lose it, whatever became of the proposal. An older partition epoch never
+overwrites a newer one.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from strandline.ids import Uuid
 RECOVERED = 0
 
 ROLLED_BACK = frozenset({ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA})
-"""The controller knows our partition epoch and has not done what we wanted."""
+"""The controller knows our partition epoch and has not made the change."""
 AWAIT_METADATA = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -31,10 +32,10 @@ AWAIT_METADATA = frozenset(
         ErrorCode.NEW_LEADER_ELECTED,
     }
 )
-"""We are behind: the wish may or may not have been done, and the metadata will tell."""
+"""We are behind: the change may or may not have been made; the metadata will show it."""
 
 
-class IsrWish(NamedTuple):
+class ProposedIsr(NamedTuple):
     """An ISR that the leader asks the controller for (AlterPartition)."""
 
     topic_id: Uuid
@@ -69,12 +70,12 @@ class Isr:
         self.commit(isr, partition_epoch)
 
     isr: tuple[int, ...]
-    """What the controller has said last."""
+    """As the controller decided last."""
     maximal: tuple[int, ...]
-    pending: IsrWish | None
+    pending: ProposedIsr | None
 
     def commit(self, isr: Iterable[int], partition_epoch: int) -> None:
-        """The controller's word, from the metadata or in an answer."""
+        """Take the controller's decision, from the metadata or in an answer."""
         assert partition_epoch >= self.partition_epoch, (
             f"partition epoch {partition_epoch} after {self.partition_epoch}"
         )
@@ -88,14 +89,14 @@ class Isr:
     def shrunk(self, leaving: Collection[int]) -> tuple[int, ...]:
         return tuple(replica for replica in self.isr if replica not in leaving)
 
-    def wish(self, wish: IsrWish) -> None:
-        assert self.pending is None, "one wish at a time"
-        self.pending = wish
-        self.maximal = (*self.isr, *(replica for replica in wish.replicas if replica not in self.isr))
+    def propose(self, proposal: ProposedIsr) -> None:
+        assert self.pending is None, "one proposal at a time"
+        self.pending = proposal
+        self.maximal = (*self.isr, *(replica for replica in proposal.replicas if replica not in self.isr))
 
-    def answered(self, wish: IsrWish, answer: IsrAnswer | ErrorCode, leader_epoch: int) -> bool:
-        """Take the controller's answer to a wish; True if the same wish must be sent again."""
-        if wish is not self.pending:
+    def answered(self, proposal: ProposedIsr, answer: IsrAnswer | ErrorCode, leader_epoch: int) -> bool:
+        """Take the controller's answer to a proposal; True if the same proposal must be sent again."""
+        if proposal is not self.pending:
             return False  # the metadata came first
         if isinstance(answer, IsrAnswer):
             if answer.leader_epoch == leader_epoch and answer.partition_epoch >= self.partition_epoch:

@@ -15,8 +15,8 @@ from strandline.errors import ErrorCode
 from strandline.ids import Uuid
 from strandline.metadata.image import PartitionImage
 from strandline.metadata.incarnations import Incarnation
-from strandline.replica.followers import UNKNOWN, Follower
-from strandline.replica.isr import RECOVERED, Isr, IsrAnswer, IsrWish
+from strandline.replica.followers import UNKNOWN, FollowerProgress
+from strandline.replica.isr import RECOVERED, Isr, IsrAnswer, ProposedIsr
 
 
 class Brokers(Protocol):
@@ -48,7 +48,7 @@ class Leadership:
         self.start_offset = start_offset
         """Where this leader epoch begins: what came before was somebody else's to commit."""
         self.isr = Isr(state.isr, state.partition_epoch)
-        self.followers: dict[int, Follower] = {}
+        self.followers: dict[int, FollowerProgress] = {}
         self._topic_id = topic_id
         self._index = index
         self._brokers = brokers
@@ -68,7 +68,7 @@ class Leadership:
             for follower in self.followers.values():
                 follower.begin_epoch(log_end, now, in_sync=True)
         if state.partition_epoch > self.isr.partition_epoch:
-            # At the same one nothing can have changed, and a wish that is under way stays so.
+            # At the same one nothing can have changed, and a proposal that is under way stays so.
             before = self.isr.isr
             self.isr.commit(state.isr, state.partition_epoch)
             self._give_time(before, now)
@@ -80,7 +80,7 @@ class Leadership:
         for replica in state.replicas:
             if replica != self.node_id:
                 caught_up_at = now if replica in state.isr else float("-inf")
-                self.followers[replica] = before.get(replica) or Follower(replica, caught_up_at=caught_up_at)
+                self.followers[replica] = before.get(replica) or FollowerProgress(replica, caught_up_at=caught_up_at)
 
     # The high watermark
 
@@ -97,13 +97,13 @@ class Leadership:
                 reached = end
         return max(reached, high_watermark)
 
-    def _is_about_to_join(self, follower: Follower, local_end: int, now: Callable[[], float]) -> bool:
+    def _is_about_to_join(self, follower: FollowerProgress, local_end: int, now: Callable[[], float]) -> bool:
         """If the watermark ran on ahead of one that is nearly level, it might never catch up with it."""
         if follower.log_end_offset == UNKNOWN or not self._is_eligible(follower):
             return False
         return follower.is_caught_up(local_end, now(), self._lag_time_max_s)
 
-    def _is_eligible(self, follower: Follower) -> bool:
+    def _is_eligible(self, follower: FollowerProgress) -> bool:
         return self._brokers.is_eligible(follower.replica_id, follower.broker_epoch)
 
     def low_watermark(self, log_start: int) -> int:
@@ -120,9 +120,9 @@ class Leadership:
         broker_epoch: int,
         now: float,
         fetching: int = UNKNOWN,
-        refused: IsrWish | None = None,
-    ) -> IsrWish | None:
-        """The wish that those who may join the ISR, if there are any and no other wish is under way.
+        refused: ProposedIsr | None = None,
+    ) -> ProposedIsr | None:
+        """The proposal that those who may join the ISR, if there are any and no other proposal is under way.
 
         `fetching` is the follower that has just fetched. What is known of the others is older: one of them that was not level for
         long may have everything and still be silent, and would be put out again. `refused` is what the controller has just refused:
@@ -146,12 +146,12 @@ class Leadership:
         members = self._with_epochs(isr.expanded([f.replica_id for f in joining]), broker_epoch)
         if refused is not None and (members, isr.partition_epoch) == (refused.isr, refused.partition_epoch):
             return None
-        return self._wish(members, reason)
+        return self._propose(members, reason)
 
-    def answered(self, wish: IsrWish, answer: IsrAnswer | ErrorCode, now: float) -> bool:
-        """Take the controller's answer to a wish; True if the same wish must be sent again."""
+    def answered(self, proposal: ProposedIsr, answer: IsrAnswer | ErrorCode, now: float) -> bool:
+        """Take the controller's answer to a proposal; True if the same proposal must be sent again."""
         before = self.isr.isr
-        is_to_be_sent = self.isr.answered(wish, answer, self.leader_epoch)
+        is_to_be_sent = self.isr.answered(proposal, answer, self.leader_epoch)
         self._give_time(before, now)
         return is_to_be_sent
 
@@ -161,8 +161,8 @@ class Leadership:
             if replica not in isr_before and replica in self.followers:
                 self.followers[replica].joined(now)
 
-    def shrinking(self, log_end: int, broker_epoch: int, now: float) -> IsrWish | None:
-        """The wish that those leave the ISR who have not been level for too long, if there are any."""
+    def shrinking(self, log_end: int, broker_epoch: int, now: float) -> ProposedIsr | None:
+        """The proposal that those leave the ISR who have not been level for too long, if there are any."""
         isr = self.isr
         if isr.pending is not None:
             return None
@@ -173,12 +173,12 @@ class Leadership:
             f"replica {f.replica_id} is at {f.log_end_offset} of {log_end} and was not caught up for {now - f.caught_up_at:.1f} s"
             for f in late
         )
-        return self._wish(self._with_epochs(isr.shrunk({f.replica_id for f in late}), broker_epoch), reason)
+        return self._propose(self._with_epochs(isr.shrunk({f.replica_id for f in late}), broker_epoch), reason)
 
-    def _late(self, replica: int, log_end: int, now: float) -> Follower | None:
+    def _late(self, replica: int, log_end: int, now: float) -> FollowerProgress | None:
         if replica == self.node_id:
             return None
-        follower = self.followers.get(replica) or Follower(replica)
+        follower = self.followers.get(replica) or FollowerProgress(replica)
         return None if follower.is_caught_up(log_end, now, self._lag_time_max_s) else follower
 
     def _with_epochs(self, replicas: tuple[int, ...], broker_epoch: int) -> tuple[tuple[int, int], ...]:
@@ -186,16 +186,16 @@ class Leadership:
             (replica, broker_epoch if replica == self.node_id else self._epoch_of(replica)) for replica in replicas
         )
 
-    def _wish(self, members: tuple[tuple[int, int], ...], reason: str) -> IsrWish:
-        wish = IsrWish(
+    def _propose(self, members: tuple[tuple[int, int], ...], reason: str) -> ProposedIsr:
+        proposal = ProposedIsr(
             self._topic_id, self._index, self.leader_epoch, self.isr.partition_epoch, members, RECOVERED, reason
         )
-        self.isr.wish(wish)
-        return wish
+        self.isr.propose(proposal)
+        return proposal
 
     def _epoch_of(self, replica: int) -> int:
         """Of a member that has not fetched from here yet none is known: should it restart, the controller takes it out of the
-        ISR, and the partition epoch that this takes has our wish refused."""
+        ISR, and the partition epoch that this takes has our proposal refused."""
         follower = self.followers.get(replica)
         return UNKNOWN if follower is None else follower.broker_epoch
 

@@ -15,11 +15,11 @@ from strandline.log.record_checks import CheckedRecords, RecordWork
 from strandline.metadata.image import INTERNAL_TOPICS, PartitionImage
 from strandline.metadata.incarnations import Incarnation
 from strandline.replica import following, roles
+from strandline.replica.dependencies import PartitionDependencies, WaitingReader, Watcher
 from strandline.replica.followers import UNKNOWN
-from strandline.replica.following import Taken
-from strandline.replica.isr import IsrAnswer, IsrWish
+from strandline.replica.following import TakenFetch
+from strandline.replica.isr import IsrAnswer, ProposedIsr
 from strandline.replica.leadership import Leadership
-from strandline.replica.surroundings import Reader, Surroundings, Watcher
 from strandline.replica.topic_stats import TopicStats
 from strandline.replica.waiters import Done, IsOver, Waiters
 from strandline.wire.fetch import FetchedPartition, FetchPartition
@@ -35,7 +35,7 @@ class Partition:
         topic_id: Uuid,
         log: Log,
         state: PartitionImage,
-        surroundings: Surroundings,
+        dependencies: PartitionDependencies,
         *,
         high_watermark: int = 0,
         stats: TopicStats | None = None,
@@ -61,9 +61,9 @@ class Partition:
         """The topic was deleted, or moved elsewhere."""
         self.last_flush = 0.0
         """On the monotonic clock."""
-        self.readers: dict[Reader, None] = {}
+        self.readers: dict[WaitingReader, None] = {}
         self.watchers: dict[Watcher, None] = {}
-        self._surroundings = surroundings
+        self._dependencies = dependencies
         self._writers = Waiters()
         """Who waits for the high watermark, and below for `local_end` and for the low watermark."""
         self._local_writers = Waiters()
@@ -100,21 +100,21 @@ class Partition:
         assert state.leader_epoch >= self.leader_epoch, (
             f"{self}: leader epoch {state.leader_epoch} after {self.leader_epoch}"
         )
-        if state.leader == self._surroundings.node_id:
+        if state.leader == self._dependencies.node_id:
             self._lead(state)
         else:
             self._follow(state)
 
     def _lead(self, state: PartitionImage) -> None:
-        if roles.lead(self, state, self._surroundings):
-            self._tell_watchers()
+        if roles.lead(self, state, self._dependencies):
+            self._notify_watchers()
         self.expand_isr()
         self.advance()
         if self._deleters:
             self._deleters.reached(self.low_watermark)
 
     def _follow(self, state: PartitionImage) -> None:
-        roles.follow(self, state, self._surroundings)
+        roles.follow(self, state, self._dependencies)
 
     @property
     def min_isr(self) -> int:
@@ -166,11 +166,11 @@ class Partition:
         if log.log_end_offset - log.recovery_point < log.config.flush_messages:
             self.vouch_for(log.log_end_offset)
             if log.needs_flush:
-                self._surroundings.flush_due(self)
+                self._dependencies.flush_due(self)
         else:
-            self._surroundings.flush_due(self)
+            self._dependencies.flush_due(self)
         for watcher in self.watchers:
-            watcher.news(urgent=True)
+            watcher.notify(urgent=True)
 
     def after_flush(self, now: float) -> bool:
         """The log up to its recovery point is on the device; True if it already grew by enough to need another flush."""
@@ -197,7 +197,7 @@ class Partition:
         leadership = self.leadership
         if leadership is not None and self.high_watermark < self.local_end:
             reached = leadership.high_watermark(
-                self.local_end, self.high_watermark, self.min_isr, self._surroundings.now
+                self.local_end, self.high_watermark, self.min_isr, self._dependencies.now
             )
             if reached > self.high_watermark:
                 self._raise_high_watermark(reached)
@@ -210,7 +210,7 @@ class Partition:
             is_enough = len(self.leadership.isr.maximal) >= self.min_isr
             self._writers.reached(offset, ErrorCode.NONE if is_enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
         for watcher in self.watchers:
-            watcher.news(urgent=False)
+            watcher.notify(urgent=False)
         new_bytes = self.log.appended_bytes - self._announced_bytes
         if offset == self.log.log_end_offset:
             self._announced_bytes = self.log.appended_bytes
@@ -240,7 +240,7 @@ class Partition:
         the metadata here knows it."""
         leadership = self.leadership
         assert leadership is not None, "followers fetch from the leader"
-        fetching = self._surroundings.incarnation(replica_id, broker_epoch)
+        fetching = self._dependencies.incarnation(replica_id, broker_epoch)
         if fetching is not Incarnation.CURRENT:
             if fetching is Incarnation.AHEAD:
                 return False
@@ -257,14 +257,14 @@ class Partition:
             self._deleters.reached(self.low_watermark)
         return True
 
-    def follower_was_level(self, replica_id: int, broker_epoch: int, at: float) -> None:
+    def follower_was_caught_up(self, replica_id: int, broker_epoch: int, at: float) -> None:
         """A follower fetched at that time and there was nothing new for it."""
         leadership = self.leadership
         follower = None if leadership is None else leadership.followers.get(replica_id)
         if follower is None or follower.broker_epoch != broker_epoch:
             return
-        if self._surroundings.incarnation(replica_id, broker_epoch) is Incarnation.CURRENT:
-            follower.was_level(at)
+        if self._dependencies.incarnation(replica_id, broker_epoch) is Incarnation.CURRENT:
+            follower.was_caught_up(at)
 
     def brokers_changed(self) -> None:
         """The metadata has another set of brokers: some may be eligible now, and others known that were ahead of it."""
@@ -272,43 +272,43 @@ class Partition:
             watcher.brokers_changed()
         self.expand_isr()
 
-    def expand_isr(self, *, refused: IsrWish | None = None) -> None:
+    def expand_isr(self, *, refused: ProposedIsr | None = None) -> None:
         """Somebody's standing changed: those who were caught up already, and could not join, may be able to now."""
         leadership = self.leadership
         if leadership is not None and len(leadership.isr.isr) <= len(leadership.followers):
-            self._expand_isr(leadership, self._surroundings.now(), refused=refused)
+            self._expand_isr(leadership, self._dependencies.now(), refused=refused)
 
     def _expand_isr(
-        self, leadership: Leadership, now: float, *, fetching: int = UNKNOWN, refused: IsrWish | None = None
+        self, leadership: Leadership, now: float, *, fetching: int = UNKNOWN, refused: ProposedIsr | None = None
     ) -> None:
-        wish = leadership.expansion(
-            self.high_watermark, self.log.log_end_offset, self._surroundings.broker_epoch, now, fetching, refused
+        proposal = leadership.expansion(
+            self.high_watermark, self.log.log_end_offset, self._dependencies.broker_epoch, now, fetching, refused
         )
-        if wish is not None:
-            self._surroundings.isr_wish(self, wish)
+        if proposal is not None:
+            self._dependencies.propose_isr(self, proposal)
 
     def shrink_isr(self, now: float) -> None:
         """Have those leave the ISR who were behind for too long (rule B2); to be called now and then."""
         if self.leadership is None or self.offline:
             return
-        wish = self.leadership.shrinking(self.log.log_end_offset, self._surroundings.broker_epoch, now)
-        if wish is not None:
-            self._surroundings.isr_wish(self, wish)
+        proposal = self.leadership.shrinking(self.log.log_end_offset, self._dependencies.broker_epoch, now)
+        if proposal is not None:
+            self._dependencies.propose_isr(self, proposal)
         else:
             self.expand_isr()
         # Whoever was about to join, and did not, no longer holds the watermark back.
         self.advance()
 
-    def isr_answered(self, wish: IsrWish, answer: IsrAnswer | ErrorCode) -> None:
+    def isr_answered(self, proposal: ProposedIsr, answer: IsrAnswer | ErrorCode) -> None:
         leadership = self.leadership
         if leadership is None or self.gone:
             return
-        if leadership.answered(wish, answer, self._surroundings.now()):
-            self._surroundings.isr_wish(self, wish)
+        if leadership.answered(proposal, answer, self._dependencies.now()):
+            self._dependencies.propose_isr(self, proposal)
             return
         self.advance()
         # One of them may have restarted, or caught up, while the request was in flight, and need not fetch again soon.
-        self.expand_isr(refused=None if isinstance(answer, IsrAnswer) else wish)
+        self.expand_isr(refused=None if isinstance(answer, IsrAnswer) else proposal)
 
     # Following
 
@@ -321,7 +321,7 @@ class Partition:
             return None
         return following.position(self, max_bytes)
 
-    def take(self, asked: FetchPartition, answer: FetchedPartition, now_ms: int) -> Taken:
+    def take(self, asked: FetchPartition, answer: FetchedPartition, now_ms: int) -> TakenFetch:
         """Take the leader's answer; an OSError is the log dir's."""
         if self.leadership is not None or self.offline or self.gone:
             return following.STALE
@@ -369,7 +369,7 @@ class Partition:
         self.high_watermark = min(max(self.high_watermark, log.log_start_offset), log.log_end_offset)
         if log.log_end_offset == end_before:
             return  # only an epoch without a record is gone
-        self._surroundings.note("truncated", self, reason, log_end_offset=log.log_end_offset, was=end_before)
+        self._dependencies.note("truncated", self, reason, log_end_offset=log.log_end_offset, was=end_before)
 
     # Reading
 
@@ -422,7 +422,7 @@ class Partition:
                 ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is beyond the high watermark {self.high_watermark}"
             )
         self.log.advance_start(offset)
-        self._tell_watchers()
+        self._notify_watchers()
         return offset
 
     @property
@@ -445,11 +445,11 @@ class Partition:
         for reader in tuple(self.readers):
             reader.wake(self, -1)
         self.readers.clear()
-        self._tell_watchers()
+        self._notify_watchers()
 
-    def _tell_watchers(self) -> None:
+    def _notify_watchers(self) -> None:
         for watcher in tuple(self.watchers):
-            watcher.news(urgent=True)
+            watcher.notify(urgent=True)
 
     def fail(self) -> None:
         """The log dir failed."""

@@ -19,9 +19,9 @@ from typing import Any
 from strandline.log.epochs import LeaderEpochs
 from strandline.metadata.image import PartitionImage
 from strandline.replica import roles
-from strandline.replica.followers import Follower
+from strandline.replica.dependencies import PartitionDependencies
+from strandline.replica.followers import FollowerProgress
 from strandline.replica.partition import Partition
-from strandline.replica.surroundings import Surroundings
 from strandline.stories.options import Option
 
 LAG_MESSAGES_MAX = 5
@@ -47,7 +47,9 @@ def _ends_at_the_log_end(self: LeaderEpochs, epoch: int, log_end_offset: int) ->
     return epoch, log_end_offset
 
 
-def _follow_from_the_high_watermark(partition: Partition, state: PartitionImage, surroundings: Surroundings) -> None:
+def _follow_from_the_high_watermark(
+    partition: Partition, state: PartitionImage, surroundings: PartitionDependencies
+) -> None:
     is_new = state.leader_epoch > partition.leader_epoch
     _follow(partition, state, surroundings)
     if is_new and partition.high_watermark < partition.log.log_end_offset:
@@ -64,7 +66,7 @@ def _readable_to_the_log_end(self: Partition, isolation_level: int) -> int:
 # Lag by messages
 
 
-def _lags_by_few_messages(self: Follower, leader_end: int, now: float, lag_time_max_s: float) -> bool:
+def _lags_by_few_messages(self: FollowerProgress, leader_end: int, now: float, lag_time_max_s: float) -> bool:
     return leader_end - self.log_end_offset <= LAG_MESSAGES_MAX
 
 
@@ -74,5 +76,5 @@ SWAPS: dict[Option, tuple[tuple[Any, str, Any], ...]] = {
         (roles, "follow", _follow_from_the_high_watermark),
     ),
     Option.WITHOUT_HIGH_WATERMARK: ((Partition, "readable_end", _readable_to_the_log_end),),
-    Option.LAG_BY_MESSAGES: ((Follower, "is_caught_up", _lags_by_few_messages),),
+    Option.LAG_BY_MESSAGES: ((FollowerProgress, "is_caught_up", _lags_by_few_messages),),
 }

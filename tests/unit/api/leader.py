@@ -9,7 +9,7 @@ from strandline.api.follower_sessions import FollowerSession
 from strandline.api.reply import Later
 from strandline.ids import Uuid
 from strandline.records.header import iterate
-from strandline.replica.followers import Follower
+from strandline.replica.followers import FollowerProgress
 from strandline.replica.partition import Partition
 from strandline.wire import messages
 from tests.unit.replica.hand_driven import HandLoop, MemoryDisk, at_once
@@ -96,7 +96,7 @@ class Leader:
     def partition(self, index: int = 0) -> Partition:
         return self.broker.parts.partitions["t", index]
 
-    def follower(self, replica: int = 2, index: int = 0) -> Follower:
+    def follower(self, replica: int = 2, index: int = 0) -> FollowerProgress:
         leadership = self.partition(index).leadership
         assert leadership is not None
         return leadership.followers[replica]

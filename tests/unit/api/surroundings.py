@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from strandline.metadata.image import MetadataImage
 from strandline.metadata.incarnations import Incarnation, incarnation
 from strandline.replica.followers import UNKNOWN
-from strandline.replica.isr import IsrWish
+from strandline.replica.isr import ProposedIsr
 from strandline.replica.partition import Partition
 
 
@@ -28,7 +28,7 @@ class Surroundings:
     def __init__(self, image: Callable[[], MetadataImage]) -> None:
         self._image = image
         self.time = 1000.0
-        self.wishes: list[IsrWish] = []
+        self.wishes: list[ProposedIsr] = []
         self.events: list[Event] = []
         self.flushes_due: list[Partition] = []
 
@@ -49,7 +49,7 @@ class Surroundings:
     def flush_due(self, partition: Partition) -> None:
         self.flushes_due.append(partition)
 
-    def isr_wish(self, partition: Partition, wish: IsrWish) -> None:
+    def propose_isr(self, partition: Partition, wish: ProposedIsr) -> None:
         self.wishes.append(wish)
 
     def note(self, kind: str, partition: Partition, reason: str, **facts: Any) -> None:

@@ -147,5 +147,5 @@ class Watcher:
     def __init__(self, woken):
         self.woken = woken
 
-    def news(self, *, urgent):
+    def notify(self, *, urgent):
         self.woken.append(urgent)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from strandline.columnar.batches import Batches, Source
+from strandline.columnar.batches import BatchSource, FetchedBatches
 from strandline.columnar.columns import COLUMNS, Layout
 from strandline.columnar.compiled_rows import CompiledRows
 from strandline.columnar.loading import kernels
@@ -50,11 +50,11 @@ def read(
     check_crcs: bool = True,
     decompressed_bytes_max: int = 1 << 24,
 ) -> Outcome:
-    source = Source("t", 3, check_crcs, decompressed_bytes_max)
+    source = BatchSource("t", 3, check_crcs, decompressed_bytes_max)
     shape = Layout("t", 3, columns, rows_max, bytes_max)
     compiled = kernels("reading")
     assert compiled is not None
-    batches = Batches(source, data, start, end, aborted)
+    batches = FetchedBatches(source, data, start, end, aborted)
     return outcome(iter(PlainRows(shape, batches) if way == "plain" else CompiledRows(shape, batches, compiled)))
 
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from strandline.columnar.batches import Batches, Source
+from strandline.columnar.batches import BatchSource, FetchedBatches
 from strandline.errors import ErrorCode
 from strandline.records import header as layout
 from strandline.records.compression import CompressionType
@@ -14,11 +14,11 @@ from strandline.records.control import ControlRecordType
 from strandline.records.errors import CorruptRecord
 from tests.unit.columnar.logs import WAYS, compacted, counted, marker, read, resealed, transactional
 
-SOURCE = Source("t", 0, True, 1 << 20)
+SOURCE = BatchSource("t", 0, True, 1 << 20)
 
 
 def bases(data: bytes, start: int = 0, end: int = 100, aborted: list[tuple[int, int]] | None = None) -> list[int]:
-    return [opened.header.base_offset for opened in Batches(SOURCE, data, start, end, aborted)]
+    return [opened.header.base_offset for opened in FetchedBatches(SOURCE, data, start, end, aborted)]
 
 
 def test_only_batches_with_offsets_in_the_range() -> None:
@@ -75,7 +75,7 @@ def test_lengths_and_magic_are_checked_before_anything_is_read() -> None:
     first, second = counted(0, 1), counted(1, 1)
     for position, new in ((layout.LENGTH_AT, b"\0\0\0\x30"), (layout.LENGTH_AT, b"\xff" * 4), (layout.MAGIC_AT, b"\1")):
         broken = second[:position] + new + second[position + len(new) :]
-        found = iter(Batches(SOURCE, first + broken, 0, 100, None))
+        found = iter(FetchedBatches(SOURCE, first + broken, 0, 100, None))
         assert next(found).header.base_offset == 0
         with pytest.raises(CorruptRecord, match="t-0: the batch at offset 1 "):
             next(found)
@@ -108,5 +108,5 @@ def test_a_codec_that_nobody_knows() -> None:
 def test_what_grows_beyond_the_bound_when_decompressed(codec: CompressionType) -> None:
     bomb = counted(0, 20_000, codec=codec)
     with pytest.raises(CorruptRecord, match="t-0: the batch at offset 0 "):
-        list(Batches(Source("t", 0, True, 100_000), bomb, 0, 100_000, None))
-    assert len(list(Batches(SOURCE, bomb, 0, 100_000, None))) == 1
+        list(FetchedBatches(BatchSource("t", 0, True, 100_000), bomb, 0, 100_000, None))
+    assert len(list(FetchedBatches(SOURCE, bomb, 0, 100_000, None))) == 1

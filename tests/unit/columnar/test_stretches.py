@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from strandline.columnar.batches import Batches, Source
+from strandline.columnar.batches import BatchSource, FetchedBatches
 from strandline.columnar.kernels import calls
 from strandline.columnar.loading import kernels
 from strandline.columnar.stretches import BATCHES_MAX, BYTES_MAX, Stretches
@@ -19,8 +19,8 @@ def stretches(data: bytes, start: int = 0, end: int = 1 << 40, check_crcs: bool 
     """Base offsets, one list for each stretch."""
     compiled = kernels("reading")
     assert compiled is not None
-    source = Source("t", 3, check_crcs, 1 << 20)
-    batches = Batches(source, guarded(data) if data else data, start, end, None)
+    source = BatchSource("t", 3, check_crcs, 1 << 20)
+    batches = FetchedBatches(source, guarded(data) if data else data, start, end, None)
     return [
         stretch.plan[:, calls.PLAN_BASE_OFFSET].tolist() for stretch in Stretches(batches, compiled["scan_batches"])
     ]
@@ -70,7 +70,7 @@ def test_a_wrong_crc_ends_a_stretch() -> None:
     data = counted(0, 2) + broken + counted(3, 1)
     compiled = kernels("reading")
     assert compiled is not None
-    found = iter(Stretches(Batches(Source("t", 3, True, 100), data, 0, 9, None), compiled["scan_batches"]))
+    found = iter(Stretches(FetchedBatches(BatchSource("t", 3, True, 100), data, 0, 9, None), compiled["scan_batches"]))
     assert next(found).plan[:, calls.PLAN_BASE_OFFSET].tolist() == [0]
     with pytest.raises(CorruptRecord, match="t-3: the batch at offset 2 cannot be read: The batch carries CRC"):
         next(found)

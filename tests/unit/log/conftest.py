@@ -13,7 +13,7 @@ import pytest
 
 from strandline.config.topic_config import TopicConfig
 from strandline.log.log import Log
-from strandline.log.recovery import Recovered, load
+from strandline.log.recovery import RecoveredLog, load
 from strandline.ports import Disk
 from strandline.records.batch import BatchBuilder, decode
 from strandline.records.control import ControlRecordType, control_key, end_txn_marker
@@ -85,7 +85,7 @@ class LogDir:
 
     def recover(
         self, *, clean: bool = False, recovery_point: int = 0, start: int = 0, clean_offset: int = 0, **fields: Any
-    ) -> Recovered:
+    ) -> RecoveredLog:
         config = topic(**fields)
         return load(
             self.disk,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from strandline.log.fetched import Fetched, whole_valid_batches
+from strandline.log.fetched import AppendedFetch, whole_valid_batches
 from strandline.log.log import Log
 from strandline.records.control import ControlRecordType
 from strandline.records.header import assign, iterate
@@ -29,7 +29,7 @@ def three() -> list[bytes]:
     return [placed(batch("a", "b"), 0, 1), placed(batch("c"), 2, 1), placed(batch("d", "e", "f"), 3, 2)]
 
 
-def take(log: Log, *batches: bytes, max_epoch: int = 9) -> Fetched:
+def take(log: Log, *batches: bytes, max_epoch: int = 9) -> AppendedFetch:
     return log.append_fetched(memoryview(b"".join(batches)), max_epoch, NOW)
 
 
@@ -122,7 +122,7 @@ def test_a_follower_takes_the_longest_sound_prefix(directory: LogDir) -> None:
     assert "fails its checksum" in str(took.problem)
     assert contents(log) == [(0, "a"), (1, "b"), (2, "c")]
     assert log.epochs.entries == [(1, 0)]
-    assert take(log, third) == Fetched(6, len(third), None)
+    assert take(log, third) == AppendedFetch(6, len(third), None)
     assert [offset for offset, _ in contents(log)] == list(range(6))
     assert log.epochs.entries == [(1, 0), (2, 3)]
     assert log.appended_bytes == log.size
@@ -149,7 +149,7 @@ def test_one_write_for_all_that_goes_into_a_segment(directory: LogDir, monkeypat
 
     monkeypatch.setattr(kind, "append", counted)
     took = take(log, *(placed(sized(200), offset) for offset in range(12)))
-    assert took == Fetched(12, 2400, None)
+    assert took == AppendedFetch(12, 2400, None)
     assert writes == [1000, 1000, 400]
     assert [segment.base_offset for segment in log.segments] == [0, 5, 10]
 
@@ -190,7 +190,7 @@ def test_a_log_that_begins_in_the_middle_of_a_batch_gets_all_of_it(directory: Lo
     log = directory.open()
     log.truncate_fully_and_start_at(4)
     third = three()[2]
-    assert take(log, third) == Fetched(6, len(third), None)
+    assert take(log, third) == AppendedFetch(6, len(third), None)
     assert (log.log_start_offset, log.log_end_offset, log.active.base_offset) == (4, 6, 3)
     assert [offset for offset, _ in contents(log)] == [4, 5]
     assert log.read(5, ALL, 6, min_one=True) == third

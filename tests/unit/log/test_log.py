@@ -11,7 +11,7 @@ import pytest
 from strandline.errors import ErrorCode, KafkaError
 from strandline.log import producer_snapshot
 from strandline.log.log import Appended, Log
-from strandline.log.producers import Batch
+from strandline.log.producers import BatchMetadata
 from strandline.log.segment import RELATIVE_OFFSET_MAX
 from strandline.log.txn_index import AbortedTxn
 from strandline.records.control import ControlRecordType
@@ -99,7 +99,7 @@ def test_follower_and_leader_know_the_same_of_their_producers(directory: LogDir)
         ours, theirs = leader.producers.by_id[producer_id], follower.producers.by_id[producer_id]
         assert list(ours.batches) == list(theirs.batches)
         assert producer_snapshot.encode(leader.producers) == producer_snapshot.encode(follower.producers)
-    assert leader.producers.by_id[2].batches[-1] == Batch(7, 22, 0, NOW)
+    assert leader.producers.by_id[2].batches[-1] == BatchMetadata(7, 22, 0, NOW)
     assert follower.producers.first_unstable_offset(23) == 22
 
 

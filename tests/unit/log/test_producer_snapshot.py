@@ -6,7 +6,7 @@ import pytest
 
 from strandline.log import producer_snapshot
 from strandline.log.errors import CorruptLog
-from strandline.log.producers import Batch, Producers
+from strandline.log.producers import BatchMetadata, Producers
 
 from .conftest import LogDir
 
@@ -40,7 +40,7 @@ def test_a_snapshot_brings_back_what_a_restart_needs() -> None:
     for producer in producer_snapshot.decode(KAFKA_BYTES, "s"):
         restored.adopt(producer)
     first, second = restored.by_id[42], restored.by_id[7]
-    assert (first.epoch, list(first.batches)) == (3, [Batch(14, 99, 4, 60_000)])
+    assert (first.epoch, list(first.batches)) == (3, [BatchMetadata(14, 99, 4, 60_000)])
     assert (first.coordinator_epoch, first.current_txn_first_offset, first.last_timestamp) == (5, 90, 60_000)
     assert (second.epoch, list(second.batches), second.coordinator_epoch) == (1, [], 9)
     assert restored.first_unstable_offset(1000) == 90

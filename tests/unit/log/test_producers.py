@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from strandline.errors import ErrorCode, KafkaError
-from strandline.log.producers import SEQUENCE_MAX, Completed, Producers
+from strandline.log.producers import SEQUENCE_MAX, CompletedTxn, Producers
 
 PID = 42
 
@@ -29,7 +29,7 @@ class Story:
         self.producers.add_batch(pid, epoch, last_sequence, first_offset, self.end_offset - 1, at, txn)
         return first_offset
 
-    def end(self, *, pid: int = PID, epoch: int = 0, aborted: bool = False) -> Completed | None:
+    def end(self, *, pid: int = PID, epoch: int = 0, aborted: bool = False) -> CompletedTxn | None:
         offset, self.end_offset = self.end_offset, self.end_offset + 1
         return self.producers.end_txn(pid, epoch, 3, offset, 1000, aborted)
 
@@ -127,9 +127,9 @@ def test_stable_is_what_lies_before_the_oldest_open_transaction(story: Story) ->
     story.send(0, 2, pid=2, txn=True)
     story.send(2, 2, pid=1, txn=True)
     assert producers.first_unstable_offset(story.end_offset) == 5
-    assert story.end(pid=1) == Completed(1, 5, 11, False)
+    assert story.end(pid=1) == CompletedTxn(1, 5, 11, False)
     assert producers.first_unstable_offset(12) == 7
-    assert story.end(pid=2, aborted=True) == Completed(2, 7, 12, True)
+    assert story.end(pid=2, aborted=True) == CompletedTxn(2, 7, 12, True)
     assert producers.first_unstable_offset(13) is None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from strandline.log.retired import Retired
+from strandline.log.retired import RetiredFiles
 
 
 class Closing:
@@ -16,14 +16,14 @@ class Closing:
 
 
 def test_what_nobody_uses_is_closed_at_once_and_once() -> None:
-    retired, first, second = Retired(), Closing(), Closing()
+    retired, first, second = RetiredFiles(), Closing(), Closing()
     retired.add([first])
     retired.add([second])
     assert (first.closed, second.closed) == (1, 1)
 
 
 def test_what_is_held_is_closed_with_the_last_hold() -> None:
-    retired, file = Retired(), Closing()
+    retired, file = RetiredFiles(), Closing()
     with retired.held():
         with retired.held():
             retired.add([file])
@@ -32,7 +32,7 @@ def test_what_is_held_is_closed_with_the_last_hold() -> None:
 
 
 def test_a_work_that_fails_holds_nothing_any_longer() -> None:
-    retired, file = Retired(), Closing()
+    retired, file = RetiredFiles(), Closing()
 
     def fails() -> None:
         with retired.held():

@@ -12,7 +12,7 @@ import pytest
 from strandline.errors import ErrorCode, KafkaError
 from strandline.log.errors import RecordsBesideLoop
 from strandline.log.record_checks import RecordWork, check_beside
-from strandline.log.validation import Valid, validate
+from strandline.log.validation import ValidBatch, validate
 from strandline.records.batch import BatchBuilder, decode
 from strandline.records.compression import CompressionType
 from strandline.records.header import (
@@ -36,7 +36,7 @@ from .conftest import NOW, batch, sized, topic
 DAY_MS = 86_400_000
 
 
-def check(data: memoryview | bytes | bytearray, **fields: Any) -> Valid:
+def check(data: memoryview | bytes | bytearray, **fields: Any) -> ValidBatch:
     """As a request does it: what takes too long here is checked beside, and then tried again."""
     batch, config = memoryview(bytearray(data)), topic(**fields)
     try:
@@ -63,7 +63,7 @@ def edited(position: int, layout: str, value: int, *, sealed: bool = True) -> by
 def test_a_good_batch_is_taken_as_it_is() -> None:
     data = batch("a", "b", "c", timestamps=(NOW, NOW + 9, NOW + 3), producer_id=5, producer_epoch=2, base_sequence=7)
     valid = validate(data, topic(), NOW)
-    assert valid == Valid(data, 2, NOW + 9, 5, 2, 7, False, -1)
+    assert valid == ValidBatch(data, 2, NOW + 9, 5, 2, 7, False, -1)
     assert valid.batch is data
 
 

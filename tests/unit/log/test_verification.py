@@ -11,7 +11,7 @@ from strandline.log import segment, verification
 from strandline.log.errors import CorruptBatch, NotCached
 from strandline.log.log import Log
 from strandline.log.lookup import first_at_or_after, of_max_timestamp
-from strandline.log.verification import Checked
+from strandline.log.verification import CheckedRegions
 from strandline.records.header import iterate
 
 from .conftest import ALL, NOW, LogDir, PoweredLogDir, batch, sized, values_in
@@ -24,11 +24,11 @@ SIZE = 100
 
 
 def test_nothing_is_unchecked_in_an_empty_file() -> None:
-    assert Checked(0).unchecked_end == 0
+    assert CheckedRegions(0).unchecked_end == 0
 
 
 def test_regions_grow_together() -> None:
-    checked = Checked(100)
+    checked = CheckedRegions(100)
     checked.add(20, 30)
     checked.add(40, 50)
     assert [checked.end_of(at) for at in (0, 19, 20, 25, 30, 39, 40, 49, 50, 99)] == [
@@ -41,7 +41,7 @@ def test_regions_grow_together() -> None:
 
 
 def test_what_is_checked_up_to_the_end_needs_no_memory() -> None:
-    checked = Checked(100)
+    checked = CheckedRegions(100)
     checked.add(60, 100)
     assert checked.unchecked_end == 60
     checked.add(0, 30)
@@ -51,7 +51,7 @@ def test_what_is_checked_up_to_the_end_needs_no_memory() -> None:
 
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (1, 3, 0, 2), (2, 0, 3, 1)])
 def test_any_order_comes_to_all_of_it(order: tuple[int, ...]) -> None:
-    checked = Checked(40)
+    checked = CheckedRegions(40)
     for i in order:
         assert checked.unchecked_end > 0
         checked.add(10 * i, 10 * i + 10)
@@ -59,13 +59,13 @@ def test_any_order_comes_to_all_of_it(order: tuple[int, ...]) -> None:
 
 
 def test_a_cut_forgets_only_what_is_gone() -> None:
-    checked = Checked(100)
+    checked = CheckedRegions(100)
     checked.add(20, 50)
     checked.cut(40)
     assert (checked.unchecked_end, checked.end_of(25)) == (20, 25)
     checked.cut(10)
     assert checked.unchecked_end == 10
-    whole = Checked(100)
+    whole = CheckedRegions(100)
     whole.all()
     whole.cut(40)
     assert whole.unchecked_end == 0

@@ -14,7 +14,7 @@ from strandline.node.controller_channel import ControllerChannel
 from strandline.node.isr_updates import BACKOFF_MAX_S, IsrUpdates, Wishes, request
 from strandline.node.peers import Peers
 from strandline.raft.messages import Address
-from strandline.replica.isr import IsrAnswer, IsrWish
+from strandline.replica.isr import IsrAnswer, ProposedIsr
 from strandline.sim.world import World
 from strandline.wire import messages
 
@@ -32,14 +32,14 @@ class Leader:
         self.index = index
         self.leader_epoch = leader_epoch
         self.leads, self.offline, self.gone = True, False, False
-        self.answers: list[tuple[IsrWish, IsrAnswer | ErrorCode]] = []
+        self.answers: list[tuple[ProposedIsr, IsrAnswer | ErrorCode]] = []
         self.on_answered: Callable[[], None] = lambda: None
 
-    def wish(self, *isr: int, partition_epoch: int = 5) -> IsrWish:
+    def wish(self, *isr: int, partition_epoch: int = 5) -> ProposedIsr:
         members = tuple((replica, 40 + replica) for replica in isr)
-        return IsrWish(TOPIC, self.index, self.leader_epoch, partition_epoch, members, 0, "for a test")
+        return ProposedIsr(TOPIC, self.index, self.leader_epoch, partition_epoch, members, 0, "for a test")
 
-    def isr_answered(self, wish: IsrWish, answer: IsrAnswer | ErrorCode) -> None:
+    def isr_answered(self, wish: ProposedIsr, answer: IsrAnswer | ErrorCode) -> None:
         self.answers.append((wish, answer))
         self.on_answered()
 
@@ -51,7 +51,7 @@ class Stage:
         self.failures: list[BaseException] = []
         self.updates: IsrUpdates
 
-    def submit(self, leader: Leader, wish: IsrWish) -> None:
+    def submit(self, leader: Leader, wish: ProposedIsr) -> None:
         self.updates.submit(leader, wish)  # type: ignore[arg-type]
 
     @property

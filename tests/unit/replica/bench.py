@@ -18,9 +18,9 @@ from strandline.metadata.image import PartitionImage
 from strandline.metadata.incarnations import Incarnation
 from strandline.records.batch import BatchBuilder
 from strandline.records.header import assign
-from strandline.replica.followers import Follower
-from strandline.replica.following import Taken
-from strandline.replica.isr import IsrWish
+from strandline.replica.followers import FollowerProgress
+from strandline.replica.following import TakenFetch
+from strandline.replica.isr import ProposedIsr
 from strandline.replica.leadership import Leadership
 from strandline.replica.partition import Partition
 from strandline.wire.fetch import FetchedPartition, FetchPartition
@@ -66,7 +66,7 @@ class Bench:
         """Broker epochs of those who may join an ISR."""
         self.registered = dict(self.epochs)
         """Those of all brokers, fenced ones too."""
-        self.wishes: list[IsrWish] = []
+        self.proposals: list[ProposedIsr] = []
         self.flushes_due = 0
         self.notes: list[str] = []
         self.told: list[Any] = []
@@ -94,8 +94,8 @@ class Bench:
     def flush_due(self, partition: Partition) -> None:
         self.flushes_due += 1
 
-    def isr_wish(self, partition: Partition, wish: IsrWish) -> None:
-        self.wishes.append(wish)
+    def propose_isr(self, partition: Partition, proposal: ProposedIsr) -> None:
+        self.proposals.append(proposal)
 
     def note(self, kind: str, partition: Partition, reason: str, **facts: Any) -> None:
         self.notes.append(kind)
@@ -118,7 +118,7 @@ class Bench:
         epoch = self.epochs[replica_id] if broker_epoch is None else broker_epoch
         return self.partition.follower_fetched(replica_id, asked, epoch, self.now())
 
-    def take(self, **fields: Any) -> Taken:
+    def take(self, **fields: Any) -> TakenFetch:
         """The leader's answer to what this follower asks for now."""
         asked = self.partition.fetch_position(2**20)
         assert asked is not None
@@ -131,7 +131,7 @@ class Bench:
         assert self.partition.leadership is not None
         return self.partition.leadership
 
-    def follower(self, replica_id: int) -> Follower:
+    def follower(self, replica_id: int) -> FollowerProgress:
         return self.leadership.followers[replica_id]
 
     @property

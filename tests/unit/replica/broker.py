@@ -27,8 +27,8 @@ from strandline.metadata.incarnations import Incarnation, incarnation
 from strandline.node.fetching.session import Followed, Session
 from strandline.records.batch import decode
 from strandline.records.header import iterate
-from strandline.replica.following import Outcome
-from strandline.replica.isr import AWAIT_METADATA, ROLLED_BACK, IsrAnswer, IsrWish
+from strandline.replica.following import FetchOutcome
+from strandline.replica.isr import AWAIT_METADATA, ROLLED_BACK, IsrAnswer, ProposedIsr
 from strandline.replica.partition import Partition
 from strandline.wire.fetch import FetchRequest
 from strandline.wire.fetch_asking import parse_response
@@ -61,7 +61,7 @@ class Host:
 
 
 class Process:
-    """One life of a broker. To its partition it is the surroundings."""
+    """One life of a broker. To its partition it is the dependencies."""
 
     def __init__(self, cluster: Cluster, host: Host) -> None:
         self.cluster = cluster
@@ -74,7 +74,7 @@ class Process:
         self.links: dict[int, Link] = {}
         self.is_flush_due = False
         self.truncations: list[str] = []
-        self.wish_is_under_way = False
+        self.proposal_is_pending = False
         self.was_clean = host.clean_epoch >= 0
         host.incarnations += 1
         self.broker_epoch = cluster.controller.register(host.id, host.incarnations, host.clean_epoch)
@@ -124,15 +124,15 @@ class Process:
             self.truncations.append(f"{facts['log_end_offset']}-{facts['was']}")
             self.cluster.note_truncation(self)
 
-    def isr_wish(self, partition: Partition, wish: IsrWish) -> None:
-        self.wish_is_under_way = True
-        self.cluster.send("alter", self.node_id, CONTROLLER, partial(self._decide, partition, wish))
+    def propose_isr(self, partition: Partition, proposal: ProposedIsr) -> None:
+        self.proposal_is_pending = True
+        self.cluster.send("alter", self.node_id, CONTROLLER, partial(self._decide, partition, proposal))
 
-    def _decide(self, partition: Partition, wish: IsrWish) -> None:
-        """The wish is with the controller."""
+    def _decide(self, partition: Partition, proposal: ProposedIsr) -> None:
+        """The proposal is with the controller."""
         answer: IsrAnswer | ErrorCode
         try:
-            decided = self.cluster.controller.alter(self.node_id, self.broker_epoch, wish)
+            decided = self.cluster.controller.alter(self.node_id, self.broker_epoch, proposal)
             if isinstance(decided, PartitionImage):
                 answer = IsrAnswer(
                     decided.leader,
@@ -145,23 +145,23 @@ class Process:
                 answer = decided
         except KafkaError as error:
             answer = error.code
-        self.cluster.send("altered", CONTROLLER, self.node_id, partial(self._decided, partition, wish, answer))
+        self.cluster.send("altered", CONTROLLER, self.node_id, partial(self._decided, partition, proposal, answer))
 
-    def _decided(self, partition: Partition, wish: IsrWish, answer: IsrAnswer | ErrorCode) -> None:
+    def _decided(self, partition: Partition, proposal: ProposedIsr, answer: IsrAnswer | ErrorCode) -> None:
         if not self.runs or self.partition is not partition:
             return
-        self.wish_is_under_way = False
+        self.proposal_is_pending = False
         if isinstance(answer, ErrorCode) and answer not in ROLLED_BACK | AWAIT_METADATA:
-            self.wish_again()
+            self.propose_again()
         else:
-            partition.isr_answered(wish, answer)
+            partition.isr_answered(proposal, answer)
 
-    def wish_again(self) -> None:
-        """The wish, or its answer, was lost; or the controller had none: the same is sent until it is decided."""
-        self.wish_is_under_way = False
+    def propose_again(self) -> None:
+        """The proposal, or its answer, was lost; or the controller had none: the same is sent until it is decided."""
+        self.proposal_is_pending = False
         partition = self.partition
         if partition is not None and partition.leadership is not None and partition.leadership.isr.pending is not None:
-            self.isr_wish(partition, partition.leadership.isr.pending)
+            self.propose_isr(partition, partition.leadership.isr.pending)
 
     # Metadata
 
@@ -382,14 +382,14 @@ class Link:
         partition, asked = followed.partition, followed.asked
         assert asked is not None
         outcome, taken_bytes, _ = partition.take(asked, answer, self.cluster.loop.wall_ms())
-        if outcome is Outcome.ADVANCED:
+        if outcome is FetchOutcome.ADVANCED:
             if taken_bytes or partition.log.log_start_offset != asked.log_start_offset:
                 self.session.name(followed)
-        elif outcome is Outcome.TRUNCATED:
+        elif outcome is FetchOutcome.TRUNCATED:
             self.session.name(followed)
-        elif outcome is Outcome.OUT_OF_RANGE:
+        elif outcome is FetchOutcome.OUT_OF_RANGE:
             self._reset_position(followed)
-        elif outcome is not Outcome.NOTHING:
+        elif outcome is not FetchOutcome.NOTHING:
             self.session.rest(followed, self.cluster.loop.now + 1.0)
 
     def _reset_position(self, followed: Followed) -> None:

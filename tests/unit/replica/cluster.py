@@ -144,7 +144,7 @@ class Cluster:
             broker_id = message.source if message.kind == "alter" else message.target
             process = self.hosts[broker_id].process
             if process is not None:
-                process.wish_again()
+                process.propose_again()
 
     def reset(self, link: Link) -> None:
         if not link.is_over:

@@ -15,7 +15,7 @@ from strandline.metadata import records as r
 from strandline.metadata.features import METADATA_VERSION, SUPPORTED
 from strandline.metadata.image import Endpoint, MetadataImage, PartitionImage
 from strandline.metadata.replay import replay
-from strandline.replica.isr import IsrWish
+from strandline.replica.isr import ProposedIsr
 
 TOPIC, TOPIC_ID = "t", Uuid(bytes(15) + b"\xaa")
 SESSION_S = 3.0
@@ -86,9 +86,9 @@ class Controller:
 
     # Partitions
 
-    def alter(self, broker_id: int, broker_epoch: int, wish: IsrWish) -> Answer:
+    def alter(self, broker_id: int, broker_epoch: int, proposal: ProposedIsr) -> Answer:
         """KafkaError if an older incarnation asks."""
-        wanted = NewIsr(*wish[:6])
+        wanted = NewIsr(*proposal[:6])
         records, (answer,) = alter(self.image, broker_id, broker_epoch, [wanted], self.policy)
         self.commit(records)
         return answer

@@ -85,7 +85,7 @@ class Watch:
             if len(isr.isr) >= leader.min_isr:
                 missing = {*state.isr, *state.elr} - {*isr.maximal}
                 assert not missing, f"I3: {missing} may be in sync and does not count: {isr.maximal} of {state}"
-            assert isr.pending is not None or set(isr.maximal) == set(isr.isr), f"I3: {isr.maximal} without a wish"
+            assert isr.pending is not None or set(isr.maximal) == set(isr.isr), f"I3: {isr.maximal} without a proposal"
             self._acknowledged(leader)
 
     def _alone(self, process: Process, partition: Partition) -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from strandline.replica.followers import NEVER, UNKNOWN, Follower
+from strandline.replica.followers import NEVER, UNKNOWN, FollowerProgress
 
 
 def test_nothing_is_known_before_the_first_fetch() -> None:
-    follower = Follower(2)
+    follower = FollowerProgress(2)
     assert (follower.log_end_offset, follower.caught_up_at) == (UNKNOWN, NEVER)
     assert not follower.is_caught_up(0, 0.0, 30.0)
 
 
 def test_a15_what_is_appended_during_a_fetch_keeps_nobody_out() -> None:
-    follower = Follower(2)
+    follower = FollowerProgress(2)
     follower.fetched(0, 0, 10, 1, now=100.0)
     assert follower.caught_up_at == NEVER
     follower.fetched(10, 0, 20, 1, now=110.0)
@@ -24,23 +24,23 @@ def test_a15_what_is_appended_during_a_fetch_keeps_nobody_out() -> None:
 
 
 def test_a_follower_that_is_cut_back_has_less() -> None:
-    follower = Follower(2)
+    follower = FollowerProgress(2)
     follower.fetched(10, 0, 10, 1, now=100.0)
     follower.fetched(5, 0, 12, 1, now=101.0)
     assert follower.log_end_offset == 5
 
 
 def test_an_idle_fetch_says_that_nothing_is_missing() -> None:
-    follower = Follower(2)
+    follower = FollowerProgress(2)
     follower.fetched(10, 0, 10, 1, now=100.0)
-    follower.was_level(150.0)
+    follower.was_caught_up(150.0)
     assert follower.caught_up_at == 150.0
-    follower.was_level(140.0)
+    follower.was_caught_up(140.0)
     assert follower.caught_up_at == 150.0
 
 
 def test_the_clock_of_one_in_sync_starts_anew_with_an_epoch() -> None:
-    follower = Follower(2)
+    follower = FollowerProgress(2)
     follower.fetched(10, 0, 12, 1, now=100.0)
     follower.begin_epoch(12, 200.0, in_sync=True)
     assert follower.is_caught_up(12, 229.0, 30.0)

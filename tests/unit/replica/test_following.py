@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from strandline.errors import ErrorCode
-from strandline.replica.following import Outcome
+from strandline.replica.following import FetchOutcome
 from strandline.wire.fetch import FetchedPartition, FetchPartition
 
 from .bench import NOW_MS, Bench, as_leader_wrote, image
@@ -38,7 +38,7 @@ def test_a9_a_cut_is_where_the_shorter_of_both_ends_of_the_epoch_is() -> None:
     for told, end in (((4, 9), 5), ((4, 4), 4), ((3, 9), 3), ((2, 2), 2), ((2, 9), 3), ((1, 1), 0)):
         on = following((0, 1, 2), (1, 1, 2), (2, 1, 2), (3, 1, 4), (4, 1, 4))
         taken = on.take(diverging_epoch=told)
-        assert taken.outcome is Outcome.TRUNCATED
+        assert taken.outcome is FetchOutcome.TRUNCATED
         assert on.partition.log.log_end_offset == end, told
         assert all(start < end for _, start in on.partition.log.epochs.entries)
 
@@ -57,7 +57,7 @@ def test_a10_an_answer_of_another_epoch_or_position_is_stale() -> None:
         FetchPartition(0, 6, 2, 5, 0, 100),
         FetchPartition(0, 5, 1, 5, 0, 100),
     ):
-        assert on.partition.take(asked, answer, NOW_MS).outcome is Outcome.STALE
+        assert on.partition.take(asked, answer, NOW_MS).outcome is FetchOutcome.STALE
     assert on.offsets == (0, 2)
 
 
@@ -67,21 +67,21 @@ def test_a10_one_that_leads_by_now_takes_nothing() -> None:
     assert asked is not None
     on.partition.apply(image(1, epoch=6, partition_epoch=2))
     answer = FetchedPartition(0, 0, 2, -1, 0, as_leader_wrote((2, 1, 5)))
-    assert on.partition.take(asked, answer, NOW_MS).outcome is Outcome.STALE
+    assert on.partition.take(asked, answer, NOW_MS).outcome is FetchOutcome.STALE
 
 
 def test_a10_batches_of_a_later_epoch_than_asked_for_are_not_taken() -> None:
     on = following()
     taken = on.take(records=as_leader_wrote((0, 1, 5), (1, 1, 6)), high_watermark=0, log_start_offset=0)
-    assert taken.outcome is Outcome.FAILED
+    assert taken.outcome is FetchOutcome.FAILED
     assert on.offsets == (0, 1)
 
 
 def test_a11_the_watermark_is_the_leaders_as_far_as_the_log_goes() -> None:
     on = following((0, 2, 5))
-    assert on.take(high_watermark=9, log_start_offset=0).outcome is Outcome.ADVANCED
+    assert on.take(high_watermark=9, log_start_offset=0).outcome is FetchOutcome.ADVANCED
     assert on.offsets == (2, 2)
-    assert on.take(high_watermark=1, log_start_offset=0).outcome is Outcome.NOTHING
+    assert on.take(high_watermark=1, log_start_offset=0).outcome is FetchOutcome.NOTHING
     assert on.offsets == (2, 2), "what was committed stays so"
 
 
@@ -98,7 +98,7 @@ def test_a11_a_corrupt_batch_is_not_written_and_the_good_ones_before_it_are() ->
     data = bytearray(as_leader_wrote((0, 1, 5), (1, 1, 5)))
     data[-1] ^= 1
     taken = on.take(records=bytes(data), high_watermark=2, log_start_offset=0)
-    assert taken.outcome is Outcome.FAILED
+    assert taken.outcome is FetchOutcome.FAILED
     assert "checksum" in taken.reason
     assert on.offsets == (1, 1)
 
@@ -106,13 +106,13 @@ def test_a11_a_corrupt_batch_is_not_written_and_the_good_ones_before_it_are() ->
 @pytest.mark.parametrize(
     ("code", "outcome"),
     [
-        (ErrorCode.OFFSET_OUT_OF_RANGE, Outcome.OUT_OF_RANGE),
-        (ErrorCode.FENCED_LEADER_EPOCH, Outcome.FAILED),
-        (ErrorCode.UNKNOWN_LEADER_EPOCH, Outcome.FAILED),
-        (ErrorCode.NOT_LEADER_OR_FOLLOWER, Outcome.FAILED),
+        (ErrorCode.OFFSET_OUT_OF_RANGE, FetchOutcome.OUT_OF_RANGE),
+        (ErrorCode.FENCED_LEADER_EPOCH, FetchOutcome.FAILED),
+        (ErrorCode.UNKNOWN_LEADER_EPOCH, FetchOutcome.FAILED),
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, FetchOutcome.FAILED),
     ],
 )
-def test_a_refusal_has_its_own_end(code: ErrorCode, outcome: Outcome) -> None:
+def test_a_refusal_has_its_own_end(code: ErrorCode, outcome: FetchOutcome) -> None:
     assert following((0, 2, 5)).take(error_code=code).outcome is outcome
 
 

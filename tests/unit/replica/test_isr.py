@@ -1,4 +1,4 @@
-"""The ISR as the leader keeps it: the maximal ISR holds whoever may count, whatever became of a wish."""
+"""The ISR as the leader keeps it: the maximal ISR holds whoever may count, whatever became of a proposal."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ import pytest
 
 from strandline.errors import ErrorCode
 from strandline.ids import Uuid
-from strandline.replica.isr import AWAIT_METADATA, ROLLED_BACK, Isr, IsrAnswer, IsrWish
+from strandline.replica.isr import AWAIT_METADATA, ROLLED_BACK, Isr, IsrAnswer, ProposedIsr
 
 
-def wish(*replicas: int, partition_epoch: int = 4) -> IsrWish:
-    return IsrWish(Uuid(bytes(16)), 0, 7, partition_epoch, tuple((r, r) for r in replicas), 0, "")
+def proposal(*replicas: int, partition_epoch: int = 4) -> ProposedIsr:
+    return ProposedIsr(Uuid(bytes(16)), 0, 7, partition_epoch, tuple((r, r) for r in replicas), 0, "")
 
 
 @pytest.mark.parametrize(("wanted", "maximal"), [((1, 2, 3), {1, 2, 3}), ((1,), {1, 2}), ((1, 3), {1, 2, 3})])
 def test_b3_whoever_the_controller_may_believe_in_sync_counts(wanted: tuple[int, ...], maximal: set[int]) -> None:
     isr = Isr((1, 2), 4)
-    isr.wish(wish(*wanted))
+    isr.propose(proposal(*wanted))
     assert (isr.isr, set(isr.maximal)) == ((1, 2), maximal)
 
 
-def test_b3_a_second_wish_is_a_bug() -> None:
+def test_b3_a_second_proposal_is_a_bug() -> None:
     isr = Isr((1, 2), 4)
-    isr.wish(wish(1))
-    with pytest.raises(AssertionError, match="one wish at a time"):
-        isr.wish(wish(1, 2, 3))
+    isr.propose(proposal(1))
+    with pytest.raises(AssertionError, match="one proposal at a time"):
+        isr.propose(proposal(1, 2, 3))
 
 
 def test_b5_the_controllers_word_in_an_answer() -> None:
     isr = Isr((1, 2), 4)
-    asked = wish(1, 2, 3)
-    isr.wish(asked)
+    asked = proposal(1, 2, 3)
+    isr.propose(asked)
     assert isr.answered(asked, IsrAnswer(1, 7, (1, 2, 3), 0, 5), 7) is False
     assert (isr.isr, isr.maximal, isr.partition_epoch, isr.pending) == ((1, 2, 3), (1, 2, 3), 5, None)
 
@@ -38,8 +38,8 @@ def test_b5_the_controllers_word_in_an_answer() -> None:
 @pytest.mark.parametrize("answer", [IsrAnswer(1, 8, (1,), 0, 5), IsrAnswer(1, 7, (1,), 0, 3)])
 def test_b5_an_answer_of_another_leader_epoch_or_an_older_partition_epoch_waits(answer: IsrAnswer) -> None:
     isr = Isr((1, 2), 4)
-    asked = wish(1)
-    isr.wish(asked)
+    asked = proposal(1)
+    isr.propose(asked)
     assert isr.answered(asked, answer, 7) is False
     assert (isr.isr, isr.pending) == ((1, 2), asked)
 

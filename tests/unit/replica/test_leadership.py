@@ -1,4 +1,4 @@
-"""A leader's followers: who may join the ISR, who must leave it, one wish at a time."""
+"""A leader's followers: who may join the ISR, who must leave it, one proposal at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .bench import Bench, image
 
 
 def joining(on: Bench) -> list[tuple[int, ...]]:
-    return [wish.replicas for wish in on.wishes]
+    return [proposal.replicas for proposal in on.proposals]
 
 
 def test_b1_who_has_all_that_is_committed_and_all_from_before_the_epoch_may_join() -> None:
@@ -22,7 +22,7 @@ def test_b1_who_has_all_that_is_committed_and_all_from_before_the_epoch_may_join
     assert joining(on) == [], "behind the watermark"
     on.fetched(3, 2)
     assert joining(on) == [(1, 2, 3)]
-    assert on.wishes[0].isr == ((1, 100), (2, 200), (3, 300))
+    assert on.proposals[0].isr == ((1, 100), (2, 200), (3, 300))
 
 
 def test_b1_the_start_of_the_epoch_has_to_be_reached() -> None:
@@ -64,7 +64,7 @@ def test_b2_who_has_all_is_never_late() -> None:
     on.fetched(3, 0)
     on.loop.run(1000)
     on.partition.shrink_isr(on.now())
-    assert on.wishes == []
+    assert on.proposals == []
 
 
 def test_b2_who_was_not_level_for_too_long_leaves() -> None:
@@ -75,11 +75,11 @@ def test_b2_who_was_not_level_for_too_long_leaves() -> None:
     on.loop.run(30)
     on.fetched(2, 1)
     on.partition.shrink_isr(on.now())
-    assert on.wishes == [], "not longer than replica.lag.time.max.ms"
+    assert on.proposals == [], "not longer than replica.lag.time.max.ms"
     on.loop.run(0.1)
     on.partition.shrink_isr(on.now())
     assert joining(on) == [(1, 2)]
-    assert "replica 3 is at 0 of 1" in on.wishes[0].reason
+    assert "replica 3 is at 0 of 1" in on.proposals[0].reason
 
 
 def test_b2_who_never_fetched_is_given_its_time() -> None:
@@ -87,13 +87,13 @@ def test_b2_who_never_fetched_is_given_its_time() -> None:
     on.append()
     on.loop.run(29)
     on.partition.shrink_isr(on.now())
-    assert on.wishes == []
+    assert on.proposals == []
     on.loop.run(2)
     on.partition.shrink_isr(on.now())
     assert joining(on) == [(1,)]
 
 
-def test_b2_who_left_for_being_late_is_not_wished_back_before_it_fetches() -> None:
+def test_b2_who_left_for_being_late_is_not_proposed_again_before_it_fetches() -> None:
     on = Bench()
     on.fetched(2, 0)
     on.fetched(3, 0)
@@ -102,7 +102,7 @@ def test_b2_who_left_for_being_late_is_not_wished_back_before_it_fetches() -> No
     on.loop.run(31)
     on.fetched(2, 1)
     on.partition.shrink_isr(on.now())
-    on.partition.isr_answered(on.wishes[0], IsrAnswer(1, 5, (1, 2), 0, 2))
+    on.partition.isr_answered(on.proposals[0], IsrAnswer(1, 5, (1, 2), 0, 2))
     assert joining(on) == [(1, 2)]
     assert on.offsets == (1, 1)
     on.partition.expand_isr()
@@ -117,7 +117,7 @@ def test_b2_nor_while_the_watermark_stands_still_under_min_isr() -> None:
     on.loop.run(31)
     on.fetched(2, 1)
     on.partition.shrink_isr(on.now())
-    on.partition.isr_answered(on.wishes[0], IsrAnswer(1, 5, (1, 2), 0, 2))
+    on.partition.isr_answered(on.proposals[0], IsrAnswer(1, 5, (1, 2), 0, 2))
     on.partition.expand_isr()
     assert joining(on) == [(1, 2)]
 
@@ -130,7 +130,7 @@ def test_b2_who_joined_without_being_level_is_given_its_time(is_answered: bool) 
     on.fetched(2, 2)
     on.fetched(3, 2)
     if is_answered:
-        on.partition.isr_answered(on.wishes[0], IsrAnswer(1, 5, (1, 2, 3), 0, 2))
+        on.partition.isr_answered(on.proposals[0], IsrAnswer(1, 5, (1, 2, 3), 0, 2))
     else:
         on.partition.apply(image(isr=(1, 2, 3), partition_epoch=2))
     on.loop.run(29)
@@ -142,7 +142,7 @@ def test_b2_who_joined_without_being_level_is_given_its_time(is_answered: bool) 
     assert joining(on) == [(1, 2, 3), (1, 2)]
 
 
-def test_b3_one_wish_at_a_time() -> None:
+def test_b3_one_proposal_at_a_time() -> None:
     on = Bench(image(isr=(1,)))
     on.fetched(2, 0)
     on.fetched(3, 0)
@@ -150,15 +150,15 @@ def test_b3_one_wish_at_a_time() -> None:
     on.append()
     on.partition.shrink_isr(on.now())
     assert joining(on) == [(1, 2)]
-    on.partition.isr_answered(on.wishes[0], IsrAnswer(1, 5, (1, 2), 0, 2))
+    on.partition.isr_answered(on.proposals[0], IsrAnswer(1, 5, (1, 2), 0, 2))
     assert on.leadership.isr.isr == (1, 2)
 
 
-def test_b3_the_next_in_line_is_wished_for_when_the_wish_before_is_answered() -> None:
+def test_b3_the_next_in_line_is_proposed_when_the_proposal_before_is_answered() -> None:
     on = Bench(image(isr=(1,)))
     on.fetched(2, 0)
     on.fetched(3, 0)
-    on.partition.isr_answered(on.wishes[0], IsrAnswer(1, 5, (1, 2), 0, 2))
+    on.partition.isr_answered(on.proposals[0], IsrAnswer(1, 5, (1, 2), 0, 2))
     assert joining(on) == [(1, 2), (1, 2, 3)]
 
 
@@ -168,8 +168,8 @@ def test_b3_who_joins_counts_at_once_and_who_leaves_until_it_is_done() -> None:
     on.fetched(2, 1)
     on.fetched(3, 1)
     on.fetched(2, 2)
-    assert on.offsets == (1, 2), "3 is only wished for, and counts"
-    on.partition.isr_answered(on.wishes[0], IsrAnswer(1, 5, (1, 2, 3), 0, 2))
+    assert on.offsets == (1, 2), "3 is only proposed, and counts"
+    on.partition.isr_answered(on.proposals[0], IsrAnswer(1, 5, (1, 2, 3), 0, 2))
     on.loop.run(31)
     on.partition.shrink_isr(on.now())
     assert on.offsets == (1, 2), "3 is about to leave, and still counts"
@@ -181,7 +181,7 @@ def test_b3_who_joins_counts_at_once_and_who_leaves_until_it_is_done() -> None:
 def test_b5_what_was_surely_not_done_is_rolled_back(code: ErrorCode) -> None:
     on = Bench(image(isr=(1, 2)))
     on.fetched(3, 0)
-    on.partition.isr_answered(on.wishes[0], code)
+    on.partition.isr_answered(on.proposals[0], code)
     isr = on.leadership.isr
     assert (isr.isr, isr.maximal, isr.pending) == ((1, 2), (1, 2), None)
 
@@ -199,9 +199,9 @@ def test_b5_what_was_surely_not_done_is_rolled_back(code: ErrorCode) -> None:
 def test_b5_what_may_have_been_done_stays_pending_until_the_metadata_tells(code: ErrorCode) -> None:
     on = Bench(image(isr=(1, 2)))
     on.fetched(3, 0)
-    on.partition.isr_answered(on.wishes[0], code)
+    on.partition.isr_answered(on.proposals[0], code)
     assert on.leadership.isr.maximal == (1, 2, 3)
-    assert on.leadership.isr.pending is on.wishes[0]
+    assert on.leadership.isr.pending is on.proposals[0]
     on.partition.apply(image(isr=(1, 2, 3), partition_epoch=2))
     assert on.leadership.isr.pending is None
 
@@ -210,8 +210,8 @@ def test_b5_what_may_have_been_done_stays_pending_until_the_metadata_tells(code:
 def test_b5_anything_else_is_sent_again(code: ErrorCode) -> None:
     on = Bench(image(isr=(1, 2)))
     on.fetched(3, 0)
-    on.partition.isr_answered(on.wishes[0], code)
-    assert on.wishes == [on.wishes[0], on.wishes[0]]
+    on.partition.isr_answered(on.proposals[0], code)
+    assert on.proposals == [on.proposals[0], on.proposals[0]]
     assert on.leadership.isr.maximal == (1, 2, 3)
 
 
@@ -219,8 +219,8 @@ def test_b5_an_answer_that_the_metadata_overtook_changes_nothing() -> None:
     on = Bench(image(isr=(1, 2)))
     on.fetched(3, 0)
     on.partition.apply(image(isr=(1, 2, 3), partition_epoch=2))
-    on.partition.isr_answered(on.wishes[0], ErrorCode.INELIGIBLE_REPLICA)
-    on.partition.isr_answered(on.wishes[0], IsrAnswer(1, 5, (1, 2), 0, 2))
+    on.partition.isr_answered(on.proposals[0], ErrorCode.INELIGIBLE_REPLICA)
+    on.partition.isr_answered(on.proposals[0], IsrAnswer(1, 5, (1, 2), 0, 2))
     assert on.leadership.isr.isr == (1, 2, 3)
 
 
@@ -252,10 +252,10 @@ def test_sec_t7_only_the_registered_incarnation_is_known_to_have_been_level(brok
     on = Bench()
     on.fetched(2, 0)
     fetched_at = on.now()
-    on.partition.follower_was_level(2, broker_epoch, fetched_at + 9)
+    on.partition.follower_was_caught_up(2, broker_epoch, fetched_at + 9)
     assert on.follower(2).caught_up_at == fetched_at + (9 if broker_epoch == 200 else 0)
     on.registered[2] = 202
-    on.partition.follower_was_level(2, 200, fetched_at + 20)
+    on.partition.follower_was_caught_up(2, 200, fetched_at + 20)
     assert on.follower(2).caught_up_at < fetched_at + 20, "it restarted since"
 
 
@@ -279,8 +279,8 @@ def some_time_passes(on: Bench) -> None:
         on.partition.shrink_isr(on.now())
 
 
-def level_but_for_the_wish() -> Bench:
-    """2 is wished for; 3 fetched meanwhile, and says nothing more while nothing is written."""
+def caught_up_but_for_the_proposal() -> Bench:
+    """2 is proposed; 3 fetched meanwhile, and says nothing more while nothing is written."""
     on = Bench(image(isr=(1,)), min_isr=2)
     on.fetched(2, 0)
     on.fetched(3, 0)
@@ -289,15 +289,15 @@ def level_but_for_the_wish() -> Bench:
 
 
 def test_b3_the_next_in_line_is_not_forgotten_when_the_first_is_fenced() -> None:
-    on = level_but_for_the_wish()
+    on = caught_up_but_for_the_proposal()
     del on.epochs[2]
     on.partition.expand_isr()  # the metadata comes before the answer
-    on.partition.isr_answered(on.wishes[0], ErrorCode.INELIGIBLE_REPLICA)
+    on.partition.isr_answered(on.proposals[0], ErrorCode.INELIGIBLE_REPLICA)
     some_time_passes(on)
     with pytest.raises(KafkaError) as refused:
         on.append(for_all=True)
     assert refused.value.code is ErrorCode.NOT_ENOUGH_REPLICAS, "nobody has joined yet"
-    assert joining(on)[1:2] == [(1, 3)], "3 was never wished for"
+    assert joining(on)[1:2] == [(1, 3)], "3 was never proposed"
 
 
 @pytest.mark.parametrize("code", [ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED])
@@ -307,9 +307,9 @@ def test_b3_a_new_incarnation_is_asked_for_as_soon_as_the_old_one_is_refused(cod
     on.fetched(2, 0)
     on.epochs[2] = on.registered[2] = 201
     on.fetched(2, 0)
-    on.partition.isr_answered(on.wishes[0], code)
-    assert [wish.isr for wish in on.wishes] == [((1, 100), (2, 200)), ((1, 100), (2, 201))]
-    on.partition.isr_answered(on.wishes[1], IsrAnswer(1, 5, (1, 2), 0, 2))
+    on.partition.isr_answered(on.proposals[0], code)
+    assert [proposal.isr for proposal in on.proposals] == [((1, 100), (2, 200)), ((1, 100), (2, 201))]
+    on.partition.isr_answered(on.proposals[1], IsrAnswer(1, 5, (1, 2), 0, 2))
     on.append(for_all=True)
 
 
@@ -317,12 +317,12 @@ def test_b3_what_was_refused_is_not_asked_for_again_until_something_changes() ->
     """The controller knows more than our metadata does: asked at once it would say the same, as fast as the network goes."""
     on = Bench(image(isr=(1,)), min_isr=2)
     on.fetched(2, 0)
-    on.partition.isr_answered(on.wishes[0], ErrorCode.INELIGIBLE_REPLICA)
-    assert len(on.wishes) == 1
+    on.partition.isr_answered(on.proposals[0], ErrorCode.INELIGIBLE_REPLICA)
+    assert len(on.proposals) == 1
     on.fetched(3, 0)
     assert joining(on)[1:] == [(1, 2, 3)]
-    on.partition.isr_answered(on.wishes[1], ErrorCode.INELIGIBLE_REPLICA)
-    assert len(on.wishes) == 2
+    on.partition.isr_answered(on.proposals[1], ErrorCode.INELIGIBLE_REPLICA)
+    assert len(on.proposals) == 2
     del on.epochs[2]  # the metadata comes: 2 is fenced
     on.partition.expand_isr()
     assert joining(on)[2:] == [(1, 3)]
@@ -330,9 +330,9 @@ def test_b3_what_was_refused_is_not_asked_for_again_until_something_changes() ->
 
 @pytest.mark.parametrize("is_refused", [False, True], ids=["lost", "refused as stale"])
 def test_b3_the_next_in_line_is_not_forgotten_when_the_metadata_comes_instead_of_the_answer(is_refused: bool) -> None:
-    on = level_but_for_the_wish()
+    on = caught_up_but_for_the_proposal()
     on.partition.apply(image(isr=(1, 2), partition_epoch=2))
     if is_refused:
-        on.partition.isr_answered(on.wishes[0], ErrorCode.INVALID_UPDATE_VERSION)
+        on.partition.isr_answered(on.proposals[0], ErrorCode.INVALID_UPDATE_VERSION)
     some_time_passes(on)
-    assert joining(on)[1:2] == [(1, 2, 3)], "3 was never wished for"
+    assert joining(on)[1:2] == [(1, 2, 3)], "3 was never proposed"

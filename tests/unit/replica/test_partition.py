@@ -31,7 +31,7 @@ class Watcher:
     def __init__(self) -> None:
         self.heard: list[bool] = []
 
-    def news(self, *, urgent: bool) -> None:
+    def notify(self, *, urgent: bool) -> None:
         self.heard.append(urgent)
 
 
@@ -54,7 +54,7 @@ def test_a1_one_that_is_about_to_join_holds_it_back() -> None:
     on = Bench(image(isr=(1, 2)))
     on.append(2)
     on.fetched(3, 2)
-    on.partition.isr_answered(on.wishes[-1], ErrorCode.INELIGIBLE_REPLICA)
+    on.partition.isr_answered(on.proposals[-1], ErrorCode.INELIGIBLE_REPLICA)
     on.append(2)
     on.fetched(2, 4)
     assert on.offsets == (2, 4), "3 was level a moment ago"
@@ -66,7 +66,7 @@ def test_a1_one_that_is_about_to_join_holds_it_back() -> None:
 def test_a1_one_that_is_long_behind_does_not() -> None:
     on = Bench(image(isr=(1, 2)))
     on.fetched(3, 0)
-    on.partition.isr_answered(on.wishes[-1], ErrorCode.INELIGIBLE_REPLICA)
+    on.partition.isr_answered(on.proposals[-1], ErrorCode.INELIGIBLE_REPLICA)
     on.loop.run(31)
     on.append(2)
     on.fetched(2, 2)
@@ -100,7 +100,7 @@ def test_a3_with_too_few_in_sync_nothing_is_written() -> None:
     assert on.offsets == (0, 1), "who wants the leader's word only is served"
 
 
-def test_a3_one_that_is_only_wished_for_does_not_count() -> None:
+def test_a3_one_that_is_only_proposed_does_not_count() -> None:
     on = Bench(image(isr=(1,)), min_isr=2)
     on.fetched(2, 0)
     assert on.leadership.isr.maximal == (1, 2)
@@ -411,7 +411,7 @@ def test_what_is_deleted_is_gone_when_every_live_replica_says_so() -> None:
 def test_b5_an_older_partition_epoch_never_overwrites_a_newer_one() -> None:
     on = Bench(image(isr=(1, 2)))
     on.fetched(3, 0)
-    on.partition.isr_answered(on.wishes[-1], IsrAnswer(1, 5, (1, 2, 3), 0, 3))
+    on.partition.isr_answered(on.proposals[-1], IsrAnswer(1, 5, (1, 2, 3), 0, 3))
     assert on.partition.apply(image(isr=(1,), partition_epoch=2)) is False
     assert on.leadership.isr.isr == (1, 2, 3)
     on.partition.apply(image(isr=(1, 2, 3), partition_epoch=3))

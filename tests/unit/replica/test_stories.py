@@ -5,7 +5,7 @@ produce a b [to=1] [acks=all|1|0] [id=7] [sequence=0]    each value a batch; wha
 ask 2 | serve 2 | take 2   a Fetch of broker 2: it leaves, it is with the leader, the answer is taken
 fetch 2                    all three; the answer is told
 late 2                     a Fetch that broker 2 sent before it died is with the leader only now
-alter 1 | altered 1        the ISR that broker 1 wishes for is with the controller; its answer is with broker 1
+alter 1 | altered 1        the ISR that broker 1 proposes is with the controller; its answer is with broker 1
 metadata 2 [images=1]      the broker reads what the controller decided, all of it or so many decisions
 settle                     everybody does all that, until nothing changes any more
 shrink 1                   the leader looks who was behind for too long

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from strandline.log.compaction.offset_map import OffsetMap, Sifted
 from strandline.log.compaction.reading import SourceReader, records_of
-from strandline.log.compaction.transactions import Transactions
+from strandline.log.compaction.transactions import CleanerTransactions
 from strandline.log.txn_index import AbortedTxn
 from strandline.ports import Buffer
 from strandline.records.batch import join
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from strandline.log.compaction.job import CleanJob
 
 
-class Left(NamedTuple):
+class RetainedBatch(NamedTuple):
     """A batch as it goes into the cleaned segment."""
 
     batch: Buffer
@@ -37,8 +37,8 @@ class Left(NamedTuple):
     """What the transaction index must say of it."""
 
 
-class Filter:
-    def __init__(self, job: CleanJob, offsets: OffsetMap, end_offset: int, transactions: Transactions) -> None:
+class RecordFilter:
+    def __init__(self, job: CleanJob, offsets: OffsetMap, end_offset: int, transactions: CleanerTransactions) -> None:
         self._first_dirty_offset = job.first_dirty_offset
         self._end_offset = end_offset
         self._now_ms = job.now_ms
@@ -51,7 +51,7 @@ class Filter:
 
     def left_of(
         self, reader: SourceReader, data: bytes, at: int, header: BatchHeader, *, keep_header: bool
-    ) -> Left | None:
+    ) -> RetainedBatch | None:
         """The batch at `at`, which `reader` has just read, without what may go; None if all of it may."""
         self.records_read += header.records_count
         is_dirty = header.last_offset >= self._first_dirty_offset
@@ -86,16 +86,16 @@ class Filter:
         new_horizon_ms = self._now_ms + self._delete_retention_ms if is_new_horizon else None
         batch, left = _rewritten(payload, sifted, header, new_horizon_ms)
         self.records_written += left.records_count
-        return Left(batch, left, True, aborted)
+        return RetainedBatch(batch, left, True, aborted)
 
-    def _whole(self, data: bytes, at: int, header: BatchHeader, aborted: AbortedTxn | None) -> Left:
+    def _whole(self, data: bytes, at: int, header: BatchHeader, aborted: AbortedTxn | None) -> RetainedBatch:
         self.records_written += header.records_count
-        return Left(memoryview(data)[at : at + header.size_bytes], header, False, aborted)
+        return RetainedBatch(memoryview(data)[at : at + header.size_bytes], header, False, aborted)
 
-    def _emptied(self, data: bytes, at: int, header: BatchHeader, aborted: AbortedTxn | None) -> Left:
+    def _emptied(self, data: bytes, at: int, header: BatchHeader, aborted: AbortedTxn | None) -> RetainedBatch:
         if not header.records_count:
             return self._whole(data, at, header, aborted)
-        return Left(retain(header, ()), header._replace(records_count=0), True, aborted)
+        return RetainedBatch(retain(header, ()), header._replace(records_count=0), True, aborted)
 
     def _is_last_of_producer(self, header: BatchHeader) -> bool:
         """Whether it must stay for what it says of its producer: the last sequence, or else the epoch."""

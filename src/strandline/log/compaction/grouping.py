@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from strandline.log.compaction.reading import Source
+from strandline.log.compaction.reading import SourceSegment
 from strandline.log.segment import RELATIVE_OFFSET_MAX
 
 
-def grouped(sources: Sequence[Source], segment_bytes: int, segment_index_bytes: int) -> list[list[Source]]:
-    groups: list[list[Source]] = []
+def grouped(
+    sources: Sequence[SourceSegment], segment_bytes: int, segment_index_bytes: int
+) -> list[list[SourceSegment]]:
+    groups: list[list[SourceSegment]] = []
     size = offset_index_bytes = time_index_bytes = 0
     for source in sources:
         size += source.size

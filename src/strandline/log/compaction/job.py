@@ -15,12 +15,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from strandline.log import names
-from strandline.log.compaction.filtering import Filter
+from strandline.log.compaction.filtering import RecordFilter
 from strandline.log.compaction.grouping import grouped
 from strandline.log.compaction.offset_map import OffsetMap
-from strandline.log.compaction.reading import Source, SourceReader, records_of
-from strandline.log.compaction.transactions import Transactions
-from strandline.log.compaction.writing import Output, Writer
+from strandline.log.compaction.reading import SourceReader, SourceSegment, records_of
+from strandline.log.compaction.transactions import CleanerTransactions
+from strandline.log.compaction.writing import CleanedSegment, CleanedSegmentWriter
 from strandline.log.txn_index import AbortedTxn
 from strandline.ports import Disk, Pace
 
@@ -31,7 +31,7 @@ COMPILED_FROM_BYTES = 64 * 1024 * 1024
 @dataclass(frozen=True, slots=True)
 class CleanJob:
     directory: str
-    sources: tuple[Source, ...]
+    sources: tuple[SourceSegment, ...]
     """The closed segments that may be cleaned, oldest first."""
     first_dirty_offset: int
     """What lies below was cleaned before: no key is there twice."""
@@ -57,11 +57,11 @@ class CleanedGroup:
 
     bases: tuple[int, ...]
     """Base offsets of the segments that were read."""
-    outputs: tuple[Output, ...]
+    outputs: tuple[CleanedSegment, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Cleaned:
+class CleaningResult:
     end_offset: int
     """The log is clean below; less than the job's if there were more keys than the offset map may hold."""
     groups: tuple[CleanedGroup, ...]
@@ -73,19 +73,19 @@ class Cleaned:
     records_written: int
 
 
-def run(disk: Disk, pace: Pace, job: CleanJob) -> Cleaned:
+def run(disk: Disk, pace: Pace, job: CleanJob) -> CleaningResult:
     """Write the cleaned segments of a job. Blocks; `pace` is told how many bytes were read or written. CorruptBatch at damage."""
     discard(disk, job.directory)
     offsets = new_offset_map(sum(source.size for source in job.sources))
     bytes_read, end_offset = _note_dirty(disk, pace, job, offsets)
     offsets.settle()
     sources = [source for source in job.sources if source.base_offset < end_offset]
-    transactions = Transactions(job.aborted, sources[0].base_offset if sources else end_offset)
-    sieve = Filter(job, offsets, end_offset, transactions)
+    transactions = CleanerTransactions(job.aborted, sources[0].base_offset if sources else end_offset)
+    sieve = RecordFilter(job, offsets, end_offset, transactions)
     groups = []
     bytes_written = 0
     for group in grouped(sources, job.segment_bytes, job.segment_index_bytes):
-        writer = Writer(disk, pace, job, group[0].base_offset)
+        writer = CleanedSegmentWriter(disk, pace, job, group[0].base_offset)
         is_changed = _clean(disk, pace, job, group, sieve, writer)
         if len(group) == 1 and not is_changed:
             writer.discard()
@@ -95,7 +95,7 @@ def run(disk: Disk, pace: Pace, job: CleanJob) -> Cleaned:
         groups.append(CleanedGroup(tuple(source.base_offset for source in group), tuple(outputs)))
     if groups:
         disk.sync_dir(job.directory)
-    return Cleaned(
+    return CleaningResult(
         end_offset,
         tuple(groups),
         len(offsets),
@@ -126,7 +126,7 @@ def discard(disk: Disk, directory: str) -> None:
 def _note_dirty(disk: Disk, pace: Pace, job: CleanJob, offsets: OffsetMap) -> tuple[int, int]:
     """Note the keys of the dirty part; how many bytes were read, and up to where."""
     dirty = [source for source in job.sources if source.next_offset > job.first_dirty_offset]
-    transactions = Transactions(job.aborted, job.first_dirty_offset)
+    transactions = CleanerTransactions(job.aborted, job.first_dirty_offset)
     bytes_read = 0
     for source in dirty:
         bytes_read += source.size
@@ -143,7 +143,9 @@ def _note_dirty(disk: Disk, pace: Pace, job: CleanJob, offsets: OffsetMap) -> tu
     return bytes_read, job.end_offset
 
 
-def _clean(disk: Disk, pace: Pace, job: CleanJob, group: list[Source], sieve: Filter, writer: Writer) -> bool:
+def _clean(
+    disk: Disk, pace: Pace, job: CleanJob, group: list[SourceSegment], sieve: RecordFilter, writer: CleanedSegmentWriter
+) -> bool:
     """Write what stays of a group of segments; whether anything went.
 
     The last batch stays in any case, be it empty: it says where the segment ends. Without it a follower could never reach the

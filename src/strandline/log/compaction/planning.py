@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from strandline.log.compaction.job import CleanJob
-from strandline.log.compaction.reading import Source
+from strandline.log.compaction.reading import SourceSegment
 from strandline.log.indexes import OFFSET_ENTRY, TIME_ENTRY
 from strandline.log.log import Log
 
@@ -18,7 +18,7 @@ OFFSET_MAP_ENTRIES_MAX = 1_000_000
 """Keys of one cleaning: about 200 bytes each."""
 
 
-class Plan(NamedTuple):
+class CleaningPlan(NamedTuple):
     first_dirty_offset: int
     end_offset: int
     """Where the first segment begins that may not be cleaned yet."""
@@ -42,7 +42,7 @@ def plan(
     now_ms: int,
     *,
     offset_map_entries_max: int = OFFSET_MAP_ENTRIES_MAX,
-) -> Plan:
+) -> CleaningPlan:
     """`clean_offset` is from the cleaner's checkpoint, `stable_end` the lesser of high watermark and last stable offset.
 
     An active segment that waits for longer than `max.compaction.lag.ms` is rolled: else it could never be cleaned.
@@ -69,7 +69,7 @@ def plan(
     overdue_ms = 0 if earliest is None else max(now_ms - config.max_compaction_lag_ms - earliest, 0)
     is_due = config.compact and cleanable_bytes > 0 and (overdue_ms > 0 or ratio > config.min_cleanable_dirty_ratio)
     job = _job(log, first_dirty, end_offset, now_ms, offset_map_entries_max) if is_due else None
-    return Plan(
+    return CleaningPlan(
         first_dirty, end_offset, clean_bytes, cleanable_bytes, uncleanable_bytes, ratio, overdue_ms, is_clamped, job
     )
 
@@ -107,7 +107,7 @@ def _first_uncleanable_offset(log: Log, stable_end: int, first_dirty_offset: int
 def _job(log: Log, first_dirty_offset: int, end_offset: int, now_ms: int, offset_map_entries_max: int) -> CleanJob:
     config = log.config
     sources = tuple(
-        Source(
+        SourceSegment(
             segment.base_offset,
             segment.next_offset,
             following,

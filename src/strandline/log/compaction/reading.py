@@ -22,7 +22,7 @@ CHUNK_BYTES = 4 * 1024 * 1024
 """Read at once; a larger batch is read whole."""
 
 
-class Source(NamedTuple):
+class SourceSegment(NamedTuple):
     """A closed segment that a job reads."""
 
     base_offset: int
@@ -36,7 +36,7 @@ class Source(NamedTuple):
 
 
 class SourceReader:
-    def __init__(self, disk: Disk, pace: Callable[[int], None], directory: str, source: Source) -> None:
+    def __init__(self, disk: Disk, pace: Callable[[int], None], directory: str, source: SourceSegment) -> None:
         self._disk = disk
         self._pace = pace
         self._directory = directory

@@ -14,7 +14,7 @@ from functools import partial
 from typing import NoReturn
 
 from strandline.log import cutting, names
-from strandline.log.compaction.job import Cleaned, CleanedGroup, CleanJob, discard
+from strandline.log.compaction.job import CleanedGroup, CleaningResult, CleanJob, discard
 from strandline.log.errors import CorruptBatch, CorruptLog
 from strandline.log.log import Log
 from strandline.log.segment import Segment
@@ -30,7 +30,7 @@ class Overtaken(Exception):
         """What was replaced before: files to remove later."""
 
 
-async def swap(log: Log, job: CleanJob, cleaned: Cleaned) -> list[str]:
+async def swap(log: Log, job: CleanJob, cleaned: CleaningResult) -> list[str]:
     """Let the result of a job take its place; the files to remove once nobody reads them any more.
 
     Overtaken if the log was cut or changed meanwhile: it is then clean up to no other offset than before. An OSError is final for

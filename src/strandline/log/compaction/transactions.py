@@ -15,18 +15,18 @@ from strandline.records.header import CONTROL_FLAG, RECORDS_AT, TRANSACTIONAL_FL
 from strandline.records.record import read_records
 
 
-class Standing(NamedTuple):
+class BatchStanding(NamedTuple):
     is_discardable: bool
     """A batch of an aborted transaction, or a marker whose transaction has left nothing."""
     aborted: AbortedTxn | None = None
     """What readers must still be told of, if this is the marker that aborted it."""
 
 
-PLAIN = Standing(False)
+PLAIN = BatchStanding(False)
 _CONCERNED = TRANSACTIONAL_FLAG | CONTROL_FLAG
 
 
-class Transactions:
+class CleanerTransactions:
     def __init__(self, aborted: Iterable[AbortedTxn], start_offset: int) -> None:
         """`aborted` are all that overlap what will be met, from `start_offset` on."""
         known = sorted((one for one in aborted if one.last_offset >= start_offset), key=lambda one: one.first_offset)
@@ -36,7 +36,7 @@ class Transactions:
         self._met: set[int] = set()
         """Producers of whose transactions a batch was met since their last markers."""
 
-    def note(self, data: bytes, at: int, header: BatchHeader) -> Standing:
+    def note(self, data: bytes, at: int, header: BatchHeader) -> BatchStanding:
         """The next batch, in `data` at `at`."""
         if not header.attributes & _CONCERNED:
             return PLAIN
@@ -46,18 +46,18 @@ class Transactions:
         if header.is_control:
             return self._note_marker(data, at, header)
         self._met.add(header.producer_id)
-        return Standing(header.producer_id in self._aborted)
+        return BatchStanding(header.producer_id in self._aborted)
 
-    def _note_marker(self, data: bytes, at: int, header: BatchHeader) -> Standing:
+    def _note_marker(self, data: bytes, at: int, header: BatchHeader) -> BatchStanding:
         producer_id = header.producer_id
         if not header.records_count:
-            return Standing(True)
+            return BatchStanding(True)
         record = next(iter(read_records(data[at + RECORDS_AT : at + header.size_bytes], 0, header)))
         match read_control_type(record.key):
             case ControlRecordType.ABORT | ControlRecordType.COMMIT:
                 aborted = self._aborted.pop(producer_id, None)
                 is_met = producer_id in self._met
                 self._met.discard(producer_id)
-                return Standing(not is_met, aborted if is_met else None)
+                return BatchStanding(not is_met, aborted if is_met else None)
             case _:
                 return PLAIN

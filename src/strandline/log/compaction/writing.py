@@ -23,18 +23,18 @@ SEGMENT_BYTES_MAX = 2**31 - 1
 """An index has so many positions. Batches that compress worse than before may need more than they had."""
 
 
-class Output(NamedTuple):
+class CleanedSegment(NamedTuple):
     base_offset: int
     next_offset: int
     size: int
 
 
-class Writer:
+class CleanedSegmentWriter:
     def __init__(self, disk: Disk, pace: Pace, job: CleanJob, base_offset: int) -> None:
         self._disk = disk
         self._pace = pace
         self._job = job
-        self._done: list[Output] = []
+        self._done: list[CleanedSegment] = []
         self._segment = self._begin(base_offset)
         self._parts: list[Buffer] = []
         self._size = 0
@@ -58,7 +58,7 @@ class Writer:
         if aborted is not None:
             segment.txn_index.add(aborted)
 
-    def finish(self) -> list[Output]:
+    def finish(self) -> list[CleanedSegment]:
         self._close()
         return self._done
 
@@ -98,5 +98,5 @@ class Writer:
         segment = self._segment
         segment.seal()
         segment.sync_blocking()
-        self._done.append(Output(segment.base_offset, segment.next_offset, segment.size))
+        self._done.append(CleanedSegment(segment.base_offset, segment.next_offset, segment.size))
         segment.close()

@@ -24,7 +24,7 @@ from strandline.node.fetching.connection import FetchConnection
 from strandline.node.fetching.session import FIRST_EPOCH, Followed, Session
 from strandline.node.fetching.surroundings import Surroundings
 from strandline.ports import is_out_of_handles
-from strandline.replica.following import Outcome
+from strandline.replica.following import FetchOutcome
 from strandline.replica.partition import Partition
 from strandline.wire.errors import MalformedRequest
 from strandline.wire.fetch import KEY as FETCH
@@ -205,21 +205,21 @@ class Fetcher:
             else:
                 self._drop(partition, error)
             return
-        if outcome is Outcome.ADVANCED:
+        if outcome is FetchOutcome.ADVANCED:
             # After no more than a watermark the leader knows where we are.
             if taken_bytes or partition.log.log_start_offset != asked.log_start_offset:
                 self.session.name(followed)
-        elif outcome is Outcome.TRUNCATED:
+        elif outcome is FetchOutcome.TRUNCATED:
             self.session.name(followed)
-        elif outcome is Outcome.OUT_OF_RANGE:
+        elif outcome is FetchOutcome.OUT_OF_RANGE:
             self._out_of_range.append(followed)
-        elif outcome is not Outcome.NOTHING:
+        elif outcome is not FetchOutcome.NOTHING:
             # A stale answer: the metadata says what became of the partition, and names it again if it is still ours.
             self.session.rest(followed, now + self._backoff_s)
-            if outcome is Outcome.FAILED:
+            if outcome is FetchOutcome.FAILED:
                 self._tell_failed(followed, reason)
             return
-        if self._reasons and outcome is not Outcome.OUT_OF_RANGE:
+        if self._reasons and outcome is not FetchOutcome.OUT_OF_RANGE:
             self._reasons.pop(followed, None)
         throttles = self._surroundings.throttles
         if throttles.follower.limit is not None:

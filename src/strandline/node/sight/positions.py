@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from strandline.replica.followers import NEVER, UNKNOWN, Follower
+from strandline.replica.followers import NEVER, UNKNOWN, FollowerProgress
 from strandline.replica.partition import Partition
 
 
@@ -49,7 +49,7 @@ def replica(partition: Partition, node_id: int, now: float) -> dict[str, Any]:
     return described
 
 
-def _follower(follower: Follower, leader_end: int, now: float) -> dict[str, Any]:
+def _follower(follower: FollowerProgress, leader_end: int, now: float) -> dict[str, Any]:
     return {
         "replica": follower.replica_id,
         "log_start_offset": follower.log_start_offset,
@@ -65,7 +65,7 @@ def _ms_ago(at: float, now: float) -> int | None:
     return None if at == NEVER else max(0, round((now - at) * 1000))
 
 
-def lag_of(follower: Follower, leader_end: int) -> int | None:
+def lag_of(follower: FollowerProgress, leader_end: int) -> int | None:
     """As its leader sees it."""
     return None if follower.log_end_offset == UNKNOWN else max(0, leader_end - follower.log_end_offset)
 

@@ -20,7 +20,7 @@ from strandline.metadata.image import BrokerImage, MetadataImage, PartitionImage
 from strandline.raft.voters import VoterSet
 from strandline.records.batch import BatchBuilder
 from strandline.records.header import assign
-from strandline.replica.isr import Isr, IsrWish
+from strandline.replica.isr import Isr, ProposedIsr
 from strandline.wire.fetch import FetchedPartition, write_response
 
 KEY = (ZERO_UUID, 0)
@@ -190,7 +190,7 @@ class Stage:
         """A leader wishes these replicas, by names such as n2, to be in sync, as these incarnations of their brokers."""
         isr = tuple((int(name[1:]), epoch) for name, epoch in epochs.items())
         known = self.partition(node_id).leadership.isr
-        known.wish(IsrWish(ZERO_UUID, 0, self.partition(node_id).leader_epoch, known.partition_epoch, isr, 0, ""))
+        known.wish(ProposedIsr(ZERO_UUID, 0, self.partition(node_id).leader_epoch, known.partition_epoch, isr, 0, ""))
         self.look(node_id)
 
     def answer(self, node_id: int, exchange: Exchange) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from strandline.histories.judges.replication.maximal_isr import MaximalIsr
 from strandline.ids import ZERO_UUID
-from strandline.replica.isr import IsrWish
+from strandline.replica.isr import ProposedIsr
 
 from .stage import broken, stage
 
@@ -23,7 +23,7 @@ def test_without_a_wish_the_maximal_isr_is_the_isr() -> None:
 def test_a_leader_may_not_forget_whom_the_controller_may_elect() -> None:
     story = stage(MaximalIsr)
     isr = story.partition(1).leadership.isr
-    isr.wish(IsrWish(ZERO_UUID, 0, 0, 0, ((1, 1), (2, 2)), 0, ""))
+    isr.wish(ProposedIsr(ZERO_UUID, 0, 0, 0, ((1, 1), (2, 2)), 0, ""))
     isr.maximal = (1, 2)
     with broken(MaximalIsr):
         story.look(1)

@@ -7,7 +7,7 @@ from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from typing import Any
 
-from strandline.log.compaction.job import Cleaned, CleanJob, run
+from strandline.log.compaction.job import CleaningResult, CleanJob, run
 from strandline.log.compaction.planning import plan
 from strandline.log.compaction.swapping import swap
 from strandline.log.log import Log
@@ -48,7 +48,7 @@ def job_for(log: Log, clean_offset: int | None = None, *, now_ms: int = NOW, **f
     return replace(job, **fields)
 
 
-def run_job(log: Log, job: CleanJob) -> Cleaned:
+def run_job(log: Log, job: CleanJob) -> CleaningResult:
     return run(log.disk, lambda size: None, job)
 
 
@@ -58,7 +58,7 @@ def wait(directory: LogDir, work: Coroutine[Any, Any, Any]) -> Any:
 
 def clean(
     directory: LogDir, log: Log, clean_offset: int | None = None, *, now_ms: int = NOW, roll: bool = True, **fields: Any
-) -> Cleaned:
+) -> CleaningResult:
     """Close the active segment, clean all that is closed, and let it take its place."""
     if roll:
         log.roll(now_ms)

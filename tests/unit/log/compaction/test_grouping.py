@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from strandline.log.compaction.grouping import grouped
-from strandline.log.compaction.reading import Source
+from strandline.log.compaction.reading import SourceSegment
 
 
-def source(base_offset: int, end_offset: int, size: int = 10, index: int = 8, times: int = 12) -> Source:
-    return Source(base_offset, end_offset, end_offset, size, index, times)
+def source(base_offset: int, end_offset: int, size: int = 10, index: int = 8, times: int = 12) -> SourceSegment:
+    return SourceSegment(base_offset, end_offset, end_offset, size, index, times)
 
 
-def bases(groups: list[list[Source]]) -> list[list[int]]:
+def bases(groups: list[list[SourceSegment]]) -> list[list[int]]:
     return [[one.base_offset for one in group] for group in groups]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from strandline.log import retention
-from strandline.log.compaction.job import Cleaned, CleanJob
+from strandline.log.compaction.job import CleaningResult, CleanJob
 from strandline.log.compaction.swapping import Overtaken, swap
 from strandline.log.log import Log
 
@@ -27,7 +27,7 @@ def filled(directory: LogDir, count: int = 12) -> Log:
     return log
 
 
-def cleaned(log: Log) -> tuple[CleanJob, Cleaned]:
+def cleaned(log: Log) -> tuple[CleanJob, CleaningResult]:
     job = job_for(log)
     done = run_job(log, job)
     assert len(done.groups) >= 2

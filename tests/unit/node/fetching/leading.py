@@ -293,7 +293,7 @@ class Broker:
 
         self.tasks.append(asyncio.get_running_loop().create_task(flush()))
 
-    def isr_wish(self, partition: Partition, wish: Any) -> None: ...
+    def propose_isr(self, partition: Partition, wish: Any) -> None: ...
 
     def note(self, kind: str, partition: Partition, reason: str, **facts: Any) -> None:
         self.notes.append((kind, str(partition)))

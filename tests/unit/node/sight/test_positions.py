@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from strandline.node.sight.positions import lag_of, replica
-from strandline.replica.followers import Follower
+from strandline.replica.followers import FollowerProgress
 
 from .conftest import Looked
 
 
 def test_a_follower_that_has_not_fetched_has_no_lag_that_is_known():
-    follower = Follower(2)
+    follower = FollowerProgress(2)
     assert lag_of(follower, 10) is None
     follower.fetched(4, 0, 10, 7, 100.0)
     assert lag_of(follower, 10) == 6
@@ -22,7 +22,7 @@ def test_a_leader_tells_of_its_followers(play):
         now = Looked(stage).view.broker.clock.monotonic()
         assert partition.leadership is not None
         for replica_id in (3, 2):
-            partition.leadership.followers[replica_id] = Follower(replica_id)
+            partition.leadership.followers[replica_id] = FollowerProgress(replica_id)
         partition.leadership.followers[2].fetched(0, 0, 0, 7, now - 1.5)
         shown = replica(partition, 1, now)
         assert shown["followers"] == [

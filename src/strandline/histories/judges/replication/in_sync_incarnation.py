@@ -9,14 +9,14 @@ from __future__ import annotations
 from strandline.histories.replica_sight import Key, Replica, ReplicaJudge, ReplicaSight
 from strandline.histories.sight import Violation
 from strandline.metadata.image import MetadataImage, PartitionImage
-from strandline.replica.isr import IsrWish
+from strandline.replica.isr import ProposedIsr
 
 UNKNOWN = -1
 
 
 class InSyncIncarnation(ReplicaJudge):
     def __init__(self) -> None:
-        self._wishes: dict[tuple[Key, int, int], list[IsrWish]] = {}
+        self._wishes: dict[tuple[Key, int, int], list[ProposedIsr]] = {}
         """By partition, leader epoch and the partition epoch that they would make."""
 
     def changed(self, sight: ReplicaSight, node_id: int, key: Key, before: Replica | None, after: Replica) -> None:
@@ -35,7 +35,7 @@ class InSyncIncarnation(ReplicaJudge):
             raise Violation(f"ISR by broker epochs {dict(granted[-1].isr)}, and the controller knows {known}: {after}")
 
     @staticmethod
-    def _is_sound(wish: IsrWish, stood: tuple[int, ...], image: MetadataImage) -> bool:
+    def _is_sound(wish: ProposedIsr, stood: tuple[int, ...], image: MetadataImage) -> bool:
         for replica, epoch in wish.isr:
             broker = image.brokers.get(replica)
             if broker is None or (epoch != broker.epoch and (epoch != UNKNOWN or replica not in stood)):

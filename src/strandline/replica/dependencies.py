@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from strandline.replica.isr import IsrWish
+from strandline.replica.isr import ProposedIsr
 from strandline.replica.leadership import Brokers
 
 if TYPE_CHECKING:
     from strandline.replica.partition import Partition
 
 
-class Reader(Protocol):
+class WaitingReader(Protocol):
     """A Fetch of a consumer that waits for more."""
 
     def wake(self, partition: Partition, new_bytes: int) -> None:
@@ -24,14 +24,14 @@ class Reader(Protocol):
 class Watcher(Protocol):
     """A follower's fetch session in which this partition is named."""
 
-    def news(self, *, urgent: bool) -> None:
+    def notify(self, *, urgent: bool) -> None:
         """The log grew, or its follower must hear of an error: urgent. The watermark or the log start moved: that can wait."""
 
     def brokers_changed(self) -> None:
         """The metadata has another set of brokers: a position that did not count yet may count now."""
 
 
-class Surroundings(Brokers, Protocol):
+class PartitionDependencies(Brokers, Protocol):
     """What a partition needs of its node."""
 
     @property
@@ -48,7 +48,7 @@ class Surroundings(Brokers, Protocol):
 
     def flush_due(self, partition: Partition) -> None: ...
 
-    def isr_wish(self, partition: Partition, wish: IsrWish) -> None:
+    def propose_isr(self, partition: Partition, proposal: ProposedIsr) -> None:
         """Have the controller asked for another ISR; `isr_answered` is called with what it says."""
 
     def note(self, kind: str, partition: Partition, reason: str, **facts: Any) -> None:
