@@ -19,8 +19,8 @@ from typing import Any
 
 from bench.clusters import free_run_of_ports
 
-from strandline.cli import probe
-from strandline.cli.local_cluster import METRICS_PORTS_FROM
+from strandline.cli.local import probe
+from strandline.cli.local.local_cluster import METRICS_PORTS_FROM
 from tests.system.server import eventually
 
 COMMAND = [sys.executable, "-m", "strandline"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from bench.clusters import free_run_of_ports
 
-from strandline.cli import probe
+from strandline.cli.local import probe
 from tests.judges.java import judge
 from tests.system.local import COMMAND, END_TIMEOUT_S, strandline
 from tests.system.server import eventually

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 from confluent_kafka import Producer
 
-from strandline.cli.kafka_consumer_groups import kafka_consumer_groups
+from strandline.cli.kafka_tools.kafka_consumer_groups import kafka_consumer_groups
 from strandline.client.blocking import Admin, Client
 from strandline.client.core.group.offsets import OffsetAndMetadata
 from strandline.errors import KafkaError

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from strandline.cli import local_cluster
-from strandline.cli.processes import identify
+from strandline.cli.local import local_cluster
+from strandline.cli.local.processes import identify
 from tests.system.copies import assert_equal_on_disk, ends
 from tests.system.load import all_in_sync, load, make_topic
 from tests.system.local import Cluster, strandline

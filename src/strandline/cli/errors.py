@@ -10,7 +10,7 @@ import os
 
 import click
 
-from strandline.cli.terminal import echo
+from strandline.cli.terminal.escaping import echo
 
 
 class Refused(click.ClickException):

@@ -19,65 +19,71 @@ TRACEBACK = "STRANDLINE_TRACEBACK"
 """An environment name: set it to see where an unexpected failure comes from."""
 
 
-class Entry(NamedTuple):
-    """Where a command lives, and what the list of all commands says about it."""
+class CommandEntry(NamedTuple):
+    """The module of a command, below this package, and its line in the list of all commands.
+
+    Always true: the module defines the command under its own name, with underscores for dashes.
+    """
 
     module: str
-    attribute: str
     summary: str
 
 
 OWN_CLUSTER, DATA, FILES = "A cluster", "Topics and records", "Files and configuration"
 PROOF, KAFKA = "Proof and stories", "Kafka's own tools"
 
-COMMANDS: dict[str, dict[str, Entry]] = {
+COMMANDS: dict[str, dict[str, CommandEntry]] = {
     OWN_CLUSTER: {
-        "up": Entry("up", "up", "Start a cluster on this machine and wait until it answers."),
-        "status": Entry("status", "status", "Show the nodes that `up` started."),
-        "down": Entry("down", "down", "Stop the nodes that `up` started."),
-        "server": Entry("server", "server", "Run one node in the foreground."),
-        "cluster": Entry("cluster_nodes", "cluster", "Show a cluster and its nodes, and forget a broker."),
-        "quorum": Entry("quorum", "quorum", "Show and change the quorum of controllers."),
-        "features": Entry("features", "features", "Show and change the features of a cluster."),
-        "timeline": Entry("timeline", "timeline", "Show what happened to a cluster, and why."),
-        "doctor": Entry("doctor", "doctor", "Check this machine and a cluster, and say what to do."),
+        "up": CommandEntry("local.up", "Start a cluster on this machine and wait until it answers."),
+        "status": CommandEntry("local.status", "Show the nodes that `up` started."),
+        "down": CommandEntry("local.down", "Stop the nodes that `up` started."),
+        "server": CommandEntry("local.server", "Run one node in the foreground."),
+        "cluster": CommandEntry("cluster.cluster", "Show a cluster and its nodes, and forget a broker."),
+        "quorum": CommandEntry("quorum.quorum", "Show and change the quorum of controllers."),
+        "features": CommandEntry("cluster.features", "Show and change the features of a cluster."),
+        "timeline": CommandEntry("monitoring.timeline", "Show what happened to a cluster, and why."),
+        "doctor": CommandEntry("doctor.doctor", "Check this machine and a cluster, and say what to do."),
     },
     DATA: {
-        "topics": Entry("topics", "topics", "List, create, describe, alter and delete topics."),
-        "produce": Entry("produce", "produce", "Write records to a topic."),
-        "consume": Entry("consume", "consume", "Read records of a topic."),
-        "groups": Entry("groups", "groups", "List and describe groups, and change their offsets."),
-        "configs": Entry("configs", "configs", "Show and change the configuration of topics, brokers and groups."),
-        "replicas": Entry("replicas", "replicas", "Show how far every replica is, and who is in sync."),
-        "elect": Entry("elect", "elect", "Give partitions their preferred leader back."),
-        "reassign": Entry("reassign", "reassign", "Move partitions to other brokers, and show how far that is."),
-        "spark": Entry("spark", "spark", "Start Spark on topics: a shell, a program, an environment for a cluster."),
-        "api-versions": Entry("api_versions", "api_versions", "Show which APIs each broker serves."),
+        "topics": CommandEntry("topics.topics", "List, create, describe, alter and delete topics."),
+        "produce": CommandEntry("records.produce", "Write records to a topic."),
+        "consume": CommandEntry("records.consume", "Read records of a topic."),
+        "groups": CommandEntry("groups.groups", "List and describe groups, and change their offsets."),
+        "configs": CommandEntry("configs.configs", "Show and change the configuration of topics, brokers and groups."),
+        "replicas": CommandEntry("monitoring.replicas", "Show how far every replica is, and who is in sync."),
+        "elect": CommandEntry("elections.elect", "Give partitions their preferred leader back."),
+        "reassign": CommandEntry(
+            "reassignment.reassign", "Move partitions to other brokers, and show how far that is."
+        ),
+        "spark": CommandEntry(
+            "spark.spark", "Start Spark on topics: a shell, a program, an environment for a cluster."
+        ),
+        "api-versions": CommandEntry("cluster.api_versions", "Show which APIs each broker serves."),
     },
     FILES: {
-        "storage": Entry("storage", "storage", "Format log dirs and look at them."),
-        "dump-log": Entry("dump_log", "dump_log", "Print the batches and records of log files."),
-        "config-reference": Entry("config_reference", "config_reference", "Print every configuration key as Markdown."),
+        "storage": CommandEntry("storage.storage", "Format log dirs and look at them."),
+        "dump-log": CommandEntry("storage.dump_log", "Print the batches and records of log files."),
+        "config-reference": CommandEntry("configs.config_reference", "Print every configuration key as Markdown."),
     },
     PROOF: {
-        "sim": Entry("sim", "sim", "Search simulated histories for a broken promise, or play one again."),
-        "story": Entry("story", "story", "Tell how a cluster works, step by step, on simulated nodes."),
+        "sim": CommandEntry("simulator.sim", "Search simulated histories for a broken promise, or play one again."),
+        "story": CommandEntry("simulator.story", "Tell how a cluster works, step by step, on simulated nodes."),
     },
     KAFKA: {
-        "kafka-topics": Entry("kafka_topics", "kafka_topics", "As `topics`."),
-        "kafka-console-producer": Entry("kafka_console", "console_producer", "As `produce`."),
-        "kafka-console-consumer": Entry("kafka_console", "console_consumer", "As `consume`."),
-        "kafka-consumer-groups": Entry("kafka_consumer_groups", "kafka_consumer_groups", "As `groups`."),
-        "kafka-configs": Entry("kafka_configs", "kafka_configs", "As `configs`."),
-        "kafka-metadata-quorum": Entry("kafka_metadata_quorum", "kafka_metadata_quorum", "As `quorum`."),
-        "kafka-features": Entry("kafka_features", "kafka_features", "As `features`."),
-        "kafka-cluster": Entry("kafka_cluster", "kafka_cluster", "As `cluster`."),
-        "kafka-leader-election": Entry("kafka_leader_election", "kafka_leader_election", "As `elect`."),
-        "kafka-reassign-partitions": Entry("kafka_reassign_partitions", "kafka_reassign_partitions", "As `reassign`."),
-        "kafka-storage": Entry("storage", "kafka_storage", "As `storage`."),
-        "kafka-dump-log": Entry("dump_log", "kafka_dump_log", "As `dump-log`."),
-        "kafka-broker-api-versions": Entry("api_versions", "kafka_broker_api_versions", "As `api-versions`."),
-        "kafka-server-start": Entry("server", "kafka_server_start", "As `server`."),
+        "kafka-topics": CommandEntry("kafka_tools.kafka_topics", "As `topics`."),
+        "kafka-console-producer": CommandEntry("kafka_tools.kafka_console", "As `produce`."),
+        "kafka-console-consumer": CommandEntry("kafka_tools.kafka_console", "As `consume`."),
+        "kafka-consumer-groups": CommandEntry("kafka_tools.kafka_consumer_groups", "As `groups`."),
+        "kafka-configs": CommandEntry("kafka_tools.kafka_configs", "As `configs`."),
+        "kafka-metadata-quorum": CommandEntry("kafka_tools.kafka_metadata_quorum", "As `quorum`."),
+        "kafka-features": CommandEntry("kafka_tools.kafka_features", "As `features`."),
+        "kafka-cluster": CommandEntry("kafka_tools.kafka_cluster", "As `cluster`."),
+        "kafka-leader-election": CommandEntry("kafka_tools.kafka_leader_election", "As `elect`."),
+        "kafka-reassign-partitions": CommandEntry("kafka_tools.kafka_reassign_partitions", "As `reassign`."),
+        "kafka-storage": CommandEntry("storage.storage", "As `storage`."),
+        "kafka-dump-log": CommandEntry("storage.dump_log", "As `dump-log`."),
+        "kafka-broker-api-versions": CommandEntry("cluster.api_versions", "As `api-versions`."),
+        "kafka-server-start": CommandEntry("local.server", "As `server`."),
     },
 }
 
@@ -94,7 +100,7 @@ class Commands(click.Group):
         for entries in COMMANDS.values():
             if name in entries:
                 module = importlib.import_module(f"strandline.cli.{entries[name].module}")
-                command: click.Command = getattr(module, entries[name].attribute)
+                command: click.Command = getattr(module, name.replace("-", "_"))
                 return command
         return None
 
@@ -153,7 +159,7 @@ def run(arguments: list[str] | None = None) -> int:
         return 1
     except Exception as error:
         from strandline.cli.errors import explain
-        from strandline.cli.terminal import echo
+        from strandline.cli.terminal.escaping import echo
 
         if os.environ.get(TRACEBACK):
             raise
@@ -166,7 +172,7 @@ def _show(error: click.ClickException) -> None:
     """As click shows it, but escaped: what strangers wrote may stand in it (SEC-H3)."""
     import io
 
-    from strandline.cli.terminal import echo
+    from strandline.cli.terminal.escaping import echo
 
     shown = io.StringIO()
     error.show(shown)

@@ -10,7 +10,7 @@ import pytest
 
 from strandline.cli import main as entrance
 from strandline.cli.errors import Refused
-from strandline.cli.main import COMMANDS, Entry, strandline
+from strandline.cli.main import COMMANDS, CommandEntry, strandline
 from strandline.errors import ErrorCode, KafkaError
 
 NAMES = [name for entries in COMMANDS.values() for name in entries]
@@ -102,7 +102,7 @@ def test_an_unexpected_failure_is_one_line(call, monkeypatch):
         raise ZeroDivisionError("two\nlines")
 
     monkeypatch.setattr(entrance, "broken", broken, raising=False)
-    monkeypatch.setitem(COMMANDS["A cluster"], "broken", Entry("main", "broken", ""))
+    monkeypatch.setitem(COMMANDS["A cluster"], "broken", CommandEntry("main", ""))
     ran = call("broken")
     assert ran.code == 1
     assert ran.out == ""
@@ -116,7 +116,7 @@ def test_the_exit_code_of_a_command_is_that_of_the_process(call, monkeypatch):
         return 3
 
     monkeypatch.setattr(entrance, "three", three, raising=False)
-    monkeypatch.setitem(COMMANDS["A cluster"], "three", Entry("main", "three", ""))
+    monkeypatch.setitem(COMMANDS["A cluster"], "three", CommandEntry("main", ""))
     assert call("three").code == 3
 
 
@@ -151,7 +151,7 @@ def test_what_an_error_says_does_not_reach_a_terminal_as_control_characters(monk
         raise error
 
     monkeypatch.setattr(entrance, "broken", broken, raising=False)
-    monkeypatch.setitem(COMMANDS["A cluster"], "broken", Entry("main", "broken", ""))
+    monkeypatch.setitem(COMMANDS["A cluster"], "broken", CommandEntry("main", ""))
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     assert entrance.run(["broken"])

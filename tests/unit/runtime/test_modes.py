@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from strandline.cli.checks import private_directories
-from strandline.cli.local_cluster import lock, new
+from strandline.cli.doctor.checks import private_directories
+from strandline.cli.local.local_cluster import lock, new
 from strandline.config.node import NodeConfig
 from strandline.config.properties import of
 from strandline.runtime.disk import FileDisk

@@ -1,0 +1,1 @@
+"""Elections of partition leaders that a user asks for."""

@@ -1,0 +1,60 @@
+"""`elect`: give partitions their preferred leader back, or any leader at all."""
+
+from __future__ import annotations
+
+import click
+
+from strandline.cli.access.options import Access, access_options
+from strandline.cli.errors import Refused
+from strandline.cli.terminal.output import example, json_option, note, print_json, print_table
+
+
+@click.command(
+    epilog=example("strandline elect --all", "strandline elect hello-0 hello-1", "strandline elect hello-0 --unclean")
+)
+@click.argument("partitions", nargs=-1, metavar="[TOPIC-PARTITION]...")
+@access_options
+@click.option("--all", "all_", is_flag=True, help="Every partition that another replica leads than its first.")
+@click.option(
+    "--unclean", is_flag=True, help="A leader for partitions that have none, out of sync if need be: data may be lost."
+)
+@json_option
+def elect(partitions: tuple[str, ...], access: Access, all_: bool, unclean: bool, as_json: bool) -> int:
+    """Let the first replica of partitions lead them again, if it is in sync.
+
+    The first replica is the preferred leader: with it, leaders are as evenly spread as the replicas were placed. With
+    --unclean, --all means every partition without a leader instead.
+    """
+    from strandline.cli.elections import election_admin
+
+    if all_ == bool(partitions):
+        raise click.UsageError("name partitions like hello-0, or give --all")
+    elected = election_admin.elect(access, unclean, None if all_ else [_parse(text) for text in partitions])
+    rows = [
+        *((*key, "elected", None) for key in elected.done),
+        *((*key, "not needed", None) for key in elected.not_needed),
+        *((*key, "failed", why) for key, why in elected.failed.items()),
+    ]
+    if as_json:
+        print_json([dict(zip(("topic", "partition", "result", "reason"), row, strict=True)) for row in rows])
+    else:
+        print_table(("topic", "partition", "result", "reason"), rows, empty=_nothing(unclean))
+    if elected.failed:
+        note(f"{len(elected.failed)} of {len(rows)} partitions got no leader")
+        return 1
+    return 0
+
+
+def _nothing(unclean: bool) -> str:
+    return (
+        "every partition has a leader"
+        if unclean
+        else "every partition is led by its first replica, or that one is not in sync"
+    )
+
+
+def _parse(text: str) -> tuple[str, int]:
+    topic, dash, partition = text.rpartition("-")
+    if not dash or not topic or not partition.isdigit():
+        raise Refused(f"'{text}' is not a partition; write it as TOPIC-NUMBER, such as hello-0")
+    return topic, int(partition)

@@ -1,0 +1,57 @@
+"""What `elect` and `kafka-leader-election` share: which partitions are meant, and electing their leaders."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from strandline.cli.access.options import Access
+from strandline.cli.errors import Refused
+
+Partitions = list[tuple[str, int]]
+
+
+class Elected(NamedTuple):
+    """Partitions by what became of them."""
+
+    done: Partitions
+    not_needed: Partitions
+    failed: dict[tuple[str, int], str]
+
+
+def read_partitions(path: str) -> Partitions:
+    """Kafka's file: {"partitions": [{"topic": "t", "partition": 0}, …]}."""
+    with open(path, encoding="utf-8") as file:
+        try:
+            found = [(str(each["topic"]), int(each["partition"])) for each in json.load(file)["partitions"]]
+        except (ValueError, KeyError, TypeError) as error:
+            raise Refused(
+                f'{path} is not of the form {{"partitions": [{{"topic": "t", "partition": 0}}]}}: {error}'
+            ) from None
+    twice = sorted({f"{topic}-{partition}" for topic, partition in found if found.count((topic, partition)) > 1})
+    if twice:
+        raise Refused(f"{path} contains duplicate partitions: {', '.join(twice)}")
+    return found
+
+
+def elect(access: Access, unclean: bool, partitions: Partitions | None) -> Elected:
+    """Leaders for these partitions, or for all that need one (None)."""
+    from strandline.cli.access.connection import connect_admin
+    from strandline.client.flow.described import ElectionType
+    from strandline.errors import ErrorCode
+
+    with connect_admin(access) as admin:
+        answers = admin.elect_leaders(ElectionType.UNCLEAN if unclean else ElectionType.PREFERRED, partitions)
+    found = Elected([], [], {})
+    for key, error in sorted(answers.items()):
+        if error is None:
+            found.done.append(key)
+        elif error.code is ErrorCode.ELECTION_NOT_NEEDED:
+            found.not_needed.append(key)
+        else:
+            found.failed[key] = f"{error.message or error.code.name} ({error.code.name})"
+    return found
+
+
+def names(partitions: Partitions) -> str:
+    return ", ".join(f"{topic}-{partition}" for topic, partition in partitions)

@@ -1,0 +1,1 @@
+"""Consumer groups: their members, offsets and lag, and resetting offsets."""

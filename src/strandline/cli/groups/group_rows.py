@@ -1,0 +1,122 @@
+"""What there is to tell of a group, gathered: each partition with its offset and lag, each member, the group itself.
+
+Always true: a partition that somebody holds is told even if nothing is committed for it, and one that is committed even if
+nobody holds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from strandline.cli.groups.offset_resets import TopicPartition
+from strandline.client.flow.group_described import CONSUMER, GroupDescription, MemberDescription, OffsetAndMetadata
+
+
+class OffsetRow(NamedTuple):
+    group: str
+    topic: str
+    partition: int
+    offset: int | None
+    leader_epoch: int | None
+    log_end_offset: int | None
+    consumer_id: str | None
+    host: str | None
+    client_id: str | None
+
+    @property
+    def lag(self) -> int | None:
+        if self.offset is None or self.log_end_offset is None:
+            return None
+        return self.log_end_offset - self.offset
+
+
+class MemberRow(NamedTuple):
+    group: str
+    consumer_id: str
+    instance_id: str | None
+    host: str
+    client_id: str
+    assigned: tuple[TopicPartition, ...]
+    target: tuple[TopicPartition, ...]
+    epoch: int | None
+    target_epoch: int | None
+    upgraded: bool | None
+
+
+class StateRow(NamedTuple):
+    group: str
+    coordinator_host: str
+    coordinator_port: int
+    coordinator_id: int
+    strategy: str
+    state: str
+    epoch: int | None
+    target_epoch: int | None
+    members: int
+
+
+def offset_rows(
+    group: GroupDescription, committed: Mapping[TopicPartition, OffsetAndMetadata], ends: Mapping[TopicPartition, int]
+) -> list[OffsetRow]:
+    """Held partitions, of whoever holds most first; then those that are only committed."""
+    holding = sorted((m for m in group.members if m.assignment), key=lambda member: -len(member.assignment))
+    held = {key for member in holding for key in member.assignment}
+    owned: list[tuple[MemberDescription | None, list[TopicPartition]]] = [(m, sorted(m.assignment)) for m in holding]
+    owned.append((None, sorted(key for key in committed if key not in held)))
+    return [
+        OffsetRow(
+            group.group_id,
+            *key,
+            committed[key].offset if key in committed else None,
+            _known(committed[key].leader_epoch) if key in committed else None,
+            ends.get(key),
+            None if member is None else member.member_id,
+            None if member is None else member.host,
+            None if member is None else member.client_id,
+        )
+        for member, keys in owned
+        for key in keys
+    ]
+
+
+def _known(leader_epoch: int) -> int | None:
+    return None if leader_epoch < 0 else leader_epoch
+
+
+def partitions_of(
+    group: GroupDescription, committed: Mapping[TopicPartition, OffsetAndMetadata]
+) -> list[TopicPartition]:
+    return sorted({key for member in group.members for key in member.assignment} | committed.keys())
+
+
+def member_rows(group: GroupDescription) -> list[MemberRow]:
+    return [
+        MemberRow(
+            group.group_id,
+            member.member_id,
+            member.group_instance_id,
+            member.host,
+            member.client_id,
+            member.assignment,
+            member.target_assignment or (),
+            member.member_epoch,
+            group.assignment_epoch,
+            None if member.is_classic is None or group.type != CONSUMER else not member.is_classic,
+        )
+        for member in group.members
+    ]
+
+
+def state_row(group: GroupDescription) -> StateRow:
+    return StateRow(
+        group.group_id,
+        group.coordinator.host,
+        group.coordinator.port,
+        group.coordinator.node_id,
+        group.assignor,
+        group.state,
+        group.group_epoch,
+        group.assignment_epoch,
+        len(group.members),
+    )

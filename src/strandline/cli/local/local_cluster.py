@@ -1,0 +1,382 @@
+"""A cluster on this machine, as `up` starts it: its directory, and what is written down about it.
+
+    DIR/cluster.json                what was started: ids, ports, processes
+    DIR/node-1/server.properties    the node's configuration
+    DIR/node-1/data                 its log dir
+    DIR/node-1/log                  what it says
+
+Nodes 1, 2, … are brokers, on PORT, PORT+1, …, and among themselves on PORT+3000, …. They are the controllers as well, on
+PORT+1000, …, unless separate ones were asked for, which are the nodes 101, 102, … on the same ports. Metrics are on PORT+2000, …,
+those of separate controllers on PORT+2100, ….
+
+Always true: `cluster.json` is replaced as a whole, and a directory without it is not ours unless it is empty. The file of a node
+that runs says what it was started with.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from strandline.cli.errors import Refused
+from strandline.cli.local.processes import Process
+
+HOST = "127.0.0.1"
+CONTROLLER_PORTS_FROM = 1000
+METRICS_PORTS_FROM = 2000
+CONTROLLER_METRICS_PORTS_FROM = 2100
+BROKER_PORTS_FROM = 3000
+PORT_MAX = 65535
+DEFAULT_DIR = ".strandline"
+STATE_FILE = "cluster.json"
+STATE_VERSION = 1
+CONTROLLER_IDS_FROM = 101
+BROKER, CONTROLLER = "broker", "controller"
+METRICS_KEY = "metrics.listener"
+"""Given with --config, it is the person's own affair, and empty it turns them off."""
+CLIENT_LISTENER, BROKER_LISTENER, CONTROLLER_LISTENER = "PLAINTEXT", "BROKER", "CONTROLLER"
+INTER_BROKER_KEY = "inter.broker.listener.name"
+LISTENER_KEYS = {
+    "listeners",
+    "advertised.listeners",
+    "listener.security.protocol.map",
+    "controller.listener.names",
+    INTER_BROKER_KEY,
+    "security.inter.broker.protocol",
+}
+"""With one of these in --config the listeners are the person's own affair: brokers get none of their own."""
+
+
+@dataclass
+class LocalNode:
+    """A node has a port for each of its roles."""
+
+    node_id: int
+    port: int | None
+    controller_port: int | None
+    directory: str
+    process: Process | None = None
+    metrics_port: int | None = None
+    """None if there is no such port left."""
+    broker_port: int | None = None
+    """For brokers among themselves; None if they use the clients', for want of another."""
+
+    @property
+    def roles(self) -> list[str]:
+        ports = {BROKER: self.port, CONTROLLER: self.controller_port}
+        return [role for role, port in ports.items() if port is not None]
+
+    @property
+    def ports(self) -> list[int]:
+        return [port for port in (self.port, self.controller_port, self.broker_port) if port is not None]
+
+    @property
+    def metrics(self) -> str:
+        """Where its metrics, events and replicas are served; empty if nowhere."""
+        if self.metrics_port is None:
+            return ""
+        planned = f"{HOST}:{self.metrics_port}"
+        # One that an older version has started may have them elsewhere.
+        return self.written().get(METRICS_KEY, planned) if self.alive else planned
+
+    @property
+    def broker_address(self) -> str | None:
+        """Where other brokers reach it, if that is not where clients do."""
+        if self.broker_port is None or (self.alive and not self.serves_brokers_apart):
+            return None
+        return f"{HOST}:{self.broker_port}"
+
+    @property
+    def serves_brokers_apart(self) -> bool:
+        """Whether its file says so: one that an older version has written does not."""
+        return self.written().get(INTER_BROKER_KEY) == BROKER_LISTENER
+
+    def written(self) -> dict[str, str]:
+        """The properties in its file, as they stand there; none if there is no such file."""
+        try:
+            with open(self.properties_path, encoding="iso-8859-1") as file:
+                lines = [line.rstrip("\n").partition("=") for line in file if not line.startswith("#")]
+        except OSError:
+            return {}
+        return {key: value for key, _, value in lines}
+
+    @property
+    def address(self) -> str:
+        """Where clients reach it; where other nodes do, if it is no broker."""
+        return f"{HOST}:{self.ports[0]}"
+
+    @property
+    def properties_path(self) -> str:
+        return os.path.join(self.directory, "server.properties")
+
+    @property
+    def data_dir(self) -> str:
+        return os.path.join(self.directory, "data")
+
+    @property
+    def log_path(self) -> str:
+        return os.path.join(self.directory, "log")
+
+    @property
+    def log_bytes(self) -> int:
+        return os.path.getsize(self.log_path) if os.path.exists(self.log_path) else 0
+
+    @property
+    def alive(self) -> bool:
+        return self.process is not None and self.process.alive
+
+    def last_lines(self, count: int, start: int = 0) -> list[str]:
+        """The end of what the node said, from a place in its log on."""
+        try:
+            with open(self.log_path, "rb") as file:
+                file.seek(max(start, os.path.getsize(self.log_path) - 64 * 1024))
+                return file.read().decode(errors="replace").splitlines()[-count:]
+        except OSError:
+            return []
+
+    def status(self) -> dict[str, Any]:
+        """One element of what `status --json` prints. Others read it: its keys stay."""
+        return {
+            "node_id": self.node_id,
+            "pid": None if self.process is None else self.process.pid,
+            "address": self.address,
+            "roles": self.roles,
+            "alive": self.alive,
+            "data_dir": self.data_dir,
+            "metrics": self.metrics or None,
+            "broker_address": self.broker_address,
+        }
+
+
+@dataclass
+class LocalCluster:
+    directory: str
+    cluster_id: str
+    port: int
+    nodes_count: int
+    config: dict[str, str] = field(default_factory=dict)
+    processes: dict[int, Process] = field(default_factory=dict)
+    controllers_count: int = 0
+    """Separate controllers; without any, every node is one."""
+
+    @property
+    def nodes(self) -> list[LocalNode]:
+        are_controllers = self.controllers_count == 0
+        brokers = [
+            self._node(
+                1 + index,
+                self.port + index,
+                self._controller_port(index) if are_controllers else None,
+                self.port + METRICS_PORTS_FROM + index,
+                self.port + BROKER_PORTS_FROM + index,
+            )
+            for index in range(self.nodes_count)
+        ]
+        controllers = [
+            self._node(
+                CONTROLLER_IDS_FROM + index,
+                None,
+                self._controller_port(index),
+                self.port + CONTROLLER_METRICS_PORTS_FROM + index,
+            )
+            for index in range(self.controllers_count)
+        ]
+        return [*brokers, *controllers]
+
+    def _controller_port(self, index: int) -> int:
+        return self.port + CONTROLLER_PORTS_FROM + index
+
+    def _node(
+        self,
+        node_id: int,
+        port: int | None,
+        controller_port: int | None,
+        metrics_port: int,
+        broker_port: int | None = None,
+    ) -> LocalNode:
+        directory = os.path.join(self.directory, f"node-{node_id}")
+        has_metrics = metrics_port <= PORT_MAX and METRICS_KEY not in self.config
+        # All brokers have it or none: the last one's port decides.
+        has_brokers = self.port + BROKER_PORTS_FROM + self.nodes_count - 1 <= PORT_MAX
+        if not has_brokers or LISTENER_KEYS & self.config.keys():
+            broker_port = None
+        return LocalNode(
+            node_id,
+            port,
+            controller_port,
+            directory,
+            self.processes.get(node_id),
+            metrics_port if has_metrics else None,
+            broker_port,
+        )
+
+    @property
+    def brokers(self) -> list[LocalNode]:
+        return [node for node in self.nodes if node.port is not None]
+
+    @property
+    def controllers(self) -> list[LocalNode]:
+        return [node for node in self.nodes if node.controller_port is not None]
+
+    @property
+    def stop_order(self) -> tuple[list[LocalNode], list[LocalNode]]:
+        """Brokers leave through their controllers, so those that are nothing else come last."""
+        return self.brokers, [node for node in self.nodes if node.port is None]
+
+    @property
+    def running(self) -> list[LocalNode]:
+        return [node for node in self.nodes if node.alive]
+
+    def save(self) -> None:
+        path = os.path.join(self.directory, STATE_FILE)
+        state = {"version": STATE_VERSION} | {k: v for k, v in asdict(self).items() if k != "directory"}
+        state["processes"] = {str(node_id): process._asdict() for node_id, process in self.processes.items()}
+        with open(f"{path}.tmp", "w", opener=_private) as file:
+            json.dump(state, file, indent=2)
+        os.replace(f"{path}.tmp", path)
+
+    def write_properties(self) -> None:
+        """The configuration of each node that does not run, made anew at every start."""
+        for node in [node for node in self.nodes if not node.alive]:
+            os.makedirs(node.directory, 0o700, exist_ok=True)
+            lines = ["# Written by `strandline up` at every start; change it with --config key=value."]
+            lines += [f"{key}={_escape(value)}" for key, value in self._properties(node).items()]
+            with open(
+                node.properties_path, "w", encoding="iso-8859-1", errors="backslashreplace", opener=_private
+            ) as file:
+                file.write("\n".join(lines) + "\n")
+
+    def _properties(self, node: LocalNode) -> dict[str, str]:
+        voters = ",".join(f"{voter.node_id}@{HOST}:{voter.controller_port}" for voter in self.controllers)
+        ports = {
+            CLIENT_LISTENER: node.port,
+            BROKER_LISTENER: node.broker_port,
+            CONTROLLER_LISTENER: node.controller_port,
+        }
+        listeners = {name: f"{name}://{HOST}:{port}" for name, port in ports.items() if port is not None}
+        advertised = [told for name, told in listeners.items() if name != CONTROLLER_LISTENER]
+        clients = {
+            "advertised.listeners": ",".join(advertised),
+            INTER_BROKER_KEY: CLIENT_LISTENER if node.broker_port is None else BROKER_LISTENER,
+            **self._previous_listener(node),
+        }
+        return {
+            "process.roles": ",".join(node.roles),
+            "node.id": str(node.node_id),
+            "listeners": ",".join(listeners.values()),
+            **(clients if node.port is not None else {}),
+            "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in ports),
+            "controller.listener.names": CONTROLLER_LISTENER,
+            "controller.quorum.voters": voters,
+            "log.dirs": node.data_dir,
+            METRICS_KEY: node.metrics,
+            **self._replication(),
+        } | self.config
+
+    def _previous_listener(self, node: LocalNode) -> dict[str, str]:
+        """While brokers run that an older version started, they are met where they look: on the clients' listener."""
+        is_rolling = any(other.alive and not other.serves_brokers_apart for other in self.brokers)
+        if node.broker_port is None or not is_rolling:
+            return {}
+        return {"previous.inter.broker.listener.name": CLIENT_LISTENER}
+
+    def _replication(self) -> dict[str, str]:
+        """As many replicas as there are brokers, up to three, and of those all but one in sync: the loss of one loses nothing."""
+        factor = min(self.nodes_count, 3)
+        min_isr = max(factor - 1, 1)
+        return {
+            "default.replication.factor": str(factor),
+            "min.insync.replicas": str(min_isr),
+            "offsets.topic.replication.factor": str(factor),
+            "transaction.state.log.replication.factor": str(factor),
+            "transaction.state.log.min.isr": str(min_isr),
+        }
+
+
+def _escape(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", "\\n")
+
+
+def find(directory: str) -> LocalCluster | None:
+    """The cluster in a directory, if there is one."""
+    directory = os.path.abspath(directory)
+    path = os.path.join(directory, STATE_FILE)
+    try:
+        with open(path) as file:
+            state = json.load(file)
+        if state.pop("version") != STATE_VERSION:
+            raise Refused(f"{path} was written by another version; remove {directory} or name another with --dir")
+        state["processes"] = {int(node_id): Process(**process) for node_id, process in state["processes"].items()}
+        return LocalCluster(directory=directory, **state)
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise Refused(f"{path} cannot be read as a cluster; remove {directory} or name another with --dir") from None
+
+
+def require(directory: str) -> LocalCluster:
+    cluster = find(directory)
+    if cluster is None:
+        raise Refused(f"there is no cluster in {directory}; `{command('up', directory)}` starts one")
+    return cluster
+
+
+def command(verb: str, directory: str) -> str:
+    """What to type to do that with the cluster in a directory."""
+    import shlex
+
+    return f"strandline {verb} --dir {shlex.quote(directory)}"
+
+
+def check_ours(directory: str) -> None:
+    """Refuse a directory that holds something else."""
+    if os.path.isfile(os.path.join(directory, STATE_FILE)):
+        return
+    if os.path.exists(directory) and not os.path.isdir(directory):
+        raise Refused(f"{directory} is not a directory; name another with --dir")
+    if os.path.isdir(directory) and set(os.listdir(directory)) - {LOCK_FILE}:
+        raise Refused(f"{directory} is not empty and holds no cluster of ours; name another with --dir")
+
+
+def clear(directory: str) -> None:
+    """Delete a cluster that is ours: its nodes, then the record of it."""
+    for name in os.listdir(directory) if os.path.isdir(directory) else ():
+        if name.startswith("node-"):
+            shutil.rmtree(os.path.join(directory, name))
+    if os.path.isfile(os.path.join(directory, STATE_FILE)):
+        os.unlink(os.path.join(directory, STATE_FILE))
+
+
+LOCK_FILE = ".lock"
+
+
+def _private(path: str, flags: int) -> int:
+    """For its owner alone: a node's configuration may hold passwords (SEC-H1)."""
+    return os.open(path, flags, 0o600)
+
+
+def lock(directory: str) -> Any:
+    """Keep other `up`s out of this directory while the returned file is open."""
+    import fcntl
+
+    os.makedirs(directory, 0o700, exist_ok=True)
+    file = open(os.path.join(directory, LOCK_FILE), "w", opener=_private)  # noqa: SIM115  (held by the caller)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise Refused(f"another `strandline up` is busy in {directory}; stop it first") from None
+    return file
+
+
+def new(directory: str, port: int, nodes_count: int, controllers_count: int = 0) -> LocalCluster:
+    import base64
+
+    # Sixteen random bytes in Kafka's notation; a leading dash would look like a flag.
+    cluster_id = "-"
+    while cluster_id.startswith("-"):
+        cluster_id = base64.urlsafe_b64encode(os.urandom(16)).rstrip(b"=").decode()
+    return LocalCluster(os.path.abspath(directory), cluster_id, port, nodes_count, controllers_count=controllers_count)

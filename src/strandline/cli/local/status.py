@@ -1,0 +1,57 @@
+"""`status`: the nodes that `up` started, and which of them is the active controller."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from strandline.cli.local import local_cluster, probe
+from strandline.cli.local.local_cluster import CONTROLLER, LocalCluster, LocalNode
+from strandline.cli.terminal.output import example, json_option, note, print_json, print_table
+
+
+@click.command(epilog=example("strandline status --dir .strandline --json"))
+@click.option(
+    "--dir",
+    "directory",
+    default=local_cluster.DEFAULT_DIR,
+    show_default=True,
+    metavar="DIR",
+    help="Where the cluster lives.",
+)
+@json_option
+def status(directory: str, as_json: bool) -> None:
+    """Show the nodes that `up` started in DIR."""
+    cluster = local_cluster.require(directory)
+    rows = [node.status() | _leadership(node) for node in cluster.nodes]
+    if any(row["alive"] for row in rows) and not any(row.get("controller") for row in rows):
+        note(_no_controller(cluster))
+    if as_json:
+        print_json(rows)
+        return
+    columns = ("node_id", "pid", "address", "roles", "alive", "metrics", "data_dir")
+    print_table(
+        ("node", "pid", "address", "roles", "alive", "metrics", "data"),
+        [[_roles(row) if name == "roles" else row[name] for name in columns] for row in rows],
+    )
+
+
+def _no_controller(cluster: LocalCluster) -> str:
+    count, alive = len(cluster.controllers), sum(node.alive for node in cluster.controllers)
+    said = f"there is no active controller: {alive} of {count} controllers run"
+    if alive > count // 2:
+        return f"{said}, which is enough to elect one; if they have not in a moment, `strandline doctor` says more"
+    up = local_cluster.command("up --detach", cluster.directory)
+    return f"{said}, and more than half must; `{up}` starts the others"
+
+
+def _leadership(node: LocalNode) -> dict[str, bool]:
+    """Whether this is the active controller, of nodes that can be."""
+    if node.controller_port is None:
+        return {}
+    return {"controller": node.alive and probe.leads(local_cluster.HOST, node.controller_port)}
+
+
+def _roles(row: dict[str, Any]) -> list[str]:
+    return [f"{role} (active)" if role == CONTROLLER and row["controller"] else role for role in row["roles"]]

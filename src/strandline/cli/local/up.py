@@ -1,0 +1,226 @@
+"""`up`: a cluster of real processes on this machine.
+
+Always true: the nodes are started before anything is drawn; whatever `up` started and could not bring up is stopped again; what a
+cluster is made of changes only where that is safe, by more brokers under separate controllers.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from dataclasses import replace
+
+import click
+
+from strandline.cli.errors import Refused
+from strandline.cli.local import local_cluster
+from strandline.cli.local.launch import Launch
+from strandline.cli.local.local_cluster import DEFAULT_DIR, HOST, LocalCluster, LocalNode
+from strandline.cli.local.processes import age_s
+from strandline.cli.terminal.escaping import echo
+from strandline.cli.terminal.output import example, json_option, note, print_json, print_table
+
+NODES_DEFAULT = 1
+
+
+@click.command(
+    epilog=example(
+        "strandline up",
+        "strandline up --nodes 3",
+        "strandline up --nodes 2 --controllers 3 --detach",
+        "strandline up --detach --dir /tmp/demo --port 19092 --config auto.create.topics.enable=false",
+    )
+)
+@click.option(
+    "--nodes",
+    type=click.IntRange(1, 99),
+    help=f"How many brokers, ids 1, 2, ….  [default: as before in DIR, or {NODES_DEFAULT}]",
+)
+@click.option(
+    "--controllers",
+    type=click.IntRange(0, 99),
+    help="How many separate controllers, ids 101, 102, …; 0 lets every node be one.  [default: as before in DIR, or 0]",
+)
+@click.option(
+    "--dir", "directory", default=DEFAULT_DIR, show_default=True, metavar="DIR", help="Where the cluster lives."
+)
+@click.option(
+    "--port",
+    type=click.IntRange(1, 64000),
+    help="The first node's port; the others follow.  [default: as before in DIR, or 9092]",
+)
+@click.option("--detach", is_flag=True, help="Return when it is ready and leave it running.")
+@click.option("--fresh", is_flag=True, help="Delete what an earlier cluster left in DIR first.")
+@click.option(
+    "--config", multiple=True, metavar="KEY=VALUE", help="A property for every node, kept for the next start."
+)
+@json_option
+def up(
+    nodes: int | None,
+    controllers: int | None,
+    directory: str,
+    port: int | None,
+    detach: bool,
+    fresh: bool,
+    config: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Start a cluster on this machine and wait until it answers.
+
+    Clients connect to 127.0.0.1:PORT, PORT+1, …; controllers listen on PORT+1000, …, brokers among themselves on PORT+3000, …;
+    metrics are on PORT+2000, …. Whoever reaches the ports from PORT+1000 on can act as a controller or a broker. Started again on
+    the same DIR, the cluster goes on where it was; with --detach, nodes that died are started beside those that run. Ctrl-C
+    stops it cleanly.
+    """
+    local_cluster.check_ours(directory)
+    with local_cluster.lock(directory):
+        cluster = _prepare(directory, nodes, controllers, port, fresh, config, detach)
+        launch = Launch(cluster)
+        try:
+            launch.spawn()
+            launch.wait_until_ready()
+            ready_s = age_s()
+            cluster.save()
+            if not detach:
+                _stay(launch, ready_s, as_json)
+        except BaseException:
+            launch.stop()
+            raise
+        if detach:
+            # It is on its own now: whoever closes the pipe that this goes to does not stop it.
+            _announce(cluster, ready_s, detach, as_json)
+
+
+def _stay(launch: Launch, ready_s: float, as_json: bool) -> None:
+    try:
+        _announce(launch.cluster, ready_s, False, as_json)
+        launch.watch()
+        note("stopped from elsewhere, in order")
+    except KeyboardInterrupt:
+        began = time.monotonic()
+        launch.stop()
+        note(f"stopped cleanly in {time.monotonic() - began:.1f} s")
+
+
+def _prepare(
+    directory: str,
+    nodes: int | None,
+    controllers: int | None,
+    port: int | None,
+    fresh: bool,
+    config: tuple[str, ...],
+    detach: bool,
+) -> LocalCluster:
+    """The cluster to start: the one in the directory, or a new one."""
+    from strandline.cli.kafka_tools.kafka_flags import key_values
+
+    given = key_values(config, "--config")
+    present = local_cluster.find(directory)
+    if present is not None and 0 < len(present.running) < len(present.nodes):
+        same = (port or present.port, nodes or present.nodes_count, controllers or present.controllers_count) == (
+            present.port,
+            present.nodes_count,
+            present.controllers_count,
+        )
+        if detach and same and not (fresh or config):
+            for node in present.nodes:
+                if not node.alive:
+                    _check_free(node, present)
+            present.write_properties()
+            return present
+    if present is not None and present.running:
+        pids = ", ".join(str(node.process.pid) for node in present.running if node.process)
+        instead = f"`{local_cluster.command('down', directory)}` first"
+        if len(present.running) < len(present.nodes):
+            instead = f"`{local_cluster.command('up --detach', directory)}` starts the nodes that do not run"
+        raise Refused(f"a cluster is already running in {directory} (pid {pids}); {instead}")
+    if present is not None and fresh:
+        local_cluster.clear(directory)
+        present = None
+    if present is None:
+        present = local_cluster.new(directory, port or 9092, nodes or NODES_DEFAULT, controllers or 0)
+    else:
+        resize(present, nodes, controllers)
+    present.port = port or present.port
+    present.processes = {}
+    # What --config gives is kept only once a cluster has started with it.
+    cluster = replace(present, config=present.config | given)
+    for node in cluster.nodes:
+        _check_free(node, cluster)
+    present.save()
+    cluster.write_properties()
+    return cluster
+
+
+def resize(cluster: LocalCluster, nodes: int | None, controllers: int | None) -> None:
+    """More brokers for a cluster that is there. The voters of its quorum are written down in every node's log."""
+    nodes = cluster.nodes_count if nodes is None else nodes
+    controllers = cluster.controllers_count if controllers is None else controllers
+    if (nodes, controllers) == (cluster.nodes_count, cluster.controllers_count):
+        return
+    if controllers != cluster.controllers_count or cluster.controllers_count == 0 or nodes < cluster.nodes_count:
+        separate = f" and {cluster.controllers_count} controllers" if cluster.controllers_count else ""
+        has = f"{cluster.nodes_count} {'nodes' if cluster.nodes_count > 1 else 'node'}{separate}"
+        raise Refused(
+            f"the cluster in {cluster.directory} has {has}; start it without --nodes and --controllers, name another --dir, "
+            "or let --fresh delete it and start anew"
+        )
+    cluster.nodes_count = nodes
+
+
+def _check_free(node: LocalNode, cluster: LocalCluster) -> None:
+    import socket
+
+    for port in node.ports:
+        with socket.socket() as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                listener.bind((HOST, port))
+            except OSError:
+                for other in cluster.running:
+                    if other.metrics == f"{HOST}:{port}":
+                        raise Refused(
+                            f"{HOST}:{port} is for broker {node.node_id}, and node {other.node_id}, started by an older version, "
+                            "has its metrics there; restart the controllers first"
+                        ) from None
+                raise Refused(f"{HOST}:{port} is in use; choose another with --port") from None
+
+
+def _announce(cluster: LocalCluster, ready_s: float, detach: bool, as_json: bool) -> None:
+    rows = [node.status() for node in cluster.nodes]
+    if as_json:
+        print_json(rows)
+        sys.stdout.flush()
+        return
+    print_table(
+        ("node", "pid", "address", "roles", "metrics", "data"),
+        [
+            (row["node_id"], row["pid"], row["address"], row["roles"], row["metrics"], _short(row["data_dir"]))
+            for row in rows
+        ],
+    )
+    echo(f"\nready in {ready_s:.1f} s, cluster {cluster.cluster_id}\n")
+    server = "" if cluster.port == 9092 else f" -b {HOST}:{cluster.port}"
+    default = cluster.directory == os.path.abspath(DEFAULT_DIR)
+    down = "strandline down" if default else local_cluster.command("down", _short(cluster.directory))
+    echo("Try next:")
+    for command in (
+        f"topics create hello{server}",
+        f"produce hello{server}",
+        f"consume hello --from-beginning{server}",
+    ):
+        echo(f"  {_program()} {command}")
+    echo(f"Stop it with: {down}" if detach else "Stop it with: Ctrl-C")
+    sys.stdout.flush()
+
+
+def _program() -> str:
+    """How this program is called from here: by its name where that is found."""
+    return "strandline" if shutil.which("strandline") else _short(os.path.abspath(sys.argv[0]))
+
+
+def _short(path: str) -> str:
+    relative = os.path.relpath(path)
+    return path if relative.startswith("..") else relative

@@ -1,0 +1,1 @@
+"""What the nodes of a cluster report over HTTP: events and replicas, side by side."""

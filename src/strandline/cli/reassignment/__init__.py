@@ -1,0 +1,1 @@
+"""Partitions moved to other brokers: plan, proposal, throttles and progress."""

@@ -1,0 +1,1 @@
+"""Simulated histories and stories, played from the command line."""

@@ -1,0 +1,343 @@
+"""`sim`: search thousands of simulated histories for one that breaks a promise, or play one again."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import click
+
+from strandline.cli.errors import Refused, explain_os
+from strandline.cli.terminal.escaping import echo
+from strandline.cli.terminal.output import example, is_terminal, note
+
+if TYPE_CHECKING:
+    from strandline.cli.simulator.search_progress import Display
+    from strandline.cli.simulator.search_report import Report
+    from strandline.cli.terminal.interrupts import Asked
+    from strandline.histories.choosing import Choosing
+    from strandline.histories.crew import Play
+    from strandline.histories.outcome import Outcome
+    from strandline.histories.shrink import Smallest
+    from strandline.histories.tally import Tally
+
+SHRUNK_MAX = 3
+"""Failing seeds of one search that are made smaller, each of another property."""
+_UNITS_S = {"s": 1, "m": 60, "h": 3600}
+
+
+def _seconds(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
+    if value is None:
+        return None
+    match = re.fullmatch(r"([1-9]\d{0,5})([smh])", value)
+    if match is None:
+        raise click.BadParameter(f"'{value}' is no time to search; write it as 30s, 10m or 2h")
+    return int(match[1]) * _UNITS_S[match[2]]
+
+
+def _fault_numbers(context: click.Context, parameter: click.Parameter, value: str | None) -> frozenset[int]:
+    from strandline.histories.fault_numbers import read
+
+    try:
+        return frozenset() if value is None else read(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def _jobs() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _play() -> Play:
+    from strandline.histories.history import play
+
+    return play
+
+
+@click.command(
+    epilog=example(
+        "strandline sim --seeds 1000",
+        "strandline sim --time 10m --jobs 4",
+        "strandline sim --seed 7",
+        "strandline sim --seed 7 --without 1-4,6,8- --trace 7.jsonl",
+        "strandline sim --seeds 1000 --choose 300 --out seeds.txt",
+        "strandline sim --seeds-from seeds.txt",
+    )
+)
+@click.option("--seeds", type=click.IntRange(min=1), metavar="COUNT", help="Play so many histories.")
+@click.option("--time", "time_s", callback=_seconds, metavar="10m", help="Play as many as fit into this time.")
+@click.option("--first", type=click.IntRange(min=0), metavar="SEED", help="The seed to begin with (default: 0).")
+@click.option("--seeds-from", metavar="FILE", help="Play the seeds that a file names, one in each line.")
+@click.option(
+    "--choose", type=click.IntRange(min=1), metavar="COUNT", help="Choose so many of the seeds by what they exercise."
+)
+@click.option("--out", metavar="FILE", help="Where the chosen seeds are written to.")
+@click.option("--jobs", type=click.IntRange(min=1), metavar="COUNT", help="Processes (default: one for each core).")
+@click.option("--twice", is_flag=True, help="Play each seed in two processes, and see that it is the same history.")
+@click.option(
+    "--require", type=click.IntRange(min=1), metavar="TIMES", help="Fail if a fault or transition was met less often."
+)
+@click.option("--coverage", is_flag=True, help="Show everything that was exercised, not a line for each category.")
+@click.option("--seed", type=click.IntRange(min=0), metavar="SEED", help="Play this one, and tell what happens.")
+@click.option("--without", callback=_fault_numbers, metavar="3,5", help="Leave out these faults of the seed.")
+@click.option("--trace", metavar="FILE", help="Write all that happens in the seed, each delivery too, as JSON lines.")
+@click.option("--acts", is_flag=True, help="Show the acts that histories are made of.")
+@click.option("--shrink/--no-shrink", default=True, help="Look for the fewest faults of a seed that fails (default).")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON: of a search one object, of a seed one for each line."
+)
+def sim(
+    seeds: int | None,
+    time_s: int | None,
+    first: int | None,
+    seeds_from: str | None,
+    choose: int | None,
+    out: str | None,
+    jobs: int | None,
+    twice: bool,
+    require: int | None,
+    coverage: bool,
+    seed: int | None,
+    without: frozenset[int],
+    trace: str | None,
+    acts: bool,
+    shrink: bool,
+    as_json: bool,
+) -> int:
+    """Play whole clusters in virtual time, harmed as the seed says, and judge whether every promise held.
+
+    A seed is one history, always the same. Exit code 1 if one failed. Ctrl-C ends a search with what was done so far.
+    """
+    jobs = jobs or _jobs()
+    if acts:
+        return _list_acts()
+    if seed is not None:
+        _refuse_beside(
+            "--seed",
+            seeds=seeds,
+            time=time_s,
+            first=first,
+            **{"seeds-from": seeds_from},
+            choose=choose,
+            twice=twice,
+            require=require,
+            coverage=coverage,
+        )
+        return _tell(seed, without, trace, as_json, jobs if shrink and not as_json else 0)
+    if without or trace:
+        raise click.UsageError(f"{'--without' if without else '--trace'} is for one seed: name it with --seed")
+    named = None if seeds_from is None else _read_seeds(seeds_from)
+    if named is not None and (seeds is not None or first is not None):
+        raise click.UsageError("--seeds-from names the seeds: leave --seeds and --first out")
+    if (choose is None) is not (out is None):
+        raise click.UsageError("--choose and --out go together: how many seeds, and the file to write them to")
+    if seeds is None and time_s is None and named is None:
+        raise click.UsageError(
+            "nothing to do: say how many histories (--seeds 1000), how long (--time 10m) or which one (--seed 7)"
+        )
+    from strandline.cli.simulator.search_report import print_report, print_report_json
+    from strandline.histories.choosing import Choosing
+
+    choosing = None if choose is None else Choosing()
+    wanted = named if named is not None else _from(first or 0, seeds)
+    count = seeds if named is None else len(named)
+    report = _search(wanted, count, time_s, jobs, twice, require, shrink, choosing)
+    if choosing is not None and choose is not None and out is not None:
+        _write_chosen(choosing, choose, out, report)
+    if as_json:
+        print_report_json(report)
+    else:
+        print_report(report, coverage)
+    return 1 if report.failed else 0
+
+
+def _refuse_beside(option: str, **others: object) -> None:
+    given = [name for name, value in others.items() if value is not None and value is not False]
+    if given:
+        raise click.UsageError(f"--{given[0]} is for a search; {option} plays one history")
+
+
+def _list_acts() -> int:
+    from strandline.cli.terminal.output import print_table
+    from strandline.histories.acts import ACTS
+
+    print_table(("act", "what happens"), [(act.name, act.meaning) for act in ACTS.values()])
+    return 0
+
+
+# Searching
+
+
+def _from(first: int, count: int | None) -> Iterable[int]:
+    return itertools.count(first) if count is None else range(first, first + count)
+
+
+def _read_seeds(path: str) -> list[int]:
+    from strandline.histories import choosing
+
+    try:
+        with open(path, encoding="utf-8") as file:
+            return choosing.read(file.read())
+    except OSError as error:
+        raise Refused(explain_os(error)) from None
+    except ValueError as error:
+        raise Refused(f"{path} is no list of seeds: {error}") from None
+
+
+def _write_chosen(choosing: Choosing, count: int, path: str, report: Report) -> None:
+    from strandline.histories.choosing import TIMES, write
+
+    seeds = choosing.choose(count)
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(write(seeds, str(report.tally)))
+    except OSError as error:
+        raise Refused(explain_os(error)) from None
+    rare = choosing.rarest(seeds, below=TIMES)
+    note(
+        f"{len(seeds)} seeds written to {path}; {len(rare)} items are met less than {TIMES} times though others met them"
+    )
+
+
+def _search(
+    seeds: Iterable[int],
+    count: int | None,
+    time_s: int | None,
+    jobs: int,
+    twice: bool,
+    require: int | None,
+    shrink: bool,
+    choosing: Choosing | None = None,
+) -> Report:
+    from strandline.cli.simulator.search_progress import display
+    from strandline.cli.simulator.search_report import Report
+    from strandline.cli.terminal.interrupts import ctrl_c
+    from strandline.histories import search
+    from strandline.histories.tally import Tally
+
+    tally = Tally()
+    began = time.monotonic()
+    play = _play()
+    runs = search.twice if twice else search.once
+    shown = display(count, time_s)
+    shown.show(tally)
+    with ctrl_c() as asked:
+
+        def go_on() -> bool:
+            return not asked.to_end and (time_s is None or time.monotonic() - began < time_s)
+
+        try:
+            for outcome in runs(iter(seeds), play, jobs, go_on):
+                tally.add(outcome)
+                if choosing is not None:
+                    choosing.add(outcome)
+                if outcome.problems:
+                    shown.say(f"seed {outcome.seed} failed: {outcome.problems[0]}")
+                shown.show(tally)
+            elapsed_s = time.monotonic() - began
+            smallest = _shrink_some(tally, play, jobs, shown, asked) if shrink and tally.failures else {}
+        finally:
+            shown.close()
+        if asked.to_end:
+            note("interrupted; this is what was done so far")
+    return Report(tally, elapsed_s, smallest, _lacking(tally, require))
+
+
+def _shrink_some(tally: Tally, play: Play, jobs: int, shown: Display, asked: Asked) -> dict[int, Smallest]:
+    """The first failure of each property, as long as nobody wants it to end."""
+    firsts: dict[str, Outcome] = {}
+    for outcome in sorted(tally.failures, key=lambda outcome: outcome.seed):
+        firsts.setdefault(outcome.problems[0].property, outcome)
+    found = {}
+    for outcome in itertools.islice(filter(_can_shrink, firsts.values()), SHRUNK_MAX):
+        if not asked.to_end:
+            found[outcome.seed] = _shrunk(outcome, play, jobs, shown, asked)
+    return found
+
+
+def _can_shrink(outcome: Outcome) -> bool:
+    """One that crashed, or that is another history each time, says nothing about the faults that it needs."""
+    from strandline.histories.search import DETERMINISM
+
+    return bool(outcome.faults) and outcome.problems[0].property != DETERMINISM
+
+
+def _shrunk(outcome: Outcome, play: Play, jobs: int, shown: Display, asked: Asked) -> Smallest:
+    from strandline.histories.crew import Crew
+    from strandline.histories.shrink import RUNS_MAX, shrink
+
+    def go_on(runs: int, faults: int) -> bool:
+        shown.shrinking(outcome.seed, runs, RUNS_MAX, faults)
+        return not asked.to_end
+
+    shown.shrinking(outcome.seed, 0, RUNS_MAX, len(outcome.faults))
+    with Crew(play, jobs) as crew:
+        return shrink(outcome, crew, go_on=go_on)
+
+
+def _lacking(tally: Tally, require: int | None) -> list[str]:
+    if require is None:
+        return []
+    from strandline.histories.required import too_rare, too_small
+
+    rare = too_rare(tally.coverage, require)
+    return [
+        *(f"{category} '{name}' {times} times, fewer than {require}" for category, name, times in rare),
+        *too_small(tally.least),
+    ]
+
+
+# Telling
+
+
+def _tell(seed: int, without: frozenset[int], trace: str | None, as_json: bool, shrink_jobs: int) -> int:
+    from strandline.histories import telling, trace_file
+    from strandline.histories.crew import expect_abandoned
+
+    expect_abandoned()
+    play = _play()
+    recorded = trace_file.TraceFile() if trace else None
+    outcome = play(seed, without=without, watch=recorded.watch if recorded else None)
+    if recorded is not None and trace is not None:
+        try:
+            with open(trace, "w", encoding="utf-8") as file:
+                count = recorded.write(outcome, file)
+        except OSError as error:
+            raise Refused(explain_os(error)) from None
+        note(f"{count} lines written to {trace}")
+    if as_json:
+        import json
+
+        for part in (trace_file.opening, trace_file.told, trace_file.closing):
+            for line in part(outcome):
+                echo(json.dumps(line))
+        return 1 if outcome.problems else 0
+    for words in telling.beginning(outcome):
+        echo(words)
+    for event in telling.events(outcome):
+        colour = {telling.FAULT: "yellow", telling.PROBLEM: "red"}.get(event.kind)
+        click.echo(click.style(str(event), fg=colour) if colour and is_terminal() else str(event))
+    for words in (*telling.ending(outcome), *telling.failure(outcome)):
+        echo(words)
+    if outcome.problems and shrink_jobs and not without and _can_shrink(outcome):
+        _tell_smallest(outcome, play, shrink_jobs)
+    return 1 if outcome.problems else 0
+
+
+def _tell_smallest(outcome: Outcome, play: Play, jobs: int) -> None:
+    from strandline.cli.simulator.search_progress import display
+    from strandline.cli.terminal.interrupts import ctrl_c
+    from strandline.histories import telling
+
+    shown = display(None, None)
+    with ctrl_c() as asked:
+        try:
+            found = _shrunk(outcome, play, jobs, shown, asked)
+        finally:
+            shown.close()
+    for line in telling.smallest(found, len(outcome.faults)):
+        echo(line)

@@ -1,0 +1,1 @@
+"""PySpark with topics as sources and sinks."""

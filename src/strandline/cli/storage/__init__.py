@@ -1,0 +1,1 @@
+"""Log dirs and the files in them: formatting and printing."""

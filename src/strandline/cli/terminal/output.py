@@ -1,0 +1,74 @@
+"""What commands show: tables, JSON, and words.
+
+Always true: what another program may read goes to stdout and is plain (no colour, no frame, tabs between columns) unless it is
+a terminal, where what strangers wrote is escaped (`terminal.py`); JSON is ASCII; progress and advice go to stderr; rich is
+imported only when something is drawn on a terminal.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from strandline.cli.terminal.escaping import echo, is_terminal
+from strandline.escaping import escaped
+
+__all__ = ["example", "is_terminal", "json_option", "note", "print_json", "print_table"]
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+
+
+def print_json(value: Any) -> None:
+    click.echo(json.dumps(value, indent=2 if is_terminal() else None))
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str = "") -> None:
+    """Rows under their headings; `empty` says, on stderr, that there are none."""
+    if not rows:
+        if empty:
+            note(empty)
+        return
+    if not is_terminal():
+        for row in (columns, *rows):
+            echo("\t".join(map(_cell, row)))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(escaped(_cell(value)), style=_style(value)) for value in row))
+    Console().print(table)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(str, value))
+    return str(value)
+
+
+_STYLES = {"ok": "green", "yes": "green", "warn": "yellow", "fail": "red", "no": "red"}
+
+
+def _style(value: object) -> str:
+    return _STYLES.get(_cell(value), "")
+
+
+def note(text: str) -> None:
+    """A word to the person at the terminal; never part of the output."""
+    echo(text, err=True)
+
+
+def example(*lines: str) -> str:
+    """The end of a command's help."""
+    return "\b\n" + "\n".join(("Example:" if len(lines) == 1 else "Examples:", *(f"  {line}" for line in lines)))

@@ -1,0 +1,1 @@
+"""Topics: listing, creating, describing, altering and deleting them, and whether they can lose data."""

@@ -1,0 +1,45 @@
+"""`consume`: what it says before and beside the records."""
+
+from __future__ import annotations
+
+from strandline.cli.records.consume import _say_what_is_read
+from strandline.cli.records.consuming import _telling
+
+
+class Member:
+    """As much of a consumer as is asked what it holds."""
+
+    def __init__(self) -> None:
+        self.held: list[tuple[str, int]] = []
+
+    def assignment(self) -> list[tuple[str, int]]:
+        return self.held
+
+
+def test_a_group_has_a_name(call):
+    for name in ("", " "):
+        done = call("consume", "hello", "--group", name)
+        assert (done.code, done.err.splitlines()[-1]) == (
+            2,
+            "Error: Invalid value for '--group' / '-g': a group has a name, and this one is empty",
+        )
+
+
+def test_what_a_member_reads_is_said_when_it_changes(capsys):
+    member = Member()
+    on_assigned = _telling("readers", member, _say_what_is_read)  # type: ignore[arg-type]
+    assert on_assigned is not None
+    for held in ([], [("hello", 1), ("hello", 0)], [("hello", 0), ("hello", 1)], [("hello", 1), ("other", 0)]):
+        member.held = held
+        on_assigned([])
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.splitlines() == [
+        "readers: nothing yet, others read all partitions",
+        "readers: hello 0,1",
+        "readers: hello 1; other 0",
+    ]
+
+
+def test_nobody_is_told_where_nobody_looks():
+    assert _telling("readers", Member(), None) is None  # type: ignore[arg-type]
