@@ -52,6 +52,7 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m strandline.wire.stubs --check
 	$(BIN)/python -m tests.rulebook
 
 # As many histories as one gives it: SEEDS=5000, or TIME=10m; FIRST=1000 begins elsewhere.

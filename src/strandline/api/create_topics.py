@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
 from strandline.api.decisions import Outcome, decide_each
@@ -24,15 +24,19 @@ from strandline.metadata.image import MetadataImage
 from strandline.sliced_work import Work
 from strandline.wire import messages
 
-KEY, VERSIONS = 19, range(2, 8)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.create_topics import CreateTopicsRequest, CreateTopicsResponse
+
+KEY: Final = 19
+VERSIONS = range(2, 8)
 LISTENERS, FORWARDED = ("broker", "controller"), True
 
 
-def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
+def handle(request: CreateTopicsRequest, ctx: RequestContext) -> Awaitable[CreateTopicsResponse]:
     return _create(request, ctx)
 
 
-async def _create(request: Any, ctx: RequestContext) -> Any:
+async def _create(request: CreateTopicsRequest, ctx: RequestContext) -> CreateTopicsResponse:
     broker, response = ctx.broker, messages.response(KEY)
     named = Counter(topic.name for topic in request.topics)
     refused: dict[str, KafkaError] = {}
@@ -46,14 +50,14 @@ async def _create(request: Any, ctx: RequestContext) -> Any:
 
     taken: list[TakenNames] = []
 
-    def decide(image: MetadataImage, topic: Any) -> list[r.MetadataRecord]:
+    def decide(image: MetadataImage, topic: CreateTopicsRequest.CreatableTopic) -> list[r.MetadataRecord]:
         if topic is wanted[0]:  # the decision may be made more than once
             taken[:] = [TakenNames(image)]
         return create(image, _new_topic(topic), topic_defaults(broker, image), broker.randomness, taken[0])
 
     outcomes = await decide_each(broker, wanted, decide, validate_only=request.validate_only)
 
-    def answers() -> Work[list[Any]]:
+    def answers() -> Work[list[CreateTopicsResponse.CreatableTopicResult]]:
         found = []
         plain = _configs({}, ctx)
         for topic, outcome in zip(wanted, outcomes, strict=True):
@@ -65,13 +69,13 @@ async def _create(request: Any, ctx: RequestContext) -> Any:
     return response(topics=[*answered, *(_refusal(name, error) for name, error in refused.items())])
 
 
-def _partition_count(topic: Any, ctx: RequestContext) -> int:
+def _partition_count(topic: CreateTopicsRequest.CreatableTopic, ctx: RequestContext) -> int:
     if topic.assignments:
         return len(topic.assignments)
     return ctx.broker.config.num_partitions if topic.num_partitions == -1 else max(0, topic.num_partitions)
 
 
-def _new_topic(topic: Any) -> RequestedTopic:
+def _new_topic(topic: CreateTopicsRequest.CreatableTopic) -> RequestedTopic:
     assignments = {assigned.partition_index: assigned.broker_ids for assigned in topic.assignments}
     if len(assignments) != len(topic.assignments):
         raise KafkaError(
@@ -81,12 +85,17 @@ def _new_topic(topic: Any) -> RequestedTopic:
     return RequestedTopic(topic.name, topic.num_partitions, topic.replication_factor, assignments, configs)
 
 
-def _refusal(name: str, error: KafkaError) -> Any:
+def _refusal(name: str, error: KafkaError) -> CreateTopicsResponse.CreatableTopicResult:
     # A null list of configs is for a reader who may not see them; one of a topic that is not there is empty.
     return messages.response(KEY).CreatableTopicResult(name=name, error_code=error.code, error_message=error.message)
 
 
-def _answer(topic: Any, outcome: Outcome, plain: list[Any], ctx: RequestContext) -> Any:
+def _answer(
+    topic: CreateTopicsRequest.CreatableTopic,
+    outcome: Outcome,
+    plain: list[CreateTopicsResponse.CreatableTopicConfigs],
+    ctx: RequestContext,
+) -> CreateTopicsResponse.CreatableTopicResult:
     """`plain` is the configuration of a topic that was given none, which most have."""
     if isinstance(outcome, KafkaError):
         return _refusal(topic.name, outcome)
@@ -100,12 +109,12 @@ def _answer(topic: Any, outcome: Outcome, plain: list[Any], ctx: RequestContext)
         replication_factor=len(partitions[0].replicas),
     )
     if ctx.version >= 5:
-        overrides = {config.name: config.value for config in topic.configs}
+        overrides = {config.name: config.value for config in topic.configs if config.value is not None}
         answer.configs = _configs(overrides, ctx) if overrides else plain
     return answer
 
 
-def _configs(overrides: dict[str, str], ctx: RequestContext) -> list[Any]:
+def _configs(overrides: dict[str, str], ctx: RequestContext) -> list[CreateTopicsResponse.CreatableTopicConfigs]:
     response = messages.response(KEY)
     return [
         response.CreatableTopicConfigs(

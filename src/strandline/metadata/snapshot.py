@@ -25,6 +25,7 @@ from strandline.records.errors import CorruptRecord
 from strandline.records.record import Record
 from strandline.wire import messages
 from strandline.wire.errors import MalformedRequest
+from strandline.wire.message import Message
 
 BATCH_RECORDS_MAX = 1024
 BATCH_BYTES_MAX = 1 << 20
@@ -82,7 +83,7 @@ def write_records(
     assert kraft_version or voters is None, "voters are in the log from kraft.version 1 on"
     last_contained = timestamp_ms if last_contained_timestamp is None else last_contained_timestamp
     header = messages.data("SnapshotHeaderRecord")(version=0, last_contained_log_timestamp=last_contained)
-    head = [(ControlRecordType.SNAPSHOT_HEADER, header)]
+    head: list[tuple[ControlRecordType, Message]] = [(ControlRecordType.SNAPSHOT_HEADER, header)]
     if kraft_version:
         version = messages.data("KRaftVersionRecord")(version=0, k_raft_version=kraft_version)
         head.append((ControlRecordType.KRAFT_VERSION, version))

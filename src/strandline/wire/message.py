@@ -10,7 +10,7 @@ Always true: a name that no version of the struct has is refused, in the constru
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from strandline.wire.codec import Codec
 from strandline.wire.schemas import Schema
@@ -22,10 +22,12 @@ class MessageType(type):
 
     _family: Family
 
-    def __getattr__(cls, name: str) -> Any:
-        if not name.startswith("_") and cls._family.complete() and name in cls._family.classes:
-            return cls._family.classes[name]
-        raise AttributeError(f"{cls.__name__} has no struct {name}")
+    if not TYPE_CHECKING:  # mypy knows the structs from the stubs
+
+        def __getattr__(cls, name: str) -> Any:
+            if not name.startswith("_") and cls._family.complete() and name in cls._family.classes:
+                return cls._family.classes[name]
+            raise AttributeError(f"{cls.__name__} has no struct {name}")
 
 
 class Message(metaclass=MessageType):
@@ -42,16 +44,18 @@ class Message(metaclass=MessageType):
             raise TypeError(f"{type(self).__name__} has no {', '.join(sorted(values.keys() - self._fields.keys()))}")
         self.__dict__.update(values)
 
-    def __getattr__(self, name: str) -> Any:
-        """Comes here only for what is in neither the instance nor its class: an array or a struct that was not given."""
-        field = self._fields.get(name)
-        if field is None:
-            if not name.startswith("_") and self._family.complete() and name in self._fields:
-                return getattr(self, name)
-            raise AttributeError(f"{type(self).__name__} has no {name}")
-        value: Any = [] if field.array or field.struct is None else self._family.classes[field.struct.name]()
-        setattr(self, name, value)
-        return value
+    if not TYPE_CHECKING:  # mypy knows the fields from the stubs
+
+        def __getattr__(self, name: str) -> Any:
+            """Comes here only for what is in neither the instance nor its class: an array or a struct that was not given."""
+            field = self._fields.get(name)
+            if field is None:
+                if not name.startswith("_") and self._family.complete() and name in self._fields:
+                    return getattr(self, name)
+                raise AttributeError(f"{type(self).__name__} has no {name}")
+            value: Any = [] if field.array or field.struct is None else self._family.classes[field.struct.name]()
+            setattr(self, name, value)
+            return value
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from strandline.wire import schemas
 from strandline.wire.codec import Buffer
@@ -36,23 +36,35 @@ def data_family(name: str) -> Family:
     return Family(schemas.data(name))
 
 
-def request(api_key: int) -> Any:
-    """The class of this API's requests. Its nested structs are its attributes, by Kafka's names."""
-    return request_family(api_key).root
+if TYPE_CHECKING:
+    from strandline.wire.stubs.by_key import data as data
+    from strandline.wire.stubs.by_key import decode_data as decode_data
+    from strandline.wire.stubs.by_key import decode_request as decode_request
+    from strandline.wire.stubs.by_key import decode_response as decode_response
+    from strandline.wire.stubs.by_key import request as request
+    from strandline.wire.stubs.by_key import response as response
+else:
 
+    def request(api_key):
+        """The class of this API's requests. Its nested structs are its attributes, by Kafka's names."""
+        return request_family(api_key).root
 
-def response(api_key: int) -> Any:
-    """The class of this API's responses."""
-    return response_family(api_key).root
+    def response(api_key):
+        """The class of this API's responses."""
+        return response_family(api_key).root
 
+    def data(name):
+        """The class of a message that is no request or response: headers, control records, consumer protocol."""
+        return data_family(name).root
 
-def data(name: str) -> Any:
-    """The class of a message that is no request or response: headers, control records, consumer protocol."""
-    return data_family(name).root
+    def decode_request(api_key, version, buffer, position=0):
+        return request_family(api_key).codec(version).decode(buffer, position, REQUEST_OBJECTS_MAX)[0]
 
+    def decode_response(api_key, version, buffer, position=0):
+        return response_family(api_key).codec(version).decode(buffer, position, RESPONSE_OBJECTS_MAX)[0]
 
-def decode_request(api_key: int, version: int, buffer: Buffer, position: int = 0) -> Any:
-    return request_family(api_key).codec(version).decode(buffer, position, REQUEST_OBJECTS_MAX)[0]
+    def decode_data(name, version, buffer, position=0):
+        return data_family(name).codec(version).decode(buffer, position, REQUEST_OBJECTS_MAX)[0]
 
 
 def count_and_decode_request(api_key: int, version: int, buffer: Buffer, position: int) -> tuple[Any, int]:
@@ -84,13 +96,5 @@ def encode_request(api_key: int, version: int, message: Any) -> bytes:
     return request_family(api_key).codec(version).encode(message)
 
 
-def decode_response(api_key: int, version: int, buffer: Buffer, position: int = 0) -> Any:
-    return response_family(api_key).codec(version).decode(buffer, position, RESPONSE_OBJECTS_MAX)[0]
-
-
 def encode_data(name: str, version: int, message: Any) -> bytes:
     return data_family(name).codec(version).encode(message)
-
-
-def decode_data(name: str, version: int, buffer: Buffer, position: int = 0) -> Any:
-    return data_family(name).codec(version).decode(buffer, position, REQUEST_OBJECTS_MAX)[0]

@@ -23,7 +23,7 @@ from strandline.wire.structs import Field, Struct
 
 REQUEST, RESPONSE, DATA, HEADER = "request", "response", "data", "header"
 
-_DATA_NAMES = {
+DATA_NAMES = {
     "ConsumerProtocolAssignment": "consumer_protocol_assignment",
     "ConsumerProtocolSubscription": "consumer_protocol_subscription",
     "ControlRecordTypeSchema": "control_record_type_schema",
@@ -107,7 +107,7 @@ def response(api_key: int) -> Schema:
 
 
 def data(name: str) -> Schema:
-    return Schema(_DATA_NAMES[name], HEADER if name.endswith("Header") else DATA)
+    return Schema(DATA_NAMES[name], HEADER if name.endswith("Header") else DATA)
 
 
 def api_keys() -> list[int]:

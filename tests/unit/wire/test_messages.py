@@ -17,7 +17,7 @@ from .samples import sample
 FAMILIES = [
     *((messages.request_family, key) for key in schemas.api_keys()),
     *((messages.response_family, key) for key in schemas.api_keys()),
-    *((messages.data_family, name) for name in sorted(schemas._DATA_NAMES)),
+    *((messages.data_family, name) for name in sorted(schemas.DATA_NAMES)),
 ]
 
 

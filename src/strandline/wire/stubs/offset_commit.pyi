@@ -1,0 +1,39 @@
+"""OffsetCommit (8): its request, versions 2-10, and its response.
+
+Written by `python -m strandline.wire.stubs` from the schemas: not for editing by hand.
+"""
+
+from strandline.ids import Uuid
+from strandline.wire.stubs.base import ApiRequest, ApiResponse, TypedMessage
+
+class OffsetCommitResponse(ApiResponse):
+    class OffsetCommitResponseTopic(TypedMessage):
+        topic_id: Uuid = ...  # since v10
+        partitions: list[OffsetCommitResponse.OffsetCommitResponsePartition] = ...
+        name: str = ...  # v2-v9
+
+    class OffsetCommitResponsePartition(TypedMessage):
+        partition_index: int = ...
+        error_code: int = ...
+
+    throttle_time_ms: int = ...  # since v3
+    topics: list[OffsetCommitResponse.OffsetCommitResponseTopic] = ...
+
+class OffsetCommitRequest(ApiRequest[OffsetCommitResponse]):
+    class OffsetCommitRequestTopic(TypedMessage):
+        topic_id: Uuid = ...  # since v10
+        partitions: list[OffsetCommitRequest.OffsetCommitRequestPartition] = ...
+        name: str = ...  # v2-v9
+
+    class OffsetCommitRequestPartition(TypedMessage):
+        partition_index: int = ...
+        committed_offset: int = ...
+        committed_leader_epoch: int = ...  # since v6
+        committed_metadata: str | None = ...
+
+    group_id: str = ...
+    generation_id_or_member_epoch: int = ...
+    member_id: str = ...
+    group_instance_id: str | None = ...  # since v7
+    topics: list[OffsetCommitRequest.OffsetCommitRequestTopic] = ...
+    retention_time_ms: int = ...  # v2-v4

@@ -1,0 +1,26 @@
+"""SyncGroup (14): its request, versions 0-5, and its response.
+
+Written by `python -m strandline.wire.stubs` from the schemas: not for editing by hand.
+"""
+
+from strandline.wire.stubs.base import ApiRequest, ApiResponse, TypedMessage
+
+class SyncGroupResponse(ApiResponse):
+    throttle_time_ms: int = ...  # since v1
+    error_code: int = ...
+    protocol_type: str | None = ...  # since v5
+    protocol_name: str | None = ...  # since v5
+    assignment: bytes = ...
+
+class SyncGroupRequest(ApiRequest[SyncGroupResponse]):
+    class SyncGroupRequestAssignment(TypedMessage):
+        member_id: str = ...
+        assignment: bytes = ...
+
+    group_id: str = ...
+    generation_id: int = ...
+    member_id: str = ...
+    group_instance_id: str | None = ...  # since v3
+    protocol_type: str | None = ...  # since v5
+    protocol_name: str | None = ...  # since v5
+    assignments: list[SyncGroupRequest.SyncGroupRequestAssignment] = ...
