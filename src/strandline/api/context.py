@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from strandline.api.fetch_sessions import FetchSessions
 from strandline.api.large_requests import LargeRequests
 from strandline.api.topic_bytes import TopicBytes
+from strandline.config.dynamic import DynamicConfig
 from strandline.config.node import NodeConfig
 from strandline.errors import ErrorCode, KafkaError
 from strandline.log.errors import CorruptBatch
@@ -125,7 +126,7 @@ class Groups(Protocol):
 class Broker:
     """The parts of a node that its APIs use. One that is a controller only hosts no partitions."""
 
-    config: NodeConfig
+    dynamic_config: DynamicConfig
     cluster_id: str
     disk: Disk
     clock: Clock
@@ -185,6 +186,11 @@ class Broker:
     wide_fetches_count: int = 0
     """Fetches in progress that name more partitions than a session may have."""
     connection_ids: Iterator[int] = field(default_factory=itertools.count)
+
+    @property
+    def config(self) -> NodeConfig:
+        """The configuration that is in force now."""
+        return self.dynamic_config.current
 
     @property
     def node_id(self) -> int:

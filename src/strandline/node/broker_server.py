@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from strandline.config.node import NodeConfig
+from strandline.config.dynamic import DynamicConfig
 from strandline.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, MetadataImage
 from strandline.node.broker_lifecycle import BrokerLifecycle
 from strandline.node.cleaner import Cleaner
@@ -28,7 +28,7 @@ from strandline.ports import Clock, Disk
 class BrokerServer:
     def __init__(
         self,
-        config: NodeConfig,
+        config: DynamicConfig,
         disk: Disk,
         clock: Clock,
         randomness: random.Random,
@@ -38,7 +38,7 @@ class BrokerServer:
         on_failed: Callable[[str], None],
         on_task_ended: Callable[[asyncio.Task[None]], None],
     ) -> None:
-        self.config = config
+        self._config = config
         self.replicas = Replicas(config, disk, clock, randomness, logger, log_dirs, on_failed, on_task_ended)
         self.cleaner = Cleaner(self.replicas, disk, clock, logger, on_task_ended)
         self.lifecycle: BrokerLifecycle
@@ -80,12 +80,11 @@ class BrokerServer:
 
     async def _apply(self, image: MetadataImage, publish: Callable[[], None] = lambda: None) -> None:
         defaults = image.config(BROKER_RESOURCE, CLUSTER_DEFAULT)
-        own = image.config(BROKER_RESOURCE, str(self.config.node_id))
-        if (defaults, own) != (self.config.layers.dynamic_default, self.config.layers.dynamic_broker):
-            self.config = self.config.with_dynamic(defaults, own)
-            self.replicas.use_config(self.config)
+        own = image.config(BROKER_RESOURCE, str(self._config.current.node_id))
+        if self._config.update(defaults, own):
+            self.replicas.config_changed()
             if self.replication is not None:
-                self.replication.throttles.use_config(self.config)
+                self.replication.throttles.config_changed()
         await self.replicas.apply(image, publish)
         self.cleaner.applied(image)
 

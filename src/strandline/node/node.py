@@ -23,6 +23,7 @@ from strandline.api.metadata_news import Told
 from strandline.api.request_stats import RequestStats
 from strandline.api.shared_reads import SharedReads
 from strandline.api.topic_bytes import TopicBytes
+from strandline.config.dynamic import DynamicConfig
 from strandline.config.node import NodeConfig
 from strandline.controller.liveness import Liveness
 from strandline.errors import ErrorCode, KafkaError
@@ -77,7 +78,7 @@ class Node:
         connections_max: int = UNLIMITED,
     ) -> None:
         """`connections_max`: for how many the process has descriptors."""
-        self.config = config
+        self._config = DynamicConfig(config)
         self.connection_counts = ConnectionCounts(connections_max)
         self.resources = ConnectionResources.of(config)
         self._disk = disk
@@ -92,7 +93,7 @@ class Node:
         self._liveness = Liveness(config.broker_session_timeout_ms / 1000)
         self._published = Published()
         self._committed = asyncio.Event()
-        self._peers = Peers(config, clock, randomness, self._logger, self._peer_closed, self._peer_reached)
+        self._peers = Peers(self._config, clock, randomness, self._logger, self._peer_closed, self._peer_reached)
         self._channel = ControllerChannel(self._peers, self._leader, config, randomness, self._logger)
         self._log_dirs: list[LogDir] = []
         self._previous_epoch = UNKNOWN_EPOCH
@@ -107,6 +108,11 @@ class Node:
         self._lifecycle: BrokerLifecycle | None = None
         self._producer_ids: ProducerIds | None = None
         self.groups = self._make_groups()
+
+    @property
+    def config(self) -> NodeConfig:
+        """The configuration that is in force now."""
+        return self._config.current
 
     @property
     def replicas(self) -> Replicas:
@@ -193,7 +199,7 @@ class Node:
 
     def _make_broker_server(self) -> BrokerServer:
         return BrokerServer(
-            self.config,
+            self._config,
             self._disk,
             self._clock,
             self._randomness,
@@ -328,7 +334,7 @@ class Node:
     def _context(self, cluster_id: str) -> Broker:
         server = self.broker_server
         return Broker(
-            config=self.config,
+            dynamic_config=self._config,
             cluster_id=cluster_id,
             disk=self._disk,
             clock=self._clock,
@@ -376,7 +382,6 @@ class Node:
             image = self.quorum.committed
             if self.broker_server is not None:
                 await to_the_end(self.broker_server.apply(image, partial(self._published.show, image)))
-                self.config = self.broker.config = self._peers.config = self.broker_server.config
             self._published.show(image)
             self.groups.image_applied(image)
             self.events.applied(image, self.config.node_id, live=self._is_serving)

@@ -21,6 +21,7 @@ from strandline.client.core.addresses import show
 from strandline.client.core.connection import Connection
 from strandline.client.errors import ConnectionLost, UnsupportedApi
 from strandline.client.flow.channel import Channel
+from strandline.config.dynamic import DynamicConfig
 from strandline.config.node import NodeConfig
 from strandline.errors import KafkaError
 from strandline.node.logger import Logger
@@ -44,15 +45,14 @@ class NotSent(ConnectionLost):
 class Peers:
     def __init__(
         self,
-        config: NodeConfig,
+        config: DynamicConfig,
         clock: Clock,
         randomness: random.Random,
         logger: Logger,
         on_closed: Callable[[int, str], None],
         on_opened: Callable[[int], None] = lambda node_id: None,
     ) -> None:
-        self.config = config
-        """May be replaced by one with newer dynamic values."""
+        self._config = config
         self.on_closed = on_closed
         self.on_opened = on_opened
         self.randomness = randomness
@@ -61,7 +61,11 @@ class Peers:
         self._clock = clock
         self._peers: dict[tuple[int, str], Peer] = {}
         self._ios: dict[str, AsyncioIo] = {}
-        self._io(config.controller_listener_names[0])  # a key that can't be read is told at the start
+        self._io(self.config.controller_listener_names[0])  # a key that can't be read is told at the start
+
+    @property
+    def config(self) -> NodeConfig:
+        return self._config.current
 
     def connection(self, node_id: int, address: Address, purpose: str, *, listener: str | None = None) -> Peer:
         """The connection to that node for that purpose. `listener` is the name under which it listens there: the first of

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
+from strandline.config.dynamic import DynamicConfig
 from strandline.config.node import NodeConfig
 from strandline.config.topic_config import TopicConfig
 from strandline.errors import ErrorCode
@@ -45,7 +46,7 @@ class _Hosted:
 class Replicas:
     def __init__(
         self,
-        config: NodeConfig,
+        dynamic_config: DynamicConfig,
         disk: Disk,
         clock: Clock,
         randomness: random.Random,
@@ -54,7 +55,8 @@ class Replicas:
         on_all_dirs_failed: Callable[[str], None],
         on_task_ended: Callable[[asyncio.Task[None]], None],
     ) -> None:
-        self.config = config
+        config = dynamic_config.current
+        self.dynamic_config = dynamic_config
         self.partitions: dict[tuple[str, int], Partition] = {}
         self.partitions_by_id: dict[tuple[bytes, int], Partition] = {}
         self.topic_stats = BrokerTopicStats()
@@ -88,6 +90,11 @@ class Replicas:
         self._flushing: dict[Partition, asyncio.Task[None]] = {}
         self._doomed: list[tuple[float, str]] = []
         """Paths to remove, and from when on."""
+
+    @property
+    def config(self) -> NodeConfig:
+        """The configuration that is in force now."""
+        return self.dynamic_config.current
 
     # Following the metadata
 
@@ -164,9 +171,8 @@ class Replicas:
             if before.config(TOPIC_RESOURCE, name) != image.config(TOPIC_RESOURCE, name):
                 partition.log.config = self.topic_config(image, name)
 
-    def use_config(self, config: NodeConfig) -> None:
+    def config_changed(self) -> None:
         """Broker-wide defaults changed: every topic without an override of its own gets the new ones."""
-        self.config = config
         for (name, _), partition in self.partitions.items():
             partition.log.config = self.topic_config(self._image, name)
 

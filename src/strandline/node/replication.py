@@ -47,7 +47,7 @@ class Replication:
         on_task_ended: Callable[[asyncio.Task[None]], None],
     ) -> None:
         config = replicas.config
-        self.throttles = Throttles(config)
+        self.throttles = Throttles(replicas.dynamic_config)
         self.fetchers = Fetchers(
             config,
             clock,

@@ -19,6 +19,7 @@ from strandline.api.metadata_news import Told
 from strandline.api.reply import Later
 from strandline.api.shared_reads import SharedReads
 from strandline.api.topic_bytes import TopicBytes
+from strandline.config.dynamic import DynamicConfig
 from strandline.config.node import NodeConfig
 from strandline.config.properties import of
 from strandline.controller.liveness import Liveness
@@ -156,7 +157,7 @@ class TestBroker:
         self.lines: list[str] = []
         self.groups = self._make_groups()
         self.parts = Broker(
-            config=NodeConfig.build(of(texts)),
+            dynamic_config=DynamicConfig(NodeConfig.build(of(texts))),
             cluster_id=CLUSTER_ID,
             disk=disk,
             clock=self.clock,

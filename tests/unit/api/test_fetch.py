@@ -12,6 +12,7 @@ import pytest
 from strandline import sliced_work
 from strandline.api import fetch
 from strandline.api.reply import Later
+from strandline.config.dynamic import DynamicConfig
 from strandline.errors import ErrorCode
 from strandline.ids import Uuid
 from strandline.log.recovery import load
@@ -603,7 +604,8 @@ async def test_a_consumer_names_no_more_than_it_may_also_where_brokers_do(filled
     monkeypatch.setattr(wire, "ENTRIES_MAX", 20)
     config = filled.parts.config
     other = config.listeners[0]._replace(name="CLIENTS")
-    filled.parts.config = dataclasses.replace(config, listeners=(other, *config.listeners)[2 - listeners :])
+    changed = dataclasses.replace(config, listeners=(other, *config.listeners)[2 - listeners :])
+    filled.parts.dynamic_config = DynamicConfig(changed)
     parts = [part(0, index) for index in range(20)]
     told = "a consumer's Fetch of 21 topics and partitions" if is_parsed else "more than 20 topics and partitions"
     with pytest.raises(MalformedRequest, match=told):

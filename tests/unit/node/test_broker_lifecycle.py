@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from strandline.config.dynamic import DynamicConfig
 from strandline.errors import ErrorCode
 from strandline.ids import Uuid
 from strandline.log.checkpoints import CLEAN_SHUTDOWN_FILE
@@ -62,7 +63,7 @@ class Stage:
 
     def make(self) -> Peers:
         node = self.world.node("b1")
-        peers = Peers(self.config, node.clock, node.randomness, quiet_logger(), self._closed)
+        peers = Peers(DynamicConfig(self.config), node.clock, node.randomness, quiet_logger(), self._closed)
         self.channel = ControllerChannel(peers, lambda: self.leader, self.config, node.randomness, quiet_logger())
         facts = BrokerFacts(
             "cluster", INCARNATION, [Endpoint("PLAINTEXT", "b1", 9092, 0)], {"metadata.version": range(7, 31)}, [DIR], 3

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from strandline.client.errors import ConnectionLost, UnsupportedApi
+from strandline.config.dynamic import DynamicConfig
 from strandline.errors import ErrorCode, KafkaError
 from strandline.node.controller_channel import ControllerChannel
 from strandline.node.peers import Peers
@@ -42,7 +43,7 @@ class Stage:
     def make(self) -> Peers:
         node = self.world.node("b1")
         config = config_of()
-        peers = Peers(config, node.clock, node.randomness, quiet_logger(), lambda node_id, purpose: None)
+        peers = Peers(DynamicConfig(config), node.clock, node.randomness, quiet_logger(), lambda node_id, purpose: None)
         self.channel = ControllerChannel(peers, lambda: self.leader, config, node.randomness, quiet_logger())
         return peers
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from strandline.config.dynamic import DynamicConfig
 from strandline.errors import ErrorCode
 from strandline.ids import Uuid
 from strandline.node.controller_channel import ControllerChannel
@@ -114,7 +115,9 @@ def play(story: Callable[[Stage], Coroutine[Any, Any, None]]) -> Stage:
 
         async def body() -> None:
             config = config_of()
-            peers = Peers(config, node.clock, node.randomness, quiet_logger(), lambda node_id, purpose: None)
+            peers = Peers(
+                DynamicConfig(config), node.clock, node.randomness, quiet_logger(), lambda node_id, purpose: None
+            )
             leader = (1, 1, Address("c1", 9093))
             channel = ControllerChannel(peers, lambda: leader, config, node.randomness, quiet_logger())
             stage.updates = IsrUpdates(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import trustme
 
+from strandline.config.dynamic import DynamicConfig
 from strandline.config.errors import ConfigError
 from strandline.config.node import NodeConfig
 from strandline.config.properties import of
@@ -65,7 +66,7 @@ async def ask(keys: Keys, config: NodeConfig, certified: str = "127.0.0.1") -> A
     }
     controller = Controller({HEARTBEAT: lambda request: messages.response(HEARTBEAT)(is_caught_up=True)})
     await controller.serve("127.0.0.1", 0, server_context(tls_config("CONTROLLER", server_keys.get)))
-    peers = Peers(config, SystemClock(), random.Random(1), quiet_logger(), lambda node_id, purpose: None)
+    peers = Peers(DynamicConfig(config), SystemClock(), random.Random(1), quiet_logger(), lambda node_id, purpose: None)
     try:
         peer = peers.connection(1, Address("127.0.0.1", controller.port), "control")
         return await peer.ask(HEARTBEAT, messages.request(HEARTBEAT)(), 5.0)
@@ -135,7 +136,7 @@ def test_plaintext_needs_nothing():
 async def test_keys_that_can_not_be_read_are_told_at_the_start(keys):
     config = broker(keys, listener_name_controller_ssl_truststore_location=str(keys.path / "nothing.pem"))
     with pytest.raises(ConfigError, match="listener CONTROLLER"):
-        Peers(config, SystemClock(), random.Random(1), quiet_logger(), lambda node_id, purpose: None)
+        Peers(DynamicConfig(config), SystemClock(), random.Random(1), quiet_logger(), lambda node_id, purpose: None)
 
 
 def test_it_works_on_uvloop(keys):

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from strandline.client.errors import ConnectionLost, UnsupportedApi
+from strandline.config.dynamic import DynamicConfig
 from strandline.node.peers import NotSent, Peers
 from strandline.raft.messages import Address
 from strandline.runtime.clock import SystemClock
@@ -35,7 +36,7 @@ class Stage:
     def make(self) -> None:
         node = self.world.node("b1")
         self.peers = Peers(
-            config_of(**self.settings),
+            DynamicConfig(config_of(**self.settings)),
             node.clock,
             node.randomness,
             quiet_logger(),
@@ -283,7 +284,11 @@ def test_every_request_ends_though_connections_break_at_any_byte(seed):
 
         async def body() -> None:
             peers = Peers(
-                config_of(), broker.clock, broker.randomness, quiet_logger(), lambda node, purpose: closed.append(node)
+                DynamicConfig(config_of()),
+                broker.clock,
+                broker.randomness,
+                quiet_logger(),
+                lambda node, purpose: closed.append(node),
             )
             answered = 0
             for number in range(300):
@@ -307,7 +312,9 @@ def test_every_request_ends_though_connections_break_at_any_byte(seed):
 
 @pytest.mark.parametrize("address", [Address("a\0b", 9093), Address("x" * 300, 9093), Address("127.0.0.1", 70_000)])
 async def test_an_address_that_is_none_is_only_out_of_reach(address: Address) -> None:
-    peers = Peers(config_of(), SystemClock(), random.Random(1), quiet_logger(), lambda node_id, purpose: None)
+    peers = Peers(
+        DynamicConfig(config_of()), SystemClock(), random.Random(1), quiet_logger(), lambda node_id, purpose: None
+    )
     with pytest.raises(NotSent):
         await peers.connection(2, address, "raft").ask(HEARTBEAT, Beat(), 5.0)
     await peers.close()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from strandline.config.dynamic import DynamicConfig
 from strandline.errors import ErrorCode, KafkaError
 from strandline.node.controller_channel import ControllerChannel
 from strandline.node.peers import Peers
@@ -46,7 +47,9 @@ def play(story: Callable[[Blocks, ProducerIds], Coroutine[Any, Any, None]]) -> B
 
         async def body() -> None:
             config = config_of()
-            peers = Peers(config, node.clock, node.randomness, quiet_logger(), lambda node_id, purpose: None)
+            peers = Peers(
+                DynamicConfig(config), node.clock, node.randomness, quiet_logger(), lambda node_id, purpose: None
+            )
             leader = (1, 1, Address("c1", 9093))
             channel = ControllerChannel(peers, lambda: leader, config, node.randomness, quiet_logger())
             ids = ProducerIds(channel, 1, lambda: 42, quiet_logger())

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from strandline.config.dynamic import DynamicConfig
 from strandline.config.topic_config import TopicConfig
 from strandline.errors import ErrorCode
 from strandline.ids import Uuid
@@ -134,7 +135,9 @@ class Stage:
 
     def host(self, replicas: tuple[int, ...], isr: tuple[int, ...], leader: int) -> list[bytes]:
         self.hosted = Hosted(self.node, replicas, isr, leader)
-        peers = Peers(config_of(), self.node.clock, self.node.randomness, quiet_logger(), lambda *_: None)
+        peers = Peers(
+            DynamicConfig(config_of()), self.node.clock, self.node.randomness, quiet_logger(), lambda *_: None
+        )
         self.repair = Repair(
             OWN,
             peers,

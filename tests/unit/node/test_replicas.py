@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from strandline.config.dynamic import DynamicConfig
 from strandline.errors import ErrorCode
 from strandline.ids import Uuid
 from strandline.log import checkpoints
@@ -358,7 +359,16 @@ def hosting(story):
         async def main():
             log_dirs = [LogDir("/data", Uuid(bytes(16)), clean=False)]
             await story(
-                Replicas(stage.config, stage.disk, stage.host.clock, world.faults, logger, log_dirs, print, print)
+                Replicas(
+                    DynamicConfig(stage.config),
+                    stage.disk,
+                    stage.host.clock,
+                    world.faults,
+                    logger,
+                    log_dirs,
+                    print,
+                    print,
+                )
             )
 
         world.run(main())
@@ -421,7 +431,9 @@ def test_a_link_in_a_log_dir_is_set_aside_and_its_target_stays_as_it_is(tmp_path
         logger = JsonLogger(lines.append, 20)
 
         async def main():
-            replicas = Replicas(stage.config, disk, stage.host.clock, world.faults, logger, log_dirs, print, print)
+            replicas = Replicas(
+                DynamicConfig(stage.config), disk, stage.host.clock, world.faults, logger, log_dirs, print, print
+            )
             replicas.find(MetadataImage(topics={"t": topic}))
 
         world.run(main())

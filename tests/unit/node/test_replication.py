@@ -6,6 +6,7 @@ import asyncio
 import random
 
 from strandline.api.follower_sessions import FollowerSessions
+from strandline.config.dynamic import DynamicConfig
 from strandline.ids import Uuid
 from strandline.metadata.image import BrokerImage, Endpoint, MetadataImage, PartitionImage, TopicImage
 from strandline.node.controller_channel import ControllerChannel
@@ -75,11 +76,20 @@ def play(story, **settings):
             for i, path in enumerate(config.log_dirs):
                 node.disk.mkdir(path)
                 log_dirs.append(LogDir(path, Uuid(bytes(15) + bytes([101 + i])), clean=False))
-            peers = Peers(config, node.clock, node.randomness, quiet_logger(), lambda node_id, purpose: None)
+            peers = Peers(
+                DynamicConfig(config), node.clock, node.randomness, quiet_logger(), lambda node_id, purpose: None
+            )
             leader = (1, 1, Address("c1", 9093))
             channel = ControllerChannel(peers, lambda: leader, config, node.randomness, quiet_logger())
             replicas = Replicas(
-                config, node.disk, node.clock, node.randomness, quiet_logger(), log_dirs, print, ended.append
+                DynamicConfig(config),
+                node.disk,
+                node.clock,
+                node.randomness,
+                quiet_logger(),
+                log_dirs,
+                print,
+                ended.append,
             )
             replication = Replication(
                 replicas,

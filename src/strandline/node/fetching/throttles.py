@@ -6,20 +6,23 @@ replica that catches up, never an acknowledgement.
 
 from __future__ import annotations
 
-from strandline.config.node import NodeConfig
+from strandline.config.dynamic import DynamicConfig
 from strandline.replica.partition import Partition
 from strandline.replica.throttle import Throttle, is_throttled
 
 
 class Throttles:
-    def __init__(self, config: NodeConfig) -> None:
+    def __init__(self, dynamic: DynamicConfig) -> None:
+        self._dynamic = dynamic
+        config = dynamic.current
         self._node_id = config.node_id
         windows = (config.replication_quota_window_num, float(config.replication_quota_window_size_seconds))
         self.leader = Throttle(config.leader_replication_throttled_rate, *windows)
         self.follower = Throttle(config.follower_replication_throttled_rate, *windows)
 
-    def use_config(self, config: NodeConfig) -> None:
+    def config_changed(self) -> None:
         """The rates are dynamic."""
+        config = self._dynamic.current
         self.leader.limit = config.leader_replication_throttled_rate
         self.follower.limit = config.follower_replication_throttled_rate
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from strandline.api.fetch_sessions import FetchSessions, Session
+from strandline.config.dynamic import DynamicConfig
 from strandline.config.topic_config import TopicConfig
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
@@ -317,7 +318,7 @@ class Stage:
         self.host = self.world.node("follower")
         self.host.disk.cold_probability = 0.0
         self.config = config_of(**settings)
-        self.throttles = Throttles(self.config)
+        self.throttles = Throttles(DynamicConfig(self.config))
         self.broker = Broker(self.host)
         self.closed: list[tuple[int, str]] = []
         self.opened: list[int] = []

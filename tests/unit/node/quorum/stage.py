@@ -22,6 +22,7 @@ from strandline.api import (
 )
 from strandline.api.context import RequestContext
 from strandline.api.reply import Later
+from strandline.config.dynamic import DynamicConfig
 from strandline.config.node import NodeConfig
 from strandline.config.properties import of
 from strandline.errors import ErrorCode, KafkaError
@@ -160,7 +161,7 @@ class Member:
         config = self.config()
         host = self.host
         logger = JsonLogger(self.lines.append, 20)
-        self.peers = Peers(config, host.clock, host.randomness, logger, self._closed)
+        self.peers = Peers(DynamicConfig(config), host.clock, host.randomness, logger, self._closed)
         self.applied, self.actives = [], []
         self.quorum = quorum = Quorum(
             config,
