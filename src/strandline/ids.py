@@ -1,4 +1,4 @@
-"""Kafka's 128-bit ids: topics, directories, clusters, incarnations.
+"""Kafka's 128-bit ids (topics, directories, clusters, incarnations), and how a partition is named.
 
 Always true: a Uuid is its sixteen bytes, so raw bytes from the wire find it in a dict; its text is unpadded URL-safe base64.
 """
@@ -46,3 +46,6 @@ class Uuid(bytes):
 
 ZERO_UUID = Uuid(bytes(16))
 """No id: not known, or not given."""
+
+TopicPartition = tuple[str, int]
+"""One partition: the name of its topic and its index there."""

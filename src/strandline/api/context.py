@@ -18,6 +18,7 @@ from strandline.api.topic_bytes import TopicBytes
 from strandline.config.dynamic import DynamicConfig
 from strandline.config.node import NodeConfig
 from strandline.errors import ErrorCode, KafkaError
+from strandline.ids import TopicPartition
 from strandline.log.errors import CorruptBatch
 from strandline.metadata.image import MetadataImage
 from strandline.metadata.records import MetadataRecord
@@ -136,11 +137,11 @@ class Broker:
     image: Callable[[], MetadataImage]
     """The newest metadata that this node has acted on."""
     decide: Decider
-    partitions: dict[tuple[str, int], Partition]
+    partitions: dict[TopicPartition, Partition]
     """Partitions hosted here, by topic name and index."""
     partitions_by_id: dict[tuple[bytes, int], Partition]
     """The same by topic id, for versions that name topics by id."""
-    unopened: Container[tuple[str, int]]
+    unopened: Container[TopicPartition]
     """Partitions that belong here and whose log dir failed before they could be opened."""
     log_dirs: Callable[[], Mapping[str, bool]]
     """Absolute paths of the log dirs, and whether each is online."""

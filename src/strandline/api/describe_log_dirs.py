@@ -13,6 +13,7 @@ from typing import Any
 from strandline.api.context import RequestContext
 from strandline.api.slices import answer
 from strandline.errors import ErrorCode
+from strandline.ids import TopicPartition
 from strandline.replica.partition import Partition
 from strandline.sliced_work import Work
 from strandline.wire import messages
@@ -26,7 +27,7 @@ def handle(request: Any, ctx: RequestContext) -> Any:
 
 def _describe_all(request: Any, ctx: RequestContext) -> Work[Any]:
     partitions = ctx.broker.partitions
-    wanted: dict[tuple[str, int], None] = {}
+    wanted: dict[TopicPartition, None] = {}
     if request.topics is None:
         wanted = dict.fromkeys(partitions)
     else:

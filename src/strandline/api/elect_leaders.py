@@ -16,6 +16,7 @@ from strandline.api.resources import layers
 from strandline.controller.elections import elect, needs_election, policy_of
 from strandline.controller.partition_change import Election
 from strandline.errors import ErrorCode, KafkaError
+from strandline.ids import TopicPartition
 from strandline.metadata.image import MetadataImage
 from strandline.metadata.records import MetadataRecord
 from strandline.sliced_work import Work
@@ -26,7 +27,7 @@ LISTENERS, FORWARDED = ("broker", "controller"), True
 
 ELECTIONS = {0: Election.PREFERRED, 1: Election.UNCLEAN}
 
-Outcomes = dict[tuple[str, int], KafkaError | None]
+Outcomes = dict[TopicPartition, KafkaError | None]
 
 
 def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
@@ -66,7 +67,7 @@ async def _elect(request: Any, ctx: RequestContext) -> Any:
     return _answer(outcomes, ErrorCode.NONE)
 
 
-def _all(image: MetadataImage, kind: Election) -> list[tuple[str, int]]:
+def _all(image: MetadataImage, kind: Election) -> list[TopicPartition]:
     return [
         (topic.name, index)
         for topic in image.topics.values()

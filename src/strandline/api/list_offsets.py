@@ -17,6 +17,7 @@ from typing import Any
 from strandline.api import cold_reads, slices
 from strandline.api.context import RequestContext, code_of, note_failure
 from strandline.errors import ErrorCode, KafkaError
+from strandline.ids import TopicPartition
 from strandline.log.errors import NotCached
 from strandline.log.lookup import TimestampAndOffset, first_at_or_after, of_max_timestamp
 from strandline.replica.partition import Partition
@@ -45,7 +46,7 @@ def handle(request: Any, ctx: RequestContext) -> Any | Awaitable[Any]:
 
 def _list(request: Any, ctx: RequestContext) -> Work[Any]:
     response = messages.response(KEY)
-    named: Counter[tuple[str, int]] = Counter()
+    named: Counter[TopicPartition] = Counter()
     for topic in request.topics:
         for asked in topic.partitions:
             named[topic.name, asked.partition_index] += 1

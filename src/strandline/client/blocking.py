@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     # Consumers, producers and administration are loaded when the first is made: many a process needs only one of them, and
     # those that start often, such as Spark's workers, would wait for all.
     from strandline.client.core.batches import Buffer, Delivery, RecordMetadata
-    from strandline.client.core.consumer import TopicPartition
     from strandline.client.core.fetched import ConsumerRecord
     from strandline.client.core.group.member import GroupMetadata
     from strandline.client.core.group.offsets import OffsetAndMetadata
@@ -60,7 +59,7 @@ if TYPE_CHECKING:
     from strandline.client.flow.retry import Answers
     from strandline.config.alter import Alteration
     from strandline.errors import KafkaError
-    from strandline.ids import Uuid
+    from strandline.ids import TopicPartition, Uuid
     from strandline.records.record import Headers
 
 __all__ = ["Admin", "Client", "ClientConfig", "Consumer", "ConsumerConfig", "Producer", "ProducerConfig"]

@@ -18,8 +18,8 @@ from strandline.client import blocking
 from strandline.client.config import ProducerConfig
 from strandline.client.core.whole_batches import Ledger, Written
 from strandline.client.flow import producer
-from strandline.client.flow.retry import TopicPartition
 from strandline.errors import ErrorCode, KafkaError
+from strandline.ids import TopicPartition
 from strandline.records.ready import ReadyBatch
 
 __all__ = ["BatchProducer", "Written"]

@@ -12,6 +12,7 @@ from strandline.histories.cluster import Cluster
 from strandline.histories.compaction.plan import COMPACTED
 from strandline.histories.compaction.sight import records
 from strandline.histories.replica_sight import Key, ReplicaSight
+from strandline.ids import TopicPartition
 from strandline.log.log import Log
 from strandline.metadata.image import PartitionImage
 from strandline.node.coordinator.offsets_topic import CONSUMER_OFFSETS
@@ -22,7 +23,7 @@ class Convergence:
         self,
         cluster: Cluster,
         replicas: ReplicaSight,
-        keys: list[tuple[str, int]],
+        keys: list[TopicPartition],
         missed_deletion: Callable[[int, bytes], bool],
     ) -> None:
         """`missed_deletion`: whether a replica of the compacted topic came too late for the tombstone of a key."""

@@ -35,6 +35,7 @@ from strandline.histories.replica_sight import Key, ReplicaSight
 from strandline.histories.setting import Setting
 from strandline.histories.topics import Topic
 from strandline.histories.transcript import WORLD
+from strandline.ids import TopicPartition
 
 T = TypeVar("T")
 CREATE_WITHIN_S = 60.0
@@ -143,7 +144,7 @@ class Load:
 
         return await self.operator.spawn(run())
 
-    async def read(self, key: tuple[str, int]) -> None:
+    async def read(self, key: TopicPartition) -> None:
         """Another consumer reads a partition from its beginning to its end, as far as it gets in a while."""
 
         async def run() -> None:
@@ -167,7 +168,7 @@ class Load:
 
         await self.operator.spawn(run())
 
-    async def _read_everything(self) -> dict[tuple[str, int], int]:
+    async def _read_everything(self) -> dict[TopicPartition, int]:
         async with connect(self.operator, self.cluster.shape) as client:
             consumer = Consumer(client, ConsumerConfig(auto_offset_reset="none"))
             ends = await self.ask_ends(self.operator.name, consumer, self.keys)
@@ -179,7 +180,7 @@ class Load:
             await consumer.close()
             return ends
 
-    def watch_end(self, key: tuple[str, int]) -> asyncio.Task[None]:
+    def watch_end(self, key: TopicPartition) -> asyncio.Task[None]:
         """The operator asks all the time where a partition ends, until it is cancelled."""
 
         async def run() -> None:
@@ -194,7 +195,7 @@ class Load:
 
         return self.operator.spawn(run())
 
-    async def ask_ends(self, who: str, consumer: Consumer, keys: list[tuple[str, int]]) -> dict[tuple[str, int], int]:
+    async def ask_ends(self, who: str, consumer: Consumer, keys: list[TopicPartition]) -> dict[TopicPartition, int]:
         self.operations += 1
         invoked_at = self.cluster.world.now
         told = await consumer.offsets_for_times(dict.fromkeys(keys, LATEST))  # as `end_offsets`, with the leader epochs

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from strandline.ids import TopicPartition
+
 
 class Place(NamedTuple):
     topic: str
@@ -20,9 +22,6 @@ class Place(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition} at {self.offset}"
-
-
-Key = tuple[str, int]
 
 
 class Told(enum.Enum):
@@ -75,7 +74,7 @@ class Poll(NamedTuple):
 @dataclass(slots=True)
 class Session:
     who: str
-    positions: dict[Key, int]
+    positions: dict[TopicPartition, int]
     is_caught_up: bool = False
     """It has come to the end of everything."""
     polls: list[Poll] = field(default_factory=list)
@@ -85,7 +84,7 @@ class End(NamedTuple):
     """Where a client was told that a partition ends."""
 
     who: str
-    key: Key
+    key: TopicPartition
     offset: int
     leader_epoch: int
     invoked_at: float
@@ -145,7 +144,7 @@ class RecordHistory:
         if surely:
             send.told = Told.FAILED
 
-    def note_begin(self, who: str, positions: Mapping[Key, int]) -> None:
+    def note_begin(self, who: str, positions: Mapping[TopicPartition, int]) -> None:
         """A consumer was assigned these partitions and will read them from there on."""
         session = self._open[who] = Session(who, dict(positions))
         self.sessions.append(session)
@@ -215,10 +214,10 @@ class RecordHistory:
             (lost.topic, lost.partition) == place[:2] and place.offset >= lost.offset for lost in self.lost[losses:]
         )
 
-    def order(self) -> dict[Key, list[Place]]:
+    def order(self) -> dict[TopicPartition, list[Place]]:
         """All places that are known to hold a value, by partition, the lowest first."""
         places = {*self.stored, *(read.place for _, read in self.reads())}
-        order: dict[Key, list[Place]] = {}
+        order: dict[TopicPartition, list[Place]] = {}
         for place in sorted(places):
             order.setdefault(place[:2], []).append(place)
         return order

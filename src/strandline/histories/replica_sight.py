@@ -20,7 +20,7 @@ from strandline.histories.min_isr import min_isr
 from strandline.histories.outcome import Problem
 from strandline.histories.sight import Sight, Violation, overriding
 from strandline.histories.transcript import Transcript
-from strandline.ids import Uuid
+from strandline.ids import TopicPartition, Uuid
 from strandline.log.log import Log
 from strandline.metadata.image import MetadataImage, PartitionImage
 from strandline.replica.isr import ProposedIsr
@@ -133,7 +133,7 @@ class _View:
 
     def __init__(self, node: object, server: Any) -> None:
         self.node = node
-        self.partitions: dict[tuple[str, int], Partition] = server.replicas.partitions
+        self.partitions: dict[TopicPartition, Partition] = server.replicas.partitions
         self.fetched_from: dict[Partition, int] = server.replication.fetchers._leaders
         self.glances: dict[Partition, _Glance] = {}
         self.cleaner: Any = getattr(server, "cleaner", None)

@@ -19,6 +19,7 @@ from strandline.histories.groups.plan import GROUPED, GroupPlan
 from strandline.histories.member import LOG_DIR
 from strandline.histories.replica_sight import Loss
 from strandline.histories.shape import Shape
+from strandline.ids import TopicPartition
 
 OTHER_DIRS = ("/other", "/third")
 RACKS = ("a", "b", "c")
@@ -122,7 +123,7 @@ class Setting:
         return len(self.shape.brokers)
 
     @property
-    def keys(self) -> list[tuple[str, int]]:
+    def keys(self) -> list[TopicPartition]:
         """The partitions of the load."""
         return [(topic.name, partition) for topic in self.topics for partition in range(topic.partitions)]
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
+from strandline.ids import TopicPartition
 from strandline.log.errors import CorruptLog
 from strandline.ports import Disk
 
@@ -25,8 +26,6 @@ CLEANER_OFFSET_CHECKPOINT = "cleaner-offset-checkpoint"
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
-
-TopicPartition = tuple[str, int]
 
 
 def _write(disk: Disk, path: str, lines: list[str]) -> None:

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from strandline.controller.placement import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
-from strandline.ids import ZERO_UUID, Uuid
+from strandline.ids import ZERO_UUID, TopicPartition, Uuid
 from strandline.log import checkpoints, names
-from strandline.log.checkpoints import TopicPartition
 from strandline.log.errors import CorruptLog
 from strandline.metadata import snapshot
 from strandline.metadata.features import (

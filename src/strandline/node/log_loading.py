@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from strandline.config.topic_config import TopicConfig
+from strandline.ids import TopicPartition
 from strandline.log import checkpoints, names
 from strandline.log.errors import CorruptLog
 from strandline.log.recovery import RecoveredLog, load
@@ -19,8 +20,6 @@ from strandline.metadata.image import MetadataImage, TopicImage
 from strandline.node.log_dirs import UNKNOWN_DIRECTORIES, LogDir, directory_of
 from strandline.node.logger import Logger
 from strandline.ports import Clock, Disk, is_out_of_handles
-
-Key = tuple[str, int]
 
 
 class Place(NamedTuple):
@@ -31,7 +30,7 @@ class Place(NamedTuple):
     """There is a log of this very topic; what the checkpoints say is about it."""
 
     @property
-    def key(self) -> Key:
+    def key(self) -> TopicPartition:
         return self.topic.name, self.partition
 
     @property
@@ -50,7 +49,7 @@ class LogLoading:
         self._randomness = randomness
         self._logger = logger
         self._log_dirs = log_dirs
-        self._found: dict[Key, LogDir] = {}
+        self._found: dict[TopicPartition, LogDir] = {}
 
     def find(self, image: MetadataImage) -> list[tuple[LogDir, OSError]]:
         """See what the log dirs hold before the first image is applied: logs to open, and strays to set aside. Those that

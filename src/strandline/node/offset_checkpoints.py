@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Iterable
 from functools import partial
 
+from strandline.ids import TopicPartition
 from strandline.log import checkpoints
 from strandline.ports import Disk
 from strandline.replica.partition import Partition
@@ -28,12 +29,12 @@ class OffsetCheckpoints:
         async with self._writing.setdefault(path, asyncio.Lock()):
             await self._disk.offload(partial(self._write, path, _offsets(partitions)), path)
 
-    def _write(self, path: str, files: dict[str, dict[tuple[str, int], int]]) -> None:
+    def _write(self, path: str, files: dict[str, dict[TopicPartition, int]]) -> None:
         for name, offsets in files.items():
             checkpoints.write_offsets(self._disk, f"{path}/{name}", offsets)
 
 
-def _offsets(partitions: Iterable[Partition]) -> dict[str, dict[tuple[str, int], int]]:
+def _offsets(partitions: Iterable[Partition]) -> dict[str, dict[TopicPartition, int]]:
     """Plain numbers, so that topics may come and go while they are written."""
     by_key = {(p.topic, p.index): p for p in partitions}
     return {

@@ -16,7 +16,7 @@ from strandline.config.dynamic import DynamicConfig
 from strandline.config.node import NodeConfig
 from strandline.config.topic_config import TopicConfig
 from strandline.errors import ErrorCode
-from strandline.ids import Uuid
+from strandline.ids import TopicPartition, Uuid
 from strandline.log import names
 from strandline.log.errors import CorruptBatch
 from strandline.log.log import Log
@@ -57,10 +57,10 @@ class Replicas:
     ) -> None:
         config = dynamic_config.current
         self.dynamic_config = dynamic_config
-        self.partitions: dict[tuple[str, int], Partition] = {}
+        self.partitions: dict[TopicPartition, Partition] = {}
         self.partitions_by_id: dict[tuple[bytes, int], Partition] = {}
         self.topic_stats = BrokerTopicStats()
-        self.unopened: dict[tuple[str, int], Uuid] = {}
+        self.unopened: dict[TopicPartition, Uuid] = {}
         """Topic ids of those that belong here and can't be opened, because their log dir is offline."""
         self.on_unopened: Callable[[TopicImage, int, LogDir], None] = lambda topic, index, log_dir: None
         """A partition is in this log dir, which failed before it was open."""
@@ -86,7 +86,7 @@ class Replicas:
         self._loading = LogLoading(config.node_id, disk, clock, randomness, logger, log_dirs)
         self._checkpoints = OffsetCheckpoints(disk)
         self._image = MetadataImage()
-        self._hosted: dict[tuple[str, int], _Hosted] = {}
+        self._hosted: dict[TopicPartition, _Hosted] = {}
         self._flushing: dict[Partition, asyncio.Task[None]] = {}
         self._doomed: list[tuple[float, str]] = []
         """Paths to remove, and from when on."""
@@ -119,7 +119,7 @@ class Replicas:
             for partition in self.partitions.values():
                 partition.brokers_changed()
 
-    def _gone(self, before: MetadataImage, image: MetadataImage, changed: list[TopicImage]) -> list[tuple[str, int]]:
+    def _gone(self, before: MetadataImage, image: MetadataImage, changed: list[TopicImage]) -> list[TopicPartition]:
         """Partitions that are open here and belong here no more: deleted, made anew under the same name, or moved."""
         deleted = [
             (topic.name, index)
@@ -253,7 +253,7 @@ class Replicas:
 
     # Deleting
 
-    async def _drop(self, keys: list[tuple[str, int]]) -> None:
+    async def _drop(self, keys: list[TopicPartition]) -> None:
         dropped = []
         for key in keys:
             hosted = self._hosted.pop(key)

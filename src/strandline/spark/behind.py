@@ -14,8 +14,9 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from strandline.ids import TopicPartition
 from strandline.spark.errors import SparkError
-from strandline.spark.offsets import StreamOffsets, TopicPartition
+from strandline.spark.offsets import StreamOffsets
 from strandline.spark.stream_offset import read_offset
 
 

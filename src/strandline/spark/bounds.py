@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol
 
-from strandline.ids import Uuid
+from strandline.ids import TopicPartition, Uuid
 from strandline.spark.errors import OptionError, TopicError, shown
-from strandline.spark.offsets import StreamOffsets, TopicPartition
+from strandline.spark.offsets import StreamOffsets
 from strandline.spark.options import values
 from strandline.spark.options.bound import (
     AtGroup,

@@ -14,8 +14,8 @@ from strandline.client.blocking import Admin, Client
 from strandline.client.flow.described import ConfigResource, ResourceType, TopicDescription
 from strandline.client.flow.offsets import EARLIEST, LATEST, OffsetAndTimestamp
 from strandline.errors import ErrorCode, KafkaError
+from strandline.ids import TopicPartition
 from strandline.spark.bounds import ObservedTopic, Topics
-from strandline.spark.offsets import TopicPartition
 
 K = TypeVar("K")
 V = TypeVar("V")

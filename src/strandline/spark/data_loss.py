@@ -10,10 +10,11 @@ import enum
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from strandline.ids import TopicPartition
 from strandline.spark.bounds import Topics
 from strandline.spark.errors import DataLoss
 from strandline.spark.limits import Offsets
-from strandline.spark.offsets import StreamOffsets, TopicPartition
+from strandline.spark.offsets import StreamOffsets
 from strandline.spark.splits import OffsetRange
 
 

@@ -5,6 +5,8 @@ Always true: the text is one line that names the option or the topic-partition, 
 
 from __future__ import annotations
 
+from strandline.ids import TopicPartition
+
 
 class SparkError(ValueError):
     """One line; Spark shows it under its own error class."""
@@ -22,7 +24,7 @@ class DataLoss(SparkError):
     """Records that the query was to read are not there, and failOnDataLoss is true."""
 
 
-def shown(partitions: list[tuple[str, int]], most: int = 8) -> str:
+def shown(partitions: list[TopicPartition], most: int = 8) -> str:
     """Partitions as Kafka writes them, in order; many are cut short so that the line can be read."""
     names = [f"{topic}-{partition}" for topic, partition in sorted(partitions)]
     more = len(names) - most

@@ -13,7 +13,7 @@ import random
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from strandline.spark.offsets import TopicPartition
+from strandline.ids import TopicPartition
 from strandline.spark.options.read import ReadOptions
 
 if TYPE_CHECKING:

@@ -10,10 +10,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from strandline.ids import ZERO_UUID, Uuid
+from strandline.ids import ZERO_UUID, TopicPartition, Uuid
 from strandline.spark.errors import SparkError
-
-TopicPartition = tuple[str, int]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

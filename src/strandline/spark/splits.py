@@ -12,8 +12,7 @@ import itertools
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from strandline.ids import Uuid
-from strandline.spark.offsets import TopicPartition
+from strandline.ids import TopicPartition, Uuid
 
 _Known = tuple[int, int]
 """A log's bytes and offsets."""

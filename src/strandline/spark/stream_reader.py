@@ -29,6 +29,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 
 from strandline.client.blocking import Admin, Client
+from strandline.ids import TopicPartition
 from strandline.spark.bounds import Topics, carried_on, initial_offsets, partitions_of, selected, topic_ids
 from strandline.spark.cluster_view import ClientClusterView
 from strandline.spark.connections import connect
@@ -43,7 +44,7 @@ from strandline.spark.limits import (
     under,
     within_target,
 )
-from strandline.spark.offsets import StreamOffsets, TopicPartition
+from strandline.spark.offsets import StreamOffsets
 from strandline.spark.options import ReadOptions
 from strandline.spark.plain_errors import hide_traceback, plain_errors
 from strandline.spark.progress import TIMEOUT_MS, GroupProgress

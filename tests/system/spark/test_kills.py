@@ -22,9 +22,9 @@ import pytest
 from confluent_kafka import Producer
 
 from strandline.client.blocking import Admin, Client, Consumer, ConsumerConfig
-from strandline.client.core.consumer import TopicPartition
 from strandline.client.core.group.offsets import OffsetAndMetadata
 from strandline.errors import KafkaError
+from strandline.ids import TopicPartition
 from tests.judges.java import find_java, or_skip
 from tests.soak import times
 from tests.system.load import EAGER, leaders, make_topic

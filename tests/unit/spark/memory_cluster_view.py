@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 
-from strandline.ids import Uuid
+from strandline.ids import TopicPartition, Uuid
 from strandline.spark.bounds import ObservedTopic, Topics
-from strandline.spark.offsets import StreamOffsets, TopicPartition
+from strandline.spark.offsets import StreamOffsets
 from strandline.spark.options import ReadOptions, read_options
 
 BROKER = {"kafka.bootstrap.servers": "broker:9092"}

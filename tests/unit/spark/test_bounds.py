@@ -7,9 +7,9 @@ import re
 
 import pytest
 
+from strandline.ids import TopicPartition
 from strandline.spark.bounds import batch_bounds, carried_on, initial_offsets, required, selected
 from strandline.spark.errors import OptionError, TopicError
-from strandline.spark.offsets import TopicPartition
 from strandline.spark.options import ReadOptions, read_options
 from tests.unit.spark.memory_cluster_view import BROKER, MemoryClusterView, offsets, options, topic_id
 

@@ -14,8 +14,8 @@ from pyspark.sql.streaming.datasource import (
     ReadMinRows,
 )
 
+from strandline.ids import TopicPartition
 from strandline.spark.limits import TriggerLimits, TriggerPace, admitted, default_read_limit, under, within_target
-from strandline.spark.offsets import TopicPartition
 from tests.unit.spark.memory_cluster_view import options
 
 partitions = st.tuples(st.sampled_from("ab"), st.integers(0, 5))

@@ -7,6 +7,7 @@ import click
 from strandline.cli.access.options import Access, access_options
 from strandline.cli.errors import Refused
 from strandline.cli.terminal.output import example, json_option, note, print_json, print_table
+from strandline.ids import TopicPartition
 
 
 @click.command(
@@ -53,7 +54,7 @@ def _nothing(unclean: bool) -> str:
     )
 
 
-def _parse(text: str) -> tuple[str, int]:
+def _parse(text: str) -> TopicPartition:
     topic, dash, partition = text.rpartition("-")
     if not dash or not topic or not partition.isdigit():
         raise Refused(f"'{text}' is not a partition; write it as TOPIC-NUMBER, such as hello-0")

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from strandline.cli.access.options import Access
 from strandline.cli.errors import Refused
+from strandline.ids import TopicPartition
 
-Partitions = list[tuple[str, int]]
+Partitions = list[TopicPartition]
 
 
 class Elected(NamedTuple):
@@ -16,7 +17,7 @@ class Elected(NamedTuple):
 
     done: Partitions
     not_needed: Partitions
-    failed: dict[tuple[str, int], str]
+    failed: dict[TopicPartition, str]
 
 
 def read_partitions(path: str) -> Partitions:

@@ -11,10 +11,11 @@ from strandline.cli.access.connection import value_of
 from strandline.cli.errors import Refused
 from strandline.cli.groups import offset_resets
 from strandline.cli.groups.group_rows import OffsetRow, offset_rows, partitions_of
-from strandline.cli.groups.offset_resets import LATEST, NO_OFFSET, OUR_WORDS, Plan, Scope, TopicPartition, Words
+from strandline.cli.groups.offset_resets import LATEST, NO_OFFSET, OUR_WORDS, Plan, Scope, Words
 from strandline.client.blocking import Admin
 from strandline.client.flow.group_described import GroupDescription, GroupListing, OffsetAndMetadata
 from strandline.errors import ErrorCode, KafkaError
+from strandline.ids import TopicPartition
 
 CONSUMER_PROTOCOLS = ("consumer", "")
 """Groups of consumers, and those that only committed offsets."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from strandline.cli.groups.offset_resets import TopicPartition
 from strandline.client.flow.group_described import CONSUMER, GroupDescription, MemberDescription, OffsetAndMetadata
+from strandline.ids import TopicPartition
 
 
 class OffsetRow(NamedTuple):

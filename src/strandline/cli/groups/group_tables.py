@@ -10,8 +10,9 @@ from itertools import groupby
 from typing import Any
 
 from strandline.cli.groups.group_rows import MemberRow, OffsetRow, StateRow
-from strandline.cli.groups.offset_resets import Plan, TopicPartition
+from strandline.cli.groups.offset_resets import Plan
 from strandline.cli.terminal.escaping import shown
+from strandline.ids import TopicPartition
 
 MISSING = "-"
 WIDTH = 15

@@ -11,10 +11,11 @@ from typing import Any
 
 from strandline.cli.groups.group_rows import OffsetRow
 from strandline.cli.groups.group_tables import assignment
-from strandline.cli.groups.offset_resets import Plan, TopicPartition
+from strandline.cli.groups.offset_resets import Plan
 from strandline.cli.terminal.escaping import shown
 from strandline.cli.terminal.output import is_terminal, note, print_json, print_table
 from strandline.client.flow.group_described import GroupDescription
+from strandline.ids import TopicPartition
 
 OFFSET_COLUMNS = ("group", "topic", "partition", "offset", "end", "lag", "member", "client", "host")
 MEMBER_COLUMNS = ("group", "member", "client", "host", "instance", "partitions", "epoch", "assignment", "target")

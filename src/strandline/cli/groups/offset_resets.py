@@ -16,8 +16,8 @@ from typing import NamedTuple, Protocol
 import click
 
 from strandline.cli.errors import Refused
+from strandline.ids import TopicPartition
 
-TopicPartition = tuple[str, int]
 Plan = dict[TopicPartition, int]
 
 EARLIEST, LATEST = -2, -1

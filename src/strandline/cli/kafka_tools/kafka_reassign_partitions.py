@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from strandline.cli.reassignment.reassignment_admin import State
-    from strandline.cli.reassignment.reassignment_plan import Plan, Replica, TopicPartition
+    from strandline.cli.reassignment.reassignment_plan import Plan, Replica
     from strandline.client.blocking import Admin
     from strandline.client.flow.described import Reassignment
+    from strandline.ids import TopicPartition
 
 FILE = "reassignment_json_file"
 ACTIONS = {

@@ -18,8 +18,9 @@ from strandline.cli.terminal.output import example, is_terminal, json_option, no
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from strandline.cli.reassignment.reassignment_plan import Assignment, Plan, TopicPartition
+    from strandline.cli.reassignment.reassignment_plan import Assignment, Plan
     from strandline.client.blocking import Admin
+    from strandline.ids import TopicPartition
 
 file_argument = click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 

@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 from strandline.cli.access.connection import value_of
 from strandline.cli.errors import Refused
-from strandline.cli.reassignment.reassignment_plan import Assignment, Plan, Replica, TopicPartition, name, names
+from strandline.cli.reassignment.reassignment_plan import Assignment, Plan, Replica, name, names
 from strandline.cli.reassignment.reassignment_proposal import Racks, racks_of
 from strandline.client.blocking import Admin
 from strandline.client.flow.described import LogDir, Reassignment
 from strandline.errors import ErrorCode, KafkaError
+from strandline.ids import TopicPartition
 
 STANDARD_INPUT = "-"
 METADATA_TIMEOUT_S, METADATA_POLL_S = 5.0, 0.1

@@ -13,10 +13,10 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from strandline.cli.errors import Refused
+from strandline.ids import TopicPartition
 
 VERSION = 1
 ANY_LOG_DIR = "any"
-TopicPartition = tuple[str, int]
 Replica = tuple[str, int, int]
 """A topic, a partition of it, and the broker that holds it."""
 Assignment = Mapping[TopicPartition, Sequence[int]]

@@ -14,12 +14,13 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from strandline.cli.reassignment.reassignment_admin import live_brokers
-from strandline.cli.reassignment.reassignment_plan import Replica, TopicPartition, name
+from strandline.cli.reassignment.reassignment_plan import Replica, name
 from strandline.cli.terminal.interrupts import ctrl_c
 from strandline.cli.terminal.output import is_terminal, note
 from strandline.client.blocking import Admin
 from strandline.client.flow.described import Reassignment
 from strandline.errors import KafkaError
+from strandline.ids import TopicPartition
 
 if TYPE_CHECKING:
     from rich.progress import TaskID

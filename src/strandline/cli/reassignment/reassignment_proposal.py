@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from strandline.cli.reassignment.reassignment_plan import Assignment, PlanError, TopicPartition
+from strandline.cli.reassignment.reassignment_plan import Assignment, PlanError
+from strandline.ids import TopicPartition
 
 Racks = Mapping[int, str]
 """By broker; a broker that has no rack is one by itself."""

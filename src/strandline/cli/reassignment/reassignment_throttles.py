@@ -14,11 +14,12 @@ from typing import NamedTuple
 
 from strandline.cli.access.connection import value_of
 from strandline.cli.errors import Refused
-from strandline.cli.reassignment.reassignment_plan import Assignment, TopicPartition
+from strandline.cli.reassignment.reassignment_plan import Assignment
 from strandline.client.blocking import Admin
 from strandline.client.flow.described import ConfigResource, Reassignment, ResourceType
 from strandline.config.alter import Alteration, Op
 from strandline.errors import ErrorCode
+from strandline.ids import TopicPartition
 
 LEADER_RATE, FOLLOWER_RATE = "leader.replication.throttled.rate", "follower.replication.throttled.rate"
 LOG_DIR_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"

@@ -9,6 +9,7 @@ import click
 
 from strandline.cli.access.options import Access, access_options
 from strandline.cli.terminal.output import example, is_terminal, note
+from strandline.ids import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,7 +103,7 @@ def consume(
         note(f"{count} records")
 
 
-def _say_what_is_read(group: str, partitions: Sequence[tuple[str, int]]) -> None:
+def _say_what_is_read(group: str, partitions: Sequence[TopicPartition]) -> None:
     from strandline.cli.groups.group_tables import assignment
 
     read = (

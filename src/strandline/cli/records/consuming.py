@@ -18,9 +18,10 @@ from strandline.cli.errors import Refused
 from strandline.cli.terminal.interrupts import POLL_S, ctrl_c
 from strandline.client.blocking import Client, Consumer, ConsumerConfig
 from strandline.client.core.fetched import ConsumerRecord
+from strandline.ids import TopicPartition
 
 EARLIEST, LATEST = "earliest", "latest"
-Reads = Callable[[str, list[tuple[str, int]]], None]
+Reads = Callable[[str, list[TopicPartition]], None]
 """Called with a group's name, and with what its member here reads."""
 
 
@@ -85,13 +86,13 @@ def consume(
     return count
 
 
-def _telling(group: str, consumer: Consumer, reads: Reads | None) -> Callable[[list[tuple[str, int]]], None] | None:
+def _telling(group: str, consumer: Consumer, reads: Reads | None) -> Callable[[list[TopicPartition]], None] | None:
     """Tells all that the member has, when that is not what was told before; a rebalance may have left it as it was."""
     if reads is None:
         return None
-    told: list[tuple[str, int]] | None = None
+    told: list[TopicPartition] | None = None
 
-    def on_assigned(_: list[tuple[str, int]]) -> None:
+    def on_assigned(_: list[TopicPartition]) -> None:
         nonlocal told
         held = sorted(consumer.assignment())
         if held != told:
@@ -101,7 +102,7 @@ def _telling(group: str, consumer: Consumer, reads: Reads | None) -> Callable[[l
     return on_assigned
 
 
-def _is_at(ends: Mapping[tuple[str, int], int], consumer: Consumer) -> bool:
+def _is_at(ends: Mapping[TopicPartition, int], consumer: Consumer) -> bool:
     """Everything that is read here was read to its end."""
     assigned = consumer.assignment()
     return bool(assigned) and all(consumer.position(*key) >= ends.get(key, 0) for key in assigned)
@@ -119,7 +120,7 @@ def start_of(config: ConsumerConfig, given: Container[str], from_beginning: bool
     return reset
 
 
-def _partitions(client: Client, wanted: Wanted) -> list[tuple[str, int]]:
+def _partitions(client: Client, wanted: Wanted) -> list[TopicPartition]:
     present = sorted(require_topic(client, wanted.topic, create=wanted.create).partitions)
     if wanted.partition is None:
         return [(wanted.topic, partition) for partition in present]
@@ -128,7 +129,7 @@ def _partitions(client: Client, wanted: Wanted) -> list[tuple[str, int]]:
     return [(wanted.topic, wanted.partition)]
 
 
-def _seek(consumer: Consumer, wanted: Wanted, partitions: list[tuple[str, int]]) -> None:
+def _seek(consumer: Consumer, wanted: Wanted, partitions: list[TopicPartition]) -> None:
     if wanted.start == EARLIEST:
         consumer.seek_to_beginning(partitions)
     elif wanted.start == LATEST:

@@ -23,6 +23,7 @@ from strandline.client.flow.described import (
     TopicDescription,
 )
 from strandline.errors import ErrorCode, KafkaError
+from strandline.ids import TopicPartition
 
 DEFAULT_CONFIG = 5
 """Kafka's number for a value that nobody set."""
@@ -95,7 +96,7 @@ def find(admin: Admin, pattern: str | None, *, exclude_internal: bool = False) -
     return [name for name in names if expression.fullmatch(name)]
 
 
-def reassignments(admin: Admin) -> dict[tuple[str, int], Reassignment]:
+def reassignments(admin: Admin) -> dict[TopicPartition, Reassignment]:
     """All under way; none where the cluster does not tell, or not us."""
     try:
         return admin.list_partition_reassignments()

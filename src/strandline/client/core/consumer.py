@@ -27,7 +27,7 @@ from strandline.client.core.fetched import ConsumerRecord, Fetched
 from strandline.client.core.positions import EARLIEST, LATEST, PartitionState, State
 from strandline.client.errors import LogTruncated, OffsetOutOfRange
 from strandline.errors import ErrorCode, KafkaError, error_code
-from strandline.ids import ZERO_UUID
+from strandline.ids import ZERO_UUID, TopicPartition
 from strandline.records.compression import DECOMPRESSED_BYTES_MAX
 from strandline.records.errors import CorruptRecord
 from strandline.wire import messages
@@ -36,7 +36,6 @@ FETCH = 1
 FETCH_BY_NAME_MAX = 12
 ERRORS_MAX = 100
 """Errors kept for an application that does not poll."""
-TopicPartition = tuple[str, int]
 RESET_TIMESTAMPS = {"earliest": EARLIEST, "latest": LATEST}
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Generic, NamedTuple, TypeVar
 
 from strandline.errors import ErrorCode
+from strandline.ids import TopicPartition
 
 Wanted = TypeVar("Wanted")
 
@@ -31,8 +32,8 @@ BROKEN = frozenset(
 class SessionRequest(NamedTuple, Generic[Wanted]):
     session_id: int
     epoch: int
-    partitions: dict[tuple[str, int], Wanted]
-    forgotten: list[tuple[str, int]]
+    partitions: dict[TopicPartition, Wanted]
+    forgotten: list[TopicPartition]
 
 
 class FetchSession(Generic[Wanted]):
@@ -41,9 +42,9 @@ class FetchSession(Generic[Wanted]):
     def __init__(self) -> None:
         self._id = NO_SESSION
         self._epoch = FIRST_EPOCH
-        self.sent: dict[tuple[str, int], Wanted] = {}
+        self.sent: dict[TopicPartition, Wanted] = {}
 
-    def request(self, wanted: dict[tuple[str, int], Wanted]) -> SessionRequest[Wanted]:
+    def request(self, wanted: dict[TopicPartition, Wanted]) -> SessionRequest[Wanted]:
         """What to send so that the broker answers for exactly these."""
         if self._epoch == FIRST_EPOCH:
             self.sent = dict(wanted)

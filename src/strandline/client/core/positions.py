@@ -12,6 +12,7 @@ from collections import deque
 
 from strandline.client.core.cluster import NO_EPOCH
 from strandline.client.core.fetched import ConsumerRecord, Fetched
+from strandline.ids import TopicPartition
 
 EARLIEST = -2
 LATEST = -1
@@ -65,7 +66,7 @@ class PartitionState:
         self.fetched: deque[Fetched] = deque()
 
     @property
-    def key(self) -> tuple[str, int]:
+    def key(self) -> TopicPartition:
         return self.topic, self.partition
 
     @property

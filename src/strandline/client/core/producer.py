@@ -27,7 +27,7 @@ from strandline.client.core.verdicts import Verdict, judge, surely_not_appended
 from strandline.client.core.whole_batches import Receipt
 from strandline.client.errors import BufferExhausted, Closed, RecordTooLarge, TimedOut
 from strandline.errors import ErrorCode, KafkaError, error_code
-from strandline.ids import ZERO_UUID
+from strandline.ids import ZERO_UUID, TopicPartition
 from strandline.records.header import RECORDS_AT
 from strandline.records.partitioner import partition_for
 from strandline.records.ready import ReadyBatch
@@ -77,8 +77,8 @@ class ProducerCore:
         self._cluster = cluster
         self._backoff = backoff
         self._randomness = randomness
-        self._queues: dict[tuple[str, int], PartitionQueue] = {}
-        self._active: dict[tuple[str, int], PartitionQueue] = {}
+        self._queues: dict[TopicPartition, PartitionQueue] = {}
+        self._active: dict[TopicPartition, PartitionQueue] = {}
         """Queues with batches in them, the one that was served longest ago first."""
         self._waiting: dict[str, list[_Waiting]] = {}
         self._sticky: dict[str, StickyPartitioner] = {}

@@ -31,9 +31,10 @@ from strandline.client.flow.described import (
 from strandline.client.flow.group_admin import GroupAdmin
 from strandline.client.flow.io import gather
 from strandline.client.flow.offsets import OffsetAndTimestamp
-from strandline.client.flow.retry import Answers, TopicPartition, by_leader, check, retrying
+from strandline.client.flow.retry import Answers, by_leader, check, retrying
 from strandline.config.alter import Alteration
 from strandline.errors import ErrorCode, KafkaError, error_code
+from strandline.ids import TopicPartition
 from strandline.wire import messages
 
 METADATA, CREATE_TOPICS, DELETE_TOPICS, DELETE_RECORDS = 3, 19, 20, 21

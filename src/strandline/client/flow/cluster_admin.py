@@ -23,9 +23,9 @@ from strandline.client.flow.described import (
     ReplicaState,
     UpgradeType,
 )
-from strandline.client.flow.retry import Answers, TopicPartition, check, retrying
+from strandline.client.flow.retry import Answers, check, retrying
 from strandline.errors import ErrorCode, KafkaError, error_code
-from strandline.ids import ZERO_UUID, Uuid
+from strandline.ids import ZERO_UUID, TopicPartition, Uuid
 from strandline.wire import messages
 
 API_VERSIONS, ELECT_LEADERS, DESCRIBE_QUORUM, UPDATE_FEATURES, UNREGISTER_BROKER = 18, 43, 55, 57, 64

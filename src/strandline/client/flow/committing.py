@@ -13,13 +13,14 @@ from strandline.client.core.backoff import delay_s
 from strandline.client.core.group import commits
 from strandline.client.core.group.commits import OFFSET_COMMIT, OFFSET_FETCH, TopicIds, Verdict
 from strandline.client.core.group.member import NO_GENERATION, NO_MEMBER, GroupMetadata, Member
-from strandline.client.core.group.offsets import OffsetAndMetadata, TopicPartition
+from strandline.client.core.group.offsets import OffsetAndMetadata
 from strandline.client.errors import Closed, ConnectionLost, TimedOut
 from strandline.client.flow.client import Client
 from strandline.client.flow.coordinating import CoordinatorLink
 from strandline.client.flow.io import Signal, Turns, sleep
 from strandline.client.flow.retry import UNKNOWN_ATTEMPTS_MAX
 from strandline.errors import ErrorCode, KafkaError
+from strandline.ids import TopicPartition
 
 UNKNOWN = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 EPOCH_WAIT_S = 1.0

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
 
 from strandline.client.config import CLOSE_TIMEOUT_S, ConsumerConfig
 from strandline.client.core.cluster import NO_EPOCH
-from strandline.client.core.consumer import FETCH, ConsumerCore, FetchCall, TopicPartition
+from strandline.client.core.consumer import FETCH, ConsumerCore, FetchCall
 from strandline.client.core.fetched import ConsumerRecord
 from strandline.client.core.group.member import GroupMetadata
 from strandline.client.core.group.offsets import OffsetAndMetadata
@@ -28,6 +28,7 @@ from strandline.client.flow.io import Signal, sleep
 from strandline.client.flow.offsets import OffsetAndTimestamp
 from strandline.client.flow.retry import Answers
 from strandline.errors import ErrorCode, KafkaError
+from strandline.ids import TopicPartition
 
 IDLE_S = 0.1
 """How often a poll that waits looks whether a partition may go on."""

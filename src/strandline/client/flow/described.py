@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from strandline.client.core.cluster import Broker
 from strandline.errors import ErrorCode
-from strandline.ids import Uuid
+from strandline.ids import TopicPartition, Uuid
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class LogDir(NamedTuple):
     error: ErrorCode | None
     total_bytes: int
     usable_bytes: int
-    replicas: dict[tuple[str, int], LogDirReplica]
+    replicas: dict[TopicPartition, LogDirReplica]
 
 
 class ClusterDescription(NamedTuple):

@@ -21,13 +21,14 @@ from strandline.client.core.group.classic import ClassicMember
 from strandline.client.core.group.consumer_protocol import ConsumerMember
 from strandline.client.core.group.coordinator import GONE
 from strandline.client.core.group.member import Call, Change, Kind, Member
-from strandline.client.core.group.offsets import OffsetAndMetadata, TopicPartition
+from strandline.client.core.group.offsets import OffsetAndMetadata
 from strandline.client.errors import ConnectionLost
 from strandline.client.flow.client import Client
 from strandline.client.flow.committing import Committing
 from strandline.client.flow.coordinating import CoordinatorLink
 from strandline.client.flow.io import Signal
 from strandline.errors import ErrorCode, KafkaError
+from strandline.ids import TopicPartition
 
 Callback = Callable[[list[TopicPartition]], Awaitable[None] | None]
 UNKNOWN_TOPIC = Backoff(100, 1_000)

@@ -15,7 +15,7 @@ from strandline.client.core.cluster import Broker
 from strandline.client.core.group import commits
 from strandline.client.core.group.commits import BY_NAME_MAX, OFFSET_COMMIT, OFFSET_DELETE, OFFSET_FETCH
 from strandline.client.core.group.member import NO_GENERATION, NO_MEMBER, GroupMetadata
-from strandline.client.core.group.offsets import OffsetAndMetadata, TopicPartition
+from strandline.client.core.group.offsets import OffsetAndMetadata
 from strandline.client.core.group.subscription import decode_assignment
 from strandline.client.errors import UnsupportedApi
 from strandline.client.flow.client import Client
@@ -30,6 +30,7 @@ from strandline.client.flow.group_described import (
 from strandline.client.flow.io import gather
 from strandline.client.flow.retry import check, retrying
 from strandline.errors import ErrorCode, KafkaError, error_code
+from strandline.ids import TopicPartition
 from strandline.wire import messages
 from strandline.wire.errors import MalformedRequest
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from strandline.client.core.cluster import Broker
-from strandline.client.core.group.offsets import OffsetAndMetadata, TopicPartition
+from strandline.client.core.group.offsets import OffsetAndMetadata
+from strandline.ids import TopicPartition
 
 __all__ = ["GroupDescription", "GroupListing", "MemberDescription", "OffsetAndMetadata"]
 

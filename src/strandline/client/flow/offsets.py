@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 from strandline.client.core.cluster import NO_EPOCH
 from strandline.client.flow.client import Client
-from strandline.client.flow.retry import Answers, TopicPartition, by_leader
+from strandline.client.flow.retry import Answers, by_leader
 from strandline.errors import ErrorCode, KafkaError, error_code
+from strandline.ids import TopicPartition
 from strandline.wire import messages
 
 LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH = 2, 23

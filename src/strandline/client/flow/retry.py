@@ -14,11 +14,11 @@ from strandline.client.errors import Closed, TimedOut
 from strandline.client.flow.client import Client
 from strandline.client.flow.io import gather, sleep
 from strandline.errors import ErrorCode, KafkaError, error_code
+from strandline.ids import TopicPartition
 
 T = TypeVar("T")
 UNKNOWN_ATTEMPTS_MAX = 5
 """How often a topic or partition that no broker knows is asked for: it may have been made a moment ago."""
-TopicPartition = tuple[str, int]
 Answers = dict[TopicPartition, T | KafkaError]
 
 

@@ -11,6 +11,7 @@ from itertools import count
 from typing import NamedTuple
 
 from strandline.groups.records import OffsetCommitKey, OffsetCommitValue
+from strandline.ids import TopicPartition
 
 NO_PRODUCER_ID = -1
 _NOTHING: Mapping[str, Mapping[int, OffsetCommitValue]] = {}
@@ -28,7 +29,7 @@ class Offsets:
         self.count = 0
         self._committed: dict[str, dict[str, dict[int, OffsetCommitValue]]] = {}
         self._pending: dict[int, dict[OffsetCommitKey, Pending]] = {}
-        self._open: dict[str, dict[tuple[str, int], set[int]]] = {}
+        self._open: dict[str, dict[TopicPartition, set[int]]] = {}
         """The producers whose transactions have committed offsets for a partition."""
         self._decided: dict[OffsetCommitKey, int] = {}
         """The order of what was last committed, of partitions in open transactions."""

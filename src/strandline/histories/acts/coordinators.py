@@ -7,6 +7,7 @@ from strandline.client.flow.described import ElectionType
 from strandline.histories.acts.act import GROUPS, act, grouped
 from strandline.histories.acts.scene import OPERATION_MS, Scene
 from strandline.histories.setting import Setting
+from strandline.ids import TopicPartition
 from strandline.node.coordinator.offsets_topic import CONSUMER_OFFSETS
 
 BACK_WITHIN_S = 2.0
@@ -101,7 +102,7 @@ async def coordinator_moves(scene: Scene) -> None:
     await scene.settled()
 
 
-async def _move(admin: Admin, where: tuple[str, int], brokers: list[int]) -> None:
+async def _move(admin: Admin, where: TopicPartition, brokers: list[int]) -> None:
     await admin.alter_partition_reassignments({where: brokers}, timeout_ms=OPERATION_MS)
 
 

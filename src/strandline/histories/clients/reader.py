@@ -15,6 +15,7 @@ from strandline.client.core.fetched import ConsumerRecord
 from strandline.errors import ErrorCode, KafkaError
 from strandline.histories.clients.connecting import connect
 from strandline.histories.record_history import Place
+from strandline.ids import TopicPartition
 from strandline.sim.world import SimNode
 
 if TYPE_CHECKING:
@@ -33,11 +34,11 @@ class Reader:
         self._chance = random.Random(f"{machine.world.seed}/{machine.name}")
         self._losses = 0
         """Of which it knew when it last began."""
-        self._next_offset: dict[tuple[str, int], int] = {}
-        self._ends: dict[tuple[str, int], int] | None = None
+        self._next_offset: dict[TopicPartition, int] = {}
+        self._ends: dict[TopicPartition, int] | None = None
         """Where it may stop, once all is written."""
 
-    async def read_to(self, ends: dict[tuple[str, int], int], reading: asyncio.Task[None]) -> None:
+    async def read_to(self, ends: dict[TopicPartition, int], reading: asyncio.Task[None]) -> None:
         """Return once everything below these is read."""
         self._ends = ends
         if self._is_done():  # it waits for records that will not come
@@ -97,7 +98,7 @@ class Reader:
         return consumer
 
 
-def assign_from_start(consumer: Consumer, keys: list[tuple[str, int]]) -> None:
+def assign_from_start(consumer: Consumer, keys: list[TopicPartition]) -> None:
     consumer.assign(keys)
     for topic, partition in keys:
         consumer.seek(topic, partition, 0)

@@ -11,15 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-Key = tuple[str, int]
-"""A partition: its topic's name, and its number."""
+from strandline.ids import TopicPartition
 
 
 @dataclass(slots=True)
 class Holding:
     who: str
     life: int
-    key: Key
+    key: TopicPartition
     generation: int
     """Or member epoch, when it was told."""
     since: float
@@ -35,21 +34,21 @@ class Holding:
 class GroupHistory:
     def __init__(self, now: Callable[[], float] = lambda: 0.0) -> None:
         self.holdings: list[Holding] = []
-        self.committed: dict[Key, int] = {}
+        self.committed: dict[TopicPartition, int] = {}
         """What was acknowledged to members, the greatest."""
-        self.final: dict[Key, int] = {}
+        self.final: dict[TopicPartition, int] = {}
         """What the group has committed at the end."""
         self._now = now
-        self._open: dict[tuple[str, int], dict[Key, Holding]] = {}
+        self._open: dict[tuple[str, int], dict[TopicPartition, Holding]] = {}
         """By member and life."""
 
-    def note_assigned(self, who: str, life: int, keys: Iterable[Key], generation: int) -> None:
+    def note_assigned(self, who: str, life: int, keys: Iterable[TopicPartition], generation: int) -> None:
         mine = self._open.setdefault((who, life), {})
         for key in keys:
             holding = mine[key] = Holding(who, life, key, generation, self._now())
             self.holdings.append(holding)
 
-    def note_gone(self, who: str, life: int, keys: Iterable[Key]) -> None:
+    def note_gone(self, who: str, life: int, keys: Iterable[TopicPartition]) -> None:
         """Revoked or lost."""
         mine = self._open.get((who, life), {})
         for key in keys:
@@ -57,14 +56,14 @@ class GroupHistory:
             if holding is not None:
                 holding.until = self._now()
 
-    def given_to(self, key: Key) -> int:
+    def given_to(self, key: TopicPartition) -> int:
         """Where the records end that the newest owner of a partition was given; of one that was given none, those before it."""
         for holding in reversed(self.holdings):
             if holding.key == key and holding.given:
                 return holding.given[-1][0] + 1
         return 0
 
-    def note_given(self, who: str, life: int, key: Key, offset: int, value: bytes) -> bool:
+    def note_given(self, who: str, life: int, key: TopicPartition, offset: int, value: bytes) -> bool:
         """False if the member does not hold the partition."""
         holding = self._open.get((who, life), {}).get(key)
         if holding is None:
@@ -72,9 +71,9 @@ class GroupHistory:
         holding.given.append((offset, value))
         return True
 
-    def note_committed(self, offsets: dict[Key, int]) -> None:
+    def note_committed(self, offsets: dict[TopicPartition, int]) -> None:
         for key, offset in offsets.items():
             self.committed[key] = max(offset, self.committed.get(key, 0))
 
-    def held(self, who: str, life: int) -> list[Key]:
+    def held(self, who: str, life: int) -> list[TopicPartition]:
         return sorted(self._open.get((who, life), {}))

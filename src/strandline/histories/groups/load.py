@@ -20,9 +20,10 @@ from strandline.config.alter import Alteration, Op
 from strandline.errors import KafkaError
 from strandline.histories.clients.connecting import connect
 from strandline.histories.coverage import GROUP
-from strandline.histories.groups.history import GroupHistory, Key
+from strandline.histories.groups.history import GroupHistory
 from strandline.histories.groups.member import GroupMember
 from strandline.histories.groups.plan import CLASSIC, COOPERATIVE_STICKY, GROUPED, UNIFORM, GroupPlan
+from strandline.ids import TopicPartition
 from strandline.node.coordinator.offsets_topic import CONSUMER_OFFSETS
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class GroupLoad:
     def wanted(self) -> list[GroupMember]:
         return [member for member in self.members if member.is_wanted]
 
-    def keys(self) -> list[Key]:
+    def keys(self) -> list[TopicPartition]:
         """All partitions that it should own."""
         topics = self.load.sight.image.topics
         return [
@@ -127,7 +128,7 @@ class GroupLoad:
             await member.leave()
         self.history.final = await self._auditor.spawn(self._ask_last())
 
-    async def commit_as(self, who: GroupMetadata, keys: list[Key], offset: int) -> None:
+    async def commit_as(self, who: GroupMetadata, keys: list[TopicPartition], offset: int) -> None:
         """Somebody who takes itself for this member commits, whatever became of it. Whether that is taken is judged."""
         named = {key: OffsetAndMetadata(offset) for key in keys}
         ids = {topic: self.load.sight.image.topics[topic].topic_id for topic, _ in keys}
@@ -170,11 +171,11 @@ class GroupLoad:
         except KafkaError as error:
             self.load.note_error(error)
 
-    async def _ask_last(self) -> dict[Key, int]:
+    async def _ask_last(self) -> dict[TopicPartition, int]:
         async with connect(self._auditor, self.shape) as client:
             return await self._ask(client)
 
-    async def _ask(self, client: AsyncClient) -> dict[Key, int]:
+    async def _ask(self, client: AsyncClient) -> dict[TopicPartition, int]:
         """What the group has committed. The answer is judged as it leaves its coordinator."""
         self.load.operations += 1
         answer = (await Admin(client).list_group_offsets({self.plan.group_id: None}))[self.plan.group_id]

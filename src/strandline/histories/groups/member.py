@@ -15,8 +15,8 @@ from strandline.client.aio import Consumer, ConsumerConfig
 from strandline.client.core.group.member import GroupMetadata
 from strandline.errors import ErrorCode, KafkaError
 from strandline.histories.clients.connecting import REQUEST_TIMEOUT_MS, connect
-from strandline.histories.groups.history import Key
 from strandline.histories.groups.plan import CLASSIC
+from strandline.ids import TopicPartition
 from strandline.sim.world import SimNode
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class GroupMember:
         self._chance = random.Random(f"{machine.world.seed}/{machine.name}")
         self._consumer: Consumer | None = None
         self._task: asyncio.Task[None] | None = None
-        self._unsaved: dict[Key, int] = {}
+        self._unsaved: dict[TopicPartition, int] = {}
         """What it was given and has not committed."""
 
     # What the operator does
@@ -99,7 +99,7 @@ class GroupMember:
     # What can be seen
 
     @property
-    def owned(self) -> list[Key]:
+    def owned(self) -> list[TopicPartition]:
         """As its application knows it."""
         return self._group.history.held(self.name, self.life)
 
@@ -143,17 +143,17 @@ class GroupMember:
         history, name = self._group.history, self.name
         self.topics = self._group.topics
 
-        def on_assigned(keys: list[Key]) -> None:
+        def on_assigned(keys: list[TopicPartition]) -> None:
             history.note_assigned(name, life, keys, consumer.group_metadata().generation_id)
             self._group.note(name, f"has {_text(keys)} more, generation {consumer.group_metadata().generation_id}")
 
-        def on_gone(keys: list[Key]) -> None:
+        def on_gone(keys: list[TopicPartition]) -> None:
             history.note_gone(name, life, keys)
             for key in keys:
                 self._unsaved.pop(key, None)
             self._group.note(name, f"gives up {_text(keys)}")
 
-        def on_lost(keys: list[Key]) -> None:
+        def on_lost(keys: list[TopicPartition]) -> None:
             on_gone(keys)
             self._group.count("partitions lost")
 
@@ -226,5 +226,5 @@ class GroupMember:
         )
 
 
-def _text(keys: list[Key]) -> str:
+def _text(keys: list[TopicPartition]) -> str:
     return ", ".join(f"{topic}-{partition}" for topic, partition in keys) or "nothing"

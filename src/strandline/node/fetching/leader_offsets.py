@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from strandline.errors import ErrorCode
+from strandline.ids import TopicPartition
 from strandline.node.fetching.connection import FetchConnection
 from strandline.node.fetching.session import Followed
 from strandline.wire import messages
@@ -26,7 +27,7 @@ def ask(connection: FetchConnection, node_id: int, partitions: list[Followed], t
     """Two requests, since one may name a partition only once. If the connection ends, nobody is told anything."""
     assert connection.versions is not None, "the connection is open"
     version = connection.versions.pick(LIST_OFFSETS)
-    starts: dict[tuple[str, int], tuple[int, int]] = {}
+    starts: dict[TopicPartition, tuple[int, int]] = {}
 
     def take_starts(reply: Any) -> None:
         starts.update(_offsets(reply))
@@ -60,7 +61,7 @@ def _question(node_id: int, partitions: list[Followed], timestamp: int) -> Any:
     )
 
 
-def _offsets(reply: Any) -> dict[tuple[str, int], tuple[int, int]]:
+def _offsets(reply: Any) -> dict[TopicPartition, tuple[int, int]]:
     return {
         (topic.name, answer.partition_index): (answer.error_code, answer.offset)
         for topic in reply.topics

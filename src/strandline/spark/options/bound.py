@@ -9,8 +9,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Literal
 
+from strandline.ids import TopicPartition
 from strandline.spark.errors import OptionError
-from strandline.spark.offsets import TopicPartition
 from strandline.spark.options import values
 
 

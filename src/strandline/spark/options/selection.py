@@ -10,8 +10,8 @@ import dataclasses
 import re
 from collections.abc import Mapping
 
+from strandline.ids import TopicPartition
 from strandline.spark.errors import OptionError
-from strandline.spark.offsets import TopicPartition
 from strandline.spark.options import values
 
 

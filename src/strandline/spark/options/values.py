@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from strandline.ids import TopicPartition
 from strandline.spark.errors import OptionError
-from strandline.spark.offsets import TopicPartition
 
 EARLIEST, LATEST = -2, -1
 """How startingOffsets and endingOffsets write the two ends of a log in JSON."""

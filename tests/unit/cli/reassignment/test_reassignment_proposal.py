@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.cli.reassignment.reassignment_plan import PlanError, TopicPartition
+from strandline.cli.reassignment.reassignment_plan import PlanError
 from strandline.cli.reassignment.reassignment_proposal import propose, racks_of
+from strandline.ids import TopicPartition
 
 Assignment = Mapping[TopicPartition, Sequence[int]]
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from strandline.client.core.group import sticky
-from strandline.client.core.group.offsets import TopicPartition
 from strandline.client.core.group.subscription import Subscription
+from strandline.ids import TopicPartition
 
 Subscriptions = Mapping[str, Subscription]
 """By member id."""

@@ -29,7 +29,6 @@ from strandline.client.core.backoff import Backoff
 from strandline.client.core.cluster import Cluster
 from strandline.client.core.group.assignors import ASSIGNORS, is_cooperative
 from strandline.client.core.group.member import NEVER, NO_GENERATION, NO_MEMBER, TRY_AGAIN, Call, Change, Kind, Member
-from strandline.client.core.group.offsets import TopicPartition
 from strandline.client.core.group.subscription import (
     Subscription,
     decode_assignment,
@@ -38,6 +37,7 @@ from strandline.client.core.group.subscription import (
     encode_subscription,
 )
 from strandline.errors import ErrorCode, KafkaError, error_code
+from strandline.ids import TopicPartition
 from strandline.wire import messages
 from strandline.wire.errors import MalformedRequest
 

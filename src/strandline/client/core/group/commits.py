@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from strandline.client.core.group.member import GroupMetadata
-from strandline.client.core.group.offsets import OffsetAndMetadata, TopicPartition
+from strandline.client.core.group.offsets import OffsetAndMetadata
 from strandline.errors import RETRIABLE, ErrorCode, KafkaError, error_code
-from strandline.ids import ZERO_UUID, Uuid
+from strandline.ids import ZERO_UUID, TopicPartition, Uuid
 from strandline.wire import messages
 
 OFFSET_COMMIT, OFFSET_FETCH, OFFSET_DELETE = 8, 9, 47

@@ -20,9 +20,8 @@ from strandline.client.config import ConsumerConfig
 from strandline.client.core.backoff import Backoff
 from strandline.client.core.cluster import Cluster
 from strandline.client.core.group.member import NEVER, TRY_AGAIN, Call, Change, Kind, Member
-from strandline.client.core.group.offsets import TopicPartition
 from strandline.errors import ErrorCode, KafkaError, error_code
-from strandline.ids import Uuid
+from strandline.ids import TopicPartition, Uuid
 from strandline.wire import messages
 
 CONSUMER_GROUP_HEARTBEAT = 68

@@ -22,8 +22,8 @@ from strandline.client.config import ConsumerConfig
 from strandline.client.core.backoff import Backoff, delay_s
 from strandline.client.core.cluster import Cluster
 from strandline.client.core.group.coordinator import GONE
-from strandline.client.core.group.offsets import TopicPartition
 from strandline.errors import ErrorCode, KafkaError
+from strandline.ids import TopicPartition
 
 NO_GENERATION = -1
 NO_MEMBER = ""

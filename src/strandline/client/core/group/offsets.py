@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 from strandline.client.core.cluster import NO_EPOCH
 
-TopicPartition = tuple[str, int]
-
 
 class OffsetAndMetadata(NamedTuple):
     offset: int

@@ -12,8 +12,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from strandline.client.core.group.offsets import TopicPartition
 from strandline.client.core.group.subscription import NO_GENERATION, Subscription
+from strandline.ids import TopicPartition
 
 Claim = tuple[frozenset[TopicPartition], int]
 """Partitions, and the generation in which they were owned."""

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from strandline.client.core.group.offsets import TopicPartition
+from strandline.ids import TopicPartition
 from strandline.wire import messages
 from strandline.wire.errors import MalformedRequest
 

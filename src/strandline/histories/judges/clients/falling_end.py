@@ -9,7 +9,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
-from strandline.histories.record_history import ClientJudge, End, Key, RecordHistory
+from strandline.histories.record_history import ClientJudge, End, RecordHistory
+from strandline.ids import TopicPartition
 
 
 class FallingEnd(ClientJudge):
@@ -17,7 +18,7 @@ class FallingEnd(ClientJudge):
 
     @staticmethod
     def judge(history: RecordHistory) -> Iterable[tuple[float, str]]:
-        told: dict[tuple[Key, int], list[End]] = {}
+        told: dict[tuple[TopicPartition, int], list[End]] = {}
         for end in history.ends:
             # A loss may take what was told, and what is told while it happens.
             lost_at = [lost.at for lost in history.lost if lost[:2] == end.key]

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from strandline.histories.record_history import Place, RecordHistory, Send
+from strandline.ids import TopicPartition
 
 
 class Step(NamedTuple):
@@ -28,7 +29,7 @@ def reads(history: RecordHistory) -> Iterator[Step]:
     order = history.order()
     indexes = {place: index for places in order.values() for index, place in enumerate(places)}
     for session in history.sessions:
-        last: dict[tuple[str, int], tuple[Place, int]] = {}
+        last: dict[TopicPartition, tuple[Place, int]] = {}
         for number, poll in enumerate(session.polls):
             for read in poll.records:
                 place, key = read.place, read.place[:2]
@@ -53,7 +54,7 @@ def reads(history: RecordHistory) -> Iterator[Step]:
 
 def writes(history: RecordHistory) -> Iterator[tuple[Send, Send]]:
     """Of idempotent producers: two sends to one partition, the earlier of which stands behind the later one."""
-    stored: dict[tuple[str, int], list[tuple[Place, Send]]] = {}
+    stored: dict[TopicPartition, list[tuple[Place, Send]]] = {}
     for place, value in history.stored.items():
         send = history.sends.get(value)
         if send is not None and send.idempotent:

@@ -7,12 +7,13 @@ from collections.abc import Iterable
 
 from strandline.histories.groups.history import GroupHistory
 from strandline.histories.record_history import RecordHistory
+from strandline.ids import TopicPartition
 
 NAME = "group-poll-order"
 
 
 def judge(group: GroupHistory, history: RecordHistory) -> Iterable[str]:
-    stored: dict[tuple[str, int], list[int]] = {}
+    stored: dict[TopicPartition, list[int]] = {}
     for place in sorted(history.stored):
         stored.setdefault((place.topic, place.partition), []).append(place.offset)
     for holding in group.holdings:
