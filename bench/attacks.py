@@ -1,6 +1,6 @@
 """`python -m bench.attacks`: an honest client beside each attack, as figures.
 
-One node on loopback; the attack in a process of its own; 20 connections with 200 requests per second together. What is told: how
+One node on loopback; the attack in a process of its own; 20 connections with 200 requests per second together. Reported: how
 long these wait (p50, p99, the worst), how many of them failed, what memory the node takes at most meanwhile and a while after, and
 whether the watchdog closed connections.
 

@@ -102,7 +102,7 @@ def _measure(
 
 
 def _order(turn: int) -> Sequence[str]:
-    """Nobody always comes first, or after the same one."""
+    """No contender always comes first, or after the same one."""
     shift = turn % len(NAMES)
     order = NAMES[shift:] + NAMES[:shift]
     return order if turn // len(NAMES) % 2 == 0 else order[::-1]

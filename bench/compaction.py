@@ -202,8 +202,8 @@ def main(records: int, rounds: int, numba_python: str, json_file: Path | None) -
         assert {one.records_written for one in found} == {KEYS}, f"{name} kept {found}"
     console.print(_table(measured, size))
     if json_file is not None:
-        told = {name: [one._asdict() for one in found] for name, found in measured.items()}
-        json_file.write_text(json.dumps({"records": records, "bytes": size, "measured": told}, indent=2) + "\n")
+        results = {name: [one._asdict() for one in found] for name, found in measured.items()}
+        json_file.write_text(json.dumps({"records": records, "bytes": size, "measured": results}, indent=2) + "\n")
 
 
 def _table(measured: dict[str, list[Round]], size: int) -> Table:

@@ -157,7 +157,7 @@ ATTACKS = [
     Attack("10,000 idle connections", "SEC-L6", idle),
     Attack("2,000 that sent one byte", "SEC-L6", one_byte),
     Attack("300 stalled frames of 99 MB", "SEC-L4", stalled_frames),
-    Attack("300 Fetches that nobody reads", "SEC-L3", never_reads),
+    Attack("300 Fetches whose answers are not read", "SEC-L3", never_reads),
     Attack("50 x pipelined Metadata, unread", "SEC-L3", pipelined_unread),
     Attack("8 x pipelined Metadata", "SEC-L1", pipelined_metadata),
     Attack("8 x pipelined ApiVersions", "SEC-L1", pipelined_api_versions),

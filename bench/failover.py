@@ -1,4 +1,4 @@
-"""A leader that is killed, told to stop or stands still under load: how long nobody is served, and what became of the records.
+"""A leader that is killed, asked to stop or stands still under load: how long no client is served, and what became of the records.
 
     python -m bench.failover                                  # all three, on Strandline and on Apache Kafka
     python -m bench.failover --signal KILL --rounds 3 --only ours

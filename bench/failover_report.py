@@ -1,7 +1,7 @@
 """What the rounds of a failover say: medians for each signal and case, targets, and the table that shows them.
 
 Always true: the target is on the producer's gap, because librdkafka's consumer looks for a lost leader only once a second; a
-broken promise in any round misses it, whatever the gap.
+broken promise in any round misses it, however short the gap.
 """
 
 from __future__ import annotations

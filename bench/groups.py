@@ -253,9 +253,9 @@ async def heartbeats(
     host, port = cluster.addresses[0].split(":")
     names = [f"{kind.__name__}-{number:03}" for number in range(groups)]
     found = await coordinators((host, int(port)), names)
-    everybody = [kind(name, await Line.to(found[name])) for name in names for _ in range(members)]
+    joined = [kind(name, await Line.to(found[name])) for name in names for _ in range(members)]
     async with asyncio.timeout(STEP_S_MAX):
-        await asyncio.gather(*(member.join() for member in everybody))
+        await asyncio.gather(*(member.join() for member in joined))
     is_over = False
 
     async def live(member: Any, first_s: float) -> None:
@@ -265,21 +265,21 @@ async def heartbeats(
             await asyncio.sleep(member.interval_s)
 
     living = [
-        asyncio.create_task(live(member, kind.interval_s * number / len(everybody)))
-        for number, member in enumerate(everybody)
+        asyncio.create_task(live(member, kind.interval_s * number / len(joined)))
+        for number, member in enumerate(joined)
     ]
     await asyncio.sleep(4 * kind.interval_s)  # the last of a group to join has the others join again
-    before, beats, began = [cpu_s([pid]) for pid in cluster.pids], sum(m.beats for m in everybody), time.monotonic()
+    before, beats, began = [cpu_s([pid]) for pid in cluster.pids], sum(m.beats for m in joined), time.monotonic()
     await asyncio.sleep(seconds)
     used = [cpu_s([pid]) - earlier for pid, earlier in zip(cluster.pids, before, strict=True)]
     watched_s = time.monotonic() - began
-    beats = sum(member.beats for member in everybody) - beats
+    beats = sum(member.beats for member in joined) - beats
     is_over = True
     for task in living:
         if task.done() and task.exception() is not None:
             raise NotServed(str(task.exception()))
         task.cancel()
-    for member in everybody:
+    for member in joined:
         member.line.close()
     return [100 * each / watched_s for each in used], beats / watched_s
 
@@ -305,7 +305,7 @@ class Commits:
             self._frames.append(bytearray(frame(OFFSET_COMMIT, message)))
         self._offset_at = self._frames[0].index(struct.pack(">q", MARK))
         self._good: set[bytes] = set()
-        """Answers that were read and found to tell no error."""
+        """Answers that were read and had no error."""
 
     def frame(self, offset: int) -> bytes:
         found = self._frames[offset % PARTITIONS]

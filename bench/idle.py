@@ -1,4 +1,4 @@
-"""Partitions that nobody uses: what they cost three nodes that replicate them, on Strandline and on Apache Kafka in turn.
+"""Idle partitions: what they cost three nodes that replicate them, on Strandline and on Apache Kafka in turn.
 
     python -m bench.idle                      # 1,000 partitions, replication factor 3, measured for 30 s
     python -m bench.idle --only ours --json numbers.json

@@ -108,7 +108,7 @@ _chance = random.SystemRandom()
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports nobody listens on now. They are held together while drawn, so that none comes twice."""
+    """Ports that are free now. They are held together while drawn, so that none comes twice."""
     with contextlib.ExitStack() as stack:
         ports: list[int] = []
         while len(ports) < count:

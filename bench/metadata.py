@@ -3,7 +3,8 @@
     python -m bench.metadata                     # three nodes each, 1,000 topics of 10 partitions
     python -m bench.metadata --only ours --json numbers.json
 
-Always true: a step has ended only when every broker shows its result, so nobody gains by answering before it is known everywhere.
+Always true: a step has ended only when every broker shows its result, so a controller that answers before all brokers
+know the result gains nothing.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def brokers_known(address: str) -> int:
 
 
 def active_controller(address: str) -> int | None:
-    """Who leads the quorum, as the broker at this address hears it from that leader; None if it cannot tell now."""
+    """The leader of the quorum, as the broker at this address knows it from that leader; None if it does not know now."""
     host, _, port = address.rpartition(":")
     try:
         with socket.create_connection((host, int(port)), timeout=ANSWER_TIMEOUT_S) as connection:

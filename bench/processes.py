@@ -61,8 +61,8 @@ QUIET_WITHIN_S = 10.0
 def settle(pids: Sequence[int], load_bytes: int = 0) -> None:
     """Wait until the device has what was written and none of these processes is busy, so that no load pays for another.
 
-    A JVM compiles and collects for a while after a load, and the kernel writes back; both would be counted against whoever
-    comes next. `load_bytes` is what the next load will have written, replicas included.
+    A JVM compiles and collects for a while after a load, and the kernel writes back; both would be counted against the
+    contender that comes next. `load_bytes` is what the next load will have written, replicas included.
     """
     os.sync()
     deadline = time.monotonic() + QUIET_WITHIN_S

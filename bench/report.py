@@ -102,7 +102,7 @@ def ratios(measured: Mapping[Name, Measured]) -> dict[str, float]:
 
 
 def verdicts(measured: Mapping[Name, Measured], promised: Sequence[Target]) -> dict[str, bool]:
-    """Whether each target holds, for the ones that can be told."""
+    """Whether each target holds, for those that were measured."""
     compared = ratios(measured)
     own = measured["ours"].values() if "ours" in measured else {}
     decided = {}

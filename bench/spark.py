@@ -4,8 +4,9 @@
     python -m bench.spark --quick                       # a first impression
     python -m bench.spark --cluster ours --cluster kafka --json numbers.json
 
-The contenders take turns, and every other round begins with the other end, so that whatever else the machine does hits all of them.
-Always true: what each of them reads is checked once, what they write is counted each time; no step takes more than five minutes.
+The contenders take turns, and every other round begins with the other end, so that other work on the machine affects
+all of them alike. Always true: what each of them reads is checked once, what they write is counted each time; no step
+takes more than five minutes.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def main(
     warm_ups = (QUICK_WARM_UPS if quick else WARM_UPS) if rounds else 0
     console = Console()
     measured = report.Measured()
-    # Whoever ends it from outside does not want a cluster and a JVM left behind.
+    # Ended from outside, it must not leave a cluster and a JVM behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
         settings = SETTINGS | {"spark.jars": find_connector().spark_jars} | dict(pair.split("=", 1) for pair in pairs)
@@ -124,10 +125,10 @@ def _cluster(name: Name, rows: Mapping[int, int], console: Console) -> Iterator[
         ):
             with console.status("") as status:
 
-                def tell(done: int, what: str = f"{TITLES[name]}: filling {topic}, {{}} of {count:,}") -> None:
+                def report_filled(done: int, what: str = f"{TITLES[name]}: filling {topic}, {{}} of {count:,}") -> None:
                     status.update(what.format(f"{done:,}"))
 
-                fill(cluster.bootstrap, topic, count, size, tell)
+                fill(cluster.bootstrap, topic, count, size, report_filled)
             console.print(
                 f"{TITLES[name]}: {topic} has {count:,} records of {size:,} bytes", highlight=False, soft_wrap=True
             )
@@ -153,7 +154,7 @@ def _measure(
     for turn in range(warm_ups + rounds):
         stage = f"warm-up {turn + 1}" if turn < warm_ups else f"round {turn + 1 - warm_ups}"
         for load in loads:
-            told = []
+            lines = []
             settle(pids)
             for contender in contenders if turn % 2 == 0 else reversed(contenders):
                 query = _query(load, contender, by_name, turn)
@@ -163,11 +164,11 @@ def _measure(
                         timed = spark.run(query)
                 else:
                     timed = spark.run(query)
-                told.append(f"{report.CONTENDERS[contender]} {query.rows / timed.seconds / 1e6:.3f} M")
+                lines.append(f"{report.CONTENDERS[contender]} {query.rows / timed.seconds / 1e6:.3f} M")
                 if turn >= warm_ups:
                     measured.loads.setdefault(load, {}).setdefault(contender, []).append(timed)
             title = f"{stage}, {TITLES[load.cluster]}, {load.size:,} B, {report.KINDS[load.kind]}"
-            console.print(f"{title}: {', '.join(told)} rows/s", highlight=False, soft_wrap=True)
+            console.print(f"{title}: {', '.join(lines)} rows/s", highlight=False, soft_wrap=True)
 
 
 def _measure_first(
@@ -188,7 +189,7 @@ def _measure_first(
     for turn in range(1 + rounds):
         for cluster in clusters:
             for kind in kinds:
-                told = []
+                lines = []
                 for which in which_ones if turn % 2 == 0 else reversed(which_ones):
                     contender: Contender = "jvm" if which == "jvm" else "ours"
                     query = Query(kind, contender, cluster.bootstrap, FIRST_TOPIC, FIRST_ROWS, FIRST_SIZE)
@@ -200,10 +201,10 @@ def _measure_first(
                         found = report.First(spark.session_s, spark.run(query).seconds)
                     if turn:
                         measured.first.setdefault((cluster.name, kind), {}).setdefault(which, []).append(found)
-                    told.append(f"{which} {found.query_s:.2f} s (session {found.session_s:.2f} s)")
+                    lines.append(f"{which} {found.query_s:.2f} s (session {found.session_s:.2f} s)")
                 stage = f"first query, round {turn}" if turn else "first query, warm-up"
                 title = f"{stage}, {TITLES[cluster.name]}, {report.KINDS[kind]}"
-                console.print(f"{title}: {', '.join(told)}", highlight=False, soft_wrap=True)
+                console.print(f"{title}: {', '.join(lines)}", highlight=False, soft_wrap=True)
 
 
 @contextlib.contextmanager

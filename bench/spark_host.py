@@ -1,9 +1,9 @@
-"""One Spark session in a process of its own, as a program that reads topics starts it; it runs the queries it is told to.
+"""One Spark session in a process of its own, as a program that reads topics starts it; it runs the queries that stdin names.
 
     python -m bench.spark_host '{"spark.jars": "..."}'      # then a line of JSON for each query on stdin
 
-Always true: every line is answered by one line; nothing but answers goes to stdout, whatever Spark prints; and a step that takes
-longer than STEP_S_MAX ends the process, and Spark's JVM with it.
+Always true: every line is answered by one line; nothing but answers goes to stdout, not even what Spark prints; and a
+step that takes longer than STEP_S_MAX ends the process, and Spark's JVM with it.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ STEP_S_MAX = 120.0
 REPORT_EACH = 100_000
 
 
-def fill(bootstrap: str, topic: str, rows: int, size: int, tell: Callable[[int], None]) -> None:
+def fill(bootstrap: str, topic: str, rows: int, size: int, report_filled: Callable[[int], None]) -> None:
     """Records of `size` bytes with short keys, in large batches, as a busy producer leaves them."""
     _create(bootstrap, topic)
     producer = Producer(
@@ -48,7 +48,7 @@ def fill(bootstrap: str, topic: str, rows: int, size: int, tell: Callable[[int],
                 producer.poll(0.02)
         if row % REPORT_EACH == 0:
             producer.poll(0)
-            tell(row)
+            report_filled(row)
     if producer.flush(STEP_S_MAX) or failed:
         raise LoadFailed(f"{topic} could not be filled: {failed[:1] or 'not in time'}")
 

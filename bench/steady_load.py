@@ -49,7 +49,7 @@ class Fate:
 
     acknowledged: int
     failed: int
-    """Not acknowledged in the end: the producer was told so, which breaks no promise."""
+    """Not acknowledged in the end: the producer got an error, which breaks no promise."""
     lost: int
     duplicated: int
     moved: int

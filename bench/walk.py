@@ -2,7 +2,7 @@
 
 A batch is appended to a log in this machine's temporary directory as a leader does it, without the network: once as if its records
 had been checked before, once with the walk in machine code, once with the plain one. The numbers are the best of several rounds,
-because whatever else the machine does only adds to them.
+because other work on the machine only adds to them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Kafka's error codes, and the one exception that carries one.
 
-Whatever the world may do to us has a code here; what only a bug may do is an `assert`.
+Failures that the world can cause have a code here; what only a bug can cause is an `assert`.
 Always true: a KafkaError becomes an answer in one place (the API that was called), never a traceback on the wire.
 """
 
@@ -10,7 +10,7 @@ import enum
 
 
 class ErrorCode(enum.IntEnum):
-    """What a Kafka client is told, by Kafka's own name and number."""
+    """Kafka's error codes, by Kafka's own names and numbers."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0

@@ -1,7 +1,7 @@
 """The doors to the world: disk and clock. The event loop is asyncio's own; randomness is `random.Random`.
 
 Production puts files and the system's clocks behind these, the simulator a memory disk that loses what was not synced
-and clocks that drift. Whatever is above this file never imports `os`, `time` or `random` to act on the world.
+and clocks that drift. No module above this file imports `os`, `time` or `random` to act on the world.
 
 Always true: `append` and `truncate` happen before they return and are visible to `read` at once, but they survive a power
 loss only once `sync` returned; a name that was created, renamed or removed survives only once `sync_dir` returned.
@@ -123,7 +123,7 @@ class Disk(Protocol):
         """
 
     async def offload_compute(self, work: Callable[[], T]) -> T:
-        """Run work that takes the processor and no disk beside the event loop, a few at a time, and in nobody else's way.
+        """Run work that takes the processor and no disk beside the event loop, a few at a time, without delaying other work.
 
         What has not begun when its waiter is cancelled never does, and nothing is kept of it. What has begun is waited for.
         """
@@ -133,7 +133,7 @@ class Disk(Protocol):
 
         `work` is a function of a module, `argument` and what it returns or raises are plain values, for they cross over. It gets
         a disk of its own, so it opens its files by their paths, and calls its pace for every few bytes. WorkLost if its process
-        ends before it does. When whoever awaits it is cancelled, or this process dies, the work is over too, in the middle of
+        ends before it does. When the awaiting task is cancelled, or this process dies, the work is over too, in the middle of
         whatever it did: nothing is written any more.
         """
 

@@ -1,4 +1,4 @@
-"""Work in slices: what takes long gives way to everybody else every few milliseconds (SEC-L2).
+"""Work in slices: long work gives way to other connections every few milliseconds (SEC-L2).
 
 Work is a generator. It pauses after each of its parts and says how many bytes that part adds to the answer; what it returns is the
 answer, or the promise of it. Who has little to do calls `finished`; a request with much to do has turns (`api/slices.py`).

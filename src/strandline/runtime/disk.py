@@ -1,7 +1,7 @@
 """The real disk: files and directories of the operating system, behind the port.
 
 Made and used by the thread that runs the event loop; work given to `offload` may use it from its own thread. Each log dir, and the
-metadata log, has threads of its own: a device that does not answer holds up those who wait for it, and nobody else.
+metadata log, has threads of its own: a device that does not answer delays only the work that waits for it.
 A File that is open when its name is removed or replaced keeps working until it is closed, as the system has it.
 
 Always true: `write_file` and `sync_dir` return only when the device has it; a failed sync is raised, and never tried again.
@@ -170,7 +170,7 @@ class FileDisk:
                 raise
             finally:
                 if running.done() and not running.cancelled():
-                    running.exception()  # so that nobody complains that it was not looked at
+                    running.exception()  # so that asyncio does not log that it was never retrieved
 
     async def offload_niced(self, work: Callable[[Disk, Pace, A], T], argument: A, bytes_per_second: float) -> T:
         if self._niced is None:

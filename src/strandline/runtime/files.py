@@ -5,8 +5,8 @@ lock and no list.
 
 Always true: only the thread that made the table evicts, so a handle never vanishes under that thread's own call; other threads pin
 the file for each call, and what is pinned stays open until the call has ended. A file whose name is gone keeps its handle, for
-nobody could open it again. A few handles are kept in reserve: if the system has none left, they and the least used files make
-room, and what was to be opened is tried again (SEC-L5). Nobody waits for a handle with the table's lock.
+it could not be opened again. A few handles are kept in reserve: if the system has none left, they and the least used files make
+room, and what was to be opened is tried again (SEC-L5). No thread waits for a handle while it holds the table's lock.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class RealFile:
 
     def rewrite(self, position: int, data: Buffer) -> None:
         assert 0 <= position <= self.size - len(data), "only what is there is written again"
-        # Through our own handle, which appends, the system would write at the end whatever the position is.
+        # Through our own handle, which appends, the system would write at the end and ignore the position.
         fd = self._table.open_handle(self.path, os.O_WRONLY)
         try:
             rest = memoryview(data)
@@ -184,7 +184,7 @@ class RealFile:
             rest = rest[os.write(fd, rest) :]
 
     def _cut_back(self, fd: int) -> None:
-        """All or nothing. If even this fails, the error that brought us here is the one to tell."""
+        """All or nothing. If even this fails, the error that brought us here is the one that is raised."""
         with contextlib.suppress(OSError):
             os.ftruncate(fd, self.size)
 

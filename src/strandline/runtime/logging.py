@@ -88,7 +88,7 @@ def _line_writer(stream: TextIO) -> Callable[[str], None]:
 
 
 def _escape_values(logger: Any, method: str, line: MutableMapping[str, Any]) -> Mapping[str, Any]:
-    """What strangers wrote must not reach somebody's terminal as it is."""
+    """Text that clients wrote must not reach a terminal unescaped."""
     return {
         name: escaped_text(value) if isinstance(value, str) and name in ("exception", "stack") else _escaped(value)
         for name, value in line.items()

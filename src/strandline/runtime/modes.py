@@ -1,8 +1,9 @@
 """Who may read what a node writes: its owner alone (SEC-H1).
 
-The metadata log holds credentials and sensitive configuration, the logs whatever people send. What exists already keeps its mode.
+The metadata log holds credentials and sensitive configuration, the logs all that producers send. What exists already
+keeps its mode.
 
-Always true: a directory that is made here has mode 0700, a file 0600, whatever the umask is.
+Always true: a directory that is made here has mode 0700, a file 0600, under any umask.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ def keep_to_owner() -> None:
 
 
 def readable_by_others(path: str) -> bool:
-    """Whether somebody who is neither the owner nor in its group may look into it; False if it is not there."""
+    """Whether users other than the owner and its group may read it; False if it does not exist."""
     try:
         return bool(os.stat(path).st_mode & _OF_OTHERS)
     except OSError:

@@ -100,7 +100,7 @@ class _Child:
         return self._process.wait()
 
     def close(self) -> None:
-        """Nobody asks it any more."""
+        """No work will be sent to it any more."""
         self.kill()
         self._connection.close()
 
@@ -162,7 +162,7 @@ class NicedProcesses:
             child.wait()
 
     def close(self) -> None:
-        """End them all, whatever they do."""
+        """End them all, also those at work."""
         for child in self._busy:
             child.kill()
             child.wait()

@@ -1,10 +1,11 @@
 """The child process that does a node's slow work: the last in line for the processor and the disk.
 
-It is told over a socket what to do, one work after the other, and answers with what came of it. Functions go by their names and
+It receives one work after the other over a socket, and answers with the result. Functions go by their names and
 values as pickles; both ends are ours, of the same version, and nothing that came from a network is among them.
 
-Always true: it dies with its parent, whatever it is doing. The system kills it (Linux), and a thread that does nothing but listen
-ends it when the socket closes; one that was made too late to notice finds that its parent is another.
+Always true: it dies with its parent, also in the middle of work. The system kills it (Linux), and a thread that does
+nothing but listen ends it when the socket closes; one that was made too late to notice finds that its parent is
+another.
 """
 
 from __future__ import annotations

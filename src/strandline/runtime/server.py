@@ -1,7 +1,7 @@
 """One node in this process: from a properties file to a clean stop.
 
 Always true: a first SIGTERM or SIGINT stops the node in order, a second one ends the process at once; what prevents a start
-(configuration, storage, a port in use) is found before anything is written, and told as one sentence.
+(configuration, storage, a port in use) is found before anything is written, and reported in one sentence.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def run_node(
     level: str = "info",
     environment: Mapping[str, str] | None = None,
 ) -> None:
-    """Run the node that a properties file describes until it is told to stop. ServerError says why it ended otherwise.
+    """Run the node that a properties file describes until it is asked to stop. ServerError says why it ended otherwise.
 
     With a cluster id, log dirs that are not formatted yet are formatted for that cluster first.
     """
@@ -93,7 +93,7 @@ def _format(config: NodeConfig, cluster_id: str) -> None:
 
 
 def check_port(listener: ListenerConfig) -> None:
-    """ServerError if somebody else listens there. Found early, so that the log dirs are not even opened."""
+    """ServerError if the address is in use. Checked early, so that the log dirs are not even opened."""
     host = listener.host or "0.0.0.0"
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
@@ -105,11 +105,11 @@ def check_port(listener: ListenerConfig) -> None:
 
 
 def check_key_file(listener: ListenerConfig) -> None:
-    """ServerError if anybody on this machine can read the listener's private key (SEC-H1)."""
+    """ServerError if every user of this machine can read the listener's private key (SEC-H1)."""
     path = None if listener.tls is None else listener.tls.keystore_location
     if path is not None and readable_by_others(path):
         raise ServerError(
-            f"ssl.keystore.location of listener {listener.name}: everybody on this machine can read {path}; "
+            f"ssl.keystore.location of listener {listener.name}: every user of this machine can read {path}; "
             f"chmod o-rwx {path}, or start with --insecure"
         )
 
@@ -176,7 +176,7 @@ def _warn(config: NodeConfig, logger: object) -> None:
 
 
 async def _started(node: Node, stop: asyncio.Task[bool]) -> bool:
-    """Whether the node is up; False if it was told to stop before it was, and has."""
+    """Whether the node is up; False if it was asked to stop before that, and has stopped."""
     start = asyncio.get_running_loop().create_task(node.start())
     await asyncio.wait((start, stop), return_when=asyncio.FIRST_COMPLETED)
     if not start.done():

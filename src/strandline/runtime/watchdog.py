@@ -1,8 +1,8 @@
 """A second process that closes a node's connections when the node stands still.
 
 A process that is frozen (stopped, hung on a device, swapped out) keeps its connections open: the system goes on acknowledging bytes
-that nobody reads, and whoever sent them waits for a timeout of half a minute. A client that sees its connection close looks for
-another leader at once, and so does the controller. Until the node goes on, whoever connects anew is turned away.
+that are never read, and the clients that sent them wait for a timeout of half a minute. A client that sees its connection close
+looks for another leader at once, and so does the controller. Until the node runs again, new connections are refused.
 
 Always true: the watchdog does nothing as long as the node's event loop beats, and ends when the node does, however that ends. It
 counts its own turns, not the clock: if both processes stood still, as when a machine sleeps, nothing is closed. A node that is busy
@@ -110,7 +110,7 @@ def _watch(reading: int, node_pid: int, node_id: int, interval_s: float) -> NoRe
 
 
 def busy_s(pid: int) -> float:
-    """For how long the main thread of a process has run or waited for a processor; 0 if the system does not tell."""
+    """For how long the main thread of a process has run or waited for a processor; 0 if the system does not say."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         with open(f"/proc/{pid}/task/{pid}/schedstat") as file:
             ran_ns, waited_ns = map(int, file.read().split()[:2])

@@ -1,6 +1,6 @@
 """A node's own idea of time: virtual time, with drift, and a wall clock that may be wrong and may jump.
 
-Always true: `monotonic` never moves back, whatever is done to the clock; jumps touch the wall clock only.
+Always true: `monotonic` never moves back, also when the clock jumps; jumps touch the wall clock only.
 """
 
 from __future__ import annotations

@@ -63,8 +63,8 @@ class SimProcess:
             self._tasks_sweep_at = 64 + 2 * len(self.tasks)
 
     def unseen(self) -> list[asyncio.Task[Any]]:
-        """Tasks that ended with an error that nobody has looked at. Whoever is about to may only be waiting for its turn."""
-        # asyncio tells of these when the task is collected, and the time of that is nobody's choice.
+        """Tasks that ended with an error that was not retrieved yet. The task that will retrieve it may be waiting for its turn."""
+        # asyncio logs these when the task is collected, at a time that no seed decides.
         return [task for task in self.tasks if _is_unseen(task)]
 
     def pending(self) -> list[asyncio.Task[Any]]:

@@ -46,7 +46,7 @@ class _Work:
     def __init__(self, marks: dict[Inode, SyncMark] | None, changes: int, worker: Worker[Any] | None) -> None:
         self.worker = worker
         self.marks = marks
-        """None for a process of its own: its syncs cover whatever was written before them, as the system's do."""
+        """None for a process of its own: its syncs cover all that was written before them, as the system's do."""
         self.changes = changes
         self.wrote: dict[Inode, None] = {}
         self.own_changes = False
@@ -250,7 +250,7 @@ class SimDisk(Storage):
         done: asyncio.Future[T] = self._loop.create_future()
 
         def go_on(_: None) -> None:
-            # Stopping the parent does not stop its child; its death does, and so does whoever no longer wants the work.
+            # Stopping the parent does not stop its child; its death does, and so does the cancellation of the work.
             if process.state is ProcessState.DEAD or done.done():
                 return
             if self.niced_lost_probability and self._randomness.random() < self.niced_lost_probability:
@@ -341,12 +341,12 @@ class SimDisk(Storage):
                 self._loop.schedule(self._loop.time() + wait_s, finish)
 
         def leave(_: None) -> None:
-            """It had not begun, and nobody asks the device any more."""
+            """It had not begun, and its process is dead."""
             inode.marks.pop(mark, None)
             end()
 
         def finish(_: None) -> None:
-            """The device is done, whatever became of the process that asked."""
+            """The device is done, even if the process that asked has died."""
             failure = self._end_sync(path, inode, mark)
             end()
             if done.done():
@@ -409,7 +409,7 @@ def _hand_over(work: Callable[[], T], done: asyncio.Future[T]) -> None:
     try:
         result = work()
     except Exception as failure:
-        if not done.done():  # else whoever waited has given up
+        if not done.done():  # else the waiting task was cancelled
             done.set_exception(failure)
     else:
         if not done.done():

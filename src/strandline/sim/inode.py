@@ -98,7 +98,7 @@ class Inode:
                 content[position] ^= 1 << bit
 
     def after_power_loss(self, randomness: random.Random) -> bytes:
-        """What the device holds: all that was synced, and of the rest whatever the seed decides."""
+        """What the device holds: all that was synced, and of the rest what the seed decides."""
         if len(self.durable) > self.clean and randomness.random() < 0.5:
             return bytes(self.durable)  # the truncate, and all that came after it, never reached the device
         result = bytearray(self.durable[: self.clean])
@@ -123,11 +123,11 @@ class Inode:
 def _tear(kept: bytearray, position: int, randomness: random.Random) -> None:
     """The size grew, but single sectors were not written, or hold what was there before; in no order."""
     sector = randomness.choice(SECTOR_BYTES)
-    harm = randomness.choice((0.1, 0.5, 1.0))
+    damaged_share = randomness.choice((0.1, 0.5, 1.0))
     start = 0
     while start < len(kept):
         stop = min(start + sector - (position + start) % sector, len(kept))
-        if randomness.random() < harm:
+        if randomness.random() < damaged_share:
             zeros = randomness.random() < 0.7
             kept[start:stop] = bytes(stop - start) if zeros else randomness.randbytes(stop - start)
         start = stop

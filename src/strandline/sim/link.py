@@ -1,6 +1,6 @@
 """How long bytes take from one host to another.
 
-Always true: a latency is at least the link's own; all chance comes from the generator that is passed in.
+Always true: a latency is at least the link's own; all randomness comes from the generator that is passed in.
 """
 
 from __future__ import annotations

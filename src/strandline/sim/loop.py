@@ -4,7 +4,7 @@ Time stands still while a callback runs and jumps to the next event when all is 
 event loop does: a turn runs what was ready when it began, then lets written bytes leave, and the next one begins a seeded
 moment later. Turns between which nothing else happens anywhere are run in a row.
 
-Always true: the same seed gives the same history, whatever PYTHONHASHSEED is; callbacks of one process run in the order in
+Always true: the same seed gives the same history, for every PYTHONHASHSEED; callbacks of one process run in the order in
 which they became ready; a dead process runs no callback, a paused one none until it is resumed; a run that could go on
 for ever ends with an error that says why.
 """
@@ -64,8 +64,8 @@ class SimLoop(asyncio.BaseEventLoop):
         self.steps_max = sys.maxsize
         self.unhandled: list[BaseException] = []
         self.after_turn: Callable[[SimProcess], None] | None = None
-        """Told after a process took a turn, or several in a row, before anything else happens: to look at what it did. It
-        must not touch the world; what it raises ends the run."""
+        """Called after a process took a turn, or several in a row, before anything else happens: to check what it did. It
+        must not change the world; what it raises ends the run."""
         self.at_close: list[Callable[[], None]] = []
         """What else ends with the world."""
         self.running: SimProcess | None = None
@@ -325,7 +325,7 @@ class SimLoop(asyncio.BaseEventLoop):
 
 
 def _refuse_unsimulated(options: dict[str, Any]) -> None:
-    """A difference nobody is told of would hide a bug."""
+    """An option that is silently ignored would hide a bug."""
     for name in ("ssl", "sock"):
         if options.get(name):
             raise NotImplementedError(f"{name}= is not simulated")

@@ -1,6 +1,6 @@
 """The names of a simulated disk: directories, and a journal of the changes that are not yet durable.
 
-Always true: a power loss keeps, for each group of directories that changes connect, a prefix of their changes; whatever a
+Always true: a power loss keeps, for each group of directories that changes connect, a prefix of their changes; what a
 `sync_dir` covered is part of every such prefix; a rename is kept or lost as a whole.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from strandline.sim.inode import Inode
 
 JOURNAL_CHANGES_MAX = 1024
-"""A file system commits on its own account after a while, whether or not anybody syncs."""
+"""A file system commits on its own account after a while, even without a sync."""
 
 
 class Directory:

@@ -48,7 +48,7 @@ class Network:
         self.retransmit_max_s = 1.0
         self.connect_timeout_s = 60.0
         self.tap: Callable[[Pipe, bytes], None] | None = None
-        """Shown all bytes as they leave a host, whether or not they will arrive. It must not touch the world."""
+        """Called with all bytes as they leave a host, whether or not they will arrive. It must not change the world."""
         self.stalled: dict[Pipe, None] = {}
         self.hosts: dict[str, None] = {loop.outside.name: None}
         self.is_whole = True
@@ -280,4 +280,4 @@ class _Attempt:
         if not self.connected.done():
             self.connected.set_result(transport)
         elif not transport.gone:
-            transport.abort()  # whoever asked has given up
+            transport.abort()  # the caller has given up

@@ -1,8 +1,8 @@
 """One direction of a simulated TCP connection: from the writer's buffers through the air into the reader's window.
 
 Always true: bytes arrive in order, each once, or not at all; a segment is copied out of the writer's memory only when it
-leaves, so whoever reuses a buffer after `write` sends what the buffer holds by then; a cut holds bytes back and does not
-lose them, until TCP gives up; a reset comes after a prefix of what was in flight; whatever is delivered is recorded.
+leaves, so a caller that reuses a buffer after `write` sends what the buffer holds by then; a cut holds bytes back and does not
+lose them, until TCP gives up; a reset comes after a prefix of what was in flight; all that is delivered is recorded.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Pipe:
         self.outgoing_bytes = 0
 
     def finish(self, signal: bytes) -> None:
-        """Say END_OF_STREAM or RESET after whatever is in the air."""
+        """Send END_OF_STREAM or RESET after the bytes in flight."""
         self._fly(TcpSegment(b"", signal))
 
     def lose_tail(self, lost_bytes_min: int = 0) -> None:
@@ -253,7 +253,7 @@ class Pipe:
         return data
 
     def credit(self) -> None:
-        """The window opened: the writer may go on, if the news can reach it."""
+        """The window opened: the writer may go on, if the window update can reach it."""
         if self.blocked_writer and self.writer.process.state is not ProcessState.DEAD:
             if self.network.is_cut(self.target, self.source):
                 self._stall()

@@ -98,7 +98,7 @@ class Storage:
         return bytes(entry.data) if isinstance(entry, Inode) else None
 
     def durable_size(self, path: str) -> int:
-        """So many bytes of a file would be there after a power loss, whatever the seed decides; -1 if its name might not."""
+        """So many bytes of a file would be there after a power loss, under every seed; -1 if its name might not."""
         entry: Inode | Directory | None = self._names.root
         for part in clean(path).split("/")[1:]:
             entry = entry.durable.get(part) if isinstance(entry, Directory) else None

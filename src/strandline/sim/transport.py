@@ -1,7 +1,7 @@
 """One end of a simulated TCP connection, as asyncio's protocols see it, and as unkind as uvloop's transports are.
 
 `write` keeps the caller's buffer and does not copy it before the turn ends. A BufferedProtocol is asked for a buffer also
-when no bytes follow, and all of it that ever held bytes is poisoned before new ones are put at its front: a view somebody
+when no bytes follow, and all of it that ever held bytes is poisoned before new ones are put at its front: a view that was
 kept of an earlier frame turns to garbage as soon as that memory is offered again. What the transport cannot see is memory
 that a connection recycles on its own; a connection may run `poison` over a frame once its handler has returned. A plain
 Protocol gets fresh bytes.
@@ -29,7 +29,7 @@ _POISON = memoryview(b"\xdb" * (1 << 20))
 
 
 def poison(view: memoryview | bytearray) -> None:
-    """Overwrite memory whose time is over, so that whoever kept a view of it reads garbage."""
+    """Overwrite memory that is no longer valid, so that code that kept a view of it reads garbage."""
     target = memoryview(view)
     for start in range(0, len(target), len(_POISON)):
         part = target[start : start + len(_POISON)]

@@ -1,4 +1,4 @@
-"""Who waits for whom among the work that a simulated process has offloaded: as many at once as there are workers for a directory.
+"""The worker pools of simulated processes: as much offloaded work at once as a directory has workers.
 
 Always true: at most `WORKERS_MAX` of a process run for one directory that has workers of its own, and as many for all else; what it
 computes has `COMPUTING_MAX` workers that wait for no device. The others begin in the order in which they came, one as each ends. A

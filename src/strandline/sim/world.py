@@ -26,7 +26,7 @@ T = TypeVar("T")
 UNTIL_S = 3600.0
 STEPS_MAX = 50_000_000
 LOOK_S = 0.1
-"""How long whoever waits for a task that failed has to look at it, when the world ends."""
+"""How long a task may still retrieve the error of a failed one, when the world ends."""
 
 
 class SimNode:
@@ -120,7 +120,7 @@ class World:
     def run(self, coroutine: Coroutine[Any, Any, T], *, until: float = UNTIL_S, steps_max: int = STEPS_MAX) -> T:
         """Drive the world until the coroutine is done, at most `until` virtual seconds from now.
 
-        Exceptions nobody handled, in any node's callbacks or tasks, are raised here as a group.
+        Unhandled exceptions of any node's callbacks or tasks are raised here as a group.
         """
         self.loop.until = self.now + until
         self.loop.steps_max = self.loop.steps + steps_max
@@ -139,7 +139,7 @@ class World:
         unhandled, self.loop.unhandled = self.loop.unhandled, []
         unhandled += [error for task in unseen if task._log_traceback and (error := task.exception()) is not None]
         if unhandled:
-            raise BaseExceptionGroup(f"nobody handled these (seed {self.seed})", unhandled)
+            raise BaseExceptionGroup(f"unhandled exceptions (seed {self.seed})", unhandled)
         return result
 
     def close(self) -> None:

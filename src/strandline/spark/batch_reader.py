@@ -1,6 +1,6 @@
-"""A batch query: from where to where is settled once, when Spark plans it, and each split is read by a task.
+"""A batch query: its start and end offsets are fixed when Spark plans it, and each split is read by a task.
 
-Spark plans a DataFrame once: a second action on it reads the same offsets again, whatever came to the log since then.
+Spark plans a DataFrame once: a second action on it reads the same offsets again, even if the log has grown since.
 
 Always true: a reader holds nothing but its options and filters, so it can be pickled at any time. The client that plans is closed
 when the plan is made.
@@ -64,10 +64,11 @@ class BatchReader(DataSourceReader):
 class PushingBatchReader(BatchReader):
     """With the option pushFilters: what filters say of topic, partition, offset and timestamp narrows what is read.
 
-    It is a class of its own because Spark refuses a reader that has pushFilters() while spark.sql.python.filterPushdown.enabled is
-    false, with an error that says what to set. It is not the usual one because of what Spark 4.2 does with the plan: it keeps that
-    of the filters that were pushed last, and uses it for whatever else comes from the same load(). So df.where("partition = 0")
-    first and df itself later read partition 0 both times, and rows are missing. Who asks for this loads for each set of filters.
+    It is a class of its own because Spark refuses a reader that has pushFilters() while
+    spark.sql.python.filterPushdown.enabled is false, with an error that says what to set. It is not the usual one
+    because of what Spark 4.2 does with the plan: it keeps that of the filters that were pushed last, and uses it for
+    every other query on the same load(). So df.where("partition = 0") first and df itself later read partition 0 both
+    times, and rows are missing. A program that sets the option calls load() once for each set of filters.
     """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:

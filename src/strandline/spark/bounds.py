@@ -1,4 +1,4 @@
-"""From where to where a query reads, in numbers.
+"""The offsets at which a query starts and ends.
 
 Always true: each selected partition gets one offset, under the id its topic has now. What the options name and the cluster does
 not have is refused here; what the log no longer has is judged later (data_loss.py), since that may be tolerated.
@@ -29,7 +29,7 @@ from strandline.spark.options.selection import Assign, Selection, SubscribePatte
 
 class ObservedTopic(NamedTuple):
     topic_id: Uuid
-    """ZERO_UUID from brokers that do not tell."""
+    """ZERO_UUID from brokers that do not send ids."""
     partitions: frozenset[int]
 
 
@@ -37,7 +37,7 @@ Topics = Mapping[str, ObservedTopic]
 
 
 class ClusterView(Protocol):
-    """What the driver sees of the cluster. Answers leave out partitions that are not there (any more)."""
+    """What the driver asks of the cluster. Answers leave out partitions that do not exist (any more)."""
 
     def topics(self, names: Iterable[str] | None) -> Topics:
         """Those of these names that exist; None: all but internal ones."""
@@ -70,7 +70,7 @@ def topic_ids(topics: Topics) -> dict[str, Uuid]:
 
 
 def selected(selection: Selection, view: ClusterView) -> Topics:
-    """What is there now of what the options select; nothing is refused, for what vanished may be tolerated."""
+    """The selected topics that exist now; nothing is refused, since a vanished topic may be tolerated."""
     match selection:
         case SubscribePattern():
             return {name: topic for name, topic in view.topics(None).items() if selection.matches(name)}
@@ -85,7 +85,7 @@ def selected(selection: Selection, view: ClusterView) -> Topics:
 
 
 def required(selection: Selection, view: ClusterView) -> Topics:
-    """The same when a query starts: TopicError for a topic or partition that is named and not there."""
+    """The same when a query starts: TopicError for a topic or partition that is named and does not exist."""
     topics = selected(selection, view)
     match selection:
         case SubscribePattern(pattern):
@@ -132,7 +132,7 @@ def batch_bounds(options: ReadOptions, view: ClusterView) -> tuple[StreamOffsets
 
 
 def carried_on(known: StreamOffsets, topics: Topics, view: ClusterView) -> StreamOffsets:
-    """Where a stream goes on that got this far: partitions and topics that are new since, or created anew, start at earliest.
+    """Where a stream continues from `known`: partitions and topics that are new, or were created again, start at earliest.
 
     What is no longer there is left out.
     """

@@ -1,7 +1,7 @@
 """Clients of this process, one for equal settings, kept from task to task.
 
-Spark runs one task after the other in a Python worker, so whoever asks has the client for himself until the task is over.
-Connections that died in between are the client's to notice and make anew.
+Spark runs one task after the other in a Python worker, so a task has the client to itself until it ends.
+The client notices connections that died in between and replaces them.
 
 Always true: a client is used by the process that made it only, and no task closes one; they end with the process.
 """
@@ -25,6 +25,6 @@ def client_of(cluster: ClusterOptions) -> Client:
 
 
 def connect(cluster: ClusterOptions) -> Client:
-    """A client of the caller's own, who closes it."""
+    """A new client, which the caller closes."""
     tls = None if cluster.tls is None else cluster.tls.context()
     return Client(cluster.bootstrap_servers, config=cluster.config, tls=tls)

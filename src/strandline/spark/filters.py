@@ -1,4 +1,4 @@
-"""What pushed filters say about where matching records are.
+"""Pushed filters: which offsets may hold matching records.
 
 Always true: narrowing may leave out only what no filter lets through, and every filter is handed back to Spark, which applies it
 to each row. So what is not understood here is simply not used.

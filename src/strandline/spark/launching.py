@@ -54,7 +54,7 @@ def prepare(config: Mapping[str, str], environ: Mapping[str, str], interpreter: 
     defaults = {FILTER_PUSHDOWN: "true"}
     cores = local_cores(config.get(MASTER, ""))
     if cores is not None:
-        # Nobody else needs to reach a driver that has no executors elsewhere.
+        # A driver without executors on other hosts need not be reachable from outside.
         defaults |= {
             SHUFFLE_PARTITIONS: str(cores),
             "spark.driver.host": LOCAL_ADDRESS,
@@ -152,7 +152,7 @@ def _is_pyspark_of(interpreter: str, environ: Mapping[str, str]) -> bool:
 
 
 def _directory_and_name(interpreter: str) -> tuple[str, str]:
-    """A name that tells the version is the better one: nobody else's Python answers to it by chance."""
+    """The name with the version, if it exists: another Python is unlikely to have it too."""
     directory, name = os.path.split(interpreter)
     versioned = f"python{VERSION}"
     return directory, versioned if os.path.exists(os.path.join(directory, versioned)) else name

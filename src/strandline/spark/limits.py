@@ -3,7 +3,7 @@
 Always true: while there are records to read and nothing says to wait, at least one offset is admitted. maxOffsetsPerTrigger is
 never exceeded; maxBytesPerTrigger, by estimate, at most by one record. Shares go by lag, and a partition too small for a share
 gets one offset in turn with the others of its kind, so that none starves.
-With Trigger.AvailableNow nothing waits for minOffsetsPerTrigger: there may never be more.
+With Trigger.AvailableNow nothing waits for minOffsetsPerTrigger: no more records may ever come.
 """
 
 from __future__ import annotations

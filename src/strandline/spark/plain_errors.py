@@ -1,4 +1,4 @@
-"""Errors told plainly: what the world or the user did is one sentence in Spark's error, without a Python traceback.
+"""Plain errors: a fault of the cluster or the user is one sentence in Spark's error, without a Python traceback.
 
 PySpark sends `traceback.format_exc()` of what a worker raised to the JVM, so that the sentence comes last, below the frames of two
 programs. It leaves the frames out if SPARK_HIDE_TRACEBACK is in the worker's environment when the error is handled, and the
@@ -24,7 +24,7 @@ RUNTIME, WORKER = "SPARK_PYTHON_RUNTIME", "PYTHON_WORKER"
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Around whatever Spark calls."""
+    """Around every function that Spark calls."""
     try:
         yield
     except NoBrokerReachable as error:

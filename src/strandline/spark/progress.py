@@ -1,7 +1,7 @@
 """Progress of a stream, committed as the offsets of a group, so that its lag shows in every Kafka tool.
 
-Spark's own truth is its checkpoint: the group's offsets follow it and are read only by `startingOffsets=group`. Nobody joins the
-group; a group that has members of its own refuses the commits. Spark tells a source of a finished batch with the next trigger:
+Spark's own truth is its checkpoint: the group's offsets follow it and are read only by `startingOffsets=group`. No consumer joins
+the group; a group that has members of its own refuses the commits. A source learns of a finished batch with the next trigger:
 until then, and after Trigger.Once, which has none, that batch still shows as lag.
 
 Always true: what is committed is where a finished batch ended, or where the query starts, never the end of a batch that is still
@@ -26,7 +26,7 @@ TIMEOUT_MS = 5_000
 """For the client that is used here: a stream does not wait longer for a coordinator."""
 TRY_AGAIN_AFTER_S = 10.0
 REPEAT_AFTER_S = 3_600.0
-"""Offsets of a group without members expire (offsets.retention.minutes), so those of an idle topic are told again."""
+"""Offsets of a group without members expire (offsets.retention.minutes), so those of an idle topic are committed again."""
 
 _log = logging.getLogger("strandline.spark")
 
@@ -41,7 +41,7 @@ class GroupProgress:
         self._repeat_at = 0.0
 
     def finished(self, offsets: StreamOffsets) -> None:
-        """Every record below these offsets is done with."""
+        """Every record below these offsets has been processed."""
         now = self._now()
         if now >= self._repeat_at:
             changed = dict(offsets.offsets)

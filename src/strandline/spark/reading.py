@@ -31,7 +31,7 @@ _log = logging.getLogger("strandline.spark")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SplitReading:
-    """How to read, without what; it travels with every task, so it is small."""
+    """How to read any split; it is sent with every task, so it is small."""
 
     cluster: ClusterOptions
     consumer: ConsumerConfig
@@ -83,7 +83,7 @@ class SplitReading:
                     offset = self._behind_the_gap(split, offset, error)
 
     def _behind_the_gap(self, split: Split, offset: int, error: KafkaError) -> int:
-        """Where to go on after what was lost; the error itself if it tells of nothing lost, DataLoss if nothing may be."""
+        """Where to continue after lost records; raises the error if nothing was lost, DataLoss if no loss is allowed."""
         goes_on = split.end
         match error:
             case OffsetOutOfRange(log_start_offset=int() as log_start_offset, log_end_offset=int() as log_end_offset):

@@ -53,7 +53,7 @@ from strandline.spark.splits import bytes_per_offset, splits
 from strandline.spark.stream_offset import StreamOffset, read_offset
 
 SIZES_TTL_S = 10.0
-"""How long bytes per offset are believed: they change slowly, and every broker is asked for them."""
+"""How long bytes per offset are cached: they change slowly, and every broker is asked for them."""
 
 _log = logging.getLogger("strandline.spark")
 
@@ -172,7 +172,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [InputPartition(split) for split in parts]
 
     def _topics(self, known: StreamOffsets) -> Topics:
-        """If one is not there any more, a broker that has just started may not have heard of it yet, and is asked again."""
+        """If one is missing, a broker that has just started may not know it yet, and is asked again."""
         topics = selected(self._options.selection, self._view)
         for _ in range(self._options.offset_attempts_max):
             if not vanished(known, topics):
@@ -183,7 +183,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return topics
 
     def _latest_of(self, known: Offsets, topics: Topics | None = None) -> dict[TopicPartition, int]:
-        """If one is before what was read already, a new leader may not have heard of its high watermark yet, and is asked again."""
+        """If one is before what was read already, a new leader may not know its high watermark yet, and is asked again."""
         wanted = list(known) if topics is None else [key for key in partitions_of(topics) if key in known]
         latest = self._view.latest(wanted)
         for _ in range(self._options.offset_attempts_max):
@@ -207,14 +207,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             _log.warning("%s", warning)
 
     def _finished(self, offsets: StreamOffsets) -> None:
-        """Every record below these offsets is done with."""
+        """Every record below these offsets has been processed."""
         if self._options.group_id is None:
             return
         # Groups know topics by name only: an offset of a topic that is gone must not become one of its successor.
         kept = {partition: offset for partition, offset in offsets.offsets.items() if partition not in self._lost}
         self._progress.finished(StreamOffsets.of(offsets.topic_ids, kept))
 
-    # Whom it talks to, connected when first needed: this process alone does, not the copies of the reader on executors
+    # Clients, connected when first needed, in this process only: the copies of the reader on executors have none
 
     @property
     def _view(self) -> ClientClusterView:
@@ -244,8 +244,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 class RefusedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """In place of a reader whose options are wrong.
 
-    If streamReader() itself raised, PySpark's runner would tell of a variable of its own that was never set. So the reason is
-    raised by whatever Spark calls first.
+    If streamReader() itself raised, PySpark's runner would fail on a variable of its own that was never set. So the reason is
+    raised by the method that Spark calls first.
     """
 
     def __init__(self, why: SparkError) -> None:

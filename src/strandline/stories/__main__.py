@@ -1,4 +1,4 @@
-"""`python -m strandline.stories --write DIR`: tell all stories in all ways, and write their pages and pictures."""
+"""`python -m strandline.stories --write DIR`: play all stories in all variants, and write their pages and pictures."""
 
 from __future__ import annotations
 

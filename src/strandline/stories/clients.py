@@ -1,7 +1,7 @@
-"""Producers and consumers on a stage: what they send, what they were told, what they read.
+"""Producers and consumers on a stage: what they send, the answers they got, what they read.
 
-Always true: they are the clients that everybody uses, on a machine of their own; what is kept here of them is what they could
-tell themselves.
+Always true: they are the public clients, each on a machine of its own; what is kept here of a client is what the client itself
+knows.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class SentMessage:
         return "" if self.error is None else self.error.code.name
 
     async def answered(self) -> SentMessage:
-        """Wait until the producer was told."""
+        """Wait until the producer has the answer."""
         await self.over.wait()
         return self
 
@@ -183,7 +183,7 @@ class Clients:
         self._status.append(ClientStatus(client, said))
 
     def words(self) -> tuple[ClientStatus, ...]:
-        """What was said since the last call, then who waits."""
+        """What clients did since the last call, then which of them wait."""
         statuses, self._status = self._status, []
         waiting: dict[str, list[str]] = {}
         for message in self.sent:

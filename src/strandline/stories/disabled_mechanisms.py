@@ -1,4 +1,4 @@
-"""The world without a mechanism: one decision of the code is replaced while a story is told, and put back afterwards.
+"""Mechanisms switched off: one decision of the code is replaced while a story is played, and put back afterwards.
 
     leader-epochs    `LeaderEpochs.end_offset_for`: every epoch ends at the log end, so logs are compared by offsets alone;
                      and `roles.follow`: with nothing else to go by, a new follower cuts its log at its high watermark

@@ -1,4 +1,4 @@
-"""What a story shows: at each step what every broker holds, who leads, who is in sync, what clients were told.
+"""Frames of a story: at each step what every broker holds, who leads, who is in sync, which answers clients got.
 
 Frames are all that the renderers get, and all that `--json` prints.
 
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 
 class BilingualText(NamedTuple):
-    """A sentence in both languages."""
+    """A sentence in English and in Korean."""
 
     en: str
     ko: str
@@ -36,7 +36,7 @@ class AnomalyKind(enum.Enum):
 class ShownRole(enum.Enum):
     LEADER = "leader"
     OLD_LEADER = "old leader"
-    """It believes that it leads, in an epoch that is over."""
+    """It believes that it leads, in an epoch that has ended."""
     FOLLOWER = "follower"
     DOWN = "down"
     STARTING = "starting"
@@ -84,7 +84,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class ShownPartition:
-    """A partition as the controller has it, by the names of the brokers."""
+    """A partition in the controller's metadata, with the names of the brokers."""
 
     label: str
     leader: str | None
@@ -105,7 +105,7 @@ class ShownQuorum:
 
 @dataclass(frozen=True, slots=True)
 class ClientStatus:
-    """What a client did or was told since the last frame, or waits for."""
+    """What a client did or which answer it got since the last frame, or what it waits for."""
 
     client: str
     said: BilingualText
@@ -139,7 +139,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class PlayedStory:
-    """A story as it was told once."""
+    """All frames of a story that was played to its end."""
 
     name: str
     title: BilingualText

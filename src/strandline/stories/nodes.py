@@ -1,6 +1,6 @@
 """The brokers and controllers on a stage: what each holds now, whether it runs or not.
 
-Always true: looking draws no chance and changes nothing; of a node that is down only what its disk has is told.
+Always true: reading a node draws no random number and changes nothing; a node that is down shows only what its disk has.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ def _named(record: MetadataRecord) -> str:
 
 
 def _batches(data: bytes) -> Iterator[tuple[bytes, BatchHeader]]:
-    """The good ones: a power loss may have torn the last."""
+    """The valid ones: a power loss may have torn the last."""
     try:
         for position, header in iterate(data):
             batch = data[position : position + header.size_bytes]

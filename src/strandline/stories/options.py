@@ -1,6 +1,6 @@
-"""How else a story can be told: without a mechanism, or with a setting that gives up a promise.
+"""Variants of a story: without a mechanism, or with a setting that gives up a guarantee.
 
-Always true: a story says which of these it knows, and is never told with one that it does not.
+Always true: a story declares the options it supports, and is never played with another one.
 """
 
 from __future__ import annotations

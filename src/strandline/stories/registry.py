@@ -1,8 +1,8 @@
-"""The stories by name, in the order in which the notes teach them, and how one is told.
+"""The stories by name, in the order in which the notes teach them, and how one is played.
 
 A story is a coroutine function of a stage in a file of its own under `scenarios/`, registered with `@story`.
 
-Always true: a telling is a function of the story and its options: the seed is the story's name.
+Always true: what is played is a function of the story and its options: the seed is the story's name.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Requests of one API from one on the stage to another, and their answers, as they were on the wire.
+"""Requests of one API from one host of the stage to another, and their responses, decoded from the wire.
 
-Always true: listening touches nothing; an exchange is here when the last byte of its request has left, its answer when that one's
+Always true: capturing changes nothing; a request is recorded when its last byte has left, its response when that one's last byte
 has.
 """
 
@@ -29,7 +29,7 @@ class CapturedRequest:
 
 
 class RequestCapture:
-    """Everything from now on; a frame that is half sent already is not understood."""
+    """Everything from now on; a frame of which a part was sent before is not decoded."""
 
     def __init__(self, stage: Stage, source: str, target: str, api_key: int) -> None:
         network = stage.world.network

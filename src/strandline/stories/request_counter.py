@@ -1,4 +1,4 @@
-"""What goes over the wire between the hosts of a stage: requests and responses, counted by API.
+"""Requests and responses between the hosts of a stage, counted by API.
 
 Always true: a message counts when its last byte leaves; counting touches nothing.
 """

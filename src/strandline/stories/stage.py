@@ -1,6 +1,6 @@
-"""The stage of a story: a cluster of real nodes in the simulator, verbs to act on it, and `tell` to show where it stands.
+"""The stage of a story: a cluster of real nodes in the simulator, verbs to act on it, and `narrate` to show its state.
 
-A stage is calm: no message is late unless the story holds it. `until` looks after every single turn of every process, so a story
+A stage is calm: no message is late unless the story holds it. `until` checks after every single turn of every process, so a story
 can stop the world between a request and its answer, show it, and cut a link or kill a broker right there.
 
 Always true: nothing happens on a stage but what the story does and what the nodes do by themselves; the seed is the story's name.
@@ -46,11 +46,11 @@ CONFIG = {
 
 
 class PointMissed(AssertionError):
-    """What a story is there to show is not so."""
+    """The point of a story does not hold."""
 
 
 class StoryTimeout(AssertionError):
-    """What a story waits for does not happen."""
+    """A condition that a story waits for did not come true in time."""
 
 
 class Stage:
@@ -75,7 +75,7 @@ class Stage:
         _calm(world)
 
     def has(self, option: Option) -> bool:
-        """Whether the story is told that way."""
+        """Whether the story is played with this option."""
         return option in self.options
 
     # Opening
@@ -175,7 +175,7 @@ class Stage:
 
     @property
     def leader(self) -> str | None:
-        """As the controller has it."""
+        """According to the controller."""
         return self.leader_of(0)
 
     def leader_of(self, partition: int) -> str | None:
@@ -194,7 +194,7 @@ class Stage:
 
     @property
     def active_controller(self) -> str | None:
-        """Who leads the quorum in the newest epoch."""
+        """The leader of the quorum in the newest epoch."""
         leading = [(a.quorum_epoch, n) for n, a in self.controllers.items() if a.is_up and a.quorum_role == "leader"]
         return max(leading)[1] if leading else None
 
@@ -296,7 +296,7 @@ class Stage:
     # Waiting
 
     async def until(self, condition: Callable[[], object], what: str = "", within_s: float = WITHIN_S) -> None:
-        """Go on at the very turn after which the condition holds; Stuck if it takes too long."""
+        """Go on right after the turn that made the condition true; StoryTimeout if it takes too long."""
         if condition():
             return
         reached = self.world.loop.create_future()
@@ -320,11 +320,11 @@ class Stage:
         await asyncio.sleep(seconds)
 
     async def settle(self, within_s: float = WITHIN_S) -> None:
-        """Until every live replica is in sync, has everything and knows that it is committed, and has written that down."""
-        await self.until(self._is_level, "all replicas are level", within_s)
+        """Wait until every live replica is in sync, has all records, knows them committed, and has written its checkpoint."""
+        await self.until(self._has_settled, "all replicas have caught up", within_s)
         await self.wait(2 * CHECKPOINT_S)
 
-    def _is_level(self) -> bool:
+    def _has_settled(self) -> bool:
         for partition in self._frame_builder.partitions:
             state = self.state(partition)
             if state is None or not state.has_leader:

@@ -72,7 +72,7 @@ def test_a_key_that_everybody_can_read_is_refused(tmp_path: Path) -> None:
     key = tmp_path / "key.pem"
     key.write_text("secret")
     key.chmod(0o644)
-    with pytest.raises(ServerError, match=rf"everybody on this machine can read {key}; chmod o-rwx"):
+    with pytest.raises(ServerError, match=rf"every user of this machine can read {key}; chmod o-rwx"):
         check_key_file(listener_with(key))
     key.chmod(0o640)
     check_key_file(listener_with(key))

@@ -7,7 +7,7 @@
     kafka.py        kafka.*: settings of the client; kafka_names.py has their table, tls.py the ssl.* ones
     read.py, write.py    the whole
 
-Always true: whatever is refused is refused by its name, in one line.
+Always true: an option that is refused is named in the error, in one line.
 """
 
 from __future__ import annotations

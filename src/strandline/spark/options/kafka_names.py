@@ -1,7 +1,7 @@
 """The names of Kafka's client settings, and what becomes of each.
 
 Always true: a name is in one table only. CLIENT, CONSUMER and PRODUCER say how the text is read; the harmless and the forbidden
-have the reason that a person is told.
+come with the reason that the warning or error gives.
 """
 
 from __future__ import annotations

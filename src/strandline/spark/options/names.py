@@ -1,6 +1,6 @@
 """The names of all options, and who may be given which.
 
-Always true: names are compared without regard to case, as Spark does, and told in the way the documentation writes them. An
+Always true: names are compared without regard to case, as Spark does, and reported as the documentation spells them. An
 unknown name is refused: a misspelt failOnDataLoss must not read as the default.
 """
 

@@ -1,4 +1,4 @@
-"""All that a source is told, typed and free of contradictions.
+"""The options of a source, typed and free of contradictions.
 
 Always true: what is here is picklable and the same on the driver and the executors; what could be refused without asking a
 broker has been refused.
@@ -63,7 +63,7 @@ class ReadOptions:
     """How often the driver asks again when an answer cannot be right (fetchOffset.numRetries)."""
     offset_retry_ms: int
     metadata_ttl_ms: int | None
-    """How long topics and partitions that were seen are believed; None: they are looked up each time."""
+    """How long topics and partitions are cached; None: they are looked up each time."""
     cluster: ClusterOptions
     consumer: ConsumerConfig
     warnings: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""All that a sink is told, typed and free of contradictions.
+"""The options of a sink, typed and free of contradictions.
 
 Always true: what is here is picklable and the same on the driver and the executors.
 """
@@ -18,7 +18,7 @@ from strandline.spark.options.names import sorted_out
 class WriteOptions:
     streaming: bool
     topic: str | None
-    """Where all rows go; None: each row's own column `topic` says."""
+    """Where all rows go; None: to the topic in each row's column `topic`."""
     cluster: ClusterOptions
     producer: ProducerConfig
     warnings: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""What a task tells the driver: where its records are, and for which run of which query they were written.
+"""The commit message of a task: where its records are, and for which run of which query they were written.
 
 Always true: it is small and picklable, and names everything by value; the driver reads it in a process of its own.
 """
@@ -13,7 +13,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 QUERY_ID = "sql.streaming.queryId"
 BATCH_ID = "streaming.sql.batchId"
-"""Local properties that Spark sets on the tasks of a streaming query; `write` is told of neither."""
+"""Local properties that Spark sets on the tasks of a streaming query; `write` gets neither as an argument."""
 
 
 class TaskAttempt(NamedTuple):

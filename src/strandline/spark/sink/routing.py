@@ -81,7 +81,7 @@ class Router:
         count = self._counts.get(topic)
         if count is None:
             count = self._counts[topic] = self._ask(topic)
-        partitions = self._wished(topic, count, table, picked)
+        partitions = self._requested(topic, count, table, picked)
         undecided = np.flatnonzero(partitions == UNDECIDED)
         if len(undecided):
             open_rows = undecided if picked is None else picked[undecided]
@@ -97,8 +97,10 @@ class Router:
             partitions[undecided] = sticky.partitions_for(_sizes(table, open_rows))
         return partitions
 
-    def _wished(self, topic: str, count: int, table: SinkRows, picked: NDArray[np.int64] | None) -> NDArray[np.int32]:
-        """What the column says, where it says something."""
+    def _requested(
+        self, topic: str, count: int, table: SinkRows, picked: NDArray[np.int64] | None
+    ) -> NDArray[np.int32]:
+        """The partitions that the column names; UNDECIDED where it is null or missing."""
         if table.partition is None:
             return np.full(len(table.rows.value) if picked is None else len(picked), UNDECIDED, dtype=np.int32)
         column = table.partition if picked is None else table.partition.take(pa.array(picked))
@@ -106,8 +108,8 @@ class Router:
         wrong = said[(said < 0) | (said >= count)]
         if len(wrong):
             raise ColumnError(f"column 'partition' has {wrong[0]}, but topic '{topic}' has partitions 0-{count - 1}")
-        wished: NDArray[np.int32] = column.fill_null(UNDECIDED).to_numpy()
-        return wished if wished.flags.writeable else wished.copy()
+        requested: NDArray[np.int32] = column.fill_null(UNDECIDED).to_numpy()
+        return requested if requested.flags.writeable else requested.copy()
 
 
 def groups(numbers: NDArray[np.int32]) -> Iterator[tuple[int, NDArray[np.int64] | None]]:

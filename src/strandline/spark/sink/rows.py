@@ -23,7 +23,7 @@ US_PER_MS = 1000
 
 
 class SinkRows(NamedTuple):
-    """Rows, and where those who wrote the query want them to go."""
+    """Rows, with the columns that name their topic and partition."""
 
     rows: Rows
     topic: pa.Array | None

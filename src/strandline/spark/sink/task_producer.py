@@ -5,8 +5,8 @@
         return delivery.prepare()            # all is acknowledged; without it, nothing more is sent
 
 At least once: records are in the log, and visible, when `prepare` returns, whether or not the driver commits. This is the one
-place that would change for a transaction per task: it would begin here, be left open by `prepare`, which would tell the driver
-whose it is, and be aborted if the block is left by an error.
+place that would change for a transaction per task: it would begin here, be left open by `prepare`, which would send its id to
+the driver, and be aborted if the block is left by an error.
 
 Always true: a producer id belongs to one attempt, so what a dead attempt still has on the wire is never mistaken for this one's.
 """
@@ -45,7 +45,7 @@ class TaskProducer:
             raise WriteFailed(f"cannot write to topic '{topic}': {error}") from error
 
     def send(self, topic: str, partition: int, batch: ReadyBatch) -> None:
-        """Returns when the batch is on its way. What is raised may be about an earlier one."""
+        """Returns when the batch is in the producer's buffer. An error may be about an earlier batch."""
         try:
             self._producer.send(topic, partition, batch)
         except KafkaError as error:

@@ -1,6 +1,6 @@
 """The stories as documentation: a page for each with its pictures and its sentences, and an index, in both languages.
 
-Always true: the same stories give the same bytes, so a test can tell whether `docs/stories` is up to date.
+Always true: the same stories give the same bytes, so a test can check that `docs/stories` is up to date.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ INDEX = {
     "en": (
         "# Stories\n\n"
         "Each is a fixed scenario on a simulated cluster of the nodes that are shipped, shown step by step: what every broker "
-        "holds, who leads, who is in sync, what clients were told. `strandline story NAME` tells one in the terminal, `--step` "
-        "waits for a key, `--lang ko` tells it in Korean.\n\n"
+        "holds, who leads, who is in sync, which answers clients got. `strandline story NAME` plays one in the terminal, `--step` "
+        "waits for a key, `--lang ko` shows it in Korean.\n\n"
         "These pages are made by `python -m strandline.stories --write docs/stories`. "
         "[한국어](README.ko.md)\n"
     ),

@@ -14,7 +14,7 @@ from strandline.stories.render.words import word
 
 LINES_MAX = 3
 """Of one log: of a longer one the earlier messages are left out."""
-STATE, WAITING, TOLD, WRONG = "state", "waiting", "told", "wrong"
+STATE, WAITING, CLIENT, WRONG = "state", "waiting", "client", "wrong"
 """Kinds of lines below the lanes."""
 PLAIN, RED, GHOST, LEFT_OUT = "plain", "red", "ghost", "left out"
 """Kinds of boxes."""
@@ -102,7 +102,7 @@ def below(frame: Frame, language: str) -> Iterator[tuple[str, str]]:
         yield f"{word('held', language)}: {', '.join(frame.held)}", STATE
     for client in frame.clients:
         name = words.client(client.client, language)
-        yield f"{name}: {client.said.in_language(language)}", WAITING if client.is_waiting else TOLD
+        yield f"{name}: {client.said.in_language(language)}", WAITING if client.is_waiting else CLIENT
     for wrong in frame.wrong:
         what = f"{word('offset', language)} {wrong.what}" if wrong.mark is AnomalyKind.DIVERGED else wrong.what
         where = wrong.where.in_language(language)

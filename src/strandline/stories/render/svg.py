@@ -34,7 +34,7 @@ text{font:14px system-ui,sans-serif;fill:#1f2328}.p{fill:#fff}.t{font-size:20px;
 
 
 _BOX_KINDS = {parts.PLAIN: "k", parts.RED: "x", parts.GHOST: "gx", parts.LEFT_OUT: "k"}
-_LINE_KINDS = {parts.STATE: "s", parts.WAITING: "s", parts.TOLD: "c", parts.WRONG: "r"}
+_LINE_KINDS = {parts.STATE: "s", parts.WAITING: "s", parts.CLIENT: "c", parts.WRONG: "r"}
 
 
 class _Page:

@@ -24,7 +24,7 @@ RED, BOLD, DIM, GREEN, CYAN = "bold red", "bold", "dim", "green", "cyan"
 INDENT = "    "
 
 _BOX_STYLES = {parts.PLAIN: "", parts.RED: RED, parts.GHOST: RED, parts.LEFT_OUT: DIM}
-_LINE_STYLES = {parts.STATE: DIM, parts.WAITING: DIM, parts.TOLD: CYAN, parts.WRONG: RED}
+_LINE_STYLES = {parts.STATE: DIM, parts.WAITING: DIM, parts.CLIENT: CYAN, parts.WRONG: RED}
 _ROLE_STYLES = {"leader": BOLD, "down": DIM, "old leader": RED}
 
 

@@ -1,6 +1,6 @@
-"""The fixed words of a telling in both languages, and how wide a text is.
+"""The fixed words of a story in both languages, and how wide a text is.
 
-Always true: whatever is not a name, a number or a sentence of the story comes from here.
+Always true: every text that is not a name, a number or a sentence of the story comes from here.
 """
 
 from __future__ import annotations

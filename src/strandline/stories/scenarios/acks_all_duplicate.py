@@ -27,7 +27,7 @@ async def acks_all_duplicate(stage: Stage) -> None:
     stage.narrate(
         "The producer has no ack for M3 and M4 and sends both again, to Y. "
         + (
-            "Nothing tells Y that it has this M3 already: it appends it a second time, then M4."
+            "Y cannot know that it has this M3 already: it appends it a second time, then M4."
             if without
             else "Y knows M3's producer id and sequence number from the copy in its log: it answers offset 2 and writes nothing. "
             "M4 is new and goes to offset 3."

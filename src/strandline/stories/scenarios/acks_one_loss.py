@@ -23,10 +23,10 @@ async def acks_one_loss(stage: Stage) -> None:
 
     stage.release()
     if acks_one:
-        stage.lost("M4", "acknowledged, and on no log that counts", "ack를 보냈지만 남아 있지 않다")
+        stage.lost("M4", "acknowledged, but in no live log", "ack를 보냈지만 남은 로그에 없다")
         stage.narrate(
-            "The producer was told that M3 and M4 are written, so it sends neither again. Y has M3 by luck; M4 was on X only.",
-            "프로듀서는 M3와 M4를 모두 보냈다고 알고 있으므로 재시도하지 않는다. M3는 다행히 Y가 복제했지만 M4는 X에만 있었다.",
+            "The producer has an ack for M3 and for M4, so it sends neither again. Y has M3 by luck; M4 was on X only.",
+            "프로듀서는 M3와 M4의 ack를 모두 받았으므로 재시도하지 않는다. M3는 다행히 Y가 복제했지만 M4는 X에만 있었다.",
         )
     else:
         await stage.until(lambda: y.end == 4)

@@ -8,7 +8,7 @@ from strandline.stories.stage import Stage
 
 @story(
     "commit",
-    en="The four steps of a commit: no ACK, the next fetch tells the leader what its followers have",
+    en="The four steps of a commit: no ACK, the next fetch shows the leader what its followers have",
     ko="커밋의 네 단계: ACK 없이, 팔로워의 다음 가져오기 요청이 어디까지 복제했는지 리더에게 알려 준다",
 )
 async def commit(stage: Stage) -> None:
@@ -24,7 +24,7 @@ async def commit(stage: Stage) -> None:
     message1 = await stage.send_soon("message1")
     await stage.until(lambda: leader.end == 1)
     stage.narrate(
-        "Step 1. The leader appends message1 at offset 0. Nobody else has it yet: it is not committed, no consumer sees it, "
+        "Step 1. The leader appends message1 at offset 0. No follower has it yet: it is not committed, no consumer sees it, "
         "and the producer (acks=all) waits.",
         "1단계. 리더가 message1을 0번 오프셋에 저장한다. 아직 리더만 갖고 있으므로 커밋되지 않았고, 컨슈머는 읽을 수 없으며, "
         "프로듀서(acks=all)는 기다린다.",

@@ -13,7 +13,7 @@ SEGMENT_BYTES = 150
 """Room for two messages of about 70 bytes."""
 DELETE_RETENTION_MS = 3_600_000
 BYTES_PER_SECOND = 1000
-"""So slow that one can watch it."""
+"""Slow enough to watch."""
 
 
 @story(
@@ -60,7 +60,7 @@ async def compaction(stage: Stage) -> None:
     stage.narrate(
         "Every broker cleans its own replica. The cleaner notes the newest offset of each key in the closed segments, writes them "
         "anew without what came again later, and puts the new files in the place of the old ones. c=1 stays: c=2 is in the active "
-        "segment, which is never cleaned. Who is left keeps its offset.",
+        "segment, which is never cleaned. The messages that stay keep their offsets.",
         "브로커마다 자신의 복제본을 정리한다. 클리너는 닫힌 세그먼트에서 키마다 가장 새로운 오프셋을 기록하고, 나중에 다시 나온 "
         "것을 빼고 새로 저장한 뒤 이전 파일과 바꾼다. 액티브 세그먼트는 정리하지 않으므로 c=2가 있어도 c=1은 남는다. 남은 "
         "메시지의 오프셋은 그대로다.",
@@ -69,10 +69,10 @@ async def compaction(stage: Stage) -> None:
     read = await stage.read(offset=0)
     stage.point(read == ["c=1", "a=3", "b=2", "c=2"], "what is left is read", "남은 메시지를 읽는다")
     stage.narrate(
-        "A consumer that begins at offset 0 gets the next message that is there, c=1 at offset 3. Whoever reads to the end knows "
-        "the same as somebody who has read all of it: a=3, b=2, c=2.",
-        "0번 오프셋부터 읽는 컨슈머는 남아 있는 다음 메시지, 3번 오프셋의 c=1을 받는다. 끝까지 읽으면 모두 읽은 것과 같이 "
-        "a=3, b=2, c=2를 알게 된다.",
+        "A consumer that begins at offset 0 gets the next message that is there, c=1 at offset 3. At the end it has "
+        "the same table as a consumer that has read every message: a=3, b=2, c=2.",
+        "0번 오프셋부터 읽는 컨슈머는 남아 있는 다음 메시지, 3번 오프셋의 c=1을 받는다. 끝까지 읽으면 모든 메시지를 읽은 "
+        "컨슈머와 똑같이 a=3, b=2, c=2를 얻는다.",
     )
 
     await _update(stage, tombstone("b"), "a=4", "c=3", "a=5")

@@ -12,10 +12,9 @@ from strandline.stories.stage import Stage
     en="The active controller dies: producing goes on, another takes over at once, and handles the next broker that fails",
     ko="active 컨트롤러가 죽어도 쓰기는 계속되고, 다른 컨트롤러가 바로 이어받아 다음 브로커 장애를 처리한다",
     note=BilingualText(
-        "The notes' older half has one broker as the controller and the metadata in ZooKeeper; here three "
-        "controllers form a quorum "
-        "(KRaft), as in the newer half. What takes milliseconds here, because a closed connection is news, takes Apache Kafka "
-        "seconds: it waits for controller.quorum.fetch.timeout.ms and broker.session.timeout.ms.",
+        "The notes' older half has one broker as the controller and the metadata in ZooKeeper; here three controllers form a "
+        "quorum (KRaft), as in the newer half. What takes milliseconds here, because a closed connection counts as a failure, "
+        "takes Apache Kafka seconds: it waits for controller.quorum.fetch.timeout.ms and broker.session.timeout.ms.",
         "노트의 앞부분은 브로커 하나가 컨트롤러이고 메타데이터가 주키퍼에 있다. 여기서는 뒷부분처럼 컨트롤러 셋이 "
         "쿼럼(KRaft)을 이룬다. 여기서는 끊긴 연결을 곧바로 알아채 밀리초가 걸리지만, 아파치 카프카는 "
         "controller.quorum.fetch.timeout.ms와 broker.session.timeout.ms만큼 기다리므로 몇 초가 걸린다.",
@@ -43,11 +42,12 @@ async def controller_failover(stage: Stage) -> None:
     killed_at = stage.world.now
     stage.show("topic")
     m2 = (await stage.send("M2"))[0]
-    stage.point(stage.active_controller is None, "nobody is in control", "컨트롤러가 없다")
+    stage.point(stage.active_controller is None, "there is no active controller", "active 컨트롤러가 없다")
     stage.narrate(
-        f"{first} dies. Nobody is in control for a moment, and nobody misses it: leaders and followers know their roles, "
+        f"{first} dies. For a moment there is no active controller, and producing goes on: leaders and followers know their roles, "
         "M2 is written, copied and acknowledged.",
-        f"{first}가 죽는다. 잠시 컨트롤러가 없지만 리더와 팔로워는 자기 역할을 알고 있으므로 M2는 저장, 복제되고 응답을 받는다.",
+        f"{first}가 죽는다. 잠시 active 컨트롤러가 없지만 리더와 팔로워는 자기 역할을 알고 있으므로 M2는 저장, 복제되고 응답을 "
+        "받는다.",
     )
 
     await stage.until(lambda: stage.active_controller is not None)
@@ -92,6 +92,6 @@ async def controller_failover(stage: Stage) -> None:
         and read == ["M1", "M2", "M3"]
         and stage.active_controller == second
         and all(node.names == read for node in stage.brokers.values()),
-        "A dead controller stops nobody from producing, and the next is ready at once: it has the metadata in memory.",
+        "A dead controller stops no producer, and the next controller is ready at once: it has the metadata in memory.",
         "컨트롤러가 죽어도 쓰기는 멈추지 않고, 메타데이터를 메모리에 가진 다음 컨트롤러가 바로 이어받는다.",
     )

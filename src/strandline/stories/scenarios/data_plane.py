@@ -1,6 +1,6 @@
 """The start that the stories of 101, 102 and 103 share: 101 leads in leader epoch 1, and 103 is the next to be elected.
 
-Always true when it is over: all logs are empty and level, so the first message is at offset 0 in epoch 1, as in the pictures.
+Always true when it is over: all logs are empty, so the first message is at offset 0 in epoch 1, as in the pictures.
 """
 
 from __future__ import annotations

@@ -50,9 +50,9 @@ async def _uncommitted_on_102(stage: Stage) -> None:
     stage.hold("101", "103")
     await stage.until(lambda: follower.high_watermark == 3)
     stage.narrate(
-        "a2 reaches everyone and is committed; but 101's answers to 103 are late from here on, so 103 does not hear of it: its "
+        "a2 reaches all three and is committed; but 101's answers to 103 are late from here on, so 103 does not learn of it: its "
         "watermark is still 2.",
-        "a2도 모두에게 복제되어 커밋되었다. 그러나 이때부터 101의 응답이 103에 늦게 도착해, 103은 이를 모르고 "
+        "a2도 세 브로커에 복제되어 커밋되었다. 그러나 이때부터 101의 응답이 103에 늦게 도착해, 103은 이를 모르고 "
         "하이워터마크가 2에 머문다.",
     )
 
@@ -78,9 +78,9 @@ async def _elect_103(stage: Stage) -> None:
     stage.release("101")
     stage.narrate(
         "101 fails. The controller elects 103, which is in the ISR, in leader epoch 2. It has what was committed, offsets 0 to 2. "
-        "The producer was told that a3 and a4 failed.",
+        "The producer got errors for a3 and a4.",
         "101에 장애가 생기고, 컨트롤러가 ISR에 있는 103을 리더에포크 2의 리더로 선출한다. 커밋된 0-2번 오프셋은 모두 갖고 있다. "
-        "프로듀서는 a3와 a4가 실패했다는 응답을 받았다.",
+        "프로듀서는 a3와 a4에 대해 오류를 받았다.",
     )
 
     for name in ("b3", "b4", "b5", "b6"):
@@ -116,7 +116,7 @@ async def _reconcile_102(stage: Stage, fetches: RequestCapture) -> None:
     stage.point(position(second) == (3, 1), "the second fetch is from 3", "두 번째 요청은 3번부터")
     _note_request(stage, "102", second)
     stage.narrate(
-        "102 fetches again: offset 3, last epoch 1. That agrees with 103's log, so everybody in the ISR has offsets 0 to 2: "
+        "102 fetches again: offset 3, last epoch 1. That agrees with 103's log, so every ISR member has offsets 0 to 2: "
         "103 moves its high watermark to 3.",
         "102가 다시 요청한다. 3번 오프셋, 마지막 에포크 1. 103의 로그와 일치하므로 ISR 모두가 0-2번을 가졌다는 뜻이고, "
         "103은 하이워터마크를 3으로 옮긴다.",
@@ -146,7 +146,7 @@ async def _reconcile_101(stage: Stage, fetches: RequestCapture) -> None:
     first = fetches.exchanges[0]
     stage.point(
         position(first) == (5, 1) and diverging(first) == (1, 3),
-        "101 is told the same",
+        "101 gets the same answer",
         "101도 같은 응답을 받는다",
     )
     _note_request(stage, "101", first)
@@ -166,8 +166,8 @@ async def _reconcile_101(stage: Stage, fetches: RequestCapture) -> None:
     acknowledged = [message.name for message in stage.clients.sent if message.is_acknowledged]
     stage.point(
         same and read == acknowledged == ["a0", "a1", "a2", "b3", "b4", "b5", "b6"] and len(stage.isr) == 3,
-        "A Fetch tells the last epoch, its answer tells where that epoch ends: a follower cuts what was never committed, and "
-        "nothing else.",
+        "A Fetch carries the last fetched epoch, its answer says where that epoch ends: a follower cuts what was never committed, "
+        "and nothing else.",
         "가져오기 요청은 마지막 에포크를 알리고, 응답은 그 에포크의 끝을 알린다. 팔로워는 커밋되지 않은 것만 자른다.",
     )
 

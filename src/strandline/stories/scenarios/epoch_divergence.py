@@ -11,7 +11,7 @@ from strandline.stories.stage import Stage
 FLUSH_EVERY_MS = 2_000
 """message1 is on the follower's device when this has passed once; message2 comes between two flushes."""
 UNHEARD_S = 1.0
-"""How much earlier the controller stops hearing of the leader than of the follower: it fences the leader first."""
+"""How much earlier the leader's heartbeats stop than the follower's: the controller fences the leader first."""
 
 
 @story(
@@ -70,13 +70,13 @@ async def epoch_divergence(stage: Stage) -> None:
     stage.narrate(
         "message4 goes to offset 2 in both. "
         + (
-            "The two logs stay different, and nobody will notice: whoever leads next, consumers will be told another story."
+            "The two logs stay different, and no broker notices: after the next change of leaders consumers read other messages."
             if without
             else "The two logs are the same."
         ),
         "message4는 두 로그 모두 2번 오프셋에 저장된다. "
         + (
-            "두 로그는 여전히 다르고 아무도 알아채지 못한다. 리더가 바뀌면 컨슈머는 다른 메시지를 읽게 된다."
+            "두 로그는 여전히 다르지만 어느 브로커도 알아채지 못한다. 리더가 바뀌면 컨슈머는 다른 메시지를 읽는다."
             if without
             else "두 로그는 같다."
         ),
@@ -119,9 +119,9 @@ async def _both_fail(stage: Stage) -> None:
     await stage.until(lambda: old.checkpoint() == 2)
     stage.narrate(
         "message2 comes. The follower has it too, so the leader's watermark is 2; but the follower's copy is in memory only, it "
-        "is not on its disk yet. The controller has not heard from the leader for a while.",
+        "is not on its disk yet. The controller has had no heartbeat from the leader for a while.",
         "message2가 도착한다. 팔로워도 가져갔으므로 리더의 하이워터마크는 2이다. 그러나 팔로워의 사본은 메모리에만 있고 아직 "
-        "디스크에 기록되지 않았다. 컨트롤러는 한동안 리더의 소식을 듣지 못했다.",
+        "디스크에 기록되지 않았다. 컨트롤러는 한동안 리더의 하트비트를 받지 못했다.",
     )
 
     stage.power_loss("2")
@@ -142,11 +142,11 @@ async def _both_fail(stage: Stage) -> None:
     await stage.until(lambda: stage.leader is None)
     stage.release()
     stage.narrate(
-        "The controller misses the old leader first, fences it and elects the follower, which it still believes alive; then it "
-        "misses that one too: the partition has no leader"
+        "The controller notices first that the old leader is gone, fences it and elects the follower, which it still takes to "
+        "be alive; then the follower's session ends too: the partition has no leader"
         + ("." if without else f", and the leader epoch has gone from 0 to {stage.epoch}."),
-        "컨트롤러는 구 리더를 먼저 차단(fence)하고, 아직 살아 있다고 믿는 팔로워를 리더로 선출한다. 곧 팔로워도 응답이 없음을 "
-        "안다. 파티션에는 리더가 없" + ("다." if without else f"고, 리더에포크는 0에서 {stage.epoch}로 증가했다."),
+        "컨트롤러는 구 리더를 먼저 차단(fence)하고, 아직 살아 있다고 보는 팔로워를 리더로 선출한다. 곧 팔로워의 세션도 "
+        "끝난다. 파티션에는 리더가 없" + ("다." if without else f"고, 리더에포크는 0에서 {stage.epoch}로 증가했다."),
     )
 
 
@@ -174,8 +174,8 @@ async def _ask_for_the_epoch(stage: Stage, began: int) -> None:
     )
     await stage.until(lambda: old.end == 1)
     first = fetches.exchanges[0]
-    told = position(first) == (2, 0) and diverging(first) == (0, 1)
-    stage.point(told, "epoch 0 ends at offset 1", "에포크 0은 1번 오프셋에서 끝난다")
+    answered = position(first) == (2, 0) and diverging(first) == (0, 1)
+    stage.point(answered, "epoch 0 ends at offset 1", "에포크 0은 1번 오프셋에서 끝난다")
     stage.narrate(
         f"In the new leader's log epoch 0 ends at offset 1; what follows is of epoch {began}. So the old leader cuts message2.",
         f"새로운 리더의 로그에서 에포크 0은 1번 오프셋에서 끝나고 그다음은 에포크 {began}이다. "

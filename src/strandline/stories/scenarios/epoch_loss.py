@@ -39,8 +39,8 @@ async def epoch_loss(stage: Stage) -> None:
     await stage.until(lambda: leader.high_watermark == 2)
     stage.point(follower.high_watermark == 1, "the follower's watermark lags", "팔로워의 하이워터마크는 늦다")
     stage.narrate(
-        "The follower has message2 and asks for offset 2, so the leader moves its watermark to 2. The follower has not heard "
-        "of that yet: its own is still 1.",
+        "The follower has message2 and asks for offset 2, so the leader moves its watermark to 2. The follower does not know "
+        "that yet: its own is still 1.",
         "팔로워는 message2를 복제하고 2번 오프셋을 요청했고, 리더는 하이워터마크를 2로 올렸다. "
         "팔로워는 아직 이를 전달받지 못해 1이다.",
     )
@@ -49,7 +49,7 @@ async def epoch_loss(stage: Stage) -> None:
     stage.kill("2")
     await stage.until(lambda: "2" not in stage.isr)
     stage.narrate(
-        "The follower goes down before the answer reaches it. The producer was told that message2 is committed. "
+        "The follower goes down before the answer reaches it. The producer has its answer: message2 is committed. "
         "On the follower's disk: message1, message2, and a watermark of 1.",
         "응답을 받기 전에 팔로워가 다운된다. 프로듀서는 message2가 커밋되었다는 응답을 이미 받았다. "
         "팔로워의 디스크에는 message1, message2와 하이워터마크 1이 남아 있다.",
@@ -66,19 +66,19 @@ async def epoch_loss(stage: Stage) -> None:
     if lost:
         stage.lost(
             "message2",
-            "committed and acknowledged, and on no log that counts",
-            "커밋되고 응답까지 했지만 남아 있지 않다",
+            "committed and acknowledged, but in no live log",
+            "커밋되고 응답까지 했지만 남은 로그에 없다",
         )
     stage.narrate(
         "At this moment the leader goes down. The follower is the only one left and is elected: "
         + (
-            "it has no message2, and nobody will ever ask for it."
+            "it has no message2, and the producer will not send it again."
             if lost
             else f"in leader epoch {follower.epoch} it has message2 at offset 1."
         ),
         "바로 이 순간 리더가 다운되고, 유일하게 남은 팔로워가 새 리더로 선출된다. "
         + (
-            "새 리더에는 message2가 없다."
+            "새 리더에는 message2가 없고, 프로듀서도 다시 보내지 않는다."
             if lost
             else f"리더에포크 {follower.epoch}의 리더는 1번 오프셋의 message2를 갖고 있다."
         ),
@@ -112,7 +112,7 @@ async def _cut_at_the_watermark(stage: Stage) -> None:
     stage.restart("2")
     await stage.until(lambda: follower.is_back)
     stage.narrate(
-        "The follower comes back. All it can go by is its watermark: what is above can't be trusted, so it cuts message2 off. "
+        "The follower comes back. Its watermark is all it can rely on: what is above can't be trusted, so it cuts message2 off. "
         "Then it asks the leader for offset 1.",
         "팔로워가 복구된다. 믿을 것은 자신의 하이워터마크뿐이므로, 그보다 높은 message2를 신뢰할 수 없다고 보고 삭제한다. "
         "그리고 리더에게 1번 오프셋을 요청한다.",

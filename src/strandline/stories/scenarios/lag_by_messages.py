@@ -16,7 +16,7 @@ from strandline.stories.stage import Stage
 FAR = NetworkLink(latency_s=0.35, jitter_s=0.0, spike_probability=0.0)
 """A fetch and its answer take 0.7 s: at 3 messages a second a follower is never 5 behind, at 10 it always is."""
 LOOK_EVERY_S = 5.0
-"""Twice in replica.lag.time.max.ms the leader looks who is late, counted from second 0 of the world, when all nodes start."""
+"""Twice in replica.lag.time.max.ms the leader checks for late followers, counted from second 0, when all nodes start."""
 
 
 @story(
@@ -26,7 +26,7 @@ LOOK_EVERY_S = 5.0
     options=(Option.LAG_BY_MESSAGES,),
     note=BilingualText(
         "The time that counts is that since the follower last had everything, not since it last sent a fetch; and since ZooKeeper "
-        "is gone, the leader tells the controller of the new ISR (AlterPartition).",
+        "is gone, the leader reports the new ISR to the controller (AlterPartition).",
         "기준 시간은 마지막 가져오기 요청이 아니라 팔로워가 마지막으로 리더를 따라잡은 때부터 잰다. "
         "또 주키퍼가 없으므로 리더는 바뀐 ISR을 컨트롤러에게 알린다(AlterPartition).",
     ),
@@ -77,7 +77,7 @@ async def lag_by_messages(stage: Stage) -> None:
     stage.point(lag > LAG_MESSAGES_MAX, "the burst is longer than the lag allowed", "유입량이 허용 지연보다 많다")
     stage.narrate(
         "Then a burst, from M7 on at 10 msg/s. The followers work exactly as before, a fetch every 0.7 s, "
-        f"but each fetch is worth more messages: by the offsets of their last fetches they are {lag} behind.",
+        f"but more messages arrive between two fetches: by the offsets of their last fetches they are {lag} behind.",
         "그러다 M7부터는 초당 10개로 유입량이 갑자기 늘어난다. 팔로워는 전과 똑같이 0.7초마다 가져오지만, "
         f"그 사이에 쌓이는 메시지가 많아 마지막 가져오기의 오프셋으로 보면 {lag}개 늦다.",
     )
@@ -88,9 +88,13 @@ async def lag_by_messages(stage: Stage) -> None:
     else:
         await burst
         stage.clients.words()
-        stage.point(len(stage.isr) == 3, "the burst puts nobody out", "유입량이 늘어도 아무도 나가지 않는다")
+        stage.point(
+            len(stage.isr) == 3,
+            "the burst removes no follower from the ISR",
+            "유입량이 늘어도 ISR에서 빠지는 팔로워가 없다",
+        )
         stage.narrate(
-            "The leader looks who is late: 102 and 103 had everything there was a moment ago, and 10 s are allowed. Both stay.",
+            "The leader checks its followers: 102 and 103 had everything there was a moment ago, and 10 s are allowed. Both stay.",
             "리더가 늦은 팔로워를 찾는다. 102와 103은 조금 전에 그때까지의 메시지를 모두 가졌고, 10초까지 허용된다. "
             "둘 다 ISR에 남는다.",
         )
@@ -152,7 +156,7 @@ async def _put_out(stage: Stage, burst: asyncio.Future[None]) -> None:
     await stage.until(lambda: len(stage.isr) == 1)
     stage.clients.words()
     stage.narrate(
-        f"The leader looks who is late: both are more than {LAG_MESSAGES_MAX} messages behind, so both become OSR, "
+        f"The leader checks its followers: both are more than {LAG_MESSAGES_MAX} messages behind, so both become OSR, "
         "although they fetch as they always did.",
         f"리더가 늦은 팔로워를 찾는다. 둘 다 {LAG_MESSAGES_MAX}개 넘게 밀려 있어, 평소처럼 가져오고 있는데도 OSR이 된다.",
     )

@@ -1,4 +1,4 @@
-"""metadata-snapshot: the metadata log does not grow for ever, and nobody misses what was deleted (S31)."""
+"""metadata-snapshot: the metadata log does not grow for ever, and no node needs what was deleted (S31)."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ async def metadata_snapshot(stage: Stage) -> None:
     broker = stage["101"]
     await stage.until(lambda: broker.quorum_role != "" and broker.metadata_end == controller.metadata_end)
     stage.narrate(
-        "101 restarts. It asks nobody for a snapshot: it loads its own from disk, then the records that follow it, and its "
-        "memory is as it was.",
+        "101 restarts. It requests no snapshot: it loads its own from disk, then the records that follow it, and has the same "
+        "metadata in memory as before.",
         "101이 재시작한다. 스냅샷을 요청하지 않고 자기 디스크의 스냅샷과 그 뒤의 레코드를 읽어 메모리의 캐시를 다시 만든다.",
     )
     await stage.until(lambda: all(node.metadata_end == controller.metadata_end for node in stage.brokers.values()))
@@ -89,7 +89,7 @@ async def metadata_snapshot(stage: Stage) -> None:
         left_at == asked_from
         and stage.requests("101", "C1", FETCH_SNAPSHOT) == 0
         and {"topic-a", "topic-e"} <= set(_topics(stage, "102")),
-        "A snapshot replaces the log before it: for a restart, and for whoever asks for an offset that is gone.",
+        "A snapshot replaces the log before it: for a restart, and for a node that asks for an offset that was deleted.",
         "스냅샷은 그 앞의 로그를 대신한다. 재시작할 때도, 이미 없는 오프셋을 요청할 때도 스냅샷으로 따라잡는다.",
     )
 

@@ -1,4 +1,4 @@
-"""new-leader-watermark: a new leader that knows less than the old one told its consumers does not answer (S19)."""
+"""new-leader-watermark: a new leader answers no offset requests until its watermark has caught up with the old leader's (S19)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ASKING, READING = "consumer A", "consumer B"
 
 @story(
     "new-leader-watermark",
-    en="The new leader's watermark is behind the old one's: until it has caught up nobody is told an older end",
+    en="The new leader's watermark is behind the old one's: until it has caught up no client gets an older end offset",
     ko="새 리더의 하이워터마크가 이전 리더보다 낮다: 따라잡을 때까지 더 낮은 값을 알려 주지 않는다",
     note=BilingualText(
         "The notes give a Fetch the retriable error too: they simplify. Only the question for offsets gets it; a Fetch waits and "
@@ -33,7 +33,7 @@ async def new_leader_watermark(stage: Stage) -> None:
 
     await stage.send("a0")
     await stage.settle()
-    # 102 says nothing, so the watermark stays where it is while 103 copies on.
+    # 102 does not fetch, so the watermark stays where it is while 103 copies on.
     stage.hold("102", "101")
     for name in ("a1", "a2"):
         await stage.send_soon(name)
@@ -54,11 +54,11 @@ async def new_leader_watermark(stage: Stage) -> None:
     )
 
     before = await stage.read(READING)
-    told_before = await stage.do(ASKING, _end_offset_of(stage.topic))
-    stage.note_of(ASKING, f"is told end offset {told_before}", f"끝 오프셋 {told_before}을 받음")
+    end_before = await stage.do(ASKING, _end_offset_of(stage.topic))
+    stage.note_of(ASKING, f"gets end offset {end_before}", f"끝 오프셋 {end_before}을 받음")
     stage.narrate(
-        "Consumers know it: A asks for the end offset and is told 3, B reads all three records.",
-        "컨슈머들은 이를 알고 있다. A는 끝 오프셋을 물어 3을 받고, B는 세 레코드를 모두 읽는다.",
+        "Consumers see it: A asks for the end offset and gets 3, B reads all three records.",
+        "컨슈머들에게도 보인다. A는 끝 오프셋을 물어 3을 받고, B는 세 레코드를 모두 읽는다.",
     )
 
     stage.hold("102", "103")
@@ -77,9 +77,9 @@ async def new_leader_watermark(stage: Stage) -> None:
     await stage.until(lambda: ErrorCode.OFFSET_NOT_AVAILABLE in _errors(asked))
     stage.note_of(ASKING, "ListOffsets: OFFSET_NOT_AVAILABLE, tries again", "ListOffsets: OFFSET_NOT_AVAILABLE, 재시도")
     stage.narrate(
-        "A asks for the end offset again. To say 1 would be to go back, so 103 answers OFFSET_NOT_AVAILABLE. That is retriable, "
-        "and A keeps asking.",
-        "A가 끝 오프셋을 다시 묻는다. 1이라고 하면 뒤로 가는 셈이므로 103은 OFFSET_NOT_AVAILABLE로 응답한다. "
+        "A asks for the end offset again. Answering 1 would move the end offset back, so 103 answers OFFSET_NOT_AVAILABLE. "
+        "That is retriable, and A keeps asking.",
+        "A가 끝 오프셋을 다시 묻는다. 1이라고 응답하면 끝 오프셋이 뒤로 가므로 103은 OFFSET_NOT_AVAILABLE로 응답한다. "
         "재시도 가능한 오류이므로 A는 계속 묻는다.",
     )
 
@@ -110,16 +110,16 @@ async def new_leader_watermark(stage: Stage) -> None:
         "에포크가 시작된 3으로 옮긴다.",
     )
 
-    told_after = await answer
+    end_after = await answer
     after = await stage.read(READING, offset=1)
-    stage.note_of(ASKING, f"is told end offset {told_after}", f"끝 오프셋 {told_after}을 받음")
+    stage.note_of(ASKING, f"gets end offset {end_after}", f"끝 오프셋 {end_after}을 받음")
     stage.narrate(
         "A's next try is answered with 3, and B reads offsets 1 and 2.",
         "A의 다음 시도에는 3이라고 응답하고, B는 1번과 2번 오프셋을 읽는다.",
     )
     stage.point(
-        told_before == told_after == 3 and before == ["a0", "a1", "a2"] and after == ["a1", "a2"],
-        "A new leader tells no end offset before its high watermark has reached the start of its epoch: consumers never see it "
+        end_before == end_after == 3 and before == ["a0", "a1", "a2"] and after == ["a1", "a2"],
+        "A new leader answers no end offset before its high watermark has reached the start of its epoch: consumers never see it "
         "go back.",
         "새 리더는 하이워터마크가 자기 에포크의 시작에 이르기 전에는 끝 오프셋을 알려 주지 않는다. 컨슈머에게 하이워터마크는 "
         "뒤로 가지 않는다.",

@@ -49,8 +49,8 @@ async def old_leader_returns(stage: Stage) -> None:
 
     await stage.until(lambda: x.end == 3)
     first = fetches.exchanges[0]
-    told = position(first) == (4, 0) and diverging(first) == (0, 3)
-    stage.point(told and x.names == ["M1", "M2", "M3"], "M3 stays", "M3는 남는다")
+    answered = position(first) == (4, 0) and diverging(first) == (0, 3)
+    stage.point(answered and x.names == ["M1", "M2", "M3"], "M3 stays", "M3는 남는다")
     stage.narrate(
         "Y answers: my epoch 0 ends at offset 3. So X keeps M3, which both have of epoch 0, and cuts M4, which was never "
         "committed. (The notes cut M3 too.)",

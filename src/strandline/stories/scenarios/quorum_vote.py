@@ -21,7 +21,7 @@ FETCH_WAIT_S = 0.55
     ko="__cluster_metadata의 리더가 죽는다: 오래된 로그를 가진 컨트롤러는 거절되고 최신 로그를 가진 컨트롤러가 이긴다",
     note=BilingualText(
         "The notes leave the election itself open (todo). A controller asks first whether it would win (pre-vote, KIP-996), "
-        "so a refused one disturbs nobody with a higher epoch.",
+        "so a refused candidate does not disturb the others with a higher epoch.",
         "노트는 선출 과정을 비워 두었다(todo). 컨트롤러는 먼저 이길 수 있는지 물어보므로(pre-vote, KIP-996), "
         "거절된 쪽이 에포크를 올려 다른 컨트롤러를 방해하지 않는다.",
     ),
@@ -77,13 +77,14 @@ async def quorum_vote(stage: Stage) -> None:
     await stage.wait(0.003)
     refused = stage.active_controller is None and stage[older].quorum_epoch == 1
     stage.narrate(
-        f"{leader} dies. {newer} wants to lead, but {older}, which never heard of the death, believes in {leader} until it has "
-        f"had no answer for too long. Then {older} itself asks for a vote: my log ends at offset {stage[older].metadata_end}. "
-        f"{newer} has more, up to {stage[newer].metadata_end}, and refuses: a leader without topic-a would undo "
-        "what was committed.",
-        f"{leader}가 죽는다. {newer}이 리더가 되려 하지만, 소식을 듣지 못한 {older}는 응답이 너무 오래 없을 때까지 {leader}를 "
-        f"믿는다. 그 뒤 {older}가 '내 로그는 {stage[older].metadata_end}번에서 끝난다'며 투표를 요청하지만, "
-        f"{stage[newer].metadata_end}번까지 가진 {newer}은 거절한다. topic-a가 없는 리더는 커밋된 것을 되돌리기 때문이다.",
+        f"{leader} dies. {newer} wants to lead, but {older} does not know of the failure and keeps to {leader} until its "
+        f"fetches have been unanswered for too long. Then {older} itself asks for a vote: my log ends at offset "
+        f"{stage[older].metadata_end}. {newer} has more, up to {stage[newer].metadata_end}, and refuses: a leader without "
+        "topic-a would undo what was committed.",
+        f"{leader}가 죽는다. {newer}이 리더가 되려 하지만, 장애를 모르는 {older}는 가져오기 요청의 응답이 너무 오래 없을 "
+        f"때까지 {leader}를 리더로 여긴다. 그 뒤 {older}가 '내 로그는 {stage[older].metadata_end}번에서 끝난다'며 투표를 "
+        f"요청하지만, {stage[newer].metadata_end}번까지 가진 {newer}은 거절한다. topic-a가 없는 리더는 커밋된 것을 되돌리기 "
+        "때문이다.",
     )
 
     await stage.until(lambda: stage.active_controller is not None)

@@ -33,7 +33,7 @@ async def lose_the_leader(stage: Stage, *, acks: int = ACKS_ALL, idempotent: boo
         "X가 리더, Y와 Z가 팔로워이고 리더에포크는 0이다. M1과 M2는 세 브로커에 모두 있고 커밋되었다.",
     )
     m3 = await _copied_to_y_only(stage, how)
-    m4 = await _copied_to_nobody(stage, how)
+    m4 = await _on_the_leader_only(stage, how)
     await _elect_y(stage, acks)
     return Unsure(m3, m4)
 
@@ -49,14 +49,18 @@ async def _copied_to_y_only(stage: Stage, how: dict[str, Any]) -> SentMessage:
     stage.point(x.high_watermark == y.high_watermark == 2, "M3 is not committed", "M3는 커밋되지 않았다")
     stage.narrate(
         "M3 is on X, and Y has copied it. What X answers to Z is late, so Z has no M3: it is not committed"
-        + (" and the producer waits." if how["acks"] == ACKS_ALL else ", but acks=1 asks for the leader's word only."),
+        + (
+            " and the producer waits."
+            if how["acks"] == ACKS_ALL
+            else ", but with acks=1 the leader's answer is enough."
+        ),
         "M3는 X에 저장되었고 Y도 복제했다. Z에게 가는 응답이 늦어 Z에는 없으므로 커밋되지 않았"
         + ("고 프로듀서는 기다린다." if how["acks"] == ACKS_ALL else "지만, acks=1은 리더의 응답만 기다린다."),
     )
     return m3
 
 
-async def _copied_to_nobody(stage: Stage, how: dict[str, Any]) -> SentMessage:
+async def _on_the_leader_only(stage: Stage, how: dict[str, Any]) -> SentMessage:
     x = stage["X"]
     m4 = await stage.send_soon("M4", **how)
     await stage.until(lambda: x.end == 4)

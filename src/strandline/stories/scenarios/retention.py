@@ -16,8 +16,8 @@ MINUTE_MS = 60_000
 
 @story(
     "retention",
-    en="Segments roll, and the oldest are deleted by size and by time; who asks for what is gone is told OFFSET_OUT_OF_RANGE",
-    ko="세그먼트가 나뉘고 오래된 것부터 크기와 시간에 따라 삭제된다: 없는 오프셋을 요청하면 OFFSET_OUT_OF_RANGE를 받는다",
+    en="Segments roll, and the oldest are deleted by size and by time; a request for a deleted offset gets OFFSET_OUT_OF_RANGE",
+    ko="세그먼트가 나뉘고 오래된 것부터 크기와 시간에 따라 삭제된다: 삭제된 오프셋을 요청하면 OFFSET_OUT_OF_RANGE를 받는다",
     note=BilingualText(
         "Segments of 150 bytes are not allowed in production (segment.bytes is at least 1 MiB); the story uses the "
         "internal setting "
@@ -62,9 +62,10 @@ async def retention(stage: Stage) -> None:
 
     error = await _read_from_the_beginning(stage)
     stage.narrate(
-        "A consumer that wants to begin at offset 0 is told OFFSET_OUT_OF_RANGE: what it asks for is gone, and Kafka does not "
-        "pretend that the log begins there.",
-        "0번 오프셋부터 읽으려는 컨슈머는 OFFSET_OUT_OF_RANGE를 받는다. 요청한 메시지는 이미 삭제되었기 때문이다.",
+        "A consumer that wants to begin at offset 0 gets OFFSET_OUT_OF_RANGE: what it asks for was deleted, and Kafka does not "
+        "silently skip to the log start.",
+        "0번 오프셋부터 읽으려는 컨슈머는 OFFSET_OUT_OF_RANGE를 받는다. 요청한 메시지는 이미 삭제되었고, 카프카가 임의로 로그 "
+        "시작 오프셋으로 건너뛰지는 않기 때문이다.",
     )
 
     _pass(stage, 40)

@@ -30,7 +30,7 @@ async def slow_follower(stage: Stage) -> None:
     read = await stage.read()
     stage.point(read == ["M1", "M2"], "M3 can't be read yet", "M3는 아직 읽을 수 없다")
     stage.narrate(
-        "103 can't reach 101 any more, so it does not fetch M3. It is still in the ISR, and not everybody in the ISR has M3: "
+        "103 can't reach 101 any more, so it does not fetch M3. It is still in the ISR, and not every ISR member has M3: "
         "the watermark stays 2, the producer waits, and a consumer reads M1 and M2 only.",
         "103이 101에 닿지 못해 M3를 가져가지 못한다. 103은 아직 ISR에 있고 ISR 모두가 M3를 가진 것이 아니므로, "
         "하이워터마크는 2에 머물고 프로듀서는 기다리며 컨슈머는 M1, M2만 읽는다.",
@@ -39,10 +39,11 @@ async def slow_follower(stage: Stage) -> None:
     await stage.until(lambda: "103" not in stage.isr)
     stage.point(stage.image.brokers[103].fenced is False, "103 is alive", "103은 살아 있다")
     stage.narrate(
-        "103 has not caught up for longer than replica.lag.time.max.ms. It still sends its heartbeats, so the controller has "
-        "nothing against it; it is the leader that asks for an ISR without 103, and gets it. 103 is OSR and may not be elected.",
-        "103이 replica.lag.time.max.ms보다 오래 리더를 따라잡지 못했다. 하트비트는 보내고 있으므로 컨트롤러가 아니라 리더가 "
-        "103을 뺀 ISR을 요청한다. 103은 이제 OSR이고 리더가 될 자격이 없다.",
+        "103 has not caught up for longer than replica.lag.time.max.ms. It still sends its heartbeats, so the controller does "
+        "not fence it; it is the leader that proposes an ISR without 103, and the controller accepts it. 103 is OSR and may "
+        "not be elected.",
+        "103이 replica.lag.time.max.ms보다 오래 리더를 따라잡지 못했다. 하트비트는 보내고 있으므로 컨트롤러는 103을 차단하지 "
+        "않는다. 리더가 103을 뺀 ISR을 요청하고 컨트롤러가 받아들인다. 103은 이제 OSR이고 리더가 될 자격이 없다.",
     )
 
     await stage.until(lambda: leader.high_watermark == 3 and m3.is_over)
@@ -52,18 +53,22 @@ async def slow_follower(stage: Stage) -> None:
     )
 
     await stage.send("M4")
-    stage.point("103" not in stage.isr and slow.end == 2, "nobody waits for 103", "아무도 103을 기다리지 않는다")
+    stage.point(
+        "103" not in stage.isr and slow.end == 2,
+        "the watermark does not wait for 103",
+        "하이워터마크는 103을 기다리지 않는다",
+    )
     stage.narrate(
-        "M4 is committed at once: nobody waits for 103, which lacks two messages by now.",
-        "M4는 바로 커밋된다. 두 메시지가 모자란 103을 아무도 기다리지 않는다.",
+        "M4 is committed at once: 103, which lacks two messages by now, is no longer waited for.",
+        "M4는 바로 커밋된다. 두 메시지가 모자란 103은 더 이상 기다리지 않는다.",
     )
 
     stage.release()
     await stage.until(lambda: slow.end == 4)
     is_out = "103" not in stage.isr
     stage.narrate(
-        "103 reaches the leader again, asks for offset 2 and gets M3 and M4. That it has them the leader learns from "
-        "the next fetch.",
+        "103 reaches the leader again, asks for offset 2 and gets M3 and M4. The leader learns from the next fetch "
+        "that 103 has them.",
         "103이 다시 리더에 닿아 2번 오프셋을 요청하고 M3와 M4를 받는다. 다 받았다는 것은 다음 가져오기 요청이 알려 준다.",
     )
 
@@ -74,6 +79,7 @@ async def slow_follower(stage: Stage) -> None:
     )
     stage.point(
         is_out and sorted(stage.isr) == ["101", "102", "103"] and slow.names == leader.names and stage.epoch == 0,
-        "A slow follower holds the watermark back for about replica.lag.time.max.ms, not for ever, and comes back once level.",
+        "A slow follower holds the watermark back for about replica.lag.time.max.ms, not for ever, and joins the ISR again "
+        "once it has caught up.",
         "느린 팔로워는 replica.lag.time.max.ms 정도만 하이워터마크를 붙잡고, 따라잡으면 ISR로 돌아온다.",
     )

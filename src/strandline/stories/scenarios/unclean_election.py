@@ -14,8 +14,8 @@ from strandline.stories.stage import Stage
     ko="ISR에 아무도 남지 않았을 때: 기다리면 유실이 없고, OSR을 리더로 선출하면 모자란 메시지가 유실된다",
     options=(Option.UNCLEAN,),
     note=BilingualText(
-        "When the last member leaves the ISR, the controller keeps it by name as ELR (eligible leader replicas, KIP-966), and as "
-        "the last known leader once it has come back from a crash: that is whom it waits for. The notes have no ELR.",
+        "When the last member leaves the ISR, the controller keeps it in the ELR (eligible leader replicas, KIP-966), and as "
+        "the last known leader once it has come back from a crash: the controller waits for that replica. The notes have no ELR.",
         "마지막 멤버가 ISR에서 빠져도 컨트롤러는 누구를 기다려야 하는지 알도록 ELR(KIP-966)에 남겨 둔다. 노트에는 ELR이 없다.",
     ),
 )
@@ -43,7 +43,7 @@ async def unclean_election(stage: Stage) -> None:
     stage.kill("101")
     await stage.until(lambda: stage.leader is None)
     stage.narrate(
-        "Now 101 dies as well. Nobody is left to lead.",
+        "Now 101 dies as well. No replica is left that may lead.",
         "이제 101도 죽는다. 리더가 될 브로커가 없다.",
     )
 
@@ -99,7 +99,7 @@ async def _wait(stage: Stage) -> None:
     stage.restart("102", "103")
     await stage.until(lambda: all(not stage.image.brokers[i].fenced for i in (102, 103)))
     await stage.wait(1.0)
-    stage.point(stage.leader is None, "nobody is elected", "아무도 선출되지 않는다")
+    stage.point(stage.leader is None, "no leader is elected", "리더가 선출되지 않는다")
     stage.narrate(
         "102 and 103 are back, but out of sync: they may not lead (unclean.leader.election.enable=false). "
         "The partition has no leader, it can be neither written nor read.",
@@ -131,7 +131,7 @@ async def _refuse(stage: Stage) -> None:
     stage.point(m4.error_name == "OUT_OF_ORDER_SEQUENCE_NUMBER", "the producer notices", "프로듀서가 알아챈다")
     stage.narrate(
         "The producer is idempotent: it numbers its messages, and the new leader sees a gap between M1 and M4. "
-        "M4 is refused, which tells the producer that something of its own was lost.",
+        "M4 is refused, and from the error the producer knows that messages of its own were lost.",
         "프로듀서는 멱등성을 위해 메시지에 번호를 붙이므로, 새 리더는 M1과 M4 사이가 비었음을 안다. "
         "M4는 거절되고, 프로듀서는 자신의 메시지가 유실되었음을 알게 된다.",
     )

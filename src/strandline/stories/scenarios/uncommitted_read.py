@@ -13,8 +13,8 @@ GIVE_UP_MS = 1_000
 
 @story(
     "uncommitted-read",
-    en="A consumer that could read past the high watermark would see a message that never was",
-    ko="하이워터마크를 넘어 읽을 수 있다면, 컨슈머는 없었던 일이 될 메시지를 보게 된다",
+    en="A consumer that could read past the high watermark would see a message that was never committed",
+    ko="하이워터마크를 넘어 읽을 수 있다면, 컨슈머는 커밋되지 않고 사라질 메시지를 읽게 된다",
     options=(Option.WITHOUT_HIGH_WATERMARK,),
 )
 async def uncommitted_read(stage: Stage) -> None:
@@ -72,7 +72,7 @@ async def uncommitted_read(stage: Stage) -> None:
     stage.release()
     stage.narrate(
         "The leader's broker goes down. Broker 2 is in the ISR and is elected, in leader epoch 1. It has test message1 only, "
-        f"because nothing else was replicated; the producer was told {message2.error_name}.",
+        f"because nothing else was replicated; the producer got {message2.error_name}.",
         "리더가 있는 브로커에 장애가 발생해, ISR에 있던 브로커 2가 리더에포크 1의 새로운 리더가 된다. 복제되기 전에 리더가 "
         f"바뀌었으므로 test message1만 갖고 있고, 프로듀서는 {message2.error_name} 오류를 받았다.",
     )
@@ -81,8 +81,8 @@ async def uncommitted_read(stage: Stage) -> None:
     if without:
         stage.lost(
             MESSAGE_2,
-            "consumer A has read it, nobody else ever will",
-            "컨슈머 A는 읽었지만 다른 누구도 읽을 수 없다",
+            "consumer A has read it, no other consumer can",
+            "컨슈머 A는 읽었지만 다른 컨슈머는 읽을 수 없다",
         )
     stage.narrate(
         "Consumer B reads from the new leader and gets test message1. "
@@ -95,9 +95,13 @@ async def uncommitted_read(stage: Stage) -> None:
     await stage.settle()
     stage.narrate(
         "Broker 1 returns as a follower. In the new leader's log epoch 0 ends at offset 1, so it cuts test message2, "
-        + ("which A has read." if without else "which nobody has read."),
+        + ("which A has read." if without else "which no consumer has read."),
         "브로커 1이 팔로워로 돌아온다. 새로운 리더의 로그에서 에포크 0은 1번 오프셋에서 끝나므로, "
-        + ("A가 이미 읽은 test message2를 삭제한다." if without else "아무도 읽지 않은 test message2를 삭제한다."),
+        + (
+            "A가 이미 읽은 test message2를 삭제한다."
+            if without
+            else "어떤 컨슈머도 읽지 않은 test message2를 삭제한다."
+        ),
     )
     if without:
         stage.point(
@@ -108,6 +112,6 @@ async def uncommitted_read(stage: Stage) -> None:
     else:
         stage.point(
             read_by_a == read_by_b == [MESSAGE_1] and all(a.names == read_by_a for a in stage.brokers.values()),
-            "Only committed messages are read, so all consumers see the same, whoever leads.",
+            "Only committed messages are read, so all consumers see the same, on every leader.",
             "커밋된 메시지만 읽을 수 있으므로, 누가 리더이든 모든 컨슈머는 같은 메시지를 본다.",
         )
