@@ -136,7 +136,7 @@ class ControllerStage(Stage):
                 await self.call(UNREGISTER_BROKER, 0, messages.request(UNREGISTER_BROKER)(broker_id=broker_id))
 
     def _is_at_home(self) -> bool:
-        brokers, broker = self.node.quorum.committed.brokers, self.node.broker
+        brokers, broker = self.node.quorum.committed.brokers, self.node.context
         if 1 not in brokers or not brokers[1].active or not self._is_itself(brokers[1]):
             return False
         # A controller that has just become active must have heard of it: before that, another process may take its place.

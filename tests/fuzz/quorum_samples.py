@@ -73,7 +73,7 @@ class QuorumSamples(Samples):
             }
         )
         return {
-            "cluster_id": (node.broker.cluster_id,),
+            "cluster_id": (node.context.cluster_id,),
             "topic_name": (TOPIC,),
             "topic": (TOPIC,),
             "name": names,

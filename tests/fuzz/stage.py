@@ -224,7 +224,7 @@ class Stage:
     # Sending
 
     def connect(self, listener: str | None = None) -> Pipe:
-        return Pipe().open(Connection(self, self.node.broker, listener or self.listener))
+        return Pipe().open(Connection(self, self.node.context, listener or self.listener))
 
     async def send(self, api_key: int, version: int, data: bytes, *, whole: bool) -> None:
         """Send a frame that may be broken in any way, and see what becomes of it. `whole`: its size is true."""
@@ -322,14 +322,16 @@ class Stage:
 
     @property
     def topics(self) -> dict[str, Uuid]:
-        image = self.node.broker.image()
+        image = self.node.context.metadata.image()
         return {name: image.topics[name].topic_id for name in TOPICS if name in image.topics}
 
     async def tidy(self) -> None:
         """Bring back the topics that requests deleted or changed, and remove those that they made."""
         # A request that unregisters the broker is a sound one: it registers again by itself.
-        await self.node.broker.image_until(lambda image: 1 in image.brokers and image.brokers[1].active, BACK_WITHIN_S)
-        image = self.node.broker.image()
+        await self.node.context.metadata.until(
+            lambda image: 1 in image.brokers and image.brokers[1].active, BACK_WITHIN_S
+        )
+        image = self.node.context.metadata.image()
         doomed = [
             name
             for name, topic in image.topics.items()
@@ -342,7 +344,7 @@ class Stage:
             Delete = messages.request(DELETE_TOPICS)
             topics = [Delete.DeleteTopicState(name=name) for name in doomed]
             await self.call(DELETE_TOPICS, 6, Delete(topics=topics, timeout_ms=1000))
-        present = self.node.broker.image().topics
+        present = self.node.context.metadata.image().topics
         for name, configs in TOPICS.items():
             if name not in present:
                 await self._create(name, configs)

@@ -43,7 +43,7 @@ class Line:
 
     @property
     def cluster_id(self) -> str:
-        return self.stage.node.broker.cluster_id
+        return self.stage.node.context.cluster_id
 
     @property
     def epoch(self) -> int:

@@ -23,7 +23,7 @@ def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
 
 async def _allocate(broker_id: int, broker_epoch: int, ctx: RequestContext) -> Any:
     try:
-        block = await ctx.broker.decide(lambda image: allocate(image, broker_id, broker_epoch))
+        block = await ctx.node.controller.decide(lambda image: allocate(image, broker_id, broker_epoch))
     except KafkaError as error:
         return messages.response(KEY)(error_code=error.code)
     return messages.response(KEY)(producer_id_start=block.start, producer_id_len=len(block))

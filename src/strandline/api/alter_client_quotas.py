@@ -27,7 +27,7 @@ def handle(request: Any, ctx: RequestContext) -> Any:
 
 
 def _refuse(request: Any, ctx: RequestContext) -> Work[Any]:
-    kept, response = quotas(ctx.broker.image()), messages.response(KEY)
+    kept, response = quotas(ctx.node.metadata.image()), messages.response(KEY)
     entries = []
     for entry in request.entries:
         code, message = yield from _outcome(entry, kept)

@@ -24,9 +24,9 @@ LISTENERS, FORWARDED = ("broker", "controller"), True
 def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
     def change(image: MetadataImage, resource: Any) -> list[MetadataRecord]:
         values = {config.name: config.value for config in resource.configs}
-        groups_max = ctx.broker.config.group_config_max_resources
+        groups_max = ctx.node.config.group_config_max_resources
         return replace(
-            image, resource.resource_type, resource.resource_name, values, layers(ctx.broker, image), groups_max
+            image, resource.resource_type, resource.resource_name, values, layers(ctx.node, image), groups_max
         )
 
     return alter_resources(request, messages.response(KEY), ctx, change, may_be_null=lambda config: False)

@@ -30,7 +30,7 @@ def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
 
 
 async def _alter(request: Any, ctx: RequestContext) -> Any:
-    broker, response = ctx.broker, messages.response(KEY)
+    node, response = ctx.node, messages.response(KEY)
     wanted = [
         _new_isr(Uuid(topic.topic_id), partition, ctx.version)
         for topic in request.topics
@@ -38,11 +38,11 @@ async def _alter(request: Any, ctx: RequestContext) -> Any:
     ]
 
     def decision(image: MetadataImage) -> tuple[list[MetadataRecord], list[Answer]]:
-        policy = policy_of(image, layers(broker, image))
+        policy = policy_of(image, layers(node, image))
         return alter(image, request.broker_id, request.broker_epoch, wanted, policy)
 
     try:
-        answers = iter(await broker.decide(decision))
+        answers = iter(await node.controller.decide(decision))
     except KafkaError as error:
         return response(error_code=error.code)
     return response(

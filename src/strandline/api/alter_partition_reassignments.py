@@ -30,11 +30,11 @@ def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
 
 
 async def _alter(request: Any, ctx: RequestContext) -> Any:
-    broker, response = ctx.broker, messages.response(KEY)
+    node, response = ctx.node, messages.response(KEY)
     wanted = [(topic.name, partition) for topic in request.topics for partition in topic.partitions]
 
     def decision(image: MetadataImage) -> Work[tuple[list[MetadataRecord], list[KafkaError | None]]]:
-        policy = policy_of(image, layers(broker, image))
+        policy = policy_of(image, layers(node, image))
         records: list[MetadataRecord] = []
         outcomes: list[KafkaError | None] = []
         seen = set()
@@ -63,7 +63,7 @@ async def _alter(request: Any, ctx: RequestContext) -> Any:
     answer = response(allow_replication_factor_change=request.allow_replication_factor_change, error_message=None)
     try:
         check_count(len(wanted))
-        outcomes = iter(await broker.decide(decision))
+        outcomes = iter(await node.controller.decide(decision))
     except KafkaError as error:
         answer.error_code, answer.error_message = error.code, error.message
         outcomes = iter([error] * len(wanted))

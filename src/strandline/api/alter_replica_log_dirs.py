@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from strandline.api.context import Broker, RequestContext
+from strandline.api.context import NodeContext, RequestContext
 from strandline.api.slices import answer
 from strandline.errors import ErrorCode
 from strandline.sliced_work import Work
@@ -36,21 +36,21 @@ def _alter(request: Any, ctx: RequestContext) -> Work[Any]:
     for name, partitions in wanted.items():
         result = response.AlterReplicaLogDirTopicResult(topic_name=name)
         for index, path in partitions.items():
-            code = _outcome(ctx.broker, name, index, path)
+            code = _outcome(ctx.node, name, index, path)
             result.partitions.append(response.AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code))
             yield 0
         reply.results.append(result)
     return reply
 
 
-def _outcome(broker: Broker, topic: str, index: int, path: str) -> ErrorCode:
+def _outcome(node: NodeContext, topic: str, index: int, path: str) -> ErrorCode:
     path = path.rstrip("/") or path
-    online = broker.log_dirs().get(path)
+    online = node.hosted.log_dirs().get(path)
     if online is None:
         return ErrorCode.LOG_DIR_NOT_FOUND
-    if not online or (topic, index) in broker.unopened:
+    if not online or (topic, index) in node.hosted.unopened:
         return ErrorCode.KAFKA_STORAGE_ERROR
-    partition = broker.partitions.get((topic, index))
+    partition = node.hosted.by_name.get((topic, index))
     if partition is None:
         return ErrorCode.REPLICA_NOT_AVAILABLE
     if partition.offline:

@@ -32,7 +32,7 @@ def handle(request: Any, ctx: RequestContext) -> Any:
 
 
 def _refuse(request: Any, ctx: RequestContext) -> Work[Any]:
-    kept = credentials(ctx.broker.image())
+    kept = credentials(ctx.node.metadata.image())
     changes = [(change, False) for change in request.deletions] + [(change, True) for change in request.upsertions]
     counts = Counter(change.name for change, _ in changes)
     response, results = messages.response(KEY), {}

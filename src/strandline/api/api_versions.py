@@ -35,11 +35,11 @@ def handle(request: Any, ctx: RequestContext) -> Any:
         _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return messages.response(KEY)(error_code=ErrorCode.INVALID_REQUEST)
-    broker = ctx.broker
-    is_controller = ctx.listener in broker.config.controller_listener_names
-    image = broker.image()
+    node = ctx.node
+    is_controller = ctx.listener in node.config.controller_listener_names
+    image = node.metadata.image()
     # kraft.version is not in the metadata: it belongs to the quorum, and is in its control records.
-    quorum = {KRAFT_VERSION: level} if (level := broker.quorum.kraft_version) else {}
+    quorum = {KRAFT_VERSION: level} if (level := node.controller.quorum.kraft_version) else {}
     return _answer(image, {**image.features, **quorum}, ctx.version, _all_ranges(is_controller))
 
 

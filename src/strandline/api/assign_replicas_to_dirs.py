@@ -28,7 +28,7 @@ def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
 
 
 async def _assign(request: Any, ctx: RequestContext) -> Any:
-    broker, response = ctx.broker, messages.response(KEY)
+    node, response = ctx.node, messages.response(KEY)
     assigned = [
         ReplicaDirAssignment(Uuid(directory.id), Uuid(topic.topic_id), partition.partition_index)
         for directory in request.directories
@@ -37,11 +37,11 @@ async def _assign(request: Any, ctx: RequestContext) -> Any:
     ]
 
     def decision(image: MetadataImage) -> tuple[list[MetadataRecord], list[ErrorCode]]:
-        policy = policy_of(image, layers(broker, image))
+        policy = policy_of(image, layers(node, image))
         return assign(image, request.broker_id, request.broker_epoch, assigned, policy)
 
     try:
-        codes = iter(await broker.decide(decision))
+        codes = iter(await node.controller.decide(decision))
     except KafkaError as error:
         return response(error_code=error.code)
     return response(

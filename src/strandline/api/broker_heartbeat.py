@@ -45,18 +45,18 @@ def _ids(directories: Any) -> list[Uuid]:
 
 
 async def _heartbeat(said: BrokerHeartbeat, ctx: RequestContext) -> Any:
-    broker = ctx.broker
-    known = broker.image().brokers.get(said.broker_id)
-    if broker.quorum.is_active and known is not None and known.epoch == said.broker_epoch:
+    node = ctx.node
+    known = node.metadata.image().brokers.get(said.broker_id)
+    if node.controller.quorum.is_active and known is not None and known.epoch == said.broker_epoch:
         # A long decision may be under way: the heartbeat counts from now on, not from when its turn comes.
-        broker.liveness.contact(known.broker_id, known.epoch, broker.clock.monotonic())
+        node.controller.liveness.contact(known.broker_id, known.epoch, node.clock.monotonic())
 
     def decision(image: MetadataImage) -> tuple[list[MetadataRecord], BrokerHeartbeatReply]:
-        now = broker.clock.monotonic()
-        return heartbeat(image, broker.liveness, said, now, policy_of(image, layers(broker, image)))
+        now = node.clock.monotonic()
+        return heartbeat(image, node.controller.liveness, said, now, policy_of(image, layers(node, image)))
 
     try:
-        answer = await broker.decide(decision)
+        answer = await node.controller.decide(decision)
     except KafkaError as error:
         return messages.response(KEY)(error_code=error.code)
     return messages.response(KEY)(

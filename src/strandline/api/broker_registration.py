@@ -28,7 +28,7 @@ LISTENERS, CLUSTER_ACTION = ("controller",), True
 
 
 def handle(request: Any, ctx: RequestContext) -> Any | Awaitable[Any]:
-    if request.cluster_id != ctx.broker.cluster_id:
+    if request.cluster_id != ctx.node.cluster_id:
         return messages.response(KEY)(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
     if request.is_migrating_zk_broker:
         return messages.response(KEY)(error_code=ErrorCode.BROKER_ID_NOT_REGISTERED)
@@ -48,22 +48,22 @@ def _registration(request: Any) -> BrokerRegistration:
 
 
 async def _register(wanted: BrokerRegistration, ctx: RequestContext) -> Any:
-    broker = ctx.broker
+    node = ctx.node
 
     def decision(image: MetadataImage) -> tuple[list[MetadataRecord], int]:
-        now = broker.clock.monotonic()
+        now = node.clock.monotonic()
         records, epoch = register(
             image,
             wanted,
-            policy_of(image, layers(broker, image)),
-            is_live=broker.liveness.is_live(wanted.broker_id, now),
-            kraft_version=broker.quorum.kraft_version,
+            policy_of(image, layers(node, image)),
+            is_live=node.controller.liveness.is_live(wanted.broker_id, now),
+            kraft_version=node.controller.quorum.kraft_version,
         )
-        broker.liveness.contact(wanted.broker_id, epoch, now)
-        broker.liveness.connection_opened(wanted.broker_id, ctx.connection_id, now)
+        node.controller.liveness.contact(wanted.broker_id, epoch, now)
+        node.controller.liveness.connection_opened(wanted.broker_id, ctx.connection_id, now)
         return records, epoch
 
     try:
-        return messages.response(KEY)(broker_epoch=await broker.decide(decision))
+        return messages.response(KEY)(broker_epoch=await node.controller.decide(decision))
     except KafkaError as error:
         return messages.response(KEY)(error_code=error.code)

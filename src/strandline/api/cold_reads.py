@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from strandline.api.context import Broker
+from strandline.api.context import NodeContext
 from strandline.log.errors import NotCached
 from strandline.replica.partition import Partition
 
 
-async def warm(broker: Broker, partitions: Iterable[Partition], cold: NotCached) -> bool:
+async def warm(node: NodeContext, partitions: Iterable[Partition], cold: NotCached) -> bool:
     """Read what is cold, which belongs to one of these partitions, if it is still there; False if its log dir failed."""
     for partition in partitions:
         log = partition.log
         if not partition.gone and log.has_segment(cold.file):
             try:
                 with log.held():
-                    await broker.disk.offload(cold.warm, log.directory)
+                    await node.disk.offload(cold.warm, log.directory)
             except OSError as error:
-                broker.on_storage_error(partition, error)
+                node.hosted.storage_failed(partition, error)
                 return False
             break
     return True

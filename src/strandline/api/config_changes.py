@@ -38,7 +38,7 @@ async def alter_resources(
                 raise KafkaError(ErrorCode.INVALID_REQUEST, error.message) from None
             raise
 
-    outcomes = await decide_each(ctx.broker, request.resources, decide, validate_only=request.validate_only)
+    outcomes = await decide_each(ctx.node, request.resources, decide, validate_only=request.validate_only)
     reply = response()
     for resource, outcome in zip(request.resources, outcomes, strict=True):
         answer = response.AlterConfigsResourceResponse(

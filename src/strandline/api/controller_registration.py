@@ -31,7 +31,7 @@ def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
 
 async def _register(wanted: ControllerRegistration, ctx: RequestContext) -> Any:
     try:
-        await ctx.broker.decide(lambda image: (register(image, wanted), None))
+        await ctx.node.controller.decide(lambda image: (register(image, wanted), None))
     except KafkaError as error:
         return messages.response(KEY)(error_code=error.code, error_message=error.message)
     return messages.response(KEY)(error_message=None)

@@ -42,7 +42,7 @@ def coordinate(
         answer(refusal(told(error.code), error.message))
 
     asking = caller(ctx)
-    ctx.broker.groups.write(request.group_id, lambda shard, at: operation(shard, request, asking, at, answer), refuse)
+    ctx.node.groups.write(request.group_id, lambda shard, at: operation(shard, request, asking, at, answer), refuse)
     return later
 
 
@@ -101,7 +101,7 @@ def _read(
     refusal: Callable[[int, KafkaError], Any],
     several: Several,
 ) -> None:
-    ctx.broker.groups.read(
+    ctx.node.groups.read(
         group_id,
         lambda shard, at: operation(place, shard, at),
         lambda answer: several.put(place, answer),
@@ -111,8 +111,8 @@ def _read(
 
 def serves_consumer_protocol(ctx: RequestContext) -> bool:
     """Whether this cluster has KIP-848 groups: the broker's configuration and the finalised feature both say so."""
-    broker = ctx.broker
+    node = ctx.node
     return (
-        "consumer" in broker.config.group_coordinator_rebalance_protocols
-        and broker.image().features.get(GROUP_VERSION, 0) >= 1
+        "consumer" in node.config.group_coordinator_rebalance_protocols
+        and node.metadata.image().features.get(GROUP_VERSION, 0) >= 1
     )

@@ -28,17 +28,17 @@ def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
 
 
 async def _create(request: Any, ctx: RequestContext) -> Any:
-    broker, response = ctx.broker, messages.response(KEY)
+    node, response = ctx.node, messages.response(KEY)
     counts = Counter(topic.name for topic in request.topics)
 
     def decide(image: MetadataImage, topic: Any) -> list[MetadataRecord]:
         if counts[topic.name] > 1:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
         assignments = None if topic.assignments is None else [assigned.broker_ids for assigned in topic.assignments]
-        return add_partitions(image, topic.name, topic.count, assignments, broker.randomness)
+        return add_partitions(image, topic.name, topic.count, assignments, node.randomness)
 
     topics = list({topic.name: topic for topic in request.topics}.values())
-    outcomes = await decide_each(broker, topics, decide, validate_only=request.validate_only)
+    outcomes = await decide_each(node, topics, decide, validate_only=request.validate_only)
     results = []
     for topic, outcome in zip(topics, outcomes, strict=True):
         result = response.CreatePartitionsTopicResult(name=topic.name)

@@ -37,7 +37,7 @@ def handle(request: CreateTopicsRequest, ctx: RequestContext) -> Awaitable[Creat
 
 
 async def _create(request: CreateTopicsRequest, ctx: RequestContext) -> CreateTopicsResponse:
-    broker, response = ctx.broker, messages.response(KEY)
+    node, response = ctx.node, messages.response(KEY)
     named = Counter(topic.name for topic in request.topics)
     refused: dict[str, KafkaError] = {}
     for name, count in named.items():
@@ -53,9 +53,9 @@ async def _create(request: CreateTopicsRequest, ctx: RequestContext) -> CreateTo
     def decide(image: MetadataImage, topic: CreateTopicsRequest.CreatableTopic) -> list[r.MetadataRecord]:
         if topic is wanted[0]:  # the decision may be made more than once
             taken[:] = [TakenNames(image)]
-        return create(image, _new_topic(topic), topic_defaults(broker, image), broker.randomness, taken[0])
+        return create(image, _new_topic(topic), topic_defaults(node, image), node.randomness, taken[0])
 
-    outcomes = await decide_each(broker, wanted, decide, validate_only=request.validate_only)
+    outcomes = await decide_each(node, wanted, decide, validate_only=request.validate_only)
 
     def answers() -> Work[list[CreateTopicsResponse.CreatableTopicResult]]:
         found = []
@@ -65,14 +65,14 @@ async def _create(request: CreateTopicsRequest, ctx: RequestContext) -> CreateTo
             yield 0
         return found
 
-    answered = await in_turns(answers(), broker.clock.monotonic)
+    answered = await in_turns(answers(), node.clock.monotonic)
     return response(topics=[*answered, *(_refusal(name, error) for name, error in refused.items())])
 
 
 def _partition_count(topic: CreateTopicsRequest.CreatableTopic, ctx: RequestContext) -> int:
     if topic.assignments:
         return len(topic.assignments)
-    return ctx.broker.config.num_partitions if topic.num_partitions == -1 else max(0, topic.num_partitions)
+    return ctx.node.config.num_partitions if topic.num_partitions == -1 else max(0, topic.num_partitions)
 
 
 def _new_topic(topic: CreateTopicsRequest.CreatableTopic) -> RequestedTopic:
@@ -124,5 +124,5 @@ def _configs(overrides: dict[str, str], ctx: RequestContext) -> list[CreateTopic
             config_source=row.source,
             is_sensitive=row.sensitive,
         )
-        for row in describe_topic(layers(ctx.broker, ctx.broker.image()), overrides)
+        for row in describe_topic(layers(ctx.node, ctx.node.metadata.image()), overrides)
     ]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from itertools import chain, islice
 from typing import TypeVar
 
-from strandline.api.context import Broker
+from strandline.api.context import NodeContext
 from strandline.controller.configs import without_effect
 from strandline.errors import ErrorCode, KafkaError
 from strandline.metadata.image import MetadataImage
@@ -33,7 +33,7 @@ RECORDS_PER_REQUEST_MAX = 10_000
 
 
 async def decide_each(
-    broker: Broker,
+    node: NodeContext,
     items: Sequence[Item],
     decide: Callable[[MetadataImage, Item], list[MetadataRecord]],
     *,
@@ -49,13 +49,13 @@ async def decide_each(
         return []
     try:
         check_count(len(items))
-        outcomes = await broker.decide(decision)
+        outcomes = await node.controller.decide(decision)
     except KafkaError as error:
         return [error] * len(items)
     if not validate_only:
         accepted = chain.from_iterable(outcome for outcome in outcomes if not isinstance(outcome, KafkaError))
         for warning in islice(without_effect(accepted), WARNINGS_MAX):
-            broker.warn(warning)
+            node.warn(warning)
     return outcomes
 
 

@@ -38,4 +38,4 @@ def _delete(ctx: RequestContext, group_id: str, place: int, several: Several) ->
     def refuse(error: KafkaError) -> None:
         settle(error.code)
 
-    ctx.broker.groups.write(group_id, delete, refuse)
+    ctx.node.groups.write(group_id, delete, refuse)

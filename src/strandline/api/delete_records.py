@@ -54,7 +54,7 @@ def _delete(topic: str, asked: Any, ctx: RequestContext, waiting: list[_Waiting]
         partition_index=asked.partition_index, low_watermark=INVALID_LOW_WATERMARK
     )
     try:
-        partition = ctx.broker.partition(topic, asked.partition_index)
+        partition = ctx.node.partition(topic, asked.partition_index)
         if topic in INTERNAL_TOPICS:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot delete records of internal topic {topic}.")
         config = partition.log.config

@@ -58,10 +58,10 @@ async def _delete(request: Any, ctx: RequestContext) -> Any:
             found[topic] = present
         return delete(image, present, enabled=True)
 
-    if not ctx.broker.config.delete_topic_enable:
+    if not ctx.node.config.delete_topic_enable:
         disabled = ErrorCode.TOPIC_DELETION_DISABLED if ctx.version >= 3 else ErrorCode.INVALID_REQUEST
         return _reply([_result(topic, None, KafkaError(disabled, "Topic deletion is disabled.")) for topic in counts])
-    outcomes = await decide_each(ctx.broker, list(counts), decide)
+    outcomes = await decide_each(ctx.node, list(counts), decide)
     return _reply(
         [
             _result(topic, found.get(topic), outcome if isinstance(outcome, KafkaError) else None)

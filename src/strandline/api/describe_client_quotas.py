@@ -40,7 +40,7 @@ def handle(request: Any, ctx: RequestContext) -> Any:
 
 def _describe(request: Any, ctx: RequestContext) -> Work[Any]:
     response, entries = messages.response(KEY), []
-    for entity, values in quotas(ctx.broker.image()).items():
+    for entity, values in quotas(ctx.node.metadata.image()).items():
         if _matches(dict(entity), request.components, strict=request.strict):
             entries.append(
                 response.EntryData(

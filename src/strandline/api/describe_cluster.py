@@ -39,7 +39,7 @@ def handle(request: Any, ctx: RequestContext) -> Any:
             f"{_NAMES[wanted]}; {_OPTIONS[asked]} is the client's option for this address",
         )
     reply = _controllers(ctx) if asked == CONTROLLERS else _brokers(request, ctx)
-    reply.cluster_id = ctx.broker.cluster_id
+    reply.cluster_id = ctx.node.cluster_id
     reply.endpoint_type = asked
     if request.include_cluster_authorized_operations:
         reply.cluster_authorized_operations = CLUSTER_OPERATIONS
@@ -47,15 +47,15 @@ def handle(request: Any, ctx: RequestContext) -> Any:
 
 
 def _is_controller(ctx: RequestContext) -> bool:
-    return ctx.listener in ctx.broker.config.controller_listener_names
+    return ctx.listener in ctx.node.config.controller_listener_names
 
 
 def _brokers(request: Any, ctx: RequestContext) -> Any:
     response = messages.response(KEY)
-    view = ClusterView(ctx.broker.image().brokers, ctx.listener)
+    view = ClusterView(ctx.node.metadata.image().brokers, ctx.listener)
     return response(
         # Any broker passes on what is for the controller, so the one that was asked will do.
-        controller_id=ctx.broker.node_id if ctx.broker.node_id in view.alive else -1,
+        controller_id=ctx.node.node_id if ctx.node.node_id in view.alive else -1,
         brokers=[
             response.DescribeClusterBroker(
                 broker_id=broker.broker_id,
@@ -72,10 +72,10 @@ def _brokers(request: Any, ctx: RequestContext) -> Any:
 def _controllers(ctx: RequestContext) -> Any:
     response = messages.response(KEY)
     return response(
-        controller_id=ctx.broker.quorum.leader[1],
+        controller_id=ctx.node.controller.quorum.leader[1],
         brokers=[
             response.DescribeClusterBroker(broker_id=controller.controller_id, host=endpoint.host, port=endpoint.port)
-            for _, controller in sorted(registered(ctx.broker.image()).items())
+            for _, controller in sorted(registered(ctx.node.metadata.image()).items())
             for endpoint in controller.end_points
             if endpoint.name == ctx.listener
         ],

@@ -81,8 +81,8 @@ def _describe(resource: Any, request: Any, ctx: RequestContext) -> Any:
 
 def _rows(resource_type: int, name: str, keys: list[str] | None, ctx: RequestContext) -> list[ConfigRow]:
     """All settings of a resource, or those that are named in `keys`."""
-    broker, image = ctx.broker, ctx.broker.image()
-    layers = resources.layers(broker, image)
+    node, image = ctx.node, ctx.node.metadata.image()
+    layers = resources.layers(node, image)
     names = None if keys is None else frozenset(keys)
     if resource_type == resources.TOPIC:
         if problem := topic_name_problem(name):
@@ -93,13 +93,13 @@ def _rows(resource_type: int, name: str, keys: list[str] | None, ctx: RequestCon
     if resource_type == resources.BROKER:
         if not name:
             return describe_broker_default(layers, names)
-        resources.check_own_id(broker, name)
+        resources.check_own_id(node, name)
         return describe_broker(layers, names)
     if resource_type in (resources.BROKER_LOGGER, resources.CLIENT_METRICS, resources.GROUP):
         if not name:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "The name of the resource must not be empty")
         if resource_type == resources.BROKER_LOGGER:
-            resources.check_own_id(broker, name)
+            resources.check_own_id(node, name)
         if resource_type == resources.GROUP:
             return describe_group(layers, image.config(resources.GROUP, name), names)
         return []

@@ -26,7 +26,7 @@ def handle(request: Any, ctx: RequestContext) -> Any:
 
 
 def _describe_all(request: Any, ctx: RequestContext) -> Work[Any]:
-    partitions = ctx.broker.partitions
+    partitions = ctx.node.hosted.by_name
     wanted: dict[TopicPartition, None] = {}
     if request.topics is None:
         wanted = dict.fromkeys(partitions)
@@ -43,7 +43,7 @@ def _describe_all(request: Any, ctx: RequestContext) -> Work[Any]:
     return messages.response(KEY)(
         results=[
             _describe(log_dir, online, by_dir.get(log_dir, {}), ctx)
-            for log_dir, online in ctx.broker.log_dirs().items()
+            for log_dir, online in ctx.node.hosted.log_dirs().items()
         ]
     )
 
@@ -53,7 +53,7 @@ def _describe(log_dir: str, online: bool, topics: dict[str, list[Any]], ctx: Req
     try:
         if not online:
             raise OSError(f"log dir {log_dir} is offline")
-        total_bytes, usable_bytes = ctx.broker.disk.usage(log_dir)
+        total_bytes, usable_bytes = ctx.node.disk.usage(log_dir)
     except OSError:
         return response.DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=log_dir)
     return response.DescribeLogDirsResult(

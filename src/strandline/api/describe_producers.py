@@ -46,7 +46,7 @@ def _describe(topic: str, index: int, ctx: RequestContext) -> Work[Any]:
     try:
         if problem := topic_name_problem(topic):
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {problem}")
-        partition = ctx.broker.partition(topic, index)
+        partition = ctx.node.partition(topic, index)
         partition.check_leads()
     except KafkaError as error:
         described.error_code, described.error_message = error.code, error.message

@@ -32,8 +32,8 @@ def handle(request: Any, ctx: RequestContext) -> Any:
                 for name, partitions in asked
             ]
         )
-    facts = ctx.broker.quorum.describe()
-    if facts.leader_id != ctx.broker.node_id:
+    facts = ctx.node.controller.quorum.describe()
+    if facts.leader_id != ctx.node.node_id:
         refused = _refused(quorum.PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return response(topics=[response.TopicData(topic_name=quorum.TOPIC, partitions=[refused])])
     partition = response.PartitionData(
@@ -69,4 +69,4 @@ def _wall_ms(at: float | None, ctx: RequestContext) -> int:
     """A moment of the monotonic clock as time of day; -1 for never."""
     if at is None:
         return -1
-    return ctx.now_ms - round((ctx.broker.clock.monotonic() - at) * 1000)
+    return ctx.now_ms - round((ctx.node.clock.monotonic() - at) * 1000)

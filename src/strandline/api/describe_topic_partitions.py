@@ -28,7 +28,7 @@ def handle(request: Any, ctx: RequestContext) -> Any:
 
 def _describe(request: Any, ctx: RequestContext) -> Work[Any]:
     response = messages.response(KEY)
-    image, cursor = ctx.broker.image(), request.cursor
+    image, cursor = ctx.node.metadata.image(), request.cursor
     named = {topic.name for topic in request.topics}
     if cursor is not None and (cursor.partition_index < 0 or (named and cursor.topic_name not in named)):
         # The message has no place for an error but the topics themselves.
@@ -37,7 +37,7 @@ def _describe(request: Any, ctx: RequestContext) -> Work[Any]:
     first_topic = "" if cursor is None else cursor.topic_name
     first_index = 0 if cursor is None else cursor.partition_index
     view = ClusterView(image.brokers, ctx.listener)
-    left = max(min(ctx.broker.config.max_request_partition_size_limit, request.response_partition_limit), 1)
+    left = max(min(ctx.node.config.max_request_partition_size_limit, request.response_partition_limit), 1)
     reply = response()
     for name in sorted(name for name in (named or image.topics) if name >= first_topic):
         if not left:

@@ -28,7 +28,7 @@ def handle(request: Any, ctx: RequestContext) -> Any:
 
 
 def _describe(request: Any, ctx: RequestContext) -> Work[Any]:
-    kept = credentials(ctx.broker.image())
+    kept = credentials(ctx.node.metadata.image())
     counts = Counter(user.name for user in request.users or ())
     response, results = messages.response(KEY), []
     for user in counts or sorted(kept):

@@ -35,7 +35,7 @@ def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
 
 
 async def _elect(request: Any, ctx: RequestContext) -> Any:
-    broker = ctx.broker
+    node = ctx.node
     kind = ELECTIONS.get(request.election_type)
     named = None
     if request.topic_partitions is not None:
@@ -46,7 +46,7 @@ async def _elect(request: Any, ctx: RequestContext) -> Any:
     def decision(image: MetadataImage) -> Work[tuple[list[MetadataRecord], Outcomes]]:
         if kind is None:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}.")
-        policy = policy_of(image, layers(broker, image))
+        policy = policy_of(image, layers(node, image))
         records: list[MetadataRecord] = []
         outcomes: Outcomes = {}
         for topic, index in _all(image, kind) if named is None else named:
@@ -61,7 +61,7 @@ async def _elect(request: Any, ctx: RequestContext) -> Any:
 
     try:
         check_count(len(named or ()))
-        outcomes = await broker.decide(decision)
+        outcomes = await node.controller.decide(decision)
     except KafkaError as error:
         return _answer(dict.fromkeys(named or (), error), error.code)
     return _answer(outcomes, ErrorCode.NONE)

@@ -76,7 +76,7 @@ async def _handle_large(header: RequestHeader, api: Api, data: bytes, inner: Req
         try:
             reply = await settled(api.handle(embedded, inner))
             if isinstance(reply, Message):
-                monotonic = inner.broker.clock.monotonic
+                monotonic = inner.node.clock.monotonic
                 if NOT_CONTROLLER[header.api_key] in await in_turns(told_errors_in_slices(reply), monotonic):
                     return _encoded(_refused(ErrorCode.NOT_CONTROLLER))
                 reply = await encoded(reply, embedded, inner)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from strandline.api import cold_reads, leader_hints, replica_fetch
-from strandline.api.context import Broker, RequestContext, code_of, note_failure, wait_s
+from strandline.api.context import NodeContext, RequestContext, code_of, note_failure, wait_s
 from strandline.api.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, SESSION_PARTITIONS_MAX, Place, Session
 from strandline.api.preferred_replica import preferred_read_replica
 from strandline.api.reading import absence, diverging, find
@@ -70,7 +70,7 @@ def handle(frame: memoryview, ctx: RequestContext, position: int) -> Any:
 
 
 def _entries_max(ctx: RequestContext) -> int:
-    for_brokers = ctx.may_act_as_broker and ctx.broker.config.is_for_brokers_alone(ctx.listener)
+    for_brokers = ctx.may_act_as_broker and ctx.node.config.is_for_brokers_alone(ctx.listener)
     return wire.BROKER_ENTRIES_MAX if for_brokers else wire.ENTRIES_MAX
 
 
@@ -80,13 +80,13 @@ def _refuse_too_wide(request: FetchRequest, ctx: RequestContext) -> None:
     entries += sum(len(each) for _, each in request.topics) + sum(len(each) for _, each in request.forgotten)
     if entries > wire.ENTRIES_MAX:
         raise MalformedRequest(f"a consumer's Fetch of {entries} topics and partitions, more than {wire.ENTRIES_MAX}")
-    if ctx.broker.wide_fetches_count >= WIDE_FETCHES_MAX:
+    if ctx.node.limits.wide_fetches_count >= WIDE_FETCHES_MAX:
         raise MalformedRequest(f"a Fetch of {entries} topics and partitions while {WIDE_FETCHES_MAX} wide ones wait")
 
 
 def _session(request: FetchRequest, ctx: RequestContext) -> tuple[Session | None, bool]:
     """The session to answer in, if any, and whether every partition must be in the answer."""
-    sessions = ctx.broker.fetch_sessions
+    sessions = ctx.node.fetches.sessions
     by_id = ctx.version >= wire.TOPIC_ID_SINCE
     now = ctx.loop.time()
     if ctx.version < wire.SESSION_SINCE or request.session_epoch == FINAL_EPOCH:
@@ -146,7 +146,7 @@ class _Fetch:
         return self._is_enough()
 
     def _begin(self) -> None:
-        limit = min(max(self._request.max_bytes, 0), self._ctx.broker.config.fetch_max_bytes)
+        limit = min(max(self._request.max_bytes, 0), self._ctx.node.config.fetch_max_bytes)
         self._budget = min(limit, self._ctx.reply_room())
         self._found, self._at_once = 0, not self._wanted
         self._answers, self._is_withheld = [], False
@@ -173,18 +173,18 @@ class _Fetch:
         return False
 
     def _read(self, place: Place, wanted: FetchPartition, budget: int, *, first: bool) -> FetchedPartition:
-        broker, index = self._ctx.broker, wanted.partition
-        partition = find(broker, place)
+        node, index = self._ctx.node, wanted.partition
+        partition = find(node, place)
         if partition is None:
-            return _absent(broker, place)
+            return _absent(node, place)
         try:
             partition.check_leader_epoch(wanted.current_leader_epoch, leader_only=self._ctx.version < RACK_SINCE)
-            replica = preferred_read_replica(broker, partition, self._request.rack_id, wanted.fetch_offset)
+            replica = preferred_read_replica(node, partition, self._request.rack_id, wanted.fetch_offset)
             if replica is not None:
                 return _empty(partition, place, preferred_read_replica=replica)
             return _read(partition, wanted, budget, self._request.isolation_level, min_one=first)
         except (KafkaError, OSError) as error:
-            note_failure(broker, partition, error)
+            note_failure(node, partition, error)
             return _failed(partition, index, error)
 
     def body(self) -> Any:
@@ -192,9 +192,9 @@ class _Fetch:
         topics: dict[str | bytes, list[FetchedPartition]] = {}
         served = []
         for place, answer in self._answers:
-            partition = find(self._ctx.broker, place)
+            partition = find(self._ctx.node, place)
             if answer.error_code:
-                self._ctx.broker.on_refused(KEY, answer.error_code)
+                self._ctx.node.request_stats.failed(KEY, answer.error_code)
             if partition is not None:
                 _count(partition, answer)
             if self._session is not None:
@@ -225,7 +225,7 @@ class _Fetch:
         return self._later
 
     def _watch(self) -> None:
-        partitions = (find(self._ctx.broker, place) for place, _ in self._wanted)
+        partitions = (find(self._ctx.node, place) for place, _ in self._wanted)
         self._watched = [partition for partition in partitions if partition is not None]
         for partition in self._watched:
             partition.readers[self] = None
@@ -288,26 +288,26 @@ class _Fetch:
         """Have the bytes read beside the event loop, then read again; what stays cold is left for the next Fetch."""
         self._deadline = 0.0
         for _ in range(COLD_READS_MAX):
-            partitions = (find(self._ctx.broker, place) for place, _ in self._wanted)
-            await cold_reads.warm(self._ctx.broker, (p for p in partitions if p is not None), cold)
+            partitions = (find(self._ctx.node, place) for place, _ in self._wanted)
+            await cold_reads.warm(self._ctx.node, (p for p in partitions if p is not None), cold)
             try:
                 self.try_now()
                 return self.body()
             except NotCached as still:
                 cold = still
-        self._answers = [(place, _empty(find(self._ctx.broker, place), place)) for place, _ in self._wanted]
+        self._answers = [(place, _empty(find(self._ctx.node, place), place)) for place, _ in self._wanted]
         return self.body()
 
     # More partitions than a session may have
 
     async def in_slices(self) -> Any:
         """The answer of a wide Fetch. It waits once, then answers with what there is."""
-        broker = self._ctx.broker
-        if broker.wide_fetches_count >= WIDE_FETCHES_MAX:
+        node = self._ctx.node
+        if node.limits.wide_fetches_count >= WIDE_FETCHES_MAX:
             raise MalformedRequest(
                 f"a Fetch of {len(self._wanted)} partitions, and {WIDE_FETCHES_MAX} such are in progress"
             )
-        broker.wide_fetches_count += 1
+        node.limits.wide_fetches_count += 1
         self._woken = self._ctx.loop.create_future()
         self._watch()  # before it reads: what comes meanwhile may be for a partition that is read already
         try:
@@ -316,26 +316,26 @@ class _Fetch:
                 self._deadline = 0.0
                 await self._read_in_slices()
             async with self._ctx.large_requests.working():
-                topics = await in_turns(self._by_topic(), broker.clock.monotonic)
+                topics = await in_turns(self._by_topic(), node.clock.monotonic)
             return self._written(topics)
         finally:
             self._leave()
-            broker.wide_fetches_count -= 1
+            node.limits.wide_fetches_count -= 1
 
     async def _read_in_slices(self) -> bool:
         """Read; True if that is enough to answer."""
-        broker, cold_reads_left = self._ctx.broker, COLD_READS_MAX
+        node, cold_reads_left = self._ctx.node, COLD_READS_MAX
         self._begin()
         while len(self._answers) < len(self._wanted):
             try:
                 async with self._ctx.large_requests.working():
-                    await in_turns(self._read_part_by_part(), broker.clock.monotonic)
+                    await in_turns(self._read_part_by_part(), node.clock.monotonic)
             except NotCached as cold:
                 place, _ = self._wanted[len(self._answers)]
-                partition = find(broker, place)
+                partition = find(node, place)
                 if cold_reads_left and partition is not None:
                     cold_reads_left -= 1
-                    await cold_reads.warm(broker, (partition,), cold)
+                    await cold_reads.warm(node, (partition,), cold)
                 else:
                     self._answers.append((place, _empty(partition, place)))
         return self._is_enough()
@@ -349,8 +349,8 @@ class _Fetch:
         topics: dict[str | bytes, list[FetchedPartition]] = {}
         for place, answer in self._answers:
             if answer.error_code:
-                self._ctx.broker.on_refused(KEY, answer.error_code)
-            if (partition := find(self._ctx.broker, place)) is not None:
+                self._ctx.node.request_stats.failed(KEY, answer.error_code)
+            if (partition := find(self._ctx.node, place)) is not None:
                 _count(partition, answer)
             topics.setdefault(place[0], []).append(answer)
             yield 0
@@ -366,13 +366,13 @@ def _count(partition: Partition, answer: FetchedPartition) -> None:
         stats.bytes_out += len(answer.records)
 
 
-def _absent(broker: Broker, place: Place) -> FetchedPartition:
+def _absent(node: NodeContext, place: Place) -> FetchedPartition:
     """With NOT_LEADER_OR_FOLLOWER it says who leads."""
     topic, index = place
-    found = broker.image().topic(topic)
-    state = None if found is None else broker.image().partition(found.name, index)
+    found = node.metadata.image().topic(topic)
+    state = None if found is None else node.metadata.image().partition(found.name, index)
     leader = None if state is None else (state.leader, state.leader_epoch)
-    return FetchedPartition(index, absence(broker, place), current_leader=leader)
+    return FetchedPartition(index, absence(node, place), current_leader=leader)
 
 
 def _failed(partition: Partition, index: int, error: KafkaError | OSError) -> FetchedPartition:

@@ -75,14 +75,14 @@ def _absence(key_type: int, version: int) -> ErrorCode:
 
 
 def _group_coordinator(group_id: str, ctx: RequestContext) -> tuple[int, Endpoint] | None:
-    broker, image = ctx.broker, ctx.broker.image()
+    node, image = ctx.node, ctx.node.metadata.image()
     topic = image.topics.get(CONSUMER_OFFSETS)
     if topic is None:
-        broker.groups.create_topic()
+        node.groups.create_topic()
         return None
     leader_id = topic.partitions[partition_of(group_id, len(topic.partitions))].leader
     leader = image.brokers.get(leader_id)
-    if leader is None or leader.fenced or leader_id in broker.suspects():
+    if leader is None or leader.fenced or leader_id in node.metadata.suspects():
         return None
     endpoint = leader.endpoint(ctx.listener)
     return None if endpoint is None else (leader_id, endpoint)

@@ -46,15 +46,15 @@ async def decided_here(reply: Awaitable[Any], frame: bytes, request: Any, ctx: R
     answer = await reply
     if await _tells_not_controller(answer, ctx):
         return await forward(frame, request, ctx)
-    decided = ctx.broker.quorum.committed.end_offset
-    await ctx.broker.image_until(lambda image: image.end_offset >= decided, SEEN_WITHIN_S)
+    decided = ctx.node.controller.quorum.committed.end_offset
+    await ctx.node.metadata.until(lambda image: image.end_offset >= decided, SEEN_WITHIN_S)
     return answer
 
 
 async def _tells_not_controller(answer: Any, ctx: RequestContext) -> bool:
     if not isinstance(answer, Message):
         return tells(answer, ErrorCode.NOT_CONTROLLER)
-    codes = await in_turns(told_errors_in_slices(answer), ctx.broker.clock.monotonic)
+    codes = await in_turns(told_errors_in_slices(answer), ctx.node.clock.monotonic)
     return ErrorCode.NOT_CONTROLLER in codes
 
 
@@ -62,9 +62,9 @@ async def forward(frame: bytes, request: Any, ctx: RequestContext) -> bytes:
     """The body of the reply to a request, which is passed on as the frame that it came in."""
     try:
         async with asyncio.timeout(timeout_s(request, ctx)):
-            answer = await ctx.broker.forward(frame, anonymous(), host_bytes(ctx.peer))
+            answer = await ctx.node.controller.forward(frame, anonymous(), host_bytes(ctx.peer))
     except TimeoutError:
-        has_none = ctx.broker.quorum.leader[1] < 0
+        has_none = ctx.node.controller.quorum.leader[1] < 0
         why = "there is none: too few controllers run" if has_none else "it is elsewhere, and silent"
         return await _failed(
             request, ctx, ErrorCode.REQUEST_TIMED_OUT, f"the active controller did not answer in time; {why}"
@@ -86,7 +86,7 @@ async def forward(frame: bytes, request: Any, ctx: RequestContext) -> bytes:
 
 async def _failed(request: Any, ctx: RequestContext, code: ErrorCode, message: str) -> bytes:
     work = error_reply_in_slices(ctx.api_key, ctx.version, request, code, message)
-    reply = await in_turns(work, ctx.broker.clock.monotonic)
+    reply = await in_turns(work, ctx.node.clock.monotonic)
     if reply is None:
         raise ForwardingRefused(f"API {ctx.api_key} version {ctx.version} can't tell {code.name}: {message}")
     return reply
@@ -94,7 +94,7 @@ async def _failed(request: Any, ctx: RequestContext, code: ErrorCode, message: s
 
 def timeout_s(request: Any, ctx: RequestContext) -> float:
     """How long the client waits, as the request says, or as long as any request; a little less, so that it hears of it."""
-    wanted_ms = getattr(request, "timeout_ms", ctx.broker.config.request_timeout_ms)
+    wanted_ms = getattr(request, "timeout_ms", ctx.node.config.request_timeout_ms)
     return min(max(wanted_ms / 1000 * WAIT_SHARE, TIMEOUT_MIN_S), TIMEOUT_MAX_S)
 
 

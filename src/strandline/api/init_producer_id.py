@@ -27,14 +27,14 @@ def handle(request: Any, ctx: RequestContext) -> Any | Awaitable[Any]:
         return _allocate(ctx)
     if not request.transactional_id:
         return _refused(ErrorCode.INVALID_REQUEST)
-    if not 0 < request.transaction_timeout_ms <= ctx.broker.config.transaction_max_timeout_ms:
+    if not 0 < request.transaction_timeout_ms <= ctx.node.config.transaction_max_timeout_ms:
         return _refused(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
     return _refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
 
 async def _allocate(ctx: RequestContext) -> Any:
     try:
-        producer_id = await ctx.broker.allocate_producer_id()
+        producer_id = await ctx.node.allocate_producer_id()
     except KafkaError as error:
         # What a producer may try again has one name here; any other code is the end for it.
         return _refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if error.retriable else error.code)

@@ -94,7 +94,7 @@ class LargeRequests:
         try:
             async with self._turn():
                 work = decode_request_in_slices(ctx.api_key, ctx.version, data, position)
-                request, objects = await in_turns(work, ctx.broker.clock.monotonic)
+                request, objects = await in_turns(work, ctx.node.clock.monotonic)
                 self._count(objects)
                 outcome = handle(request, ctx)
                 if isinstance(outcome, InSlices):

@@ -23,7 +23,7 @@ def current_leader(partition: Partition) -> tuple[int, int] | None:
 
 def endpoints(ctx: RequestContext, leaders: Iterable[int]) -> list[NodeEndpoint]:
     """Where those leaders are for clients of this listener."""
-    brokers = ctx.broker.image().brokers
+    brokers = ctx.node.metadata.image().brokers
     found = []
     for leader in dict.fromkeys(leaders):
         broker = brokers.get(leader)

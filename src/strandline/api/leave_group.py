@@ -21,7 +21,7 @@ KEY, VERSIONS = 13, range(6)
 def handle(request: Any, ctx: RequestContext) -> Any:
     if not request.group_id:
         return _refusal(ErrorCode.INVALID_GROUP_ID)
-    config = ctx.broker.config
+    config = ctx.node.config
     if len(request.members) > max(config.group_max_size, config.group_consumer_max_size):
         return _refusal(ErrorCode.INVALID_REQUEST)
     return coordinate(ctx, request, Shard.leave_group, _refusal)

@@ -47,7 +47,7 @@ def _list(request: Any, listed: tuple[int, ...], ctx: RequestContext) -> Work[An
 
 
 def _names(resource_type: int, ctx: RequestContext) -> list[str]:
-    image = ctx.broker.image()
+    image = ctx.node.metadata.image()
     if resource_type == resources.TOPIC:
         return list(image.topics)
     if resource_type in (resources.BROKER, resources.BROKER_LOGGER):

@@ -32,5 +32,5 @@ def handle(request: Any, ctx: RequestContext) -> Any:
         if not later.done:
             later.complete(messages.response(KEY)(error_code=told(error.code)))
 
-    ctx.broker.groups.read_all(lambda shard, at: shard.list_groups(states, types, asking), answer, refuse)
+    ctx.node.groups.read_all(lambda shard, at: shard.list_groups(states, types, asking), answer, refuse)
     return later

@@ -71,7 +71,7 @@ def _list(request: Any, ctx: RequestContext) -> Work[Any]:
 
 def _try(topic: str, asked: Any, answer: Any, request: Any, ctx: RequestContext, cold: list[_Cold]) -> None:
     try:
-        partition = ctx.broker.partition(topic, asked.partition_index)
+        partition = ctx.node.partition(topic, asked.partition_index)
     except KafkaError as error:
         answer.error_code = error.code
         return
@@ -85,7 +85,7 @@ async def _warm(reply: Any, cold: list[_Cold], request: Any, ctx: RequestContext
     """Finish the answers for which the device has to be read."""
     for answer, partition, asked, not_cached in cold:
         for _ in range(WARM_UPS_MAX):
-            if not await cold_reads.warm(ctx.broker, (partition,), not_cached):
+            if not await cold_reads.warm(ctx.node, (partition,), not_cached):
                 answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
                 break
             try:
@@ -110,7 +110,7 @@ def _fill(answer: Any, partition: Partition, asked: Any, request: Any, ctx: Requ
         partition.check_leader_epoch(asked.current_leader_epoch)
         found = _find(partition, asked.timestamp, request.replica_id, request.isolation_level)
     except (KafkaError, OSError) as error:
-        note_failure(ctx.broker, partition, error)
+        note_failure(ctx.node, partition, error)
         answer.error_code = _for_version(code_of(error)[0], ctx.version)
         return
     if found is not None:

@@ -52,8 +52,8 @@ async def _list(request: Any, ctx: RequestContext) -> Any:
 
     # It decides nothing, but only the active controller knows the newest.
     try:
-        image = await ctx.broker.decide(look)
-        topics = await in_turns(tell(image), ctx.broker.clock.monotonic)
+        image = await ctx.node.controller.decide(look)
+        topics = await in_turns(tell(image), ctx.node.clock.monotonic)
         return response(topics=topics, error_message=None)
     except KafkaError as error:
         return response(error_code=error.code, error_message=error.message)

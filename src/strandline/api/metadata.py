@@ -43,7 +43,7 @@ CREATED_PER_REQUEST_MAX = 1_000
 
 def handle(request: Any, ctx: RequestContext) -> bytes | Awaitable[bytes]:
     if request.topics is None or (ctx.version == 0 and not request.topics):
-        ctx.broker.told.note(ctx)
+        ctx.node.connections.metadata_seen.note(ctx)
         all_topics: bytes | Awaitable[bytes] = slices.answer(_Answer(request, ctx).all_topics(), request, ctx)
         return all_topics
     if ctx.version < 12 and any(topic.name is None or topic.topic_id != ZERO_UUID for topic in request.topics):
@@ -51,7 +51,7 @@ def handle(request: Any, ctx: RequestContext) -> bytes | Awaitable[bytes]:
     absent = _to_create(request, ctx)
     if absent:
         return _create_and_answer(absent, request, ctx)
-    answer, told = _Answer(request, ctx), ctx.broker.told
+    answer, told = _Answer(request, ctx), ctx.node.connections.metadata_seen
     if len(request.topics) > AT_ONCE_MAX:
         told.note(ctx)
         many: bytes | Awaitable[bytes] = slices.answer(answer.named_topics(), request, ctx)
@@ -65,15 +65,15 @@ def handle(request: Any, ctx: RequestContext) -> bytes | Awaitable[bytes]:
 
 async def _answer_with_news(request: Any, ctx: RequestContext, body: bytes, *, suspected: bool) -> bytes:
     newest = await metadata_news.wait(ctx, body, lambda: _Answer(request, ctx).named_at_once(), suspected=suspected)
-    ctx.broker.told.note(ctx, waited=True)
+    ctx.node.connections.metadata_seen.note(ctx, waited=True)
     return newest
 
 
 def _to_create(request: Any, ctx: RequestContext) -> list[str]:
     """The names that must be created before the request can be answered, each once."""
-    if not (request.allow_auto_topic_creation and ctx.broker.config.auto_create_topics_enable):
+    if not (request.allow_auto_topic_creation and ctx.node.config.auto_create_topics_enable):
         return []
-    topics = ctx.broker.image().topics
+    topics = ctx.node.metadata.image().topics
     names = dict.fromkeys(topic.name for topic in request.topics if topic.topic_id == ZERO_UUID)
     absent = (
         name
@@ -84,13 +84,13 @@ def _to_create(request: Any, ctx: RequestContext) -> list[str]:
 
 
 async def _create_and_answer(names: list[str], request: Any, ctx: RequestContext) -> bytes:
-    broker = ctx.broker
+    node = ctx.node
     create = messages.request(CREATE_TOPICS)
     wanted = [create.CreatableTopic(name=name, num_partitions=-1, replication_factor=-1) for name in names]
     invalid = set()
     try:
         async with asyncio.timeout(CREATED_WITHIN_MS / 1000):
-            reply = await broker.ask_controller(CREATE_TOPICS, create(topics=wanted, timeout_ms=CREATED_WITHIN_MS))
+            reply = await node.controller.ask(CREATE_TOPICS, create(topics=wanted, timeout_ms=CREATED_WITHIN_MS))
     except (KafkaError, TimeoutError):
         # There is no controller just now: the topics are unknown, and the client asks again.
         pass
@@ -99,8 +99,8 @@ async def _create_and_answer(names: list[str], request: Any, ctx: RequestContext
         invalid = {name for name, code in codes.items() if code == ErrorCode.INVALID_TOPIC_EXCEPTION}
         # That it exists by now is no failure here: somebody else asked for it at the same time.
         made = [name for name, code in codes.items() if code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)]
-        await broker.image_until(lambda image: all(name in image.topics for name in made), CREATED_WITHIN_MS / 1000)
-    return await slices.in_turns(_Answer(request, ctx, invalid).named_topics(), broker.clock.monotonic)
+        await node.metadata.until(lambda image: all(name in image.topics for name in made), CREATED_WITHIN_MS / 1000)
+    return await slices.in_turns(_Answer(request, ctx, invalid).named_topics(), node.clock.monotonic)
 
 
 def _refused(request: Any, version: int) -> bytes:
@@ -122,9 +122,9 @@ class _Answer:
         self.request = request
         self.ctx = ctx
         self.version = ctx.version
-        self.image = ctx.broker.image()
+        self.image = ctx.node.metadata.image()
         self.view = ClusterView(self.image.brokers, ctx.listener)
-        self.suspects = ctx.broker.suspects()
+        self.suspects = ctx.node.metadata.suspects()
         self.invalid = invalid or set()
         self.message = messages.response(KEY)
         self.operations = bool(request.include_topic_authorized_operations)
@@ -168,11 +168,11 @@ class _Answer:
                 self.message.MetadataResponseBroker(
                     node_id=broker.broker_id, host=endpoint.host, port=endpoint.port, rack=broker.rack
                 )
-                for broker, endpoint in self.view.nodes(departed=self.ctx.broker.departed())
+                for broker, endpoint in self.view.nodes(departed=self.ctx.node.metadata.departed())
             ],
-            cluster_id=self.ctx.broker.cluster_id,
+            cluster_id=self.ctx.node.cluster_id,
             # Any broker passes on what is for the controller, so the one that was asked will do.
-            controller_id=self.ctx.broker.node_id if self.ctx.broker.node_id in self.view.alive else -1,
+            controller_id=self.ctx.node.node_id if self.ctx.node.node_id in self.view.alive else -1,
         )
         if 8 <= self.version <= 10 and self.request.include_cluster_authorized_operations:
             message.cluster_authorized_operations = CLUSTER_OPERATIONS
@@ -197,7 +197,7 @@ class _Answer:
         return encode_topic(self.version, topic)
 
     def _present(self, topic: TopicImage) -> bytes:
-        return self.ctx.broker.topic_bytes.of(
+        return self.ctx.node.fetches.topic_bytes.of(
             topic, self.image.brokers, self.version, (self.view.listener, self.operations, self.suspects), self._topic
         )
 

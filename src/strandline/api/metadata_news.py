@@ -39,19 +39,19 @@ class Told:
 
     def news(self, ctx: RequestContext) -> object:
         """Equal as long as nothing changed: the mappings of an image are shared while they are the same."""
-        image = ctx.broker.image()
+        image = ctx.node.metadata.image()
         topics, brokers = self._newest
         if image.topics is not topics or image.brokers is not brokers:
             self._newest = (image.topics, image.brokers)
             self._version += 1
-        return self._version, ctx.broker.suspects()
+        return self._version, ctx.node.metadata.suspects()
 
     def must_wait(self, ctx: RequestContext) -> bool:
-        if len(ctx.broker.image().brokers) < 2:
+        if len(ctx.node.metadata.image().brokers) < 2:
             return False
         heard = self._heard.get(ctx.connection_id)
         if heard is None:
-            return not ctx.broker.suspects()
+            return not ctx.node.metadata.suspects()
         return heard.news == self.news(ctx) and ctx.loop.time() >= heard.waits_from
 
     def note(self, ctx: RequestContext, *, waited: bool = False) -> None:
@@ -67,10 +67,10 @@ class Told:
 async def wait(ctx: RequestContext, body: bytes, answer: Callable[[], bytes], *, suspected: bool) -> bytes:
     """The answer once it is another than `body`, or as it is when it was long enough."""
     deadline = ctx.loop.time() + (SUSPECTED_WAIT_S if suspected else UNCHANGED_WAIT_S)
-    told = ctx.broker.told
+    told = ctx.node.connections.metadata_seen
     while (left_s := deadline - ctx.loop.time()) > 0:
         seen = told.news(ctx)
-        await ctx.broker.image_until(lambda image, seen=seen: told.news(ctx) != seen, left_s)  # type: ignore[misc]
+        await ctx.node.metadata.until(lambda image, seen=seen: told.news(ctx) != seen, left_s)  # type: ignore[misc]
         if (newer := answer()) != body:
             return newer
     return body

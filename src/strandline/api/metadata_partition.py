@@ -25,7 +25,7 @@ TOPIC_ID = Uuid.parse("AAAAAAAAAAAAAAAAAAAAAQ")
 
 def is_other_cluster(cluster_id: str | None, ctx: RequestContext) -> bool:
     """Whether the sender means another cluster; one that does not say is believed to mean this one."""
-    return cluster_id is not None and cluster_id != ctx.broker.cluster_id
+    return cluster_id is not None and cluster_id != ctx.node.cluster_id
 
 
 def partitions_by_topic(message: Any) -> Any:
@@ -43,7 +43,7 @@ def only_partition(topics: Iterable[tuple[Any, Iterable[tuple[int, Any]]]]) -> A
 
 def ask(request: Request, ctx: RequestContext, write: Callable[[Any], Any]) -> Later:
     """The quorum's answer, written by `write`; if the connection goes first, the quorum is told."""
-    member = ctx.broker.quorum
+    member = ctx.node.controller.quorum
     later = Later(may_be_overtaken=False)
 
     def answer(response: Response) -> None:
@@ -84,7 +84,7 @@ def replica_key(replica_id: int, directory_id: bytes | None) -> ReplicaKey:
 
 def addressee(voter_id: int, directory_id: bytes | None, ctx: RequestContext) -> ReplicaKey:
     """The voter that a request is for. Version 0 does not say: whoever it reached."""
-    return replica_key(ctx.broker.node_id if voter_id < 0 else voter_id, directory_id)
+    return replica_key(ctx.node.node_id if voter_id < 0 else voter_id, directory_id)
 
 
 # Reading an answer

@@ -42,7 +42,7 @@ def _end_offset(topic: str, asked: Any, replica_id: int, ctx: RequestContext) ->
         answer.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         return answer
     try:
-        partition = ctx.broker.partition(topic, asked.partition)
+        partition = ctx.node.partition(topic, asked.partition)
         partition.check_online()
         partition.check_leader_epoch(asked.current_leader_epoch)
     except KafkaError as error:

@@ -6,19 +6,19 @@ A16).
 
 from __future__ import annotations
 
-from strandline.api.context import Broker
+from strandline.api.context import NodeContext
 from strandline.config.broker_replication import RACK_AWARE_SELECTOR
 from strandline.replica.partition import Partition
 
 
-def preferred_read_replica(broker: Broker, partition: Partition, rack_id: str, offset: int) -> int | None:
+def preferred_read_replica(node: NodeContext, partition: Partition, rack_id: str, offset: int) -> int | None:
     """The replica to read from instead of this one; None to stay."""
-    leadership, config = partition.leadership, broker.config
+    leadership, config = partition.leadership, node.config
     if not rack_id or leadership is None or config.replica_selector_class != RACK_AWARE_SELECTOR:
         return None
     if rack_id == config.broker_rack:
         return None
-    brokers = broker.image().brokers
+    brokers = node.metadata.image().brokers
     near = [
         follower
         for replica, follower in leadership.followers.items()

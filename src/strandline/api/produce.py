@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, Final
 
 from strandline.api import leader_hints
-from strandline.api.context import Broker, RequestContext, code_of
+from strandline.api.context import NodeContext, RequestContext, code_of
 from strandline.api.reply import Later
 from strandline.errors import ErrorCode, KafkaError
 from strandline.log.errors import RecordsBesideLoop
@@ -49,7 +49,7 @@ def handle(frame: memoryview, ctx: RequestContext, position: int) -> Any:
     one = wire.parse_one(ctx.version, frame, position)
     if one is not None:
         acks, timeout_ms, topic, index, records = one
-        partition = _partition(ctx.broker, topic, index)
+        partition = _partition(ctx.node, topic, index)
         if partition is not None and acks in (ACKS_ALL, ACKS_LEADER):
             outcome = _append_one(ctx, partition, topic, records, acks, timeout_ms)
             if outcome is not _NOT_HERE:
@@ -64,9 +64,9 @@ def _append_one(
     try:
         if partition.is_internal or (len(records) > _ATTRIBUTES_AT and records[_ATTRIBUTES_AT] & TRANSACTIONAL_FLAG):
             _check(partition, records, ctx.version)
-        base_offset, append_time = partition.append(records, ctx.broker.clock.wall_ms(), for_all=acks == ACKS_ALL)
+        base_offset, append_time = partition.append(records, ctx.node.clock.wall_ms(), for_all=acks == ACKS_ALL)
     except (KafkaError, OSError) as error:
-        return _reply(ctx, [(topic, [_refused(ctx.broker, partition, error)])])
+        return _reply(ctx, [(topic, [_refused(ctx.node, partition, error)])])
     except RecordsBesideLoop:
         return _NOT_HERE
     log = partition.log
@@ -158,11 +158,11 @@ class _Appending:
             answered += [self._try_again(topic, index, why) for index, _ in partitions[len(answered) :]]
 
     def _try_again(self, topic: str | bytes, index: int, why: str) -> PartitionResponse:
-        broker = self._ctx.broker
-        partition = _partition(broker, topic, index)
+        node = self._ctx.node
+        partition = _partition(node, topic, index)
         if partition is None:
-            return _absent(broker, topic, index)
-        return _refused(broker, partition, KafkaError(ErrorCode.REQUEST_TIMED_OUT, why))
+            return _absent(node, topic, index)
+        return _refused(node, partition, KafkaError(ErrorCode.REQUEST_TIMED_OUT, why))
 
     def _append(
         self,
@@ -172,20 +172,20 @@ class _Appending:
         records: memoryview | None,
         checked: CheckedRecords | None,
     ) -> None:
-        broker, acks, answered = self._ctx.broker, self._acks, self._answers[topic_at][1]
-        partition = _partition(broker, topic, index)
+        node, acks, answered = self._ctx.node, self._acks, self._answers[topic_at][1]
+        partition = _partition(node, topic, index)
         if partition is None:
-            answered.append(_absent(broker, topic, index))
+            answered.append(_absent(node, topic, index))
             return
         try:
             if records is None:
                 raise KafkaError(ErrorCode.INVALID_RECORD, "a partition without a record batch")
             _check(partition, records, self._ctx.version)
             appended = partition.append(
-                records, broker.clock.wall_ms(), for_all=acks == ACKS_ALL, work=self._work, checked=checked
+                records, node.clock.wall_ms(), for_all=acks == ACKS_ALL, work=self._work, checked=checked
             )
         except (KafkaError, OSError) as error:
-            answered.append(_refused(broker, partition, error))
+            answered.append(_refused(node, partition, error))
             return
         answered.append(
             PartitionResponse(index, 0, appended.base_offset, appended.append_time, partition.log.log_start_offset)
@@ -220,18 +220,18 @@ class _Appending:
 
     async def _check_next(self, request: wire.ProduceRequest) -> CheckedRecords | None:
         """What is found in the batch that is next; if it is refused that is its answer."""
-        broker = self._ctx.broker
+        node = self._ctx.node
         topic, partitions = request.topics[self._topic_at]
         answered = self._answers[self._topic_at][1]
         index, records = partitions[len(answered)]
-        partition = _partition(broker, topic, index)
+        partition = _partition(node, topic, index)
         assert partition is not None, "it was there a moment ago"
         assert records is not None, "a batch that is not there is refused at once"
-        config, now_ms = partition.log.config, broker.clock.wall_ms()
+        config, now_ms = partition.log.config, node.clock.wall_ms()
         try:
-            return await broker.disk.offload_compute(partial(check_beside, records, config, now_ms, self._work))
+            return await node.disk.offload_compute(partial(check_beside, records, config, now_ms, self._work))
         except KafkaError as error:
-            answered.append(_refused(broker, partition, error))
+            answered.append(_refused(node, partition, error))
             return None
 
     def outcome(self) -> Any:
@@ -254,19 +254,19 @@ def _no_reply() -> ConnectionAbortedError:
     return ConnectionAbortedError("a Produce with acks=0 failed")
 
 
-def _partition(broker: Broker, topic: str | bytes, index: int) -> Partition | None:
+def _partition(node: NodeContext, topic: str | bytes, index: int) -> Partition | None:
     if isinstance(topic, str):
-        return broker.partitions.get((topic, index))
-    return broker.partitions_by_id.get((topic, index))
+        return node.hosted.by_name.get((topic, index))
+    return node.hosted.by_id.get((topic, index))
 
 
-def _absent(broker: Broker, topic: str | bytes, index: int) -> PartitionResponse:
-    image = broker.image()
+def _absent(node: NodeContext, topic: str | bytes, index: int) -> PartitionResponse:
+    image = node.metadata.image()
     found = image.topic(topic)
     if found is None:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if isinstance(topic, str) else ErrorCode.UNKNOWN_TOPIC_ID
         return PartitionResponse(index, code, -1)
-    code = broker.absence_of(found.name, index)
+    code = node.absence_of(found.name, index)
     state = image.partition(found.name, index)
     if state is None:
         return PartitionResponse(index, code, -1)
@@ -285,13 +285,13 @@ def _check(partition: Partition, records: memoryview, version: int) -> None:
         raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7 or newer")
 
 
-def _refused(broker: Broker, partition: Partition, error: KafkaError | OSError) -> PartitionResponse:
+def _refused(node: NodeContext, partition: Partition, error: KafkaError | OSError) -> PartitionResponse:
     if isinstance(error, OSError):
-        broker.on_storage_error(partition, error)
+        node.hosted.storage_failed(partition, error)
     code, message = code_of(error)
     partition.stats.total_produce_requests += 1
     partition.stats.failed_produce_requests += 1
-    broker.on_refused(KEY, code)
+    node.request_stats.failed(KEY, code)
     record_errors = error.record_errors if isinstance(error, CorruptRecord) else ()
     return _with_leader(partition, PartitionResponse(partition.index, code, -1, -1, -1, message, record_errors))
 
@@ -351,7 +351,7 @@ class _Waiting:
             self._finish()
 
     def _fail(self, place: tuple[int, int], code: ErrorCode) -> None:
-        self._ctx.broker.on_refused(KEY, code)
+        self._ctx.node.request_stats.failed(KEY, code)
         answered = self._answers[place[0]][1]
         answered[place[1]] = PartitionResponse(answered[place[1]].partition, code, -1)
 

@@ -6,27 +6,27 @@ ended before its offset, is told where the logs part, and gets no records (rules
 
 from __future__ import annotations
 
-from strandline.api.context import Broker
+from strandline.api.context import NodeContext
 from strandline.api.fetch_sessions import Place
 from strandline.errors import ErrorCode, KafkaError
 from strandline.replica.partition import Partition
 from strandline.wire.fetch import FetchPartition
 
 
-def find(broker: Broker, place: Place) -> Partition | None:
+def find(node: NodeContext, place: Place) -> Partition | None:
     topic, index = place
     if isinstance(topic, str):
-        return broker.partitions.get((topic, index))
-    return broker.partitions_by_id.get((topic, index))
+        return node.hosted.by_name.get((topic, index))
+    return node.hosted.by_id.get((topic, index))
 
 
-def absence(broker: Broker, place: Place) -> ErrorCode:
+def absence(node: NodeContext, place: Place) -> ErrorCode:
     """Why there is no such partition here."""
     topic, index = place
-    found = broker.image().topic(topic)
+    found = node.metadata.image().topic(topic)
     if found is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if isinstance(topic, str) else ErrorCode.UNKNOWN_TOPIC_ID
-    return broker.absence_of(found.name, index)
+    return node.absence_of(found.name, index)
 
 
 def diverging(partition: Partition, wanted: FetchPartition) -> tuple[int, int] | None:

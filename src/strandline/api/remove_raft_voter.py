@@ -22,7 +22,7 @@ LISTENERS, FORWARDED = ("broker", "controller"), True
 def handle(request: Any, ctx: RequestContext) -> Any:
     if quorum.is_other_cluster(request.cluster_id, ctx):
         return write_response(
-            VoterChangeResponse(ErrorCode.INCONSISTENT_CLUSTER_ID, f"this cluster is {ctx.broker.cluster_id}")
+            VoterChangeResponse(ErrorCode.INCONSISTENT_CLUSTER_ID, f"this cluster is {ctx.node.cluster_id}")
         )
     voter = quorum.replica_key(request.voter_id, request.voter_directory_id)
     if voter.id < 0 or voter.directory_id == ZERO_UUID:

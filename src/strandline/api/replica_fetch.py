@@ -52,7 +52,7 @@ def handle(request: FetchRequest, ctx: RequestContext) -> Any:
 def _refused(request: FetchRequest, ctx: RequestContext) -> Any:
     """As Kafka answers one that may not act as a broker: each partition, and no session."""
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    ctx.broker.on_refused(wire.KEY, code)
+    ctx.node.request_stats.failed(wire.KEY, code)
     topics = [
         (topic, [FetchedPartition(asked.partition, code) for asked in partitions])
         for topic, partitions in request.topics
@@ -61,7 +61,7 @@ def _refused(request: FetchRequest, ctx: RequestContext) -> Any:
 
 
 def _session(request: FetchRequest, ctx: RequestContext) -> FollowerSession:
-    sessions = ctx.broker.follower_sessions
+    sessions = ctx.node.followers.sessions
     by_id = ctx.version >= wire.TOPIC_ID_SINCE
     now = ctx.loop.time()
     if ctx.version < wire.SESSION_SINCE or request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
@@ -69,8 +69,8 @@ def _session(request: FetchRequest, ctx: RequestContext) -> FollowerSession:
             sessions.end(request.session_id)
         if ctx.version < wire.SESSION_SINCE or request.session_epoch == FINAL_EPOCH:
             return FollowerSession(0, request.replica_id, request.replica_epoch, by_id, now)
-        fetching = incarnation(ctx.broker.image(), request.replica_id, request.replica_epoch)
-        if fetching is not Incarnation.CURRENT or request.replica_id not in ctx.broker.image().brokers:
+        fetching = incarnation(ctx.node.metadata.image(), request.replica_id, request.replica_epoch)
+        if fetching is not Incarnation.CURRENT or request.replica_id not in ctx.node.metadata.image().brokers:
             # Whoever only claims to be a broker must not push out a session of the one that is.
             return FollowerSession(0, request.replica_id, request.replica_epoch, by_id, now)
         return sessions.begin(request.replica_id, request.replica_epoch, by_id=by_id, now=now)
@@ -84,10 +84,10 @@ class _ReplicaFetch:
 
     def __init__(self, ctx: RequestContext, request: FetchRequest, session: FollowerSession) -> None:
         self._ctx = ctx
-        self._broker = ctx.broker
+        self._node = ctx.node
         self._session = session
         self._min_bytes = request.min_bytes
-        self._max_bytes = min(max(request.max_bytes, 0), ctx.broker.config.fetch_max_bytes)
+        self._max_bytes = min(max(request.max_bytes, 0), ctx.node.config.fetch_max_bytes)
         self._deadline = ctx.loop.time() + wait_s(request.max_wait_ms)
         self._answers: list[tuple[Watch, FetchedPartition]] = []
         self._later: Later | None = None
@@ -153,7 +153,7 @@ class _ReplicaFetch:
     def _cancelled(self) -> None:
         """The connection is gone, and whoever was at its other end begins anew."""
         self._leave()
-        self._broker.follower_sessions.end(self._session.session_id)
+        self._node.followers.sessions.end(self._session.session_id)
         self._session.close()
 
     # Reading
@@ -178,16 +178,16 @@ class _ReplicaFetch:
         """What its follower should hear of one partition; None if there is nothing (now)."""
         if watch.is_warming:
             return None
-        partition = watch.find(lambda place: find(self._broker, place))
+        partition = watch.find(lambda place: find(self._node, place))
         if partition is None:
-            return self._refusal(watch, absence(self._broker, watch.place), final=final)
+            return self._refusal(watch, absence(self._node, watch.place), final=final)
         try:
             return self._read(watch, partition, budget, now, min_one=first)
         except NotCached as cold:
             self._warm(watch, partition, cold)
             return None
         except (KafkaError, OSError) as error:
-            note_failure(self._broker, partition, error)
+            note_failure(self._node, partition, error)
             return self._refusal(watch, code_of(error)[0], final=final)
 
     def _refusal(self, watch: Watch, code: ErrorCode, *, final: bool) -> FetchedPartition | None:
@@ -220,7 +220,7 @@ class _ReplicaFetch:
                 return None
             max_bytes = min(asked.partition_max_bytes, budget)
             if max_bytes > 0 or min_one:
-                records = self._broker.shared_reads.read(log, asked.fetch_offset, max_bytes, min_one=min_one)
+                records = self._node.fetches.shared_reads.read(log, asked.fetch_offset, max_bytes, min_one=min_one)
             if not records:
                 return None  # no room in this reply; it stays dirty
         elif partition.high_watermark == watch.told_high_watermark and log.log_start_offset == watch.told_log_start:
@@ -234,7 +234,7 @@ class _ReplicaFetch:
         assert leadership is not None
         if self._session.replica_id in leadership.isr.isr:
             return False
-        return self._broker.is_leader_throttled(partition)
+        return self._node.followers.is_throttled(partition)
 
     def _warm(self, watch: Watch, partition: Partition, cold: NotCached) -> None:
         """Have the bytes read beside the event loop; the other partitions go on meanwhile."""
@@ -242,12 +242,12 @@ class _ReplicaFetch:
         watch.is_warming = True
 
         async def warm() -> None:
-            await cold_reads.warm(self._broker, (partition,), cold)
+            await cold_reads.warm(self._node, (partition,), cold)
             watch.is_warming = False
             if self._session.watches.get(watch.place) is watch:  # it was not forgotten meanwhile
                 watch.notify(urgent=True)
 
-        self._broker.spawn(warm())
+        self._node.spawn(warm())
 
     # Replying
 
@@ -257,7 +257,7 @@ class _ReplicaFetch:
         for watch, answer in self._answers:
             topics.setdefault(watch.place[0], []).append(answer)
             if answer.error_code:
-                self._broker.on_refused(wire.KEY, answer.error_code)
+                self._node.request_stats.failed(wire.KEY, answer.error_code)
             if answer.error_code or answer.diverging_epoch is not None:
                 # It is told once; its follower asks again from where it is then.
                 session.dirty.pop(watch, None)
@@ -271,7 +271,7 @@ class _ReplicaFetch:
                 session.sent.append(watch)
                 if watch.partition is not None:
                     watch.partition.stats.replication_bytes_out += len(answer.records)
-                    self._broker.on_replicated(watch.partition, len(answer.records))
+                    self._node.followers.replicated(watch.partition, len(answer.records))
         self._answers = []
         if not session.session_id:
             session.close()

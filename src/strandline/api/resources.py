@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from strandline.api.context import Broker
+from strandline.api.context import NodeContext
 from strandline.config.layers import Layers
 from strandline.controller.topics import TopicDefaults
 from strandline.errors import ErrorCode, KafkaError
@@ -24,27 +24,27 @@ TOPIC, BROKER, GROUP = TOPIC_RESOURCE, BROKER_RESOURCE, GROUP_RESOURCE
 BROKER_LOGGER, CLIENT_METRICS = 8, 16
 
 
-def layers(broker: Broker, image: MetadataImage) -> Layers:
+def layers(node: NodeContext, image: MetadataImage) -> Layers:
     """The file's values, the cluster's dynamic ones and this broker's own."""
     return Layers(
-        broker.config.layers.static, image.config(BROKER, CLUSTER_DEFAULT), image.config(BROKER, str(broker.node_id))
+        node.config.layers.static, image.config(BROKER, CLUSTER_DEFAULT), image.config(BROKER, str(node.node_id))
     )
 
 
-def topic_defaults(broker: Broker, image: MetadataImage) -> TopicDefaults:
+def topic_defaults(node: NodeContext, image: MetadataImage) -> TopicDefaults:
     """What a topic gets when its creator does not say."""
-    return TopicDefaults(broker.config.num_partitions, broker.config.default_replication_factor, layers(broker, image))
+    return TopicDefaults(node.config.num_partitions, node.config.default_replication_factor, layers(node, image))
 
 
-def check_own_id(broker: Broker, name: str) -> None:
+def check_own_id(node: NodeContext, name: str) -> None:
     """A broker answers for itself only: INVALID_REQUEST if `name` is not its id."""
     try:
         broker_id = int(name)
     except ValueError:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name[:64]}") from None
-    if broker_id != broker.node_id:
+    if broker_id != node.node_id:
         raise KafkaError(
-            ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {broker.node_id}, but received {name[:64]}"
+            ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {node.node_id}, but received {name[:64]}"
         )
 
 

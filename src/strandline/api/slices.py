@@ -111,11 +111,11 @@ class InSlices:
 
 def answer(work: Work[Any], request: Any, ctx: RequestContext) -> Any:
     """The reply that the work comes to: at once if one turn is enough for it, else the promise of it."""
-    sliced = SlicedWork(work, ctx.broker.clock.monotonic)
+    sliced = SlicedWork(work, ctx.node.clock.monotonic)
     try:
         return sliced.value if sliced.turn() else InSlices(sliced, request, ctx)
     except KafkaError as error:
-        ctx.broker.on_refused(ctx.api_key, error.code)
+        ctx.node.request_stats.failed(ctx.api_key, error.code)
         reply = error_reply(ctx.api_key, ctx.version, request, error.code, error.message)
         if reply is None:
             raise
@@ -126,22 +126,22 @@ async def encoded(reply: Any, request: Any, ctx: RequestContext) -> Any:
     """The reply's bytes, written in slices, if it is a message."""
     if not isinstance(reply, Message):
         return reply
-    monotonic = ctx.broker.clock.monotonic
+    monotonic = ctx.node.clock.monotonic
     body = await in_turns(encode_response_in_slices(ctx.api_key, ctx.version, reply), monotonic)
     try:
         check_answer_bytes(len(body))
     except KafkaError as error:
         return await refused(error, request, ctx)
     for code in await in_turns(told_errors_in_slices(reply), monotonic):
-        ctx.broker.on_refused(ctx.api_key, code)
+        ctx.node.request_stats.failed(ctx.api_key, code)
     return body
 
 
 async def refused(error: KafkaError, request: Any, ctx: RequestContext) -> bytes:
     """The reply that says this error of everything that was asked for; the error itself if this version has no place for it."""
-    ctx.broker.on_refused(ctx.api_key, error.code)
+    ctx.node.request_stats.failed(ctx.api_key, error.code)
     work = error_reply_in_slices(ctx.api_key, ctx.version, request, error.code, error.message)
-    reply = await in_turns(work, ctx.broker.clock.monotonic)
+    reply = await in_turns(work, ctx.node.clock.monotonic)
     if reply is None:
         raise error
     return reply

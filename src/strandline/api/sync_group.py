@@ -25,7 +25,7 @@ def handle(request: Any, ctx: RequestContext) -> Any:
         return _refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if not request.group_id:
         return _refusal(ErrorCode.INVALID_GROUP_ID)
-    config = ctx.broker.config
+    config = ctx.node.config
     if len(request.assignments) > max(config.group_max_size, config.group_consumer_max_size):
         return _refusal(ErrorCode.INVALID_REQUEST)
     return coordinate(ctx, request, Shard.sync_group, _refusal)

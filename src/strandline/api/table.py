@@ -142,7 +142,7 @@ def _passed_on(api: Api) -> Api:
         whole = bytes(frame)
 
         def decide_or_pass_on(request: Any, ctx: RequestContext) -> Any:
-            if not ctx.broker.quorum.is_active:
+            if not ctx.node.controller.quorum.is_active:
                 return forwarding.forward(whole, request, ctx)
             reply = api.handle(request, ctx)
             return forwarding.decided_here(reply, whole, request, ctx) if inspect.isawaitable(reply) else reply

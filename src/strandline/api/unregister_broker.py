@@ -28,15 +28,15 @@ def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
 
 
 async def _unregister(broker_id: int, ctx: RequestContext) -> Any:
-    broker = ctx.broker
+    node = ctx.node
 
     def decision(image: MetadataImage) -> tuple[list[MetadataRecord], None]:
-        records = unregister(image, broker_id, policy_of(image, layers(broker, image)))
-        broker.liveness.forget(broker_id)
+        records = unregister(image, broker_id, policy_of(image, layers(node, image)))
+        node.controller.liveness.forget(broker_id)
         return records, None
 
     try:
-        await broker.decide(decision)
+        await node.controller.decide(decision)
     except KafkaError as error:
         return messages.response(KEY)(error_code=error.code, error_message=error.message)
     return messages.response(KEY)(error_message=None)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any
 
-from strandline.api.context import Broker, RequestContext
+from strandline.api.context import NodeContext, RequestContext
 from strandline.controller.features import FeatureUpdate, FeatureUpgradeType, QuorumFeatures, update
 from strandline.errors import KafkaError
 from strandline.metadata.image import MetadataImage
@@ -35,21 +35,21 @@ def _wanted(item: Any, version: int) -> FeatureUpdate:
 
 
 async def _update(updates: list[FeatureUpdate], validate_only: bool, ctx: RequestContext) -> Any:
-    broker, response = ctx.broker, messages.response(KEY)
-    min_insync_replicas = broker.config.topic_config({}).min_insync_replicas
+    node, response = ctx.node, messages.response(KEY)
+    min_insync_replicas = node.config.topic_config({}).min_insync_replicas
 
     def decision(image: MetadataImage) -> tuple[list[MetadataRecord], None]:
-        records = update(image, updates, _quorum(broker), min_insync_replicas=min_insync_replicas)
+        records = update(image, updates, _quorum(node), min_insync_replicas=min_insync_replicas)
         return ([] if validate_only else records), None
 
     try:
-        await broker.decide(decision)
+        await node.controller.decide(decision)
     except KafkaError as error:
         return response(error_code=error.code, error_message=f"No feature was updated: {error.message}")
     results = [response.UpdatableFeatureResult(feature=wanted.name, error_message=None) for wanted in updates]
     return response(error_message=None, results=results if ctx.version <= 1 else [])
 
 
-def _quorum(broker: Broker) -> QuorumFeatures:
-    voter_ids = [voter.key.id for voter in broker.quorum.describe().voters]
-    return QuorumFeatures(broker.node_id, voter_ids, broker.quorum.kraft_version)
+def _quorum(node: NodeContext) -> QuorumFeatures:
+    voter_ids = [voter.key.id for voter in node.controller.quorum.describe().voters]
+    return QuorumFeatures(node.node_id, voter_ids, node.controller.quorum.kraft_version)

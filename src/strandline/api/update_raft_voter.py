@@ -20,7 +20,7 @@ LISTENERS, CLUSTER_ACTION = ("controller",), True
 
 
 def handle(request: Any, ctx: RequestContext) -> Any:
-    epoch, leader_id = ctx.broker.quorum.leader
+    epoch, leader_id = ctx.node.controller.quorum.leader
     if quorum.is_other_cluster(request.cluster_id, ctx):
         return write_response(QuorumEpochResponse(ErrorCode.INCONSISTENT_CLUSTER_ID, epoch, leader_id))
     voter = quorum.replica_key(request.voter_id, request.voter_directory_id)

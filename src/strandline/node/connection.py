@@ -14,7 +14,7 @@ from bisect import bisect_left
 from collections.abc import Awaitable, Coroutine
 from typing import Any, cast
 
-from strandline.api.context import Broker, RequestContext
+from strandline.api.context import NodeContext, RequestContext
 from strandline.api.error_reply import told_errors
 from strandline.api.reply import Later
 from strandline.api.request_stats import BOUNDS_S, RequestStats
@@ -44,31 +44,31 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(
         self,
         owner: ConnectionOwner,
-        broker: Broker,
+        node: NodeContext,
         listener: str,
         resources: ConnectionResources | None = None,
         stats: RequestStats | None = None,
     ) -> None:
         self._owner = owner
         self._stats = stats or RequestStats()
-        self._now = broker.clock.monotonic
+        self._now = node.clock.monotonic
         self._taken_at = 0.0
         """When the request that is being handled was."""
         self._resources = resources = resources or ConnectionResources()
         self._turns = resources.turns
         self._node_replies = resources.replies
         self._waits_for_turn = False
-        self._broker = broker
+        self._node = node
         self._listener = listener
-        self._apis = CONTROLLER_APIS if listener in broker.config.controller_listener_names else BROKER_APIS
-        self._may_act_as_broker = broker.config.may_act_as_broker(listener)
-        self._id = next(broker.connection_ids)
-        self._frame_bytes_max = broker.config.socket_request_max_bytes
+        self._apis = CONTROLLER_APIS if listener in node.config.controller_listener_names else BROKER_APIS
+        self._may_act_as_broker = node.config.may_act_as_broker(listener)
+        self._id = next(node.connections.ids)
+        self._frame_bytes_max = node.config.socket_request_max_bytes
         self._intake = Intake(resources.shared_read_buffer, resources.reads)
         self._incoming = self._intake.frames
         self._replies = ReplyQueue()
-        reply_bytes_max = broker.config.queued_max_response_bytes_per_connection
-        self._outflow = Outflow(self._replies, resources.replies, reply_bytes_max, broker.clock.monotonic)
+        reply_bytes_max = node.config.queued_max_response_bytes_per_connection
+        self._outflow = Outflow(self._replies, resources.replies, reply_bytes_max, node.clock.monotonic)
         self._kind: Kind | None = None
         self._barrier: Slot | None = None
         self._handling = self._is_sending_soon = False
@@ -102,7 +102,7 @@ class Connection(asyncio.BufferedProtocol):
         self._forget_requests()
         self._intake.close()
         self._outflow.close()
-        self._broker.on_connection_closed(self._id)
+        self._node.connections.closed(self._id)
 
     def _forget_requests(self) -> None:
         """Nobody will get the replies: stop what waits for them."""
@@ -308,7 +308,7 @@ class Connection(asyncio.BufferedProtocol):
             api = api._replace(handle=lambda frame, context, position: unsupported_version(), raw=True)
             header = header._replace(api_version=0)
         context = RequestContext(
-            self._broker,
+            self._node,
             header.api_key,
             header.api_version,
             header.client_id,

@@ -14,7 +14,7 @@ import ssl
 from functools import partial
 from typing import Any
 
-from strandline.api.context import Broker
+from strandline.api.context import NodeContext
 from strandline.api.request_stats import RequestStats
 from strandline.config.listeners import ListenerConfig
 from strandline.config.tls import TlsConfig
@@ -37,7 +37,7 @@ class Listener:
     def __init__(
         self,
         config: ListenerConfig,
-        broker: Broker,
+        node: NodeContext,
         logger: Logger,
         resources: ConnectionResources | None = None,
         stats: RequestStats | None = None,
@@ -48,29 +48,29 @@ class Listener:
         self.stats = stats or RequestStats()
         self.counts = ConnectionCounts() if counts is None else counts
         self.port = config.port
-        self._broker = broker
+        self._node = node
         self._logger = logger
         self._limited = LimitedLog(logger)
         self._server: asyncio.Server | None = None
         self._connections: dict[Connection, None] = {}
         self._handshakes: dict[TlsHandshake, None] = {}
-        self._is_of_cluster = config.controller or broker.config.is_for_brokers_alone(config.name)
+        self._is_of_cluster = config.controller or node.config.is_for_brokers_alone(config.name)
 
     def new_connection(self) -> Connection:
-        return Connection(self, self._broker, self.config.name, self.resources, self.stats)
+        return Connection(self, self._node, self.config.name, self.resources, self.stats)
 
     async def bind(self) -> None:
         """Have the address; nobody is let in yet."""
         loop = asyncio.get_running_loop()
         factory: Any = self.new_connection
         if self.config.tls is not None:
-            timeout_s = self._broker.config.ssl_handshake_timeout_ms / 1000
+            timeout_s = self._node.config.ssl_handshake_timeout_ms / 1000
             factory = partial(TlsHandshake, self, server_context(self.config.tls), timeout_s)
         self._server = await loop.create_server(
             factory,
             self.config.host or None,
             self.config.port,
-            backlog=self._broker.config.socket_listen_backlog_size,
+            backlog=self._node.config.socket_listen_backlog_size,
             start_serving=False,
         )
         for listening in self._server.sockets:
@@ -83,8 +83,8 @@ class Listener:
             return
         with socket.socket(fileno=os.dup(listening.fileno())) as same:
             for option, size in (
-                (socket.SO_SNDBUF, self._broker.config.socket_send_buffer_bytes),
-                (socket.SO_RCVBUF, self._broker.config.socket_receive_buffer_bytes),
+                (socket.SO_SNDBUF, self._node.config.socket_send_buffer_bytes),
+                (socket.SO_RCVBUF, self._node.config.socket_receive_buffer_bytes),
             ):
                 if size != SYSTEM_DEFAULT:
                     same.setsockopt(socket.SOL_SOCKET, option, size)
@@ -122,7 +122,7 @@ class Listener:
                 await asyncio.sleep(0)
 
     def _check(self, connection: Connection, now: float) -> None:
-        config = self._broker.config
+        config = self._node.config
         connection.trim(is_idle=now - connection.last_active > IDLE_CHECK_S)
         limit_ms = config.connections_max_idle_ms
         if connection.is_idle and limit_ms >= 0 and (now - connection.last_served) * 1000 > limit_ms:
@@ -141,7 +141,7 @@ class Listener:
     # What connections tell
 
     def _admit(self, connection: Connection | TlsHandshake) -> bool:
-        limits = self._broker.config
+        limits = self._node.config
         evicted = self.counts.evicted
         refusal = self.counts.admit(
             connection,

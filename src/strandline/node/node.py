@@ -15,10 +15,12 @@ import random
 from functools import partial
 from typing import Any
 
-from strandline.api.context import Broker
+from strandline.api.context import Connections, FetchResources, FollowerFetches, NodeContext
+from strandline.api.controller_access import ControllerAccess
 from strandline.api.error_reply import tells
 from strandline.api.fetch_sessions import FetchSessions
 from strandline.api.follower_sessions import FollowerSessions
+from strandline.api.hosted_partitions import HostedPartitions
 from strandline.api.metadata_news import Told
 from strandline.api.request_stats import RequestStats
 from strandline.api.shared_reads import SharedReads
@@ -49,7 +51,7 @@ from strandline.node.log_dirs import LogDir, mark_clean, open_dirs, read_bootstr
 from strandline.node.logger import Logger
 from strandline.node.peers import Peers
 from strandline.node.producer_ids import ProducerIds
-from strandline.node.published import Published
+from strandline.node.published import PublishedMetadata
 from strandline.node.quorum.metadata_log import metadata_dir
 from strandline.node.quorum.quorum import Quorum
 from strandline.node.replicas import Replicas, directory_ids
@@ -91,7 +93,7 @@ class Node:
         self._sight: Sight | None = None
         self.events = Events(clock, self._logger, self._incarnation_id)
         self._liveness = Liveness(config.broker_session_timeout_ms / 1000)
-        self._published = Published()
+        self._published = PublishedMetadata()
         self._committed = asyncio.Event()
         self._peers = Peers(self._config, clock, randomness, self._logger, self._peer_closed, self._peer_reached)
         self._channel = ControllerChannel(self._peers, self._leader, config, randomness, self._logger)
@@ -102,7 +104,7 @@ class Node:
         self._in_quorum = False
         self.listeners: list[Listener] = []
         self.quorum: Quorum
-        self.broker: Broker
+        self.context: NodeContext
         self.broker_server: BrokerServer | None = None
         self.controller_server: ControllerServer | None = None
         self._lifecycle: BrokerLifecycle | None = None
@@ -152,9 +154,9 @@ class Node:
                 self._logger.error("log dir is offline until a restart", path=log_dir.path, error=log_dir.problem)
         if self.config.broker:
             self.broker_server = self._make_broker_server()
-        self.broker = self._context(cluster_id)
+        self.context = self._context(cluster_id)
         self.listeners = [
-            Listener(listener, self.broker, self._logger, self.resources, self._request_stats, self.connection_counts)
+            Listener(listener, self.context, self._logger, self.resources, self._request_stats, self.connection_counts)
             for listener in self.config.listeners
         ]
         for listener in self.listeners:
@@ -177,7 +179,7 @@ class Node:
     async def _open_sight(self) -> None:
         """What people and their monitoring may see of this node."""
         view = View(
-            self.broker,
+            self.context,
             lambda: self.quorum if self._in_quorum else None,
             lambda: BrokerState.NOT_RUNNING if self._lifecycle is None else self._lifecycle.state,
             self.events,
@@ -219,7 +221,7 @@ class Node:
             self._logger,
             CoordinatorStats(),
             on_storage_error=lambda partition, error: self.replicas.storage_error(partition, error),
-            on_corrupt=lambda partition, error: self.broker.on_corrupt(partition, error),
+            on_corrupt=lambda partition, error: self.context.hosted.damaged(partition, error),
             on_task_ended=self._running.ended,
         )
         topic = OffsetsTopic(lambda: self.config, self._ask_controller, self._running.spawn_short, self._logger)
@@ -228,7 +230,7 @@ class Node:
     async def _join_quorum(self, cluster_id: str) -> None:
         """Follow the metadata log from here on, and take part in its quorum if this is a controller."""
         its_dir = next(log_dir for log_dir in self._log_dirs if log_dir.path == self.config.metadata_log_dir)
-        self.quorum = self.broker.quorum = Quorum(
+        self.quorum = self.context.controller.quorum = Quorum(
             self.config,
             self._disk,
             self._clock,
@@ -292,7 +294,7 @@ class Node:
             self._logger,
             self._channel,
             self._peers,
-            self.broker.follower_sessions,
+            self.context.followers.sessions,
             broker_epoch=lambda: lifecycle.broker_epoch,
             committed=lambda: self.quorum.committed,
             on_opened=self._peer_reached,
@@ -300,9 +302,9 @@ class Node:
             on_task_ended=self._running.ended,
         )
         server.replicas.surroundings.on_event = self.events.note
-        self.broker.is_leader_throttled = replication.is_leader_throttled
-        self.broker.on_replicated = replication.replicated
-        self.broker.on_corrupt = replication.repair.damaged
+        self.context.followers.is_throttled = replication.is_leader_throttled
+        self.context.followers.replicated = replication.replicated
+        self.context.hosted.damaged = replication.repair.damaged
         replication.on_role = self.groups.role
         try:
             await server.start(lifecycle, replication, lambda: self.quorum.committed)
@@ -331,39 +333,44 @@ class Node:
             if listener.config.controller == controller
         ]
 
-    def _context(self, cluster_id: str) -> Broker:
+    def _context(self, cluster_id: str) -> NodeContext:
         server = self.broker_server
-        return Broker(
+        return NodeContext(
             dynamic_config=self._config,
             cluster_id=cluster_id,
             disk=self._disk,
             clock=self._clock,
             randomness=self._randomness,
-            fetch_sessions=FetchSessions(self.config.max_incremental_fetch_session_cache_slots, self._randomness),
-            topic_bytes=TopicBytes(),
-            image=self._published.image,
-            decide=lambda decision: self.quorum.decide(decision),
-            partitions={} if server is None else server.replicas.partitions,
-            partitions_by_id={} if server is None else server.replicas.partitions_by_id,
-            unopened=() if server is None else server.replicas.unopened,
-            log_dirs=lambda: {} if server is None else {d.path: d.online for d in server.replicas.log_dirs},
-            on_storage_error=lambda partition, error: self.replicas.storage_error(partition, error),
-            allocate_producer_id=self._allocate_producer_id,
+            metadata=self._published,
+            controller=ControllerAccess(
+                quorum=None,  # type: ignore[arg-type]  # it is opened next, before any connection is accepted
+                decide=lambda decision: self.quorum.decide(decision),
+                liveness=self._liveness,
+                ask=self._ask_controller,
+                forward=self._channel.forward,
+            ),
+            hosted=HostedPartitions(
+                by_name={} if server is None else server.replicas.partitions,
+                by_id={} if server is None else server.replicas.partitions_by_id,
+                unopened=() if server is None else server.replicas.unopened,
+                log_dirs=lambda: {} if server is None else {d.path: d.online for d in server.replicas.log_dirs},
+                storage_failed=lambda partition, error: self.replicas.storage_error(partition, error),
+                damaged=lambda partition, error: None,
+            ),
+            fetches=FetchResources(
+                FetchSessions(self.config.max_incremental_fetch_session_cache_slots, self._randomness),
+                SharedReads(),
+                TopicBytes(),
+            ),
+            followers=FollowerFetches(
+                FollowerSessions(self._randomness), lambda partition: False, lambda partition, size_bytes: None
+            ),
             groups=self.groups,
-            quorum=None,  # type: ignore[arg-type]  # it is opened next, before anybody is let in
-            liveness=self._liveness,
-            ask_controller=self._ask_controller,
-            forward=self._channel.forward,
-            image_until=self._published.watch.until,
-            follower_sessions=FollowerSessions(self._randomness),
-            shared_reads=SharedReads(),
-            suspects=self._published.suspects.now,
-            departed=self._published.suspects.departed,
-            told=Told(),
-            on_refused=self._request_stats.failed,
-            warn=self._logger.warning,
-            on_connection_closed=self._connection_closed,
+            connections=Connections(Told(), self._connection_closed),
+            request_stats=self._request_stats,
+            allocate_producer_id=self._allocate_producer_id,
             spawn=self._running.spawn_short,
+            warn=self._logger.warning,
         )
 
     # What the parts tell each other
@@ -408,8 +415,8 @@ class Node:
             self._lifecycle.controller_news()
 
     def _connection_closed(self, connection_id: int) -> None:
-        self.broker.told.forget(connection_id)
-        self.broker.follower_sessions.connection_closed(connection_id)
+        self.context.connections.metadata_seen.forget(connection_id)
+        self.context.followers.sessions.connection_closed(connection_id)
         if self.controller_server is not None:
             self.controller_server.connection_closed(connection_id)
 
@@ -423,7 +430,7 @@ class Node:
             self._lifecycle.controller_news()
 
     def _peer_reached(self, node_id: int) -> None:
-        self._published.suspects.reached(node_id)
+        self._published.reached(node_id)
         self._liveness.peer_reached(node_id)
 
     def _follower_cut_off(self, node_id: int, purpose: str) -> None:

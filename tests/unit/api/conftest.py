@@ -12,11 +12,14 @@ from typing import Any
 
 import pytest
 
-from strandline.api.context import Broker, RequestContext
+from strandline.api.context import Connections, FetchResources, FollowerFetches, NodeContext, RequestContext
+from strandline.api.controller_access import ControllerAccess
 from strandline.api.fetch_sessions import FetchSessions
 from strandline.api.follower_sessions import FollowerSessions
+from strandline.api.hosted_partitions import HostedPartitions
 from strandline.api.metadata_news import Told
 from strandline.api.reply import Later
+from strandline.api.request_stats import RequestStats
 from strandline.api.shared_reads import SharedReads
 from strandline.api.topic_bytes import TopicBytes
 from strandline.config.dynamic import DynamicConfig
@@ -118,6 +121,25 @@ class LoneVoter:
         return self.bench.raft.describe(self.bench.now)
 
 
+class SettableMetadata:
+    """The metadata of a TestBroker, as its APIs see it."""
+
+    def __init__(self, broker: TestBroker) -> None:
+        self._broker = broker
+
+    def image(self) -> MetadataImage:
+        return self._broker.image
+
+    async def until(self, fits: Callable[[MetadataImage], bool], timeout_s: float) -> None:
+        await self._broker.watch.until(fits, timeout_s)
+
+    def suspects(self) -> frozenset[int]:
+        return self._broker.suspects
+
+    def departed(self) -> frozenset[int]:
+        return self._broker.departed
+
+
 class TestBroker:
     """Node 1 of a cluster, and what it takes to call its APIs."""
 
@@ -156,34 +178,34 @@ class TestBroker:
         self.liveness = Liveness(3.0)
         self.lines: list[str] = []
         self.groups = self._make_groups()
-        self.parts = Broker(
+        self.parts = NodeContext(
             dynamic_config=DynamicConfig(NodeConfig.build(of(texts))),
             cluster_id=CLUSTER_ID,
             disk=disk,
             clock=self.clock,
             randomness=self.randomness,
-            fetch_sessions=FetchSessions(10, self.randomness),
-            topic_bytes=TopicBytes(),
-            image=lambda: self.image,
-            decide=self._decide,
-            partitions={},
-            partitions_by_id={},
-            unopened=self.unopened,
-            log_dirs=lambda: self.online,
-            on_storage_error=lambda partition, error: self.storage_errors.append(partition),
-            allocate_producer_id=self._allocate_producer_id,
+            metadata=SettableMetadata(self),
+            controller=ControllerAccess(
+                self.quorum, self._decide, self.liveness, ask=self._ask_controller, forward=self._forward
+            ),
+            hosted=HostedPartitions(
+                by_name={},
+                by_id={},
+                unopened=self.unopened,
+                log_dirs=lambda: self.online,
+                storage_failed=lambda partition, error: self.storage_errors.append(partition),
+                damaged=lambda partition, error: None,
+            ),
+            fetches=FetchResources(FetchSessions(10, self.randomness), SharedReads(), TopicBytes()),
+            followers=FollowerFetches(
+                FollowerSessions(self.randomness), lambda partition: False, lambda partition, size_bytes: None
+            ),
             groups=self.groups,
-            quorum=self.quorum,
-            liveness=self.liveness,
-            ask_controller=self._ask_controller,
-            forward=self._forward,
-            image_until=self.watch.until,
-            follower_sessions=FollowerSessions(self.randomness),
+            connections=Connections(Told(), closed=lambda connection_id: None),
+            request_stats=RequestStats(),
+            allocate_producer_id=self._allocate_producer_id,
             spawn=self._spawn,
-            told=Told(),
-            shared_reads=SharedReads(),
-            suspects=lambda: self.suspects,
-            departed=lambda: self.departed,
+            warn=lambda sentence: None,
         )
         self.commit([r.FeatureLevelRecord(name="metadata.version", feature_level=30), registration(1)])
 
@@ -195,7 +217,7 @@ class TestBroker:
             self.clock,
             logger,
             CoordinatorStats(),
-            on_storage_error=lambda partition, error: self.parts.on_storage_error(partition, error),
+            on_storage_error=lambda partition, error: self.parts.hosted.storage_failed(partition, error),
             on_corrupt=lambda partition, error: None,
             on_task_ended=lambda task: None,
         )
@@ -236,23 +258,23 @@ class TestBroker:
         """As the node does: the image first, then the partitions that it places here, and their roles."""
         self.committed += records
         before, self.image = self.image, replay(self.image, records, self.image.end_offset + len(records), 1)
-        for key, partition in list(self.parts.partitions.items()):
+        for key, partition in list(self.parts.hosted.by_name.items()):
             topic = self.image.topics_by_id.get(partition.topic_id)
             if topic is None or 1 not in topic.partitions[partition.index].replicas:
-                del self.parts.partitions[key], self.parts.partitions_by_id[partition.topic_id, partition.index]
+                del self.parts.hosted.by_name[key], self.parts.hosted.by_id[partition.topic_id, partition.index]
                 partition.gone = True
                 partition.stop(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
                 self.groups.role(partition)
                 partition.log.close()
         for topic in self.image.topics.values():
             for index, state in enumerate(topic.partitions):
-                if (topic.name, index) in self.parts.partitions:
-                    if self.parts.partitions[topic.name, index].apply(state):
-                        self.groups.role(self.parts.partitions[topic.name, index])
+                if (topic.name, index) in self.parts.hosted.by_name:
+                    if self.parts.hosted.by_name[topic.name, index].apply(state):
+                        self.groups.role(self.parts.hosted.by_name[topic.name, index])
                 elif 1 in state.replicas and (topic.name, index) not in self.unopened:
                     self._host(topic, index)
         if before.brokers is not self.image.brokers:
-            for partition in self.parts.partitions.values():
+            for partition in self.parts.hosted.by_name.values():
                 partition.brokers_changed()
         self.groups.image_applied(self.image)
         self.watch.changed()
@@ -263,8 +285,8 @@ class TestBroker:
         partition = Partition(
             topic.name, index, topic.topic_id, log, topic.partitions[index], self.surroundings, high_watermark=0
         )
-        self.parts.partitions[topic.name, index] = self.parts.partitions_by_id[topic.topic_id, index] = partition
-        self.parts.follower_sessions.opened(topic.name, topic.topic_id, index)
+        self.parts.hosted.by_name[topic.name, index] = self.parts.hosted.by_id[topic.topic_id, index] = partition
+        self.parts.followers.sessions.opened(topic.name, topic.topic_id, index)
         self.groups.role(partition)
 
     def create(
@@ -308,7 +330,7 @@ class TestBroker:
         for timestamp in timestamps:
             builder.append(b"k", b"v", timestamp=timestamp)
         batch = memoryview(builder.build(**fields))
-        self.parts.partitions[topic, index].append(batch, self.clock.wall_ms())
+        self.parts.hosted.by_name[topic, index].append(batch, self.clock.wall_ms())
 
     def change(self, topic: str = "t", index: int = 0, **fields: Any) -> None:
         """The controller has another leader, ISR or set of replicas for a partition."""
@@ -317,7 +339,7 @@ class TestBroker:
 
     def follow(self, replica: int, offset: int, topic: str = "t", index: int = 0, *, log_start: int = 0) -> None:
         """A follower fetches from there, as the incarnation that is registered."""
-        partition = self.parts.partitions[topic, index]
+        partition = self.parts.hosted.by_name[topic, index]
         asked = FetchPartition(index, partition.leader_epoch, offset, -1, log_start, 1 << 20)
         partition.follower_fetched(replica, asked, self.image.brokers[replica].epoch, self.surroundings.time)
 

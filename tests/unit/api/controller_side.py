@@ -31,6 +31,6 @@ class Quorum:
 
 def activate(broker: TestBroker, *voter_ids: int) -> Any:
     """Let this node be the active controller."""
-    broker.parts.quorum = Quorum(*(voter_ids or (1,)))  # type: ignore[assignment]
-    broker.parts.liveness = Liveness(3.0)
+    broker.parts.controller.quorum = Quorum(*(voter_ids or (1,)))  # type: ignore[assignment]
+    broker.parts.controller.liveness = Liveness(3.0)
     return broker

@@ -94,7 +94,7 @@ class Leader:
         self.topic_id: Uuid = self.broker.create("t", *replicas or ((1, 2, 3),), configs=texts)
 
     def partition(self, index: int = 0) -> Partition:
-        return self.broker.parts.partitions["t", index]
+        return self.broker.parts.hosted.by_name["t", index]
 
     def follower(self, replica: int = 2, index: int = 0) -> FollowerProgress:
         leadership = self.partition(index).leadership
@@ -138,7 +138,7 @@ class Leader:
         return Asked(fetch.handle(memoryview(frame), self.broker.context(FETCH, version, self.listener), 0), version)
 
     def session(self, asked: Asked) -> FollowerSession:
-        return self.broker.parts.follower_sessions._sessions[asked.session_id]
+        return self.broker.parts.followers.sessions._sessions[asked.session_id]
 
     def run_beside(self) -> None:
         """What is done beside the event loop, is done now."""

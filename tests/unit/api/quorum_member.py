@@ -38,7 +38,7 @@ class RecordingMember:
 
 def ask(broker: Any, api: Any, version: int, request: Any, member: RecordingMember) -> Any:
     """The reply as the other side reads it, or the Later that stands for it."""
-    broker.parts.quorum = member
+    broker.parts.controller.quorum = member
     sent = messages.decode_request(api.KEY, version, messages.encode_request(api.KEY, version, request))
     reply = api.handle(sent, broker.context(api.KEY, version, "CONTROLLER"))
     if isinstance(reply, Later):

@@ -53,7 +53,7 @@ async def test_an_unknown_log_dir(filled, path):
 
 async def test_what_is_offline(filled):
     filled.unopened.add(("u", 0))
-    filled.parts.partitions["t", 1].offline = True
+    filled.parts.hosted.by_name["t", 1].offline = True
     codes = await alter(filled, ("/broken", "t", 0), (filled.root, "t", 1), (filled.root, "u", 0))
     assert set(codes.values()) == {ErrorCode.KAFKA_STORAGE_ERROR}
 

@@ -70,14 +70,14 @@ async def test_cordoned_log_dirs(controller):
 @pytest.mark.parametrize(("broker_id", "epoch"), [(2, 1), (9, 9)], ids=["another epoch", "not registered"])
 async def test_b13_stale(controller, broker_id, epoch):
     assert (await hear(controller, broker_id, broker_epoch=epoch))[0] == ErrorCode.STALE_BROKER_EPOCH
-    liveness, now = controller.parts.liveness, controller.clock.monotonic()
+    liveness, now = controller.parts.controller.liveness, controller.clock.monotonic()
     assert not liveness.is_live(broker_id, now)
     assert liveness.next_deadline() is None
 
 
 async def test_its_connection_tells_that_it_is_alive(controller):
     await hear(controller, 2)
-    liveness, now = controller.parts.liveness, controller.clock.monotonic()
+    liveness, now = controller.parts.controller.liveness, controller.clock.monotonic()
     assert liveness.is_live(2, now + 1)
     liveness.connection_closed(2, now)
     assert not liveness.is_live(2, now + 1)
@@ -90,7 +90,7 @@ async def test_sec_z16_on_another_connection_nobody_takes_a_broker_out_of_servic
     controller.create("d", (1, 2), directories=(dir_id(1), dir_id(2)))
     await hear(controller, 2)
     await hear(controller, 1)
-    before, liveness = controller.image, controller.parts.liveness
+    before, liveness = controller.image, controller.parts.controller.liveness
     assert await hear(controller, 1, connection=99, **wanted) == (0, True, False, False)
     assert controller.image == before
     now = controller.clock.monotonic()
@@ -102,7 +102,7 @@ async def test_sec_z16_on_another_connection_nobody_takes_a_broker_out_of_servic
 async def test_a_broker_is_believed_on_another_connection_once_its_last_one_is_gone_or_silent(controller, is_closed):
     await hear(controller, 2)
     await hear(controller, 1)
-    liveness, now = controller.parts.liveness, controller.clock.monotonic()
+    liveness, now = controller.parts.controller.liveness, controller.clock.monotonic()
     if is_closed:
         liveness.connection_closed(1, now)
     assert liveness.speaks_for(1, 1, 99, now) is is_closed

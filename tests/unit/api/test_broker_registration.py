@@ -61,7 +61,7 @@ async def test_b12_while_it_is_alive_only_the_same_incarnation_may_ask_again(con
     first = await register(controller)
     assert await register(controller) == first
     assert await register(controller, incarnation=6) == (ErrorCode.DUPLICATE_BROKER_REGISTRATION, -1)
-    controller.parts.liveness.forget(5)
+    controller.parts.controller.liveness.forget(5)
     error_code, epoch = await register(controller, incarnation=6)
     assert error_code == 0
     assert epoch > first[1]
@@ -69,7 +69,7 @@ async def test_b12_while_it_is_alive_only_the_same_incarnation_may_ask_again(con
 
 async def test_its_connection_tells_that_it_is_alive(controller):
     await register(controller)
-    liveness, now = controller.parts.liveness, controller.clock.monotonic()
+    liveness, now = controller.parts.controller.liveness, controller.clock.monotonic()
     assert liveness.is_live(5, now + 1)
     liveness.connection_closed(0, now)
     assert not liveness.is_live(5, now + 1)
@@ -92,7 +92,7 @@ async def test_who_is_refused(controller, fields, code):
 
 async def test_b11_the_epoch_at_which_it_stopped_in_order(controller):
     _, epoch = await register(controller)
-    controller.parts.liveness.forget(5)
+    controller.parts.controller.liveness.forget(5)
     end_offset = controller.image.end_offset
     assert await register(controller, incarnation=6, previous_broker_epoch=epoch) == (0, end_offset)
 

@@ -31,7 +31,7 @@ async def test_a_file_that_goes_before_it_is_read_is_left_alone(how, tmp_path, m
     leader.broker.disk = leader.broker.parts.disk = FileDisk()
     leader.broker.root = str(tmp_path)
     leader.topic_id = leader.broker.create("u", (1, 2))
-    partition = leader.broker.parts.partitions["u", 0]
+    partition = leader.broker.parts.hosted.by_name["u", 0]
     log = partition.log
     leader.broker.append("u", 1000)
     log.roll(1)

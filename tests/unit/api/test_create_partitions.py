@@ -29,7 +29,7 @@ async def test_a_topic_grows_in_every_version(broker, version):
     reply = await broker.call(create_partitions, version, topics=[grow("t", 3)])
     assert [(result.name, result.error_code, result.error_message) for result in reply.results] == [("t", 0, None)]
     assert len(broker.image.topics["t"].partitions) == 3
-    assert ("t", 2) in broker.parts.partitions
+    assert ("t", 2) in broker.parts.hosted.by_name
 
 
 async def test_refusals(broker):

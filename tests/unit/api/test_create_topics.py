@@ -46,7 +46,7 @@ async def test_a_topic_in_every_version(broker, version):
     made = broker.image.topics["t"]
     assert len(made.partitions) == 3
     assert broker.image.config(2, "t") == {"retention.ms": "5"}
-    assert ("t", 2) in broker.parts.partitions
+    assert ("t", 2) in broker.parts.hosted.by_name
     if version >= 5:
         assert (result.num_partitions, result.replication_factor, result.topic_config_error_code) == (3, 1, 0)
         configs = {config.name: config for config in result.configs}

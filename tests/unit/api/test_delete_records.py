@@ -39,7 +39,7 @@ async def test_the_log_starts_where_it_was_told_to(broker, version):
     assert await delete(broker, version, "t", 2) == (0, 2)
     assert await delete(broker, version, "t", 1) == (0, 2), "it never moves back"
     assert await delete(broker, version, "t", -1) == (0, 4)
-    assert broker.parts.partitions["t", 0].log.log_start_offset == 4
+    assert broker.parts.hosted.by_name["t", 0].log.log_start_offset == 4
 
 
 @pytest.mark.parametrize("offset", [5, 2**62, -2, -(2**63)])
@@ -56,7 +56,7 @@ async def test_partitions_from_which_nothing_is_deleted(broker):
     broker.create("both", configs={"cleanup.policy": "compact,delete"})
     broker.create("__consumer_offsets")
     broker.create("offline")
-    broker.parts.partitions["offline", 0].fail()
+    broker.parts.hosted.by_name["offline", 0].fail()
     assert await delete(broker, 2, "no", 0) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
     assert await delete(broker, 2, "both", 0, index=1) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
     assert await delete(broker, 2, "other", 0) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
@@ -105,7 +105,7 @@ async def test_followers_that_are_further_already_are_not_waited_for(replicated)
 
 async def test_what_is_not_done_in_time_is_under_way(replicated):
     assert await delete(replicated, 2, "t", 2, timeout_ms=1) == (ErrorCode.REQUEST_TIMED_OUT, 0)
-    assert replicated.parts.partitions["t", 0].log.log_start_offset == 2
+    assert replicated.parts.hosted.by_name["t", 0].log.log_start_offset == 2
     for replica in (2, 3):
         replicated.follow(replica, 4, log_start=2)
     assert await delete(replicated, 2, "t", 2) == (0, 2)
@@ -138,7 +138,7 @@ async def test_nothing_is_deleted_that_is_not_committed(replicated):
 
 async def test_followers_hear_of_the_new_start_without_asking(replicated):
     woken = []
-    replicated.parts.partitions["t", 0].watchers[Watcher(woken)] = None
+    replicated.parts.hosted.by_name["t", 0].watchers[Watcher(woken)] = None
     await delete(replicated, 2, "t", 2)
     assert woken == [True]
 

@@ -21,7 +21,7 @@ async def test_what_is_in_a_log_dir(broker, version):
     broker.create("u")
     broker.append("t", 1, 2, 3, index=1)
     broker.append("u", 1)
-    broker.parts.partitions["u", 0].log.roll(0)
+    broker.parts.hosted.by_name["u", 0].log.roll(0)
     broker.append("u", 1)
     reply = await broker.call(describe_log_dirs, version, topics=None)
     [result] = reply.results

@@ -37,7 +37,7 @@ async def test_partitions_that_are_not_here(broker):
     broker.create("other", (2,))
     broker.create("t")
     broker.create("offline")
-    broker.parts.partitions["offline", 0].fail()
+    broker.parts.hosted.by_name["offline", 0].fail()
     topics = [Topic(name=name, partition_indexes=[0, 1]) for name in ("t", "other", "no", "bad name", "offline")]
     reply = await broker.call(describe_producers, 0, topics=topics)
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

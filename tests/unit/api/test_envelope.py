@@ -215,4 +215,4 @@ async def test_a_large_request_that_is_not_for_us_or_no_request(broker):
     broker.controller_error = KafkaError(ErrorCode.NOT_CONTROLLER)
     assert (await call_large(broker)).error_code == ErrorCode.NOT_CONTROLLER
     assert (await call_large(broker, cut=3)).error_code == ErrorCode.UNSUPPORTED_VERSION
-    assert broker.parts.client_requests.unanswered_objects == 0
+    assert broker.parts.limits.client_requests.unanswered_objects == 0

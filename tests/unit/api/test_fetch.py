@@ -71,7 +71,7 @@ def offsets(answer):
 
 
 def batch_bytes(broker, topic="t", index=0):
-    log = broker.parts.partitions[topic, index].log
+    log = broker.parts.hosted.by_name[topic, index].log
     return log.size // log.log_end_offset
 
 
@@ -159,7 +159,7 @@ async def test_an_append_wakes_a_waiting_fetch(filled):
     filled.append("t", 5000)
     [answer] = answers(12, replies[0])
     assert (offsets(answer), answer.high_watermark) == ([10], 11)
-    assert not filled.parts.partitions["t", 0].readers
+    assert not filled.parts.hosted.by_name["t", 0].readers
 
 
 async def test_min_bytes_are_waited_for(filled):
@@ -204,7 +204,7 @@ async def test_the_wait_ends_when_its_time_is_up(filled):
     [answer] = answers(12, await arrived)
     assert (answer.error_code, answer.records or b"") == (0, b"")
     assert loop.time() - started > 0.004
-    assert not filled.parts.partitions["t", 0].readers
+    assert not filled.parts.hosted.by_name["t", 0].readers
 
 
 @pytest.mark.parametrize("fields", [{"max_wait_ms": 0}, {"max_wait_ms": -1}, {"max_wait_ms": 60_000, "min_bytes": 0}])
@@ -232,13 +232,13 @@ async def test_a_cancelled_fetch_leaves_nothing_behind(filled):
     later = handled(filled, 12, part(10), max_wait_ms=60_000)
     replies = delivered(later)
     later.cancel()
-    assert not filled.parts.partitions["t", 0].readers
+    assert not filled.parts.hosted.by_name["t", 0].readers
     filled.append("t", 5000)
     assert not replies
 
 
 async def test_a_deleted_topic_ends_the_wait_with_an_error(filled):
-    partition = filled.parts.partitions["t", 0]
+    partition = filled.parts.hosted.by_name["t", 0]
     topic_id = filled.image.topics["t"].topic_id
     by_name = delivered(handled(filled, 12, part(10), max_wait_ms=60_000))
     by_id = delivered(handled(filled, 13, part(10), topic=topic_id, max_wait_ms=60_000))
@@ -250,7 +250,7 @@ async def test_a_deleted_topic_ends_the_wait_with_an_error(filled):
 
 async def test_a_failed_log_dir_ends_the_wait_with_an_error(filled):
     replies = delivered(handled(filled, 12, part(10), max_wait_ms=60_000))
-    filled.parts.partitions["t", 0].fail()
+    filled.parts.hosted.by_name["t", 0].fail()
     assert answers(12, replies[0])[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
@@ -260,7 +260,7 @@ async def test_what_is_not_on_the_device_yet_is_not_read(broker):
     replies = delivered(handled(broker, 12, part(0), max_wait_ms=60_000))
     # An offset that exists but cannot be read yet is no error.
     assert [a.error_code for a in ask(broker, 12, part(1))] == [0]
-    partition = broker.parts.partitions["t", 0]
+    partition = broker.parts.hosted.by_name["t", 0]
     await partition.log.flush()
     partition.after_flush(0)
     assert offsets(answers(12, replies[0])[0]) == [0]
@@ -271,7 +271,7 @@ async def test_what_is_not_on_the_device_yet_is_not_read(broker):
 
 @pytest.mark.parametrize("offset", [-1, -(2**63), 1, 11, 2**63 - 1])
 async def test_offsets_out_of_range(filled, offset):
-    filled.parts.partitions["t", 0].delete_records(2)
+    filled.parts.hosted.by_name["t", 0].delete_records(2)
     [answer] = ask(filled, 12, part(offset))
     assert answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
     assert (answer.high_watermark, answer.log_start_offset, answer.records or b"") == (10, 2, b"")
@@ -288,7 +288,7 @@ async def test_leader_epochs(broker, epoch, expected):
 def epochs(broker):
     """Epoch 3 has offsets 0 to 4, epoch 5 has 5 to 9."""
     broker.create("t", leader_epoch=3)
-    partition = broker.parts.partitions["t", 0]
+    partition = broker.parts.hosted.by_name["t", 0]
     for i in range(10):
         if i == 5:
             partition.leader_epoch = 5
@@ -328,7 +328,7 @@ async def test_an_epoch_that_we_do_not_know(epochs):
 
 async def test_below_the_log_start_there_is_nothing_to_part_from(epochs):
     """Rule A8."""
-    epochs.parts.partitions["t", 0].delete_records(6)
+    epochs.parts.hosted.by_name["t", 0].delete_records(6)
     [answer] = ask(epochs, 12, part(5, last_fetched_epoch=3))
     assert answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
@@ -353,7 +353,7 @@ async def test_a_partition_that_is_elsewhere_names_its_leader(broker):
 
 
 def damage(broker, position, data):
-    with open(broker.parts.partitions["t", 0].log.active.file.path, "r+b") as file:
+    with open(broker.parts.hosted.by_name["t", 0].log.active.file.path, "r+b") as file:
         file.seek(position)
         file.write(data)
 
@@ -365,11 +365,11 @@ async def test_a_damaged_batch_is_not_served_and_what_is_around_it_is(make_broke
     for _ in range(10):
         broker.append("t", 1000)
     broker.append("t", 5000, index=1)
-    log = broker.parts.partitions["t", 0].log
+    log = broker.parts.hosted.by_name["t", 0].log
     damage(broker, 4 * batch_bytes(broker) + LENGTH_AT, struct.pack(">i", length))
     log.close_clean()
     reopened = load(broker.disk, log.directory, log.config, clean=True).log
-    broker.parts.partitions["t", 0].log = reopened
+    broker.parts.hosted.by_name["t", 0].log = reopened
     before, bad, after = (ask(broker, 12, part(offset), part(0, 1)) for offset in (0, 4, 5))
     assert offsets(before[0]) == [0, 1, 2, 3]
     assert (bad[0].error_code, offsets(bad[0])) == (ErrorCode.CORRUPT_MESSAGE, []), "nobody else has it"
@@ -377,7 +377,7 @@ async def test_a_damaged_batch_is_not_served_and_what_is_around_it_is(make_broke
     assert offsets(after[0]) == [5, 6, 7, 8, 9]
     assert not broker.storage_errors, "a batch is bad, not the log dir"
 
-    partition = broker.parts.partitions["t", 0]
+    partition = broker.parts.hosted.by_name["t", 0]
     partition.state = dataclasses.replace(partition.state, replicas=(1, 2))
     [repairable] = ask(broker, 12, part(4))
     assert repairable.error_code == ErrorCode.KAFKA_STORAGE_ERROR, "try again: it may be repaired meanwhile"
@@ -414,7 +414,7 @@ async def test_an_append_behind_an_open_transaction_does_not_end_the_wait(transa
     replies = delivered(handled(transactions, 12, part(1), isolation_level=1, max_wait_ms=60_000))
     transactions.append("t", 1000)
     assert not replies
-    assert transactions.parts.partitions["t", 0].readers
+    assert transactions.parts.hosted.by_name["t", 0].readers
 
 
 async def test_the_end_of_a_transaction_brings_all_that_it_hid(transactions):
@@ -426,12 +426,12 @@ async def test_the_end_of_a_transaction_brings_all_that_it_hid(transactions):
     builder = BatchBuilder()
     builder.append(control_key(ControlRecordType.COMMIT), end_txn_marker(1), timestamp=1000)
     marker = builder.build(producer_id=7, producer_epoch=0, transactional=True, control=True)
-    transactions.parts.partitions["t", 0].append_own(marker, 1000)
+    transactions.parts.hosted.by_name["t", 0].append_own(marker, 1000)
     assert offsets(answers(12, replies[0])[0]) == [1, 2, 3, 4]
 
 
 async def test_aborted_transactions_are_listed(filled):
-    log = filled.parts.partitions["t", 0].log
+    log = filled.parts.hosted.by_name["t", 0].log
     log.active.txn_index.add(AbortedTxn(producer_id=7, first_offset=2, last_offset=4, last_stable_offset=5))
     log.active.txn_index.add(AbortedTxn(producer_id=8, first_offset=6, last_offset=7, last_stable_offset=8))
     [answer] = ask(filled, 12, part(0), isolation_level=1)
@@ -516,14 +516,14 @@ async def test_a_session_is_ended_by_its_reader(filled):
     reply = go_on(filled, session_id, -1, part(9))
     assert (reply.session_id, told(reply)) == (0, [(0, [9])])
     assert go_on(filled, session_id, 1).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-    assert len(filled.parts.fetch_sessions) == 0
+    assert len(filled.parts.fetches.sessions) == 0
 
 
 async def test_epoch_0_begins_anew(filled):
     session_id = begin(filled).session_id
     again = read(12, handled(filled, 12, part(10), session_id=session_id, session_epoch=0))
     assert again.session_id not in (0, session_id)
-    assert len(filled.parts.fetch_sessions) == 1
+    assert len(filled.parts.fetches.sessions) == 1
 
 
 async def test_no_room_for_a_session_is_no_error(filled):
@@ -573,12 +573,12 @@ async def test_a_wide_fetch_shares_its_bytes_among_all_parts(wide, monkeypatch):
 
 async def test_a_wide_fetch_is_woken_by_an_append(wide):
     task = asyncio.ensure_future(handled(wide, 12, part(10), part(0, 1), max_wait_ms=60_000))
-    while not wide.parts.partitions["t", 1].readers:  # noqa: ASYNC110 - the loop turns meanwhile
+    while not wide.parts.hosted.by_name["t", 1].readers:  # noqa: ASYNC110 - the loop turns meanwhile
         await asyncio.sleep(0)
     wide.append("t", 5000, index=1)
     first, second = answers(12, await task)
     assert (offsets(first), offsets(second)) == ([], [0])
-    assert not any(partition.readers for partition in wide.parts.partitions.values())
+    assert not any(partition.readers for partition in wide.parts.hosted.by_name.values())
 
 
 async def test_a_wide_fetch_sees_what_comes_while_it_reads(wide, monkeypatch):
@@ -624,15 +624,15 @@ async def test_so_many_wide_fetches_are_in_progress_and_one_that_is_cancelled_is
         asyncio.ensure_future(handled(wide, 12, part(10), part(0, 1), max_wait_ms=60_000))
         for _ in range(fetch.WIDE_FETCHES_MAX)
     ]
-    while len(wide.parts.partitions["t", 1].readers) < len(waiting):  # noqa: ASYNC110 - the loop turns meanwhile
+    while len(wide.parts.hosted.by_name["t", 1].readers) < len(waiting):  # noqa: ASYNC110 - the loop turns meanwhile
         await asyncio.sleep(0)
     with pytest.raises(MalformedRequest, match="a Fetch of 2 partitions"):
         await handled(wide, 12, part(10), part(0, 1))
     for task in waiting:
         task.cancel()
     await asyncio.wait(waiting)
-    assert wide.parts.wide_fetches_count == 0
-    assert not wide.parts.partitions["t", 1].readers
+    assert wide.parts.limits.wide_fetches_count == 0
+    assert not wide.parts.hosted.by_name["t", 1].readers
     assert await handled(wide, 12, part(10), part(0, 1))
 
 
@@ -717,8 +717,8 @@ def test_a_cold_read_is_given_up_with_its_connection():
 
 def test_a_device_that_cannot_be_read_is_a_storage_error():
     async def story(broker, disk):
-        partition = broker.parts.partitions["t", 0]
-        broker.parts.on_storage_error = lambda failed, error: failed.fail()
+        partition = broker.parts.hosted.by_name["t", 0]
+        broker.parts.hosted.storage_failed = lambda failed, error: failed.fail()
         disk.faults.set("/data", Fault.READ_ERROR)
         reply = handled(broker, 12, part(0))
         [answer] = answers(12, await reply if inspect.isawaitable(reply) else reply)

@@ -177,7 +177,7 @@ def test_whoever_asks_as_a_replica_there_is_room_for_only_so_many_sessions():
     leader = Leader((1, 2))
     for replica in range(1000, 3000):
         leader.fetch(replica=replica, max_wait_ms=0)
-    assert len(leader.broker.parts.follower_sessions) < 100, "sessions of nobody pile up"
+    assert len(leader.broker.parts.followers.sessions) < 100, "sessions of nobody pile up"
 
 
 def test_a_partition_that_is_named_again_is_told_of_again():

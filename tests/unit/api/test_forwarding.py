@@ -49,10 +49,10 @@ async def forward(
     broker: Any, outcome: Any, message: Any = None, api_key: int = CREATE_TOPICS, version: int = 7
 ) -> Any:
     """The decoded reply, and what was sent."""
-    way = broker.parts.forward = Forward(outcome)
+    way = broker.parts.controller.forward = Forward(outcome)
     frame, position = framed(api_key, version, message or create())
     whole = bytes(frame)
-    broker.parts.quorum.is_active = False
+    broker.parts.controller.quorum.is_active = False
     reply = BROKER_APIS[api_key].handle(memoryview(frame), broker.context(api_key, version), position)
     frame[:] = bytes(len(frame))  # the buffer is used again for the next request
     body = await reply
@@ -132,9 +132,9 @@ async def test_an_answer_that_can_not_be_read(broker):
 
 
 async def test_a_request_that_can_not_be_read_goes_nowhere(broker):
-    way = broker.parts.forward = Forward(b"")
+    way = broker.parts.controller.forward = Forward(b"")
     frame, position = framed(CREATE_TOPICS, 7, create())
-    broker.parts.quorum.is_active = False
+    broker.parts.controller.quorum.is_active = False
     with pytest.raises(MalformedRequest):
         BROKER_APIS[CREATE_TOPICS].handle(memoryview(frame)[:-3], broker.context(CREATE_TOPICS, 7), position)
     assert way.sent == []
@@ -146,11 +146,11 @@ async def test_a_controller_that_is_none_any_more_when_it_has_decided_passes_the
     async def lost(decision: Any) -> Any:
         raise KafkaError(ErrorCode.NOT_CONTROLLER, "the leader of epoch 2 is node 2")
 
-    broker.parts.decide = lost
+    broker.parts.controller.decide = lost
     Created = messages.response(CREATE_TOPICS)
     there = Created(topics=[Created.CreatableTopicResult(name="t", num_partitions=9)])
     payload = response_header(CREATE_TOPICS, 7, 77) + messages.encode_response(CREATE_TOPICS, 7, there)
-    way = broker.parts.forward = Forward(payload)
+    way = broker.parts.controller.forward = Forward(payload)
     frame, position = framed(CREATE_TOPICS, 7, create())
     whole = bytes(frame)
     reply = BROKER_APIS[CREATE_TOPICS].handle(memoryview(frame), broker.context(CREATE_TOPICS, 7), position)

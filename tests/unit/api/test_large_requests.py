@@ -31,7 +31,7 @@ def many_topics(count):
 
 async def test_a_large_request_is_answered_as_a_small_one_is(broker):
     ctx = broker.context(METADATA, 9)
-    large = broker.parts.client_requests
+    large = broker.parts.limits.client_requests
     topics = many_topics(5000)
     promised = large.serve(BROKER_APIS[METADATA], metadata_frame(topics), ctx, 4)
     small = large.serve(BROKER_APIS[METADATA], metadata_frame(topics[:3]), ctx, 4)
@@ -45,22 +45,24 @@ async def test_a_large_request_is_answered_as_a_small_one_is(broker):
 async def test_a_large_request_that_can_not_be_read_is_refused(broker):
     frame = metadata_frame(many_topics(5000))
     with pytest.raises(MalformedRequest):
-        await broker.parts.client_requests.serve(BROKER_APIS[METADATA], frame[:-9], broker.context(METADATA, 9), 4)
-    assert broker.parts.client_requests.unanswered_bytes == 0
+        await broker.parts.limits.client_requests.serve(
+            BROKER_APIS[METADATA], frame[:-9], broker.context(METADATA, 9), 4
+        )
+    assert broker.parts.limits.client_requests.unanswered_bytes == 0
 
 
 async def test_a_request_may_have_so_many_bytes(broker):
     frame = memoryview(bytes(LARGE_REQUEST_BYTES_MAX + 5))
     with pytest.raises(MalformedRequest, match=f"more than {LARGE_REQUEST_BYTES_MAX}"):
-        broker.parts.client_requests.serve(BROKER_APIS[METADATA], frame, broker.context(METADATA, 9), 4)
-    assert broker.parts.client_requests.refused_count == 1
+        broker.parts.limits.client_requests.serve(BROKER_APIS[METADATA], frame, broker.context(METADATA, 9), 4)
+    assert broker.parts.limits.client_requests.refused_count == 1
 
 
 async def test_the_largest_request_fits_into_an_envelope(broker):
     """A broker that passed it on lost its connection to the controller, and with it what others had asked."""
     ctx = broker.context(ENVELOPE, 0)
     frame = memoryview(bytes(LARGE_REQUEST_BYTES_MAX + ENVELOPE_BYTES_MAX))
-    promised = broker.parts.cluster_requests.serve(CONTROLLER_APIS[ENVELOPE], frame, ctx, 4)
+    promised = broker.parts.limits.cluster_requests.serve(CONTROLLER_APIS[ENVELOPE], frame, ctx, 4)
     with pytest.raises(MalformedRequest):
         await promised
 
@@ -68,7 +70,7 @@ async def test_the_largest_request_fits_into_an_envelope(broker):
 async def test_only_so_many_large_requests_wait(broker, monkeypatch):
     frame = metadata_frame(many_topics(5000))
     monkeypatch.setattr(large_requests, "UNANSWERED_BYTES_MAX", 3 * len(frame))
-    large, ctx = broker.parts.client_requests, broker.context(METADATA, 9)
+    large, ctx = broker.parts.limits.client_requests, broker.context(METADATA, 9)
     replies = await asyncio.gather(
         *(large.serve(BROKER_APIS[METADATA], frame, ctx, 4) for _ in range(5)), return_exceptions=True
     )
@@ -80,7 +82,7 @@ async def test_a_wait_for_somebody_else_does_not_stop_the_next_large_request(bro
     """Members of a group may be waited for, for minutes."""
     forever = BROKER_APIS[METADATA]._replace(handle=lambda request, ctx: asyncio.get_running_loop().create_future())
     frame, ctx = metadata_frame(many_topics(5000)), broker.context(METADATA, 9)
-    large = broker.parts.client_requests
+    large = broker.parts.limits.client_requests
     waiting = [asyncio.ensure_future(large.serve(forever, frame, ctx, 4)) for _ in range(2 * LARGE_REQUESTS_MAX)]
     assert await asyncio.wait_for(large.serve(BROKER_APIS[METADATA], frame, ctx, 4), 10)
     for task in waiting:
@@ -120,7 +122,7 @@ async def until(condition):
 @pytest.mark.parametrize("shape", ["later", "coroutine", "slices"])
 @pytest.mark.parametrize("count", [200, 5000])
 async def test_what_waits_for_others_counts_until_it_is_answered(broker, shape, count):
-    promises, large = [], broker.parts.client_requests
+    promises, large = [], broker.parts.limits.client_requests
     frame, ctx = metadata_frame(many_topics(count)), broker.context(METADATA, 9)
     tasks = [
         asyncio.ensure_future(slices.settled(large.serve(waiting_for(promises, shape), frame, ctx, 4)))
@@ -144,7 +146,7 @@ async def test_what_waits_for_others_counts_until_it_is_answered(broker, shape, 
 
 @pytest.mark.parametrize("count", [200, 5000])
 async def test_nothing_more_is_decoded_while_too_many_objects_wait(broker, monkeypatch, count):
-    promises, large = [], broker.parts.client_requests
+    promises, large = [], broker.parts.limits.client_requests
     frame, ctx = metadata_frame(many_topics(count)), broker.context(METADATA, 9)
     _, objects = messages.count_and_decode_request(METADATA, 9, frame, 4)
     monkeypatch.setattr(large_requests, "UNANSWERED_OBJECTS_MAX", 3 * objects)
@@ -171,7 +173,7 @@ async def test_nothing_more_is_decoded_while_too_many_objects_wait(broker, monke
 
 async def test_a_request_in_slices_that_waits_holds_neither_a_turn_nor_the_collector(broker):
     """DeleteRecords may wait for a follower that stands still."""
-    promises, large = [], broker.parts.client_requests
+    promises, large = [], broker.parts.limits.client_requests
     frame, ctx = metadata_frame(many_topics(5000)), broker.context(METADATA, 9)
     tasks = [
         asyncio.ensure_future(large.serve(waiting_for(promises, "slices"), frame, ctx, 4))

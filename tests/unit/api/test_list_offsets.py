@@ -55,7 +55,7 @@ def filled(broker):
 
 @pytest.mark.parametrize("version", list_offsets.VERSIONS)
 async def test_start_and_end_in_every_version(filled, version):
-    filled.parts.partitions["t", 0].delete_records(1)
+    filled.parts.hosted.by_name["t", 0].delete_records(1)
     epoch = 3 if version >= 4 else -1
     assert told(await ask(filled, version, -1)) == (0, -1, 6, epoch)
     assert told(await ask(filled, version, -2)) == (0, -1, 1, epoch)
@@ -81,7 +81,7 @@ async def test_the_first_record_at_or_after_a_time(filled, timestamp, found):
 
 
 async def test_a_time_before_the_log_start_finds_the_first_record_that_is_left(filled):
-    filled.parts.partitions["t", 0].delete_records(1)
+    filled.parts.hosted.by_name["t", 0].delete_records(1)
     assert told(await ask(filled, 7, 0)) == (0, 1001, 1, 3)
 
 
@@ -112,7 +112,7 @@ async def test_isolation_binds_consumers_only(broker):
     broker.create("t")
     broker.append("t", 1000)
     broker.append("t", 2000, producer_id=5, producer_epoch=0, base_sequence=0, transactional=True)
-    partition = broker.parts.partitions["t", 0]
+    partition = broker.parts.hosted.by_name["t", 0]
     assert partition.last_stable_offset == 1
     assert (await ask(broker, 7, -1, isolation_level=1)).offset == 1
     assert (await ask(broker, 7, 2000, isolation_level=1)).offset == -1
@@ -141,7 +141,7 @@ async def test_partitions_that_are_not_here(filled):
         ("other", 0, ErrorCode.NOT_LEADER_OR_FOLLOWER),
     ):
         assert told(await ask(filled, 7, -1, topic=topic, index=index)) == (error, -1, -1, -1)
-    filled.parts.partitions["t", 0].fail()
+    filled.parts.hosted.by_name["t", 0].fail()
     assert (await ask(filled, 7, -1)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
@@ -246,6 +246,6 @@ def test_a_device_that_fails_takes_the_log_dir_with_it():
     async def story(broker, disk):
         disk.faults.set("/data", Fault.READ_ERROR)
         assert (await ask(broker, 7, 1050)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
-        assert broker.storage_errors == [broker.parts.partitions["t", 0]]
+        assert broker.storage_errors == [broker.parts.hosted.by_name["t", 0]]
 
     in_simulation(story, 1.0)

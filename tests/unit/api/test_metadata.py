@@ -163,7 +163,7 @@ async def test_a_controller_that_does_not_answer_does_not_hold_the_answer_up(bro
         await asyncio.get_running_loop().create_future()
 
     monkeypatch.setattr(metadata, "CREATED_WITHIN_MS", 10)
-    broker.parts.ask_controller = silence
+    broker.parts.controller.ask = silence
     reply = await asyncio.wait_for(broker.call(metadata, 9, topics=named("new")), 5)
     assert reply.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -201,7 +201,7 @@ async def test_a_suspected_leader_is_not_told_as_such(broker):
             (ErrorCode.NONE, 1),
         ]
     broker.suspects = frozenset()
-    broker.parts.told.forget(0)
+    broker.parts.connections.metadata_seen.forget(0)
     reply = await broker.call(metadata, 12, topics=named("t"))
     assert [p.leader_id for p in reply.topics[0].partitions] == [2, 1], "what was kept is of no suspect"
 

@@ -159,8 +159,8 @@ def test_a_connection_that_is_gone_is_forgotten():
     async def play(broker, client):
         await client.ask()
         broker.change(leader=3)
-        broker.parts.told.forget(client.connection_id)
-        broker.parts.told.forget(99)
+        broker.parts.connections.metadata_seen.forget(client.connection_id)
+        broker.parts.connections.metadata_seen.forget(99)
         assert (await client.ask("t"))[0] == UNCHANGED_WAIT_S, "it is as one that was told nothing"
 
     story(play)

@@ -33,7 +33,7 @@ async def ask(broker, version, leader_epoch, *, topic="t", index=0, current=-1, 
 def filled(broker):
     """Epoch 1 from offset 0, epoch 4 from offset 2, epoch 5 from offset 3 on."""
     broker.create("t", leader_epoch=1)
-    partition = broker.parts.partitions["t", 0]
+    partition = broker.parts.hosted.by_name["t", 0]
     broker.append("t", 1000, 1001)
     for epoch in (4, 5):
         partition.leader_epoch = epoch
@@ -63,7 +63,7 @@ async def test_partitions_that_are_not_here(filled):
     assert (await ask(filled, 4, 1, topic="no"))[0] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert (await ask(filled, 4, 1, index=7))[0] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert (await ask(filled, 4, 1, topic="other"))[0] == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    filled.parts.partitions["t", 0].fail()
+    filled.parts.hosted.by_name["t", 0].fail()
     assert (await ask(filled, 4, 1))[0] == ErrorCode.KAFKA_STORAGE_ERROR
 
 

@@ -35,7 +35,7 @@ def at_a_distance(make_broker, **settings):
 
 
 def preferred(broker, rack=NEAR, offset=0):
-    return preferred_read_replica(broker.parts, broker.parts.partitions["t", 0], rack, offset)
+    return preferred_read_replica(broker.parts, broker.parts.hosted.by_name["t", 0], rack, offset)
 
 
 async def test_one_in_the_consumers_rack(leader):
@@ -124,7 +124,7 @@ async def test_a_consumer_that_knows_no_racks_stays(leader):
 
 
 async def test_a16_a_follower_serves_consumers_below_its_own_high_watermark(leader):
-    partition = leader.parts.partitions["t", 0]
+    partition = leader.parts.hosted.by_name["t", 0]
     leader.append("t", 1000)
     leader.change(leader=4)
     assert (partition.high_watermark, partition.log.log_end_offset) == (5, 6)

@@ -88,13 +88,13 @@ async def test_batches_are_appended_in_every_version(broker, version, acks):
         assert (first.index, first.error_code, first.base_offset, first.log_append_time_ms) == (0, 0, expected, -1)
         assert (second.index, second.error_code, second.base_offset) == (1, 0, expected // 2)
         assert first.log_start_offset == (0 if version >= 5 else -1)
-    assert broker.parts.partitions["t", 0].log.log_end_offset == 4
+    assert broker.parts.hosted.by_name["t", 0].log.log_end_offset == 4
 
 
 async def test_acks_0_has_no_reply(broker):
     broker.create("t")
     assert handled(broker, 9, batch(), acks=0) is None
-    assert broker.parts.partitions["t", 0].log.log_end_offset == 1
+    assert broker.parts.hosted.by_name["t", 0].log.log_end_offset == 1
 
 
 @pytest.mark.parametrize("fields", [{"topic": "absent"}, {"transactional_id": "x"}, {"index": 7}])
@@ -108,7 +108,7 @@ async def test_acks_0_with_an_error_ends_the_connection(broker, fields):
 async def test_other_acks_are_refused(broker, acks):
     broker.create("t")
     assert code(broker, batch(), acks=acks) == ErrorCode.INVALID_REQUIRED_ACKS
-    assert broker.parts.partitions["t", 0].log.log_end_offset == 0
+    assert broker.parts.hosted.by_name["t", 0].log.log_end_offset == 0
 
 
 async def test_transactions_are_refused(broker):
@@ -122,7 +122,7 @@ async def test_a_transactional_batch_needs_a_transactional_id(broker, partitions
     records = batch(producer_id=5, producer_epoch=0, base_sequence=0, transactional=True)
     refused = answers(9, handled(broker, 9, *[records] * partitions))
     assert [a.error_code for a in refused] == [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED] * partitions
-    partition = broker.parts.partitions["t", 0]
+    partition = broker.parts.hosted.by_name["t", 0]
     assert (partition.log.size, partition.log.producers.by_id) == (0, {})
     assert code(broker, batch()) == 0
     assert partition.last_stable_offset == 1, "no open transaction holds it back"
@@ -162,7 +162,7 @@ BAD = {
 async def test_a_bad_batch_is_refused_and_nothing_is_written(broker, make, expected):
     broker.create("t")
     assert code(broker, make()) == expected
-    assert broker.parts.partitions["t", 0].log.size == 0
+    assert broker.parts.hosted.by_name["t", 0].log.size == 0
     assert code(broker, batch()) == 0
 
 
@@ -183,7 +183,7 @@ async def test_garbage_under_a_codecs_name_is_refused(broker, codec, configs):
     broker.create("t", configs=configs)
     [answer] = answers(9, await awaited(handled(broker, 9, garbage(codec))))
     assert answer.error_code == ErrorCode.INVALID_RECORD
-    assert broker.parts.partitions["t", 0].log.size == 0
+    assert broker.parts.hosted.by_name["t", 0].log.size == 0
 
 
 @pytest.mark.parametrize("configs", KINDS.values(), ids=KINDS)
@@ -193,7 +193,7 @@ async def test_a_flood_of_zeros_is_refused(broker, codec, configs):
     flood = join(read_header(batch(codec=codec)), compress(codec, bytes(4_000_000), None))
     [answer] = answers(9, await awaited(handled(broker, 9, flood)))
     assert answer.error_code == ErrorCode.INVALID_RECORD
-    assert broker.parts.partitions["t", 0].log.size == 0
+    assert broker.parts.hosted.by_name["t", 0].log.size == 0
 
 
 @pytest.mark.parametrize("configs", KINDS.values(), ids=KINDS)
@@ -203,7 +203,7 @@ async def test_what_is_large_once_opened_is_checked_beside_the_loop_and_appended
     large = batch(bytes(1_200_000), codec=codec)
     outcome = handled(broker, 9, batch(b"small"), large, batch(b"after"))
     assert inspect.isawaitable(outcome)
-    logs = [broker.parts.partitions["t", index].log for index in range(3)]
+    logs = [broker.parts.hosted.by_name["t", index].log for index in range(3)]
     assert [log.log_end_offset for log in logs] == [1, 0, 0]
     assert [(a.index, a.error_code, a.base_offset) for a in answers(9, await outcome)] == [
         (0, 0, 0),
@@ -226,7 +226,7 @@ async def test_a_large_batch_that_is_refused_takes_no_other_along(broker):
 async def test_a_topic_that_goes_while_its_batch_is_checked(broker):
     broker.create("t")
     outcome = handled(broker, 9, batch(bytes(1_200_000), codec=4))
-    del broker.parts.partitions["t", 0]
+    del broker.parts.hosted.by_name["t", 0]
     [answer] = answers(9, await outcome)
     assert (answer.error_code, answer.base_offset) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
 
@@ -251,7 +251,7 @@ class Checking:
 
 async def test_a_batch_is_checked_again_if_its_topic_was_altered_meanwhile(broker):
     broker.create("t", (1,), (1,), configs={"compression.type": "gzip"})
-    logs = [broker.parts.partitions["t", index].log for index in range(2)]
+    logs = [broker.parts.hosted.by_name["t", index].log for index in range(2)]
 
     def alter(count):
         match count:
@@ -269,7 +269,7 @@ async def test_a_batch_is_checked_again_if_its_topic_was_altered_meanwhile(broke
 
 async def test_a_batch_is_not_checked_again_for_ever(broker):
     broker.create("t", (1,), (1,))
-    log = broker.parts.partitions["t", 0].log
+    log = broker.parts.hosted.by_name["t", 0].log
 
     def alter(count):
         log.config = dataclasses.replace(log.config, flush_messages=1000 + count)
@@ -286,7 +286,7 @@ async def test_sec_l2_others_have_their_turn_amid_a_request_of_many_batches(brok
     appending = asyncio.ensure_future(handled(broker, 9, *(batch(b"%d" % number) for number in range(5))))
     seen = []
     while not appending.done():
-        seen.append(sum(broker.parts.partitions["t", index].log.log_end_offset for index in range(5)))
+        seen.append(sum(broker.parts.hosted.by_name["t", index].log.log_end_offset for index in range(5)))
         await asyncio.sleep(0)
     assert sorted(set(seen)) == [2, 4]
     assert [(a.index, a.error_code, a.base_offset) for a in answers(9, await appending)] == [
@@ -336,7 +336,7 @@ async def test_what_is_copied_counts_as_held_until_it_is_appended(broker, ending
         if ending == "cancelled":
             outcome.cancel()
         elif ending == "refused":
-            broker.parts.partitions["t", 1].fail()
+            broker.parts.hosted.by_name["t", 1].fail()
 
     broker.parts.disk = Checking(broker.parts.disk, after)
     value = random.Random(1).randbytes(700_000) + bytes(700_000)
@@ -352,7 +352,7 @@ async def test_what_is_copied_counts_as_held_until_it_is_appended(broker, ending
 async def test_acks_0_has_no_reply_for_a_large_batch_either(broker):
     broker.create("t")
     assert await handled(broker, 9, batch(bytes(1_200_000), codec=4), acks=0) is None
-    assert broker.parts.partitions["t", 0].log.log_end_offset == 1
+    assert broker.parts.hosted.by_name["t", 0].log.log_end_offset == 1
     with pytest.raises(ConnectionError):
         await handled(broker, 9, garbage(4), acks=0)
 
@@ -454,7 +454,7 @@ async def test_a_batch_sent_twice_is_answered_and_not_written_again(broker):
     for _ in range(2):
         [answer] = answers(9, handled(broker, 9, records))
         assert (answer.error_code, answer.base_offset) == (0, 0)
-    assert broker.parts.partitions["t", 0].log.log_end_offset == 1
+    assert broker.parts.hosted.by_name["t", 0].log.log_end_offset == 1
     ahead = batch(producer_id=5, producer_epoch=0, base_sequence=7)
     assert code(broker, ahead) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
@@ -505,7 +505,7 @@ def delivered(later):
 async def test_a_produce_waits_until_its_records_are_safe(flushed):
     replies = delivered(handled(flushed, 9, batch()))
     assert not replies
-    await flush(flushed.parts.partitions["t", 0])
+    await flush(flushed.parts.hosted.by_name["t", 0])
     [answer] = answers(9, replies[0])
     assert (answer.error_code, answer.base_offset) == (0, 0)
 
@@ -514,7 +514,7 @@ async def test_a_produce_waits_until_its_records_are_safe(flushed):
 async def test_who_wants_the_leaders_word_only_does_not_wait_for_the_other_replicas(broker, batches):
     broker.commit([registration(2)])
     broker.create("t", *[(1, 2)] * batches, configs={"flush.messages": "1"})
-    partitions = [broker.parts.partitions["t", index] for index in range(batches)]
+    partitions = [broker.parts.hosted.by_name["t", index] for index in range(batches)]
     leaders = delivered(handled(broker, 9, *[batch()] * batches, acks=1))
     everybodys = delivered(handled(broker, 9, *[batch()] * batches, acks=-1))
     assert not leaders
@@ -535,7 +535,7 @@ async def test_the_leaders_word_is_given_at_once_where_nothing_has_to_be_flushed
     if isinstance(reply, Later):
         [reply] = delivered(reply)
     assert [answer.error_code for answer in answers(9, reply)] == [0] * batches
-    assert all(partition.high_watermark == 0 for partition in broker.parts.partitions.values())
+    assert all(partition.high_watermark == 0 for partition in broker.parts.hosted.by_name.values())
 
 
 # Rules A3, A4, A5
@@ -554,14 +554,14 @@ async def test_a3_too_few_in_sync_before_the_append_write_nothing(replicated):
     [answer] = answers(9, handled(replicated, 9, batch()))
     assert answer.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
     assert "min.insync.replicas" in answer.error_message
-    assert replicated.parts.partitions["t", 0].log.log_end_offset == 0
+    assert replicated.parts.hosted.by_name["t", 0].log.log_end_offset == 0
 
 
 async def test_a3_binds_only_those_who_ask_for_all(replicated):
     replicated.change(isr=(1,))
     [answer] = answers(9, handled(replicated, 9, batch(), acks=1))
     assert (answer.error_code, answer.base_offset) == (0, 0)
-    assert replicated.parts.partitions["t", 0].high_watermark == 0, "rule A2"
+    assert replicated.parts.hosted.by_name["t", 0].high_watermark == 0, "rule A2"
 
 
 async def test_a3_no_more_replicas_are_asked_for_than_there_are(broker):
@@ -580,7 +580,7 @@ async def test_a4_the_acknowledgement_waits_for_every_replica_that_may_be_in_syn
 
 
 async def test_a4_one_that_left_is_waited_for_no_more_but_not_below_the_minimum(replicated):
-    partition = replicated.parts.partitions["t", 0]
+    partition = replicated.parts.hosted.by_name["t", 0]
     replies = delivered(handled(replicated, 9, batch(), timeout_ms=50))
     replicated.change(isr=(1,))
     assert not replies
@@ -605,7 +605,7 @@ async def test_a5_what_the_others_do_not_get_in_time_is_timed_out_and_may_be_com
     assert (answer.error_code, answer.base_offset) == (ErrorCode.REQUEST_TIMED_OUT, -1)
     replicated.follow(2, 1)
     replicated.follow(3, 1)
-    assert replicated.parts.partitions["t", 0].high_watermark == 1
+    assert replicated.parts.hosted.by_name["t", 0].high_watermark == 1
 
 
 async def test_a_replica_that_is_not_the_leader_takes_nothing(replicated):
@@ -617,29 +617,29 @@ async def test_a_replica_that_is_not_the_leader_takes_nothing(replicated):
 
 async def test_it_waits_for_all_its_partitions(flushed):
     replies = delivered(handled(flushed, 9, batch(), batch()))
-    await flush(flushed.parts.partitions["t", 1])
+    await flush(flushed.parts.hosted.by_name["t", 1])
     assert not replies
-    await flush(flushed.parts.partitions["t", 0])
+    await flush(flushed.parts.hosted.by_name["t", 0])
     assert [answer.error_code for answer in answers(9, replies[0])] == [0, 0]
 
 
 async def test_it_does_not_wait_for_what_was_refused(flushed):
     assert [answer.error_code for answer in answers(9, handled(flushed, 9, b"bad", b"worse"))] == [2, 2]
     replies = delivered(handled(flushed, 9, b"bad", batch()))
-    await flush(flushed.parts.partitions["t", 1])
+    await flush(flushed.parts.hosted.by_name["t", 1])
     assert [answer.error_code for answer in answers(9, replies[0])] == [2, 0]
 
 
 async def test_a_deleted_topic_ends_the_wait(flushed):
     replies = delivered(handled(flushed, 9, batch(), batch()))
-    await flush(flushed.parts.partitions["t", 0])
-    flushed.parts.partitions["t", 1].stop(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    await flush(flushed.parts.hosted.by_name["t", 0])
+    flushed.parts.hosted.by_name["t", 1].stop(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     assert [(a.error_code, a.base_offset) for a in answers(9, replies[0])] == [(0, 0), (3, -1)]
 
 
 async def test_a_failed_log_dir_ends_the_wait(flushed):
     replies = delivered(handled(flushed, 9, batch()))
-    flushed.parts.partitions["t", 0].fail()
+    flushed.parts.hosted.by_name["t", 0].fail()
     assert [answer.error_code for answer in answers(9, replies[0])] == [ErrorCode.KAFKA_STORAGE_ERROR]
     assert code(flushed, batch()) == ErrorCode.KAFKA_STORAGE_ERROR
 
@@ -650,8 +650,8 @@ def test_a_log_dir_that_fails_while_the_request_is_still_read(acks):
 
     async def story(broker, disk):
         broker.create("t", (1,), (1,), (1,), configs={"flush.messages": "1"})
-        partitions = broker.parts.partitions
-        broker.parts.on_storage_error = lambda partition, error: [p.fail() for p in partitions.values()]
+        partitions = broker.parts.hosted.by_name
+        broker.parts.hosted.storage_failed = lambda partition, error: [p.fail() for p in partitions.values()]
         disk.faults.set("/data/t-1", Fault.FULL)
         replies = delivered(handled(broker, 9, batch(), batch(), batch(), acks=acks))
         assert [(a.error_code, a.base_offset) for a in answers(9, replies[0])] == [(56, -1)] * 3
@@ -664,7 +664,7 @@ async def test_a_cancelled_produce_is_answered_by_nobody(flushed):
     later = handled(flushed, 9, batch())
     replies = delivered(later)
     later.cancel()
-    await flush(flushed.parts.partitions["t", 0])
+    await flush(flushed.parts.hosted.by_name["t", 0])
     assert not replies
 
 
@@ -692,7 +692,7 @@ def test_a_wait_ends_with_its_timeout(timeout_ms):
         await asyncio.sleep(1)
         assert [answer.error_code for answer in answers(9, replies[0])] == [ErrorCode.REQUEST_TIMED_OUT]
         # The record is in the log, and may still be committed.
-        assert broker.parts.partitions["t", 0].log.log_end_offset == 1
+        assert broker.parts.hosted.by_name["t", 0].log.log_end_offset == 1
 
     in_simulation(story)
 
@@ -704,13 +704,13 @@ def test_a_disk_that_does_not_take_it_is_a_storage_error(fault):
         assert code(broker, batch()) == 0
         disk.faults.set("/data", fault)
         assert code(broker, batch()) == ErrorCode.KAFKA_STORAGE_ERROR
-        assert broker.storage_errors == [broker.parts.partitions["t", 0]]
-        assert broker.parts.partitions["t", 0].log.log_end_offset == 1
+        assert broker.storage_errors == [broker.parts.hosted.by_name["t", 0]]
+        assert broker.parts.hosted.by_name["t", 0].log.log_end_offset == 1
 
     in_simulation(story)
 
 
 async def test_an_offline_partition_says_so(broker):
     broker.create("t")
-    broker.parts.partitions["t", 0].offline = True
+    broker.parts.hosted.by_name["t", 0].offline = True
     assert code(broker, batch()) == ErrorCode.KAFKA_STORAGE_ERROR

@@ -24,7 +24,7 @@ def partition(broker):
     broker.change(leader=1)
     broker.change(leader=1)
     broker.append("t", 4, 5)
-    partition = broker.parts.partitions["t", 0]
+    partition = broker.parts.hosted.by_name["t", 0]
     partition.delete_records(1)
     return partition
 
@@ -56,7 +56,7 @@ def test_a8_out_of_range(partition, offset, last):
 
 def test_a_partition_is_found_by_name_and_by_id(broker):
     topic_id = broker.create("t", (1,), (1,))
-    assert find(broker.parts, ("t", 1)) is find(broker.parts, (topic_id, 1)) is broker.parts.partitions["t", 1]
+    assert find(broker.parts, ("t", 1)) is find(broker.parts, (topic_id, 1)) is broker.parts.hosted.by_name["t", 1]
     assert find(broker.parts, ("t", 2)) is None
 
 

@@ -252,7 +252,7 @@ def seen_of(leader):
     partition, follower = leader.partition(), leader.follower()
     known = (follower.log_end_offset, follower.broker_epoch, follower.caught_up_at, follower.fetched_at)
     wishes = [wish.replicas for wish in leader.broker.surroundings.wishes]
-    return partition.high_watermark, known, wishes, len(leader.broker.parts.follower_sessions)
+    return partition.high_watermark, known, wishes, len(leader.broker.parts.followers.sessions)
 
 
 @pytest.mark.parametrize("version", [4, 7, 12, 17])
@@ -537,7 +537,7 @@ def test_a_connection_that_closes_ends_its_session():
     leader.loop.run(WAIT_S)
     second = leader.fetch(session=(first.session_id, 1))
     second.later.cancel()
-    assert len(leader.broker.parts.follower_sessions) == 0
+    assert len(leader.broker.parts.followers.sessions) == 0
     assert not leader.partition().watchers
     leader.append(1)
     leader.loop.run(1)
@@ -553,7 +553,7 @@ def test_without_a_session_nothing_stays():
     leader.append(1)
     leader.loop.run()
     assert offsets(waiting.answer) == [1]
-    assert (waiting.session_id, len(leader.broker.parts.follower_sessions)) == (0, 0)
+    assert (waiting.session_id, len(leader.broker.parts.followers.sessions)) == (0, 0)
     assert not leader.partition().watchers
 
 
@@ -608,7 +608,7 @@ def test_a_throttle_holds_back_those_who_are_not_in_sync():
     leader.append(1, 1)
     leader.broker.change(isr=(1, 2))
     over = True
-    leader.broker.parts.is_leader_throttled = lambda partition: over
+    leader.broker.parts.followers.is_throttled = lambda partition: over
     assert offsets(leader.fetch(part(0), replica=2).answer) == [0, 1]
     held = leader.fetch(part(0), replica=3)
     leader.loop.run(WAIT_S)

@@ -14,7 +14,7 @@ def log(broker):
     broker.create("t")
     for _ in range(4):
         broker.append("t", 1000)
-    return broker.parts.partitions["t", 0].log
+    return broker.parts.hosted.by_name["t", 0].log
 
 
 def offsets(data):
@@ -62,12 +62,12 @@ def test_two_logs_are_two(broker, log):
     broker.append("u", 1, 2)
     reads = SharedReads()
     reads.read(log, 0, 1 << 20, min_one=True)
-    assert offsets(reads.read(broker.parts.partitions["u", 0].log, 0, 1 << 20, min_one=True)) == [0]
+    assert offsets(reads.read(broker.parts.hosted.by_name["u", 0].log, 0, 1 << 20, min_one=True)) == [0]
 
 
 def test_no_more_is_kept_than_there_is_room_for(broker):
     broker.create("big", configs={"max.message.bytes": str(2 * SHARED_BYTES_MAX)})
-    partition = broker.parts.partitions["big", 0]
+    partition = broker.parts.hosted.by_name["big", 0]
     for size in (SHARED_BYTES_MAX + 1, *[SHARED_BYTES_MAX // 3] * 4):
         builder = BatchBuilder()
         builder.append(None, bytes(size), timestamp=1000)

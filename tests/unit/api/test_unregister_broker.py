@@ -19,11 +19,14 @@ def controller(broker):
 
 
 async def test_a_broker_leaves(controller):
-    controller.parts.liveness.contact(2, 2, controller.clock.monotonic())
+    controller.parts.controller.liveness.contact(2, 2, controller.clock.monotonic())
     reply = await controller.call(api, 0, broker_id=2)
     assert (reply.error_code, reply.error_message) == (0, None)
     assert list(controller.image.brokers) == [1]
-    assert (controller.image.topics["t"].partitions[0].leader, controller.parts.liveness.next_deadline()) == (1, None)
+    assert (
+        controller.image.topics["t"].partitions[0].leader,
+        controller.parts.controller.liveness.next_deadline(),
+    ) == (1, None)
 
 
 async def test_one_that_is_not_there(controller):

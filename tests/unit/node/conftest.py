@@ -224,7 +224,7 @@ class Stage:
         return next(listener for listener in self.node.listeners if listener.config.name == "PLAINTEXT")
 
     def connect(self, kind: type[Connection] = Connection) -> End:
-        return End(kind(self.listener, self.node.broker, "PLAINTEXT", self.listener.resources))
+        return End(kind(self.listener, self.node.context, "PLAINTEXT", self.listener.resources))
 
     async def call(self, api_key: int, version: int, message: Any) -> Any:
         """A request on a connection of its own, and its reply."""
@@ -249,7 +249,7 @@ class Stage:
         return self.partition(name)
 
     def partition(self, name: str = "t") -> Partition:
-        return self.node.broker.partitions[name, 0]
+        return self.node.context.hosted.by_name[name, 0]
 
     def flushes_take(self, seconds: float) -> None:
         self.disk.sync_s = (seconds, seconds)

@@ -144,7 +144,7 @@ def test_an_unknown_api_closes_the_connection(play):
 
 def test_a_client_of_a_controllers_listener_is_told_so(play):
     async def story(stage):
-        end = End(Connection(stage.listener, stage.node.broker, "CONTROLLER", stage.listener.resources))
+        end = End(Connection(stage.listener, stage.node.context, "CONTROLLER", stage.listener.resources))
         end.feed(frame(METADATA, 13, messages.request(METADATA)(topics=None), 7))
         [(correlation_id, rest)] = end.replies()
         reply = messages.decode_response(METADATA, 13, rest, 1)
@@ -441,7 +441,7 @@ def test_nothing_keeps_a_view_into_a_frame(play, configs):
             assert (answer.partition_responses[0].error_code, answer.partition_responses[0].base_offset) == (0, number)
         assert values_of(partition) == [*data, b"last"]
         assert fetched(replies[51]) == (0, [b"last"])
-        sessions = stage.node.broker.fetch_sessions
+        sessions = stage.node.context.fetches.sessions
         assert len(sessions) == 0
 
     def keyed(value, correlation_id):

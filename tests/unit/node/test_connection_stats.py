@@ -23,7 +23,7 @@ from .conftest import (
 
 
 def connect(stage, stats: RequestStats) -> End:
-    return End(Connection(stage.listener, stage.node.broker, "PLAINTEXT", stage.listener.resources, stats))
+    return End(Connection(stage.listener, stage.node.context, "PLAINTEXT", stage.listener.resources, stats))
 
 
 def counted(stats: RequestStats) -> dict[tuple[int, int], int]:

@@ -178,11 +178,11 @@ def test_a_process_without_descriptors_is_no_failed_log_dir(path, times, touch):
         for _ in range(3):
             assert [await produced(stage, index) for index in (in_a, in_b)] == [0, 0]
         stage.index = in_b
-        stage.end = stage.node.broker.partitions["t", in_b].log.log_end_offset
+        stage.end = stage.node.context.hosted.by_name["t", in_b].log.log_end_offset
 
     async def second(stage):
         assert [log_dir.online for log_dir in stage.node.replicas.log_dirs] == [True, True]
-        assert stage.node.broker.partitions["t", stage.index].log.log_end_offset == stage.end
+        assert stage.node.context.hosted.by_name["t", stage.index].log.log_end_offset == stage.end
 
     lives(story, second, **TWO)
 
@@ -212,7 +212,7 @@ def test_no_half_batch_stays_of_an_append_that_failed():
         stage.disk.faults.clear()
 
     async def second(stage):
-        assert values_of(stage.node.broker.partitions["t", stage.index]) == [b"v"]
+        assert values_of(stage.node.context.hosted.by_name["t", stage.index]) == [b"v"]
         assert not stage.logged("log cut")
 
     lives(first, second, **TWO)
@@ -224,7 +224,7 @@ def test_a_flush_that_failed_is_never_tried_again():
         stage.disk.faults.set("/b/t-", Fault.SYNC_ERROR, times=1)
         assert await produced(stage, in_b) == STORAGE_ERROR
         assert await produced(stage, in_b) == STORAGE_ERROR
-        assert stage.node.broker.partitions["t", in_b].high_watermark == 0
+        assert stage.node.context.hosted.by_name["t", in_b].high_watermark == 0
 
     lives(story, **TWO)
 
@@ -284,7 +284,7 @@ async def has_b_again(stage):
     stage.node = stage.make_node()
     await stage.node.start()
     for index in stage.indexes:
-        assert values_of(stage.node.broker.partitions["t", index])[0] == b"v"
+        assert values_of(stage.node.context.hosted.by_name["t", index])[0] == b"v"
         assert await produced(stage, index) == 0
     assert [log_dir.online for log_dir in stage.node.replicas.log_dirs] == [True, True]
 

@@ -108,7 +108,7 @@ def test_an_error_in_one_partition_of_a_produce_fails_the_whole_log_dir():
         stage.disk.faults.set("/data/t-1", Fault.FULL)
         assert await produced(stage, 0, 1) == [STORAGE_ERROR, STORAGE_ERROR]
         assert await produced(stage, 0, topic="other") == [STORAGE_ERROR]
-        assert all(partition.offline for partition in stage.node.broker.partitions.values())
+        assert all(partition.offline for partition in stage.node.context.hosted.by_name.values())
         assert not stage.log_dir.online
         with pytest.raises(NodeFailed, match=r"every log dir failed, the last one with.*/data/t-1"):
             await stage.node.failed()
@@ -122,7 +122,7 @@ def test_a_log_dir_that_fails_while_logs_are_opened_takes_along_those_that_were(
         await stage.create_topic("t", 6)
         failed = [log_dir for log_dir in stage.node.replicas.log_dirs if not log_dir.online]
         assert [log_dir.path for log_dir in failed] == ["/a"]
-        hosted = stage.node.broker.partitions.values()
+        hosted = stage.node.context.hosted.by_name.values()
         assert {p.log.directory[:2]: p.offline for p in hosted} == {"/a": True, "/b": False}
         assert all(p.offline == p.log.directory.startswith("/a") for p in hosted)
 
@@ -192,7 +192,7 @@ def test_what_was_acknowledged_in_a_new_topic_outlives_a_power_loss():
         assert await produced(stage, *range(20)) == [0] * 20
 
     async def second(stage):
-        assert [values_of(stage.node.broker.partitions["t", index]) for index in range(20)] == [[b"v"]] * 20
+        assert [values_of(stage.node.context.hosted.by_name["t", index]) for index in range(20)] == [[b"v"]] * 20
 
     lives(first, second, power_loss=True)
 

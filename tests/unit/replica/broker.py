@@ -7,15 +7,16 @@ writes checkpoints only when the test says so. What a dead process has sent may 
 from __future__ import annotations
 
 import random
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from strandline.api import replica_fetch
-from strandline.api.context import Broker
+from strandline.api.context import FollowerFetches
 from strandline.api.follower_sessions import FollowerSessions
 from strandline.api.reply import Later
+from strandline.api.request_stats import RequestStats
 from strandline.api.shared_reads import SharedReads
 from strandline.client.core.fetch_session import BROKEN
 from strandline.config.topic_config import TopicConfig
@@ -83,17 +84,18 @@ class Process:
         self.sessions = FollowerSessions(random.Random(host.incarnations))
         # As much of a node's context as a follower's Fetch needs.
         self.api = SimpleNamespace(
-            follower_sessions=self.sessions,
             config=SimpleNamespace(fetch_max_bytes=2**30),
-            partitions={},
-            partitions_by_id=self.partitions,
-            image=lambda: self.image,
+            metadata=SimpleNamespace(image=lambda: self.image),
+            hosted=SimpleNamespace(by_name={}, by_id=self.partitions),
             absence_of=lambda topic, index: self.image.absence_of(topic, index),
-            shared_reads=SharedReads(),
-            **{field.name: field.default for field in fields(Broker) if field.default is not MISSING},
+            fetches=SimpleNamespace(shared_reads=SharedReads()),
+            followers=FollowerFetches(
+                self.sessions, is_throttled=lambda partition: False, replicated=lambda partition, size_bytes: None
+            ),
+            request_stats=RequestStats(),
         )
         self.context: Any = SimpleNamespace(
-            broker=self.api, version=VERSION, loop=cluster.loop, connection_id=0, may_act_as_broker=True
+            node=self.api, version=VERSION, loop=cluster.loop, connection_id=0, may_act_as_broker=True
         )
 
     @property

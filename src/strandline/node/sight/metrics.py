@@ -57,17 +57,17 @@ class NodeMetrics(Collector):
         for kind, count in sorted(self._view.events.counts.items()):
             events.add_metric((kind,), count)
         yield events
-        config = self._view.broker.config
+        config = self._view.node.config
         if config.controller:
             yield from self._controller()
         if config.broker:
-            partitions = list(self._view.broker.partitions.values())
+            partitions = list(self._view.node.hosted.by_name.values())
             yield from self._replica_manager(partitions)
             yield from self._topics()
             yield gauge(
                 "kafka_server_fetchsessioncache_numincrementalfetchsessions",
                 "Fetch sessions of consumers.",
-                len(self._view.broker.fetch_sessions),
+                len(self._view.node.fetches.sessions),
             )
             yield gauge(
                 "strandline_record_walk_compiled",
@@ -76,8 +76,8 @@ class NodeMetrics(Collector):
             )
             yield from of_groups(self._view.groups)
             if self._view.cleaner is not None:
-                broker = self._view.broker
-                yield from of_cleaner(self._view.cleaner, list(broker.log_dirs()), broker.clock.wall_ms())
+                node = self._view.node
+                yield from of_cleaner(self._view.cleaner, list(node.hosted.log_dirs()), node.clock.wall_ms())
             yield from of_logs(partitions)
             yield from of_leaders([partition for partition in partitions if partition.leads])
             yield from of_followers([partition for partition in partitions if not partition.leads])
@@ -164,7 +164,7 @@ class NodeMetrics(Collector):
             errors.add_metric((NAMES.get(key, str(key)), error_code(code).name), count)
         yield from (requests, times, errors)
         yield counter("strandline_requests_refused", "Requests that could not be read or answered.", stats.refused)
-        both = self._view.broker.client_requests, self._view.broker.cluster_requests
+        both = self._view.node.limits.client_requests, self._view.node.limits.cluster_requests
         for name, help_, value in (
             ("served", "Requests that were read in slices, since they are large.", sum(r.served_count for r in both)),
             (
@@ -195,7 +195,7 @@ class NodeMetrics(Collector):
             ("number_of_voters", "Controllers that vote.", len(quorum.describe().voters)),
         ):
             yield gauge(f"kafka_server_raft_metrics_{name}", help_, value)
-        applied = self._view.broker.image().end_offset - 1
+        applied = self._view.node.metadata.image().end_offset - 1
         yield gauge(
             "kafka_server_broker_metadata_metrics_last_applied_record_offset",
             "Metadata that this node has acted on.",
@@ -204,7 +204,7 @@ class NodeMetrics(Collector):
 
     def _controller(self) -> Iterator[Metric]:
         quorum = self._view.quorum()
-        image = self._view.broker.image() if quorum is None else quorum.committed
+        image = self._view.node.metadata.image() if quorum is None else quorum.committed
         if self._totals[0].topics is not image.topics or self._totals[0].brokers is not image.brokers:
             self._totals = (image, totals(image))
         counted = self._totals[1]

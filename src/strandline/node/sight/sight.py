@@ -39,7 +39,7 @@ class Sight:
             "/replicas": self._show_replicas,
             "/health": self._show_health,
         }
-        config = view.broker.config
+        config = view.node.config
         advertised = [listener.advertised_host for listener in config.listeners]
         view.http_refused = lambda: self._server.refused
         self._server = HttpServer(routes, logger, (*config.metrics_allowed_hosts, *advertised))
@@ -52,7 +52,7 @@ class Sight:
     async def start(self) -> None:
         """Listen. If the address can't be had, the node does its work unseen, and tries again: somebody else may have it only
         for a moment."""
-        address = parse_address(self._view.broker.config.metrics_listener)
+        address = parse_address(self._view.node.config.metrics_listener)
         if address is None or await self._listen(*address):
             return
         self._trying = asyncio.get_running_loop().create_task(self._try_again(*address))
@@ -82,7 +82,7 @@ class Sight:
     async def _show_metrics(self, query: Mapping[str, str]) -> Answer:
         # Most nodes are never asked, and the library takes longer to load than anybody here should wait.
         if self._metrics is None:
-            self._metrics = await self._view.broker.disk.offload(self._load_metrics, "")
+            self._metrics = await self._view.node.disk.offload(self._load_metrics, "")
         pages = []
         for page in self._metrics.pages():
             pages.append(page)
@@ -102,7 +102,7 @@ class Sight:
         told = events.since(since, EVENTS_AT_ONCE_MAX)
         return _json(
             {
-                "node_id": self._view.broker.node_id,
+                "node_id": self._view.node.node_id,
                 "incarnation_id": str(events.incarnation_id),
                 "last": told[-1].sequence if told else events.last,
                 "events": [event._asdict() for event in told],
@@ -111,41 +111,41 @@ class Sight:
 
     async def _show_replicas(self, query: Mapping[str, str]) -> Answer:
         """Replicas on this node; with `topic` and `partition`, only those."""
-        broker = self._view.broker
+        node = self._view.node
         topic = query.get("topic")
         index = _number(query, "partition", 0) if "partition" in query else None
         wanted = [
             partition
-            for partition in broker.partitions.values()
+            for partition in node.hosted.by_name.values()
             if topic in (None, partition.topic) and index in (None, partition.index)
         ]
         wanted.sort(key=lambda partition: (partition.topic, partition.index))
         described = []
         for start in range(0, len(wanted), PIECE):
-            now = broker.clock.monotonic()
+            now = node.clock.monotonic()
             for partition in wanted[start : start + PIECE]:
-                described.append(_encode(replica(partition, broker.node_id, now)))
+                described.append(_encode(replica(partition, node.node_id, now)))
             await asyncio.sleep(0)
-        return Answer(f'{{"node_id": {broker.node_id}, "replicas": [{", ".join(described)}]}}'.encode())
+        return Answer(f'{{"node_id": {node.node_id}, "replicas": [{", ".join(described)}]}}'.encode())
 
     async def _show_health(self, query: Mapping[str, str]) -> Answer:
         """200 if the node does what it is for: a broker serves clients, a controller knows who leads."""
         view = self._view
-        broker, quorum, state = view.broker, view.quorum(), view.state()
+        node, quorum, state = view.node, view.quorum(), view.state()
         epoch, leader_id = (-1, -1) if quorum is None else quorum.leader
-        is_well = state is BrokerState.RUNNING if broker.config.broker else leader_id >= 0
-        roles = {"broker": broker.config.broker, "controller": broker.config.controller}
+        is_well = state is BrokerState.RUNNING if node.config.broker else leader_id >= 0
+        roles = {"broker": node.config.broker, "controller": node.config.controller}
         shown = {
             "ok": is_well,
-            "node_id": broker.node_id,
-            "cluster_id": broker.cluster_id,
+            "node_id": node.node_id,
+            "cluster_id": node.cluster_id,
             "roles": [role for role, has in roles.items() if has],
-            "broker_state": state.name if broker.config.broker else None,
+            "broker_state": state.name if node.config.broker else None,
             "controller": leader_id,
             "controller_epoch": epoch,
             "is_active_controller": quorum is not None and quorum.is_active,
-            "metadata_offset": broker.image().end_offset - 1,
-            "offline_log_dirs": [path for path, online in broker.log_dirs().items() if not online],
+            "metadata_offset": node.metadata.image().end_offset - 1,
+            "offline_log_dirs": [path for path, online in node.hosted.log_dirs().items() if not online],
         }
         return _json(shown, 200 if is_well else 503)
 

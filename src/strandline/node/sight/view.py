@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from strandline.api.context import Broker
+from strandline.api.context import NodeContext
 from strandline.api.request_stats import RequestStats
 from strandline.node.broker_state import BrokerState
 from strandline.node.cleaner import Cleaner
@@ -22,7 +22,7 @@ from strandline.replica.topic_stats import BrokerTopicStats
 
 @dataclass(slots=True)
 class View:
-    broker: Broker
+    node: NodeContext
     quorum: Callable[[], Quorum | None]
     """None until it is open."""
     state: Callable[[], BrokerState]

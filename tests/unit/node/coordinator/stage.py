@@ -32,7 +32,7 @@ class Coordination:
 
     @property
     def partition(self) -> Partition:
-        return self.broker.parts.partitions[TOPIC, 0]
+        return self.broker.parts.hosted.by_name[TOPIC, 0]
 
     @property
     def runner(self) -> Runner:

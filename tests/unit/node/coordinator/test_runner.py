@@ -298,7 +298,7 @@ def test_a_log_dir_that_fails_under_an_append_takes_the_coordinator_with_it():
             partition.fail()
             broker.groups.role(partition)
 
-        broker.parts.on_storage_error = failed
+        broker.parts.hosted.storage_failed = failed
         disk.faults.set("/data", Fault.FULL)
         assert committed(await stage.commit(5)) == ErrorCode.NOT_COORDINATOR
         assert not broker.groups._runners
@@ -311,7 +311,7 @@ def test_without_a_descriptor_groups_are_loaded_again_and_no_log_dir_has_failed(
 
     async def story(broker: Any, disk: Any) -> None:
         stage = await Coordination(broker, disk, internal_segment_bytes="200").loaded()
-        broker.parts.on_storage_error = lambda partition, error: pytest.fail(f"{partition} has failed: {error}")
+        broker.parts.hosted.storage_failed = lambda partition, error: pytest.fail(f"{partition} has failed: {error}")
         assert committed(await stage.commit(5)) == 0
         disk.faults.set("/data", Fault.NO_HANDLES)
         assert committed(await stage.commit(6, metadata="x" * 200)) == ErrorCode.NOT_COORDINATOR
@@ -328,7 +328,7 @@ def test_a_load_without_a_descriptor_is_tried_again():
     async def story(broker: Any, disk: Any) -> None:
         stage = await Coordination(broker, disk).loaded()
         assert committed(await stage.commit(5)) == 0
-        broker.parts.on_storage_error = lambda partition, error: pytest.fail(f"{partition} has failed: {error}")
+        broker.parts.hosted.storage_failed = lambda partition, error: pytest.fail(f"{partition} has failed: {error}")
         broker.change(TOPIC, leader=2)
         file = stage.partition.log.active.file
         tries = []

@@ -178,7 +178,8 @@ class Member:
             on_inactive=lambda: self.actives.append(None),
         )
         await quorum.open()
-        broker = SimpleNamespace(quorum=quorum, cluster_id=CLUSTER_ID, node_id=self.id, clock=host.clock)
+        controller = SimpleNamespace(quorum=quorum)
+        broker = SimpleNamespace(controller=controller, cluster_id=CLUSTER_ID, node_id=self.id, clock=host.clock)
         self._broker = broker
         loop = asyncio.get_running_loop()
         if self.roles == "controller":

@@ -58,7 +58,7 @@ class Looked:
         self.topics = BrokerTopicStats()
         self.state = BrokerState.RUNNING
         self.view = View(
-            node.broker, lambda: node.quorum, lambda: self.state, node.events, self.requests, self.topics, node.groups
+            node.context, lambda: node.quorum, lambda: self.state, node.events, self.requests, self.topics, node.groups
         )
         self.sight = Sight(self.view, node._logger)
         self.events = node.events

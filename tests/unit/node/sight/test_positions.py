@@ -19,7 +19,7 @@ def test_a_follower_that_has_not_fetched_has_no_lag_that_is_known():
 def test_a_leader_tells_of_its_followers(play):
     async def story(stage):
         partition = await stage.create()
-        now = Looked(stage).view.broker.clock.monotonic()
+        now = Looked(stage).view.node.clock.monotonic()
         assert partition.leadership is not None
         for replica_id in (3, 2):
             partition.leadership.followers[replica_id] = FollowerProgress(replica_id)

@@ -1,0 +1,48 @@
+"""The group coordinator of this node, as an API reaches it.
+
+Always true: of `answer` and `refuse` one is called, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from strandline.errors import KafkaError
+
+if TYPE_CHECKING:
+    from strandline.groups.outcome import Moment
+    from strandline.groups.outcome import Outcome as GroupOutcome
+    from strandline.groups.shard import Shard
+
+T = TypeVar("T")
+
+
+class GroupAccess(Protocol):
+    def create_topic(self) -> None:
+        """Have `__consumer_offsets` created, unless that is under way; its coordinators are there some time later."""
+
+    def write(
+        self,
+        group_id: str,
+        operation: Callable[[Shard, Moment], GroupOutcome | None],
+        refuse: Callable[[KafkaError], None],
+    ) -> None:
+        """Have something done that may change the group. What it raises goes to `refuse`, and that it can't be done here."""
+
+    def read(
+        self,
+        group_id: str,
+        operation: Callable[[Shard, Moment], T],
+        answer: Callable[[T], None],
+        refuse: Callable[[KafkaError], None],
+    ) -> None:
+        """Look something up: `answer` gets it once it is committed."""
+
+    def read_all(
+        self,
+        operation: Callable[[Shard, Moment], list[T]],
+        answer: Callable[[list[T]], None],
+        refuse: Callable[[KafkaError], None],
+    ) -> None:
+        """The same of all groups that this node coordinates."""
