@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 REPLY_BYTES_MAX = 8 * 1024 * 1024
 WAIT_MS_MAX = 5 * 60 * 1000
-"""A Fetch waits no longer than this, whatever it asks for: a peer that is gone must not hold its place for weeks (SEC-L7)."""
+"""A Fetch waits no longer than this, whatever it asks for: a peer that is gone must not hold its place for weeks
+(SEC-L7)."""
 
 
 def wait_s(max_wait_ms: int) -> float:
@@ -53,7 +54,7 @@ class FetchResources:
 
 
 @dataclass(slots=True)
-class FollowerFetches:
+class ReplicaFetchResources:
     """What the Fetches of followers share, and the throttle of the leaders here."""
 
     sessions: FollowerSessions
@@ -97,7 +98,7 @@ class NodeContext:
     controller: ControllerAccess
     hosted: HostedPartitions
     fetches: FetchResources
-    followers: FollowerFetches
+    followers: ReplicaFetchResources
     groups: GroupAccess
     connections: Connections
     request_stats: RequestStats
@@ -146,8 +147,8 @@ class RequestContext:
     connection_id: int = 0
     """Another one for each connection that this node ever had."""
     may_act_as_broker: bool = False
-    """Whether the sender may speak as a broker or a controller of this cluster, which is Kafka's CLUSTER_ACTION (SEC-T6). While
-    there is no authorizer the listener decides (`NodeConfig.may_act_as_broker`)."""
+    """Whether the sender may speak as a broker or a controller of this cluster, which is Kafka's CLUSTER_ACTION
+    (SEC-T6). While there is no authorizer the listener decides (`NodeConfig.may_act_as_broker`)."""
     reply_room: Callable[[], int] = lambda: REPLY_BYTES_MAX
     """How many bytes a Fetch may read for this connection now."""
     hold_request: Callable[[int], Callable[[], None]] = lambda size_bytes: lambda: None

@@ -30,8 +30,8 @@ class Decider(Protocol):
         ],
     ) -> Awaitable[T]:
         """Have `decision` make records and an answer from the newest image; the answer comes once the records are
-        committed. What it raises is raised, and nothing is written. No records: nothing is written. One that may take long is
-        a generator, which pauses between its parts."""
+        committed. What it raises is raised, and nothing is written. No records: nothing is written. One that may take
+        long is a generator, which pauses between its parts."""
 
 
 class QuorumMember(Protocol):

@@ -28,7 +28,8 @@ class GroupAccess(Protocol):
         operation: Callable[[Shard, Moment], GroupOutcome | None],
         refuse: Callable[[KafkaError], None],
     ) -> None:
-        """Have something done that may change the group. What it raises goes to `refuse`, and that it can't be done here."""
+        """Have something done that may change the group. What it raises goes to `refuse`, and that it can't be done
+        here."""
 
     def read(
         self,

@@ -1,8 +1,9 @@
 """A broker's life in the cluster: it registers, keeps its session by heartbeats, is unfenced, and stops in order.
 
-What to say and when is decided in `broker_state.py`; here it is said.
+What to send and when is decided in `broker_state.py`; here it is sent.
 
-Always true: `broker_epoch` is the newest that the controller gave us; nothing is sent after `shut_down` or `close` returned.
+Always true: `broker_epoch` is the newest that the controller gave us; nothing is sent after `shut_down` or `close`
+returned.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class BrokerLifecycle:
         logger: Logger,
         on_failed: Callable[[str], None],
     ) -> None:
-        """`on_failed` is told why the node can't go on."""
+        """`on_failed` gets the reason why the node can't go on."""
         self._config = config
         self._channel = channel
         self._facts = facts
@@ -63,7 +64,7 @@ class BrokerLifecycle:
         self._on_failed = on_failed
         self._loop = asyncio.get_running_loop()
         self._life = life.BrokerLife(
-            life.Timings(
+            life.BrokerTimings(
                 config.broker_heartbeat_interval_ms / 1000,
                 config.initial_broker_registration_timeout_ms / 1000,
                 config.log_dir_failure_timeout_ms / 1000,
@@ -72,7 +73,7 @@ class BrokerLifecycle:
         )
         self._why = "it is shutting down"
         self._timer: asyncio.TimerHandle | None = None
-        self._telling: asyncio.Task[None] | None = None
+        self._exchange: asyncio.Task[None] | None = None
         self._waiters: dict[asyncio.Future[None], None] = {}
 
     @property
@@ -112,19 +113,19 @@ class BrokerLifecycle:
         self._step(life.ShutDown(False, 0.0))
         if self._timer is not None:
             self._timer.cancel()
-        if self._telling is not None:
-            self._telling.cancel()
-            await asyncio.wait([self._telling])
+        if self._exchange is not None:
+            self._exchange.cancel()
+            await asyncio.wait([self._exchange])
 
-    # What the node tells
+    # What the node reports
 
     def metadata_applied(self, offset: int) -> None:
         """The metadata up to and with this offset is applied here."""
         self._step(life.Applied(offset))
 
-    def controller_news(self) -> None:
+    def controller_changed(self) -> None:
         """Another controller is active, or our connection to it closed: it hears from us at once."""
-        self._step(life.ControllerNews())
+        self._step(life.ControllerChanged())
 
     def dir_failed(self, directory_id: Uuid) -> None:
         self._step(life.DirFailed(directory_id))
@@ -139,10 +140,10 @@ class BrokerLifecycle:
         for effect in effects:
             match effect:
                 case life.Register():
-                    self._tell(self._register(effect))
+                    self._send(self._register(effect))
                 case life.Heartbeat():
-                    self._tell(self._beat(effect))
-                case life.Fail(reason):
+                    self._send(self._beat(effect))
+                case life.LeaveCluster(reason):
                     self._why = reason
                     self._on_failed(reason)
         self._set_timer()
@@ -156,13 +157,13 @@ class BrokerLifecycle:
             self._timer.cancel()
             self._timer = None
         if self._life.deadline != float("inf"):
-            self._timer = self._loop.call_at(self._life.deadline, self._step, life.Tick())
+            self._timer = self._loop.call_at(self._life.deadline, self._step, life.BrokerTick())
 
-    def _tell(self, telling: Any) -> None:
-        self._telling = self._loop.create_task(telling)
-        self._telling.add_done_callback(self._told)
+    def _send(self, exchange: Any) -> None:
+        self._exchange = self._loop.create_task(exchange)
+        self._exchange.add_done_callback(self._exchanged)
 
-    def _told(self, task: asyncio.Task[None]) -> None:
+    def _exchanged(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._logger.error("could not talk to the controller", exc_info=error)
             self._on_failed(str(error))
@@ -212,12 +213,12 @@ class BrokerLifecycle:
             response = await self._channel.ask(api_key, message, timeout_s, retry=True)
         except KafkaError as error:
             self._logger.info("the controller was not reached", api_key=api_key, error=error.message)
-            self._step(life.Unanswered(error.message))
+            self._step(life.ControllerUnanswered(error.message))
             return None
         code = error_code(response.error_code)
         if code is not ErrorCode.NONE:
             self._logger.warning("the controller refused", api_key=api_key, error=code.name)
-            self._step(life.Refused(code))
+            self._step(life.ControllerRefused(code))
             return None
         return response
 
@@ -241,8 +242,8 @@ class BrokerLifecycle:
 def previous_broker_epoch(disk: Disk, paths: Sequence[str]) -> int:
     """The epoch under which this broker last shut down in order; -1 if it did not, in any of its log dirs.
 
-    To be asked before the log dirs are opened, which removes the mark. One that can't be read does not count: what was in it
-    is offline, which the registration tells. Blocks.
+    To be asked before the log dirs are opened, which removes the mark. One that can't be read does not count: what was
+    in it is offline, which the registration says. Blocks.
     """
     epochs = {epoch for path in paths if (epoch := _epoch_in(disk, f"{path}/{CLEAN_SHUTDOWN_FILE}")) is not None}
     return epochs.pop() if len(epochs) == 1 else UNKNOWN_EPOCH

@@ -1,7 +1,8 @@
 """The broker in a node: it registers, hosts what the metadata assigns to it, and lets clients in.
 
-Always true: nothing on the log dirs is judged by metadata older than this broker's registration, so a log is never taken for
-a stray one because the node has not caught up; clients are let in only when every local log is open and the broker is unfenced.
+Always true: nothing on the log dirs is judged by metadata older than this broker's registration, so a log is never
+taken for a stray one because the node has not caught up; clients are let in only when every local log is open and the
+broker is unfenced.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
-"""What a broker tells the active controller next, and when (KIP-631).
+"""The state of a broker in its cluster, and what it sends to the active controller next (KIP-631).
 
     NOT_RUNNING -> STARTING                          the node starts: register, then heartbeats
     STARTING -> RECOVERY                             it has applied its own registration
     RECOVERY -> RUNNING                              its logs are open, it asked to be unfenced, and is
     RUNNING -> PENDING_CONTROLLED_SHUTDOWN           it is to stop: others take over what it leads
-    any -> SHUTTING_DOWN                             nothing more is told
+    any -> SHUTTING_DOWN                             nothing more is sent
     RECOVERY, RUNNING -> STARTING                    the controller does not know this registration (any more): register again
 
-Kafka's broker never registers again: unregistered by mistake, or overtaken while it was frozen, it stays fenced and silent until
-somebody restarts it. Ours registers again under the same incarnation, and ends if another process lives under its id by now
-(DUPLICATE_BROKER_REGISTRATION): two must not take turns.
+Kafka's broker never registers again: unregistered by mistake, or overtaken while it was frozen, it stays fenced and
+silent until it is restarted. Ours registers again under the same incarnation, and ends if another process lives under
+its id by now (DUPLICATE_BROKER_REGISTRATION): two must not take turns.
 
-Always true: one message is in flight at a time; what changed meanwhile is told at once after it; the epoch of a clean shutdown is
-told only in the first registration, because from then on this process answers for the logs.
+Always true: one message is in flight at a time; what changed meanwhile is sent at once after it; the epoch of a clean
+shutdown is sent only in the first registration, because from then on this process answers for the logs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ CATCHING_UP_S = 0.05
 STOPPING_S = 0.01
 """Before the second heartbeat that asks to shut down; then double each time."""
 STOPPING_UNHEARD_S = 1.0
-"""With no controller to be heard, a broker that wants to stop stops. Whoever leads next sees its connections close."""
+"""With no controller to be heard, a broker that wants to stop stops. The next leader of the quorum sees its connections
+close."""
 
 HOPELESS = {
     ErrorCode.INCONSISTENT_CLUSTER_ID: "its log dirs belong to another cluster",
@@ -54,7 +55,7 @@ class BrokerState(IntEnum):
     SHUTTING_DOWN = 7
 
 
-class Timings(NamedTuple):
+class BrokerTimings(NamedTuple):
     heartbeat_interval_s: float
     registration_timeout_s: float
     dir_failure_timeout_s: float
@@ -77,7 +78,7 @@ class Applied(NamedTuple):
     offset: int
 
 
-class ControllerNews(NamedTuple):
+class ControllerChanged(NamedTuple):
     """Another controller is active, or the connection to it closed: it should hear from us."""
 
 
@@ -98,11 +99,11 @@ class Answered(NamedTuple):
     heartbeat: Heartbeat
 
 
-class Refused(NamedTuple):
+class ControllerRefused(NamedTuple):
     code: ErrorCode
 
 
-class Unanswered(NamedTuple):
+class ControllerUnanswered(NamedTuple):
     reason: str
 
 
@@ -111,7 +112,7 @@ class ShutDown(NamedTuple):
     timeout_s: float
 
 
-class Tick(NamedTuple):
+class BrokerTick(NamedTuple):
     """The deadline has come."""
 
 
@@ -119,14 +120,14 @@ Event = (
     Start
     | Ready
     | Applied
-    | ControllerNews
+    | ControllerChanged
     | DirFailed
     | Registered
     | Answered
-    | Refused
-    | Unanswered
+    | ControllerRefused
+    | ControllerUnanswered
     | ShutDown
-    | Tick
+    | BrokerTick
 )
 
 # What to do
@@ -144,17 +145,17 @@ class Heartbeat(NamedTuple):
     offline_dirs: tuple[Uuid, ...]
 
 
-class Fail(NamedTuple):
+class LeaveCluster(NamedTuple):
     """The node can't go on."""
 
     reason: str
 
 
-Effect = Register | Heartbeat | Fail
+Effect = Register | Heartbeat | LeaveCluster
 
 
 class BrokerLife:
-    def __init__(self, timings: Timings, previous_broker_epoch: int = UNKNOWN_EPOCH) -> None:
+    def __init__(self, timings: BrokerTimings, previous_broker_epoch: int = UNKNOWN_EPOCH) -> None:
         self.state = BrokerState.NOT_RUNNING
         self.broker_epoch = UNKNOWN_EPOCH
         self.is_registered = False
@@ -163,7 +164,7 @@ class BrokerLife:
         self._ready = False
         self._metadata_offset = -1
         self._in_flight = False
-        self._tell_again = False
+        self._send_again = False
         self._due = float("inf")
         self._register_by = float("inf")
         self._why_not = "the active controller did not answer"
@@ -203,18 +204,18 @@ class BrokerLife:
                 self._due = now
             case Ready():
                 self._ready = True
-                self._tell_soon(now)
+                self._send_soon(now)
             case Applied(offset):
                 catches_up = self._metadata_offset < self.broker_epoch <= offset
                 self._metadata_offset = offset
                 if catches_up and self.is_registered:
-                    self._tell_soon(now)
-            case ControllerNews():
-                self._tell_soon(now)
+                    self._send_soon(now)
+            case ControllerChanged():
+                self._send_soon(now)
             case DirFailed(directory_id):
                 if directory_id not in self._offline_dirs:
                     self._offline_dirs[directory_id] = now + self._timings.dir_failure_timeout_s
-                    self._tell_soon(now)
+                    self._send_soon(now)
             case Registered(broker_epoch):
                 self.broker_epoch = broker_epoch
                 self.is_registered = True
@@ -223,14 +224,14 @@ class BrokerLife:
                 self._ended(now, 0.0)
             case Answered():
                 self._answered(event, now)
-            case Refused(code):
+            case ControllerRefused(code):
                 return self._refused(code, now) or self._due_now(now)
-            case Unanswered(reason):
+            case ControllerUnanswered(reason):
                 self._why_not = reason
                 self._failed(now, RETRY_S)
             case ShutDown(controlled, timeout_s):
                 self._shut_down(controlled, timeout_s, now)
-            case Tick():
+            case BrokerTick():
                 pass
         return self._due_now(now)
 
@@ -281,25 +282,25 @@ class BrokerLife:
         self.state = BrokerState.PENDING_CONTROLLED_SHUTDOWN
         self._stop_by = now + timeout_s
         self._heard_at = now
-        self._tell_soon(now)
+        self._send_soon(now)
 
-    def _tell_soon(self, now: float) -> None:
-        self._tell_again = self._in_flight
+    def _send_soon(self, now: float) -> None:
+        self._send_again = self._in_flight
         self._due = min(self._due, now)
 
     def _ended(self, now: float, delay_s: float) -> None:
-        """What was in flight is answered; the next one after `delay_s`, or at once if there is news."""
-        self._due = now if self._tell_again else now + delay_s
-        self._in_flight = self._tell_again = False
+        """What was in flight is answered; the next one after `delay_s`, or at once if something changed meanwhile."""
+        self._due = now if self._send_again else now + delay_s
+        self._in_flight = self._send_again = False
 
     def _failed(self, now: float, delay_s: float) -> None:
         """The same, but never at once: that would go round in circles."""
-        self._tell_again = False
+        self._send_again = False
         self._ended(now, delay_s)
 
     def _fail(self, reason: str) -> list[Effect]:
         self.state = BrokerState.SHUTTING_DOWN
-        return [Fail(reason)]
+        return [LeaveCluster(reason)]
 
     def _due_now(self, now: float) -> list[Effect]:
         if self.state in (BrokerState.NOT_RUNNING, BrokerState.SHUTTING_DOWN):
@@ -309,7 +310,7 @@ class BrokerLife:
                 f"this broker could not be registered within {self._timings.registration_timeout_s:g} s: {self._why_not}"
             )
         if any(now >= until for until in self._offline_dirs.values()):
-            return self._fail("the controller could not be told in time that a log dir failed")
+            return self._fail("the controller did not learn in time that a log dir failed")
         if now >= self._give_up_stopping_at:
             self.state = BrokerState.SHUTTING_DOWN
             return []

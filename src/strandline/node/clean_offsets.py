@@ -1,7 +1,8 @@
 """How far the logs of a node were cleaned: Kafka's `cleaner-offset-checkpoint`, one file in each log dir.
 
-Always true: nothing says that a log is clean where it is not: an offset is raised once the cleaned segments are in place, and
-lowered when the log is truncated below it or is another one. A file is replaced as a whole; two writers never meet.
+Always true: nothing says that a log is clean where it is not: an offset is raised once the cleaned segments are in
+place, and lowered when the log is truncated below it or is another one. A file is replaced as a whole; two writers
+never meet.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """The cleaner: keeps the last value of each key in logs that are compacted.
 
-Of all logs that are due the filthiest comes first. What is read and written anew happens in a niced process of its own; here the
-result is only put in place, in the midst of readers and writers.
+Of all logs that are due the filthiest comes first. What is read and written anew happens in a niced process of its own;
+here the result is only put in place, in the midst of readers and writers.
 
-Always true: a log is cleaned by one process at a time, and no longer than it stays what it was when that began: a truncation, a
-deletion or a log dir that fails ends it first, process and all. While no log is compacted nothing is looked at, and no process is
-there. A log that can't be cleaned is left alone until the node starts again, and counted.
+Always true: a log is cleaned by one process at a time, and no longer than it stays what it was when that began: a
+truncation, a deletion or a log dir that fails ends it first, process and all. While no log is compacted nothing is
+looked at, and no process is there. A log that can't be cleaned is left alone until the node starts again, and counted.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ KEY_BYTES = 200
 BACKOFF_MIN_S = 0.01
 """`log.cleaner.backoff.ms=0` means soon, not without end."""
 LOSSES_MAX = 3
-"""So often the process may end in the middle of a log, or not find its files, one time after the other; then it is the log."""
+"""So often the process may end in the middle of a log, or not find its files, one time after the other; then it is the
+log."""
 PAUSE_MAX_S = 3600.0
 """A log that fails is tried again after the backoff, then twice that and so on, and at last once in this time."""
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
@@ -120,11 +121,11 @@ class Cleaner:
         """Those that failed, and when they may be tried again."""
         self._failures: dict[Partition, int] = {}
         """One time after the other."""
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._is_stopping = False
         self._image = MetadataImage()
         replicas.on_dropping = self._dropping
-        replicas.surroundings.on_truncated = self._truncated
+        replicas.dependencies.on_truncated = self._truncated
 
     # When
 
@@ -132,7 +133,7 @@ class Cleaner:
         """The node does what this image says: there may be something to compact now."""
         before, self._image = self._image, image
         if before.topics is not image.topics or before.configs is not image.configs:
-            self._news.set()
+            self._changed.set()
 
     def is_cleaning(self, partition: Partition) -> bool:
         return partition in self._cleanings
@@ -144,12 +145,12 @@ class Cleaner:
             return
         try:
             while True:
-                await self._news.wait()
+                await self._changed.wait()
                 while (compacted := self._compacted()) or self._cleanings:
                     self._give_up_void()
                     self._start_due(compacted)
                     await self._pause()
-                self._news.clear()
+                self._changed.clear()
                 self.stats.max_dirty_ratio = self.stats.max_overdue_s = 0.0
         finally:
             self._is_stopping = True
@@ -239,7 +240,8 @@ class Cleaner:
             await to_the_end(self._put_in_place(cleaning, cleaned, began))
 
     async def _make_durable(self, cleaning: _Cleaning) -> None:
-        """Have the recovery point that a restart reads above all that is cleaned: a gap above it is then a tail that was lost."""
+        """Have the recovery point that a restart reads above all that is cleaned: a gap above it is then a tail that
+        was lost."""
         log = cleaning.partition.log
         if log.recovery_point < cleaning.job.end_offset:
             try:
@@ -260,7 +262,8 @@ class Cleaner:
             doomed = overtaken.doomed
             self._logger.info("cleaning given up", partition=str(partition), reason=overtaken.reason)
         except OSError as error:
-            # Some files may have their new names and some not: only a restart sets that right, even where there is no room.
+            # Some files may have their new names and some not: only a restart sets that right, even where there is no
+            # room.
             self._replicas.storage_error(partition, error)
             return
         else:
@@ -278,7 +281,7 @@ class Cleaner:
         stats.last_recopy_ratio = cleaned.bytes_written / cleaned.bytes_read if cleaned.bytes_read else 0.0
         stats.last_clean_s = seconds
         self._failures.pop(cleaning.partition, None)
-        self._replicas.surroundings.note(
+        self._replicas.dependencies.note(
             "compacted",
             cleaning.partition,
             f"of {cleaned.records_read} records below {cleaned.end_offset} there are {cleaned.records_written} left",
@@ -333,13 +336,14 @@ class Cleaner:
                 self._replicas.storage_error(partition, error)
 
     def _truncated(self, partition: Partition) -> None:
-        """Its end was cut: it is clean no further than that, and what is read of it right now may be something else by now."""
+        """Its end was cut: it is clean no further than that, and what is read of it right now may be something else by
+        now."""
         self._offsets.lower(partition, partition.log.log_end_offset)
         if (cleaning := self._cleanings.get(partition)) is not None:
             cleaning.give_up("the log was truncated")
 
     def _give_up_void(self) -> None:
-        """Those that nobody wants any more."""
+        """Those whose result is of no use any more."""
         for partition, cleaning in self._cleanings.items():
             if partition.offline:
                 cleaning.give_up("the log dir is offline")
@@ -347,7 +351,7 @@ class Cleaner:
                 cleaning.give_up("the topic is not compacted any more")
 
     async def _dropping(self, partitions: Iterable[Partition]) -> None:
-        """They leave this node: nobody may write into their directories any more, which get other names now."""
+        """They leave this node: nothing may be written into their directories any more, which get other names now."""
         await self._give_up([one for one in partitions if one in self._cleanings], "the partition is not here any more")
         for partition in partitions:
             self._offsets.forget(partition)

@@ -1,9 +1,10 @@
 """One client connection: frames in, replies out, in order.
 
-Always true: a frame is a memoryview into this connection's own buffer, valid only during the call that handles it. Replies
-leave in the order of their requests. Only a Produce, an OffsetCommit or a follower's Fetch that waits may be overtaken: any other
-is a barrier, behind which nothing is handled. What a peer can make us hold is bounded: one frame, what was read ahead, the requests
-in flight and the bytes it has not read yet; so is the time for which its requests are handled before it is the others' turn.
+Always true: a frame is a memoryview into this connection's own buffer, valid only during the call that handles it.
+Replies leave in the order of their requests. Only a Produce, an OffsetCommit or a follower's Fetch that waits may be
+overtaken: any other is a barrier, behind which nothing is handled. What a peer can make us hold is bounded: one frame,
+what was read ahead, the requests in flight and the bytes it has not read yet; so is the time for which its requests are
+handled before it is the others' turn.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from strandline.node.connection_resources import ConnectionResources
 from strandline.node.intake import Intake
 from strandline.node.outflow import Outflow
 from strandline.node.reply_queue import ReplyQueue
-from strandline.node.reply_slots import Kind, Slot, kind_of
+from strandline.node.reply_slots import RequestKind, Slot, kind_of
 from strandline.wire.errors import MalformedRequest
 from strandline.wire.headers import read_request_header
 from strandline.wire.messages import encode_response
@@ -69,7 +70,7 @@ class Connection(asyncio.BufferedProtocol):
         self._replies = ReplyQueue()
         reply_bytes_max = node.config.queued_max_response_bytes_per_connection
         self._outflow = Outflow(self._replies, resources.replies, reply_bytes_max, node.clock.monotonic)
-        self._kind: Kind | None = None
+        self._kind: RequestKind | None = None
         self._barrier: Slot | None = None
         self._handling = self._is_sending_soon = False
         self._reading_paused = self._writing_paused = False
@@ -105,12 +106,13 @@ class Connection(asyncio.BufferedProtocol):
         self._node.connections.closed(self._id)
 
     def _forget_requests(self) -> None:
-        """Nobody will get the replies: stop what waits for them."""
+        """The replies can't be delivered any more: stop what waits for them."""
         self._barrier = None
         self._incoming.clear()
         for slot in self._replies.forget():
             if isinstance(slot.later, asyncio.Task):
-                # Not at once: cancelled before its first step, it would drop the handler's coroutine without awaiting it.
+                # Not at once: cancelled before its first step, it would drop the handler's coroutine without awaiting
+                # it.
                 self._loop.call_soon(slot.later.cancel)
             elif slot.later is not None:
                 slot.later.cancel()
@@ -288,7 +290,7 @@ class Connection(asyncio.BufferedProtocol):
             return False
         return True
 
-    def _new_kind(self, frame: memoryview) -> Kind | None:
+    def _new_kind(self, frame: memoryview) -> RequestKind | None:
         """Look closely at a header; None if we do not serve such a request."""
         header = read_request_header(frame)
         api = self._apis.get(header.api_key)
@@ -323,14 +325,15 @@ class Connection(asyncio.BufferedProtocol):
         self._kind = kind_of(frame, header, api, context, self._stats.of(header.api_key, header.api_version))
         return self._kind
 
-    def _take(self, kind: Kind, correlation_id: int, outcome: Any) -> None:
+    def _take(self, kind: RequestKind, correlation_id: int, outcome: Any) -> None:
         if outcome is None:
             now = self._now()
             kind.stats.answered(now - self._taken_at)
             self._taken_at = now
             return
         if not self._replies.slots and isinstance(outcome, (bytes, list)):
-            # As ApiStats.answered does, without the call. The next request of this read, if any, begins where this one ends.
+            # As ApiStats.answered does, without the call. The next request of this read, if any, begins where this one
+            # ends.
             stats, now = kind.stats, self._now()
             took_s = now - self._taken_at
             stats.buckets[bisect_left(BOUNDS_S, took_s)] += 1
@@ -358,7 +361,8 @@ class Connection(asyncio.BufferedProtocol):
         try:
             reply = await outcome
         except asyncio.CancelledError:
-            # A connection that is gone cancels this itself. If somebody else did, no answer will come any more.
+            # A connection that is gone cancels this itself. If it was cancelled from elsewhere, no answer will come any
+            # more.
             if self._transport is not None and not self._is_ending:
                 self._give_up()
             raise
@@ -381,7 +385,8 @@ class Connection(asyncio.BufferedProtocol):
             self._go_on_soon()
 
     def _deliver(self, slot: Slot, reply: Any) -> None:
-        """A reply is there, or the error that took its place. Raises nothing: whoever completed it has no part in this."""
+        """A reply is there, or the error that took its place. Raises nothing: the code that completed it has no part in
+        this."""
         if self._transport is None or self._is_ending:
             return
         try:

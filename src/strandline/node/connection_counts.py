@@ -1,12 +1,13 @@
-"""How many connections a node has, to whom, and whether one more is let in (`max.connections`, `max.connections.per.ip`).
+"""How many connections a node has, to whom, and whether one more is let in (`max.connections`,
+`max.connections.per.ip`).
 
-Some listeners are kept open for the cluster itself: those of controllers, and that of brokers if clients have another one. Their
-connections do not count against the two settings, which any client may set, so that no value of them takes a node out of its
-cluster (SEC-Q9).
+Some listeners are kept open for the cluster itself: those of controllers, and that of brokers if clients have another
+one. Their connections do not count against the two settings, which any client may set, so that no value of them takes a
+node out of its cluster (SEC-Q9).
 
-Always true: all connections together are no more than the descriptors that the process keeps for them, however they are divided
-(SEC-L5); a TLS connection counts from the moment it is accepted (SEC-T14). If there is no room for one of the cluster's own, the
-client's connection that was silent for longest makes room.
+Always true: all connections together are no more than the descriptors that the process keeps for them, however they are
+divided (SEC-L5); a TLS connection counts from the moment it is accepted (SEC-T14). If there is no room for one of the
+cluster's own, the client's connection that was silent for longest makes room.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from typing import Protocol
 
 UNLIMITED = 1 << 31
 CLUSTER_SHARE = 4
-"""One part in so many of all connections may be the cluster's own: a stranger on their port does not push all clients out."""
+"""One part in so many of all connections may be the cluster's own: a stranger on their port does not push all clients
+out."""
 CLUSTER_CONNECTIONS_MIN = 64
 
 

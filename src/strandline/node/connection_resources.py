@@ -11,7 +11,7 @@ from strandline.config.node import NodeConfig
 from strandline.node.frame_buffer import BUFFER_BYTES
 from strandline.node.read_budget import ReadBudget
 from strandline.node.reply_budget import ReplyBudget
-from strandline.node.turns import Turns
+from strandline.node.turns import ConnectionTurns
 
 
 def _read_buffer() -> memoryview:
@@ -22,7 +22,7 @@ def _read_buffer() -> memoryview:
 class ConnectionResources:
     reads: ReadBudget = field(default_factory=ReadBudget)
     replies: ReplyBudget = field(default_factory=ReplyBudget)
-    turns: Turns = field(default_factory=Turns)
+    turns: ConnectionTurns = field(default_factory=ConnectionTurns)
     shared_read_buffer: memoryview = field(default_factory=_read_buffer)
     """Where the event loop reads to, whichever connection it reads."""
     stalled_requests: int = 0

@@ -1,10 +1,11 @@
-"""Requests to the active controller, whoever that is now.
+"""The channel of a node to the active controller, whichever node that is now.
 
-A request waits until a leader of the quorum is known, goes to it, and goes on to the next one when it turns out not to be the
-controller: it says so (NOT_CONTROLLER), there is no connection to it, or another leader is known before it answered.
+A request waits until a leader of the quorum is known, goes to it, and goes on to the next one when it turns out not to
+be the controller: it says so (NOT_CONTROLLER), there is no connection to it, or another leader is known before it
+answered.
 
-Always true: a request that may have reached a controller is sent again only if its caller said that this is safe (`retry`);
-requests of one purpose go over one connection, in their order; every request ends by its deadline.
+Always true: a request that may have reached a controller is sent again only if its caller said that this is safe
+(`retry`); requests of one purpose go over one connection, in their order; every request ends by its deadline.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ ENVELOPE = 58
 CONTROL, FORWARD = "control", "forward"
 """Purposes: what keeps a broker alive never waits behind what a client had forwarded."""
 FORWARD_TIMEOUT_S = 60.0
-"""Unless whoever waits for it gives up before."""
+"""Unless the waiting request gives up before."""
 BACKOFF_DOUBLINGS_MAX = 2
 """From `controller.quorum.retry.backoff.ms` on: a new controller is found within a moment, so the pauses stay short."""
 
@@ -46,7 +47,8 @@ class ControllerChannel:
         randomness: random.Random,
         logger: Logger,
     ) -> None:
-        """`leader` tells the quorum's epoch, its leader's id (-1: none is known) and where that listens for controllers."""
+        """`leader` returns the quorum's epoch, its leader's id (-1: none is known) and where that listens for
+        controllers."""
         self._peers = peers
         self._leader = leader
         self._backoff_s = config.controller_quorum_retry_backoff_ms / 1000
@@ -56,7 +58,7 @@ class ControllerChannel:
         self._waiters: dict[asyncio.Future[None], None] = {}
 
     def leader_changed(self) -> None:
-        """To be called whenever `leader` tells something new: who waits looks again."""
+        """To be called whenever `leader` returns something new: waiting requests look again."""
         waiters, self._waiters = self._waiters, {}
         for waiter in waiters:
             if not waiter.done():
@@ -123,7 +125,7 @@ class ControllerChannel:
         asking.add_done_callback(_look_at)
         try:
             while not asking.done():
-                await self._news_or(asking)
+                await self._change_or(asking)
                 now_epoch, node_id, address = self._leader()
                 if not asking.done() and now_epoch != epoch and address is not None and node_id != peer.node_id:
                     return None
@@ -133,21 +135,22 @@ class ControllerChannel:
 
     async def _pause(self, timeout_s: float) -> None:
         """Until the time is over, or the leader is another."""
-        await self._news_or(timeout_s=max(0.0, timeout_s))
+        await self._change_or(timeout_s=max(0.0, timeout_s))
 
-    async def _news_or(self, *others: asyncio.Future[Any], timeout_s: float | None = None) -> None:
+    async def _change_or(self, *others: asyncio.Future[Any], timeout_s: float | None = None) -> None:
         """Until the leader is another, one of the others is done, or the time is over."""
-        news: asyncio.Future[None] = self._loop.create_future()
-        self._waiters[news] = None
+        changed: asyncio.Future[None] = self._loop.create_future()
+        self._waiters[changed] = None
         try:
-            await asyncio.wait((news, *others), timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((changed, *others), timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self._waiters.pop(news, None)  # whoever is cancelled waits no longer either
+            self._waiters.pop(changed, None)  # one that is cancelled waits no longer either
 
     async def forward(
         self, frame: bytes, principal: bytes, client_host: bytes, timeout_s: float = FORWARD_TIMEOUT_S
     ) -> bytes:
-        """Have the active controller handle a client's request: header and body go in, response header and body come out.
+        """Have the active controller handle a client's request: header and body go in, response header and body come
+        out.
 
         KafkaError is about the envelope, not about the request in it. As in Kafka, a request is sent again when the
         connection is lost: what it asked for may then be there already, and its answer says so.
@@ -170,6 +173,6 @@ class ControllerChannel:
 
 
 def _look_at(asking: asyncio.Task[Any]) -> None:
-    """It may fail just when nobody wants the reply any more: then nobody else looks at its error."""
+    """It may fail just when its reply is not wanted any more: then its error is looked at here."""
     if not asking.cancelled():
         asking.exception()

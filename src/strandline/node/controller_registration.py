@@ -1,6 +1,7 @@
-"""A controller tells the active one who and where it is, so that the cluster knows its controllers and what they support.
+"""The registration of a controller with the active one, so that the cluster knows where its controllers are and what
+they support.
 
-Always true: it is told again until the metadata says so, also after this node was started anew (another incarnation).
+Always true: it is sent again until the metadata has it, also after this node was started anew (another incarnation).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The controller in a node: what the active one does of its own accord.
 
-Always true: it acts only while this node is the active controller, and only through decisions on the newest image; a standby
-holds the same image and does nothing.
+Always true: it acts only while this node is the active controller, and only through decisions on the newest image; a
+standby holds the same image and does nothing.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ class ControllerServer:
         self._clock = clock
         self._logger = logger
         self._bootstrap = bootstrap
-        self._news = asyncio.Event()
+        self._deadlines_changed = asyncio.Event()
         """The next deadline of a broker may be sooner than it was."""
         self._written_until = -1
         self._brokers: Mapping[int, BrokerImage] = {}
 
-    # What the quorum tells
+    # What the quorum reports
 
     async def on_active(self, epoch: int) -> None:
         self._logger.info("active controller", epoch=epoch)
         # Not active any more before that is committed: then there is nothing to take over either.
         await self._quorum.decide(lambda image: (self._activation(image), None))
         self._liveness.take_over(self._quorum.tip, self._clock.monotonic())
-        self._news.set()
+        self._deadlines_changed.set()
 
     def on_inactive(self) -> None:
         self._logger.info("no longer the active controller")
@@ -72,15 +72,15 @@ class ControllerServer:
         if image.brokers is not self._brokers:
             # One that is new has its first session.
             self._brokers = image.brokers
-            self._news.set()
+            self._deadlines_changed.set()
 
     def connection_closed(self, connection_id: int) -> None:
         self._liveness.connection_closed(connection_id, self._clock.monotonic())
-        self._news.set()
+        self._deadlines_changed.set()
 
     def peer_closed(self, node_id: int) -> None:
         self._liveness.peer_closed(node_id, self._clock.monotonic())
-        self._news.set()
+        self._deadlines_changed.set()
 
     # Regular work
 
@@ -107,7 +107,7 @@ class ControllerServer:
         try:
             return await self._quorum.decide(step)
         except KafkaError as error:
-            # Leadership went while it was decided: whoever is active now does the same.
+            # Leadership went while it was decided: the controller that is active now does the same.
             if error.code is not ErrorCode.NOT_CONTROLLER:
                 raise
             return False
@@ -118,10 +118,10 @@ class ControllerServer:
             now = self._clock.monotonic()
             due = self._liveness.next_deadline() if self._quorum.is_active else None
             if due is None or due > now:
-                self._news.clear()
+                self._deadlines_changed.clear()
                 try:
                     async with asyncio.timeout(None if due is None else due - now):
-                        await self._news.wait()
+                        await self._deadlines_changed.wait()
                 except TimeoutError:
                     late_s = self._clock.monotonic() - (due or now)
                     if late_s > STALL_S:
@@ -149,7 +149,7 @@ class ControllerServer:
         return [*records], may_go_on
 
     def _show_life(self, image: MetadataImage) -> tuple[Records, bool]:
-        """A record when nothing else was written, so that everybody can tell how far behind it is in time."""
+        """A record when nothing else was written, so that every node can say how far behind it is in time."""
         idle = image.end_offset == self._written_until
         self._written_until = image.end_offset + idle
         return ([NoOpRecord()] if idle else []), False

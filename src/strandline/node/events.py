@@ -1,7 +1,7 @@
 """The journal of one node: what happened to its replicas, its leaders and its cluster, when, and why.
 
-Always true: it holds the newest events, no more than its bound; numbers rise by one and are never used twice in one run of the
-node; events are in the node's log too, unless there are too many of them at once, and then it says so.
+Always true: it holds the newest events, no more than its bound; numbers rise by one and are never used twice in one run
+of the node; events are in the node's log too, unless there are too many of them at once, and then it says so.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from strandline.ports import Clock
 
 EVENTS_MAX = 10_000
 LOGGED_MAX, LOGGED_WINDOW_S = 50, 1.0
-"""A broker that is gone changes thousands of partitions at once, and whoever leads them next has no time to write lines."""
+"""A broker that is gone changes thousands of partitions at once, and the brokers that lead them next have no time to
+write lines."""
 CHANGES_AT_ONCE_MAX = 40
-"""Nor to find words: so many take about half a millisecond."""
+"""That are noted at once: so many take about half a millisecond."""
 KINDS = frozenset(
     {
         "leader elected",
@@ -48,9 +49,9 @@ KINDS = frozenset(
         "controller active",
     }
 )
-"""Others read them: they stay as they are."""
+"""Tools read them: they stay as they are."""
 GRAVE = frozenset({"leader lost", "unclean election", "dir failed", "corrupt batch"})
-"""Somebody should look at these."""
+"""An operator should look at these."""
 ALWAYS_LOGGED = frozenset({"dir failed", "corrupt batch"})
 
 
@@ -105,8 +106,8 @@ class Events:
         if not self._may_log(kind):
             return
         where = {name: value for name, value in (("topic", topic), ("partition", partition)) if value is not None}
-        tell = self._logger.warning if kind in GRAVE else self._logger.info
-        tell(kind, reason=reason, **(facts | where))
+        log = self._logger.warning if kind in GRAVE else self._logger.info
+        log(kind, reason=reason, **(facts | where))
 
     def _may_log(self, kind: str) -> bool:
         now = self._clock.monotonic()
@@ -127,7 +128,8 @@ class Events:
                 future.set_result(None)
 
     def applied(self, image: MetadataImage, node_id: int, *, live: bool = True) -> None:
-        """Note what a newly committed image changed. Not `live`: the node is still reading what happened before it came."""
+        """Note what a newly committed image changed. Not `live`: the node is still reading what happened before it
+        came."""
         before, self._image = self._image, image
         if before is not None and live:
             self._unread.append((self._clock.wall_ms(), node_id, changes(before, image)))
@@ -138,8 +140,8 @@ class Events:
         """Note some of what images changed; the rest when others had their turn."""
         last = self.last
         for _ in range(CHANGES_AT_ONCE_MAX):
-            wall_ms, node_id, told = self._unread[0]
-            change = next(told, None)
+            wall_ms, node_id, unread = self._unread[0]
+            change = next(unread, None)
             if change is not None:
                 self._note_change(change, node_id, wall_ms)
                 continue
@@ -160,7 +162,8 @@ class Events:
         self._log(kind, reason, topic, partition, facts)
 
     def since(self, sequence: int, events_max: int = EVENTS_MAX) -> list[Event]:
-        """The oldest of what came after that number. One that is not reached yet was of another run: then all there is."""
+        """The oldest of what came after that number. One that is not reached yet was of another run: then all there
+        is."""
         if not self._kept or sequence == self.last:
             return []
         first = self._kept[0].sequence

@@ -1,14 +1,14 @@
 """The bytes that a connection has read, as frames.
 
-All reads go to a buffer that many connections share, because the event loop reads one of them at a time and most reads hold whole
-frames. What is left of a read once its frames were handled moves into a buffer of the connection's own (`settle`). If that is
-little, the next read goes to the shared buffer again, behind a copy of it: otherwise every other read would bring the rest of one
-frame alone, and one reply.
+All reads go to a buffer that many connections share, because the event loop reads one of them at a time and most reads
+hold whole frames. What is left of a read once its frames were handled moves into a buffer of the connection's own
+(`settle`). If that is little, the next read goes to the shared buffer again, behind a copy of it: otherwise every other
+read would bring the rest of one frame alone, and one reply.
 
-Always true: a frame is a view into one of these buffers, valid until the next read. A connection that holds no bytes has no
-buffer of its own, unless it grew for a frame beyond the shared one and more such frames may follow. A claimed size alone gets
-nobody memory: the buffer grows in steps, when it is full of bytes that have arrived and its owner allows it. So an idle connection
-costs next to nothing (SEC-L6).
+Always true: a frame is a view into one of these buffers, valid until the next read. A connection that holds no bytes
+has no buffer of its own, unless it grew for a frame beyond the shared one and more such frames may follow. A claimed
+size alone gets no memory: the buffer grows in steps, when it is full of bytes that have arrived and its owner allows
+it. So an idle connection costs next to nothing (SEC-L6).
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ OWN_BYTES_MIN = 4 * 1024
 OWN_FACTOR = 4
 """The first buffer of a connection's own has this many times the bytes it is made for, if the frame is that large."""
 SPARE_BYTES = 1024
-"""Room beside requests that have to wait: while there is some, the connection reads on, and notices that the peer is gone."""
+"""Room beside requests that have to wait: while there is some, the connection reads on, and notices that the peer is
+gone."""
 GROW_BYTES = 1024 * 1024
 """A frame that claims to be large gets its room in steps, as its bytes arrive."""
 SLACK_BYTES = 64 * 1024
@@ -86,8 +87,8 @@ class FrameBuffer:
         return self._view[self._end :]
 
     def settle(self) -> bool:
-        """The read was handled, and the next one may be another connection's: what is left moves out of the shared buffer. Whether
-        there is a buffer of the connection's own, or was."""
+        """The read was handled, and the next one may be another connection's: what is left moves out of the shared
+        buffer. Whether there is a buffer of the connection's own, or was."""
         held = self._end - self._start
         if not held:
             self._start = self._end = 0
@@ -163,8 +164,8 @@ class FrameBuffer:
 
     @property
     def only_grows(self) -> bool:
-        """Whether the last read brought more of the frame that was asked for, not its end, and there is room for more: then there
-        is nothing to handle or to settle."""
+        """Whether the last read brought more of the frame that was asked for, not its end, and there is room for more:
+        then there is nothing to handle or to settle."""
         return (
             self._end - self._start < self._awaited_bytes
             and self._end < len(self._view)

@@ -1,6 +1,6 @@
-"""Waiting for the metadata: until the newest committed image is as somebody needs it.
+"""Those that wait until the newest committed image is as they need it.
 
-Always true: whoever waits is looked at once per new image, and waits no longer than it said.
+Always true: each waiting caller is looked at once per new image, and waits no longer than it said.
 """
 
 from __future__ import annotations

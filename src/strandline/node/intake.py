@@ -1,6 +1,8 @@
-"""What one connection reads: its frames, the room that they take of the node's read budget, and whether they go on arriving.
+"""What one connection reads: its frames, the room that they take of the node's read budget, and whether they go on
+arriving.
 
-Always true: what is counted as taken is what the connection's own buffer has; all of it is given back when the connection ends.
+Always true: what is counted as taken is what the connection's own buffer has; all of it is given back when the
+connection ends.
 """
 
 from __future__ import annotations
@@ -57,7 +59,8 @@ class Intake:
                 self._budget.give_back(self, -more_bytes)
 
     def grow(self, ask_again: Callable[[], None]) -> bool:
-        """Make room for a frame that is larger than the buffer. If there is none, `ask_again` is called once there may be."""
+        """Make room for a frame that is larger than the buffer. If there is none, `ask_again` is called once there may
+        be."""
         frames = self.frames
         step_bytes = frames.step_bytes()
         more_bytes = frames.taken_bytes_after(step_bytes) - self._room_bytes
@@ -70,7 +73,8 @@ class Intake:
         return False
 
     def trim(self, *, is_idle: bool) -> None:
-        """Give back what earlier requests took, if nothing happened for a while or others need it; asked every now and then."""
+        """Give back what earlier requests took, if nothing happened for a while or others need it; asked every now and
+        then."""
         frames = self.frames
         if frames.grown_bytes and frames.has_served and (is_idle or self._budget.is_wanted_back(self)):
             frames.trim()
@@ -84,11 +88,11 @@ class Intake:
         self._room_bytes = 0
 
     def is_stalled(self, now: float, timeout_s: float, *, is_reading: bool) -> bool:
-        """Room is held for a request that does not go on arriving (SEC-L4); asked every now and then. `is_reading`: we read on,
-        unless it waits for room."""
+        """Room is held for a request that does not go on arriving (SEC-L4); asked every now and then. `is_reading`: we
+        read on, unless it waits for room."""
         is_arriving = self._room_bytes > 0 and self.frames.held_bytes > 0
-        # A connection that does not read, by our choice or because it waits for room, holds others up with what it has. If that is
-        # little, or nobody waits, it is not at fault.
+        # A connection that does not read, by our choice or because it waits for room, holds others up with what it has.
+        # If that is little, or no other waits, it is not at fault.
         is_held_up = not is_reading or self.waits_for_room
         if not is_arriving or (is_held_up and (self._room_bytes < GROW_BYTES or not self._budget.waiting)):
             self._arrival.reset()

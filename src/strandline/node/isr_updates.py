@@ -1,13 +1,13 @@
-"""What the leaders of this broker wish their ISRs to be, told to the active controller (AlterPartition).
+"""The ISRs that the leaders of this broker propose, sent to the active controller (AlterPartition).
 
-A wish is sent until the controller has decided about it: told no answer, or one that says nothing about the wish itself (another
-broker epoch, no authorization, a controller that knows less than this leader does), the same is sent again, a little later each
-time. What it decided is the partition's to judge (rule B5): taken, refused and to be rolled back, or overtaken by metadata that
-is still on its way.
+A proposed ISR is sent until the controller has decided about it: without an answer, or with one that says nothing about
+the proposal itself (another broker epoch, no authorization, a controller that knows less than this leader does), the
+same is sent again, a little later each time. The partition judges what was decided (rule B5): accepted, refused and to
+be rolled back, or overtaken by metadata that is still on its way.
 
-Always true: one request is in flight at a time, with the oldest wishes that there were when it left, as many as a controller
-decodes; of two wishes for a partition that wait, the newer is sent; one of an epoch in which the partition leads no more is not
-sent at all.
+Always true: one request is in flight at a time, with the oldest proposals that there were when it left, as many as a
+controller decodes; of two proposals for a partition that wait, the newer is sent; one of an epoch in which the
+partition leads no more is not sent at all.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ TIMEOUT_S = 30.0
 BACKOFF_MIN_S, BACKOFF_MAX_S = 0.05, 1.0
 RECOVERY_STATES = (0, 1)
 PARTITIONS_PER_REQUEST_MAX = 5_000
-"""A controller refuses a request that becomes more than REQUEST_OBJECTS_MAX objects (SEC-L2): the rest goes with the next one."""
+"""A controller refuses a request that becomes more than REQUEST_OBJECTS_MAX objects (SEC-L2): the rest goes with the
+next one."""
 MEMBERS_PER_REQUEST_MAX = 50_000
 """Of all ISRs in a request, for the same reason."""
 
@@ -43,7 +44,7 @@ Place = tuple[bytes, int]
 Answer = IsrAnswer | ErrorCode
 
 
-class Wishes:
+class WaitingProposals:
     """Those that wait, one for each partition."""
 
     def __init__(self) -> None:
@@ -52,31 +53,31 @@ class Wishes:
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
-    def add(self, partition: Partition, wish: ProposedIsr) -> None:
-        self._waiting[wish.topic_id, wish.partition_index] = partition, wish
+    def add(self, partition: Partition, proposal: ProposedIsr) -> None:
+        self._waiting[proposal.topic_id, proposal.partition_index] = partition, proposal
 
     def take(self) -> dict[Place, tuple[Partition, ProposedIsr]]:
         """The oldest that are still worth sending, as many as fit into one request; nothing, if none waits."""
         taken: dict[Place, tuple[Partition, ProposedIsr]] = {}
         looked_at, members_count = 0, 0
-        for place, (partition, wish) in self._waiting.items():
-            members_count += len(wish.isr)
+        for place, (partition, proposal) in self._waiting.items():
+            members_count += len(proposal.isr)
             if taken and (len(taken) == PARTITIONS_PER_REQUEST_MAX or members_count > MEMBERS_PER_REQUEST_MAX):
                 break
             looked_at += 1
-            if _holds(partition, wish):
-                taken[place] = partition, wish
+            if _holds(partition, proposal):
+                taken[place] = partition, proposal
         self._waiting = dict(islice(self._waiting.items(), looked_at, None))
         return taken
 
-    def put_back(self, place: Place, partition: Partition, wish: ProposedIsr) -> None:
+    def put_back(self, place: Place, partition: Partition, proposal: ProposedIsr) -> None:
         """Undecided: it waits again, unless there is a newer one by now."""
-        self._waiting.setdefault(place, (partition, wish))
+        self._waiting.setdefault(place, (partition, proposal))
 
 
-def _holds(partition: Partition, wish: ProposedIsr) -> bool:
+def _holds(partition: Partition, proposal: ProposedIsr) -> bool:
     serves = partition.leads and not (partition.offline or partition.gone)
-    return serves and partition.leader_epoch == wish.leader_epoch
+    return serves and partition.leader_epoch == proposal.leader_epoch
 
 
 class IsrUpdates:
@@ -96,21 +97,21 @@ class IsrUpdates:
         self._logger = logger
         self._on_task_ended = on_task_ended
         self.failed = 0
-        """Wishes that the controller did not take, or did not hear."""
-        self._wishes = Wishes()
+        """Proposals that the controller refused or did not answer."""
+        self._waiting_proposals = WaitingProposals()
         self._sending: asyncio.Task[None] | None = None
         self._is_closed = False
         self._loop = asyncio.get_running_loop()
 
-    def submit(self, partition: Partition, wish: ProposedIsr) -> None:
-        """Have the controller decide; `partition.isr_answered` is called with what it says. Never called from in here."""
-        self._wishes.add(partition, wish)
+    def submit(self, partition: Partition, proposal: ProposedIsr) -> None:
+        """Have the controller decide; `partition.isr_answered` is called with the answer. Never called from in here."""
+        self._waiting_proposals.add(partition, proposal)
         if self._sending is None and not self._is_closed:
             self._sending = self._loop.create_task(self._send_all())
             self._sending.add_done_callback(self._on_task_ended)
 
     async def close(self) -> None:
-        """What waits is not sent, and no partition is told anything any more."""
+        """What waits is not sent, and no partition gets an answer any more."""
         self._is_closed = True
         if self._sending is not None:
             sending = self._sending
@@ -120,15 +121,15 @@ class IsrUpdates:
     async def _send_all(self) -> None:
         failures = 0
         try:
-            while wishes := self._wishes.take():
-                answers = await self._ask([wish for _, wish in wishes.values()])
-                for place, (partition, wish) in wishes.items():
+            while proposals := self._waiting_proposals.take():
+                answers = await self._ask([proposal for _, proposal in proposals.values()])
+                for place, (partition, proposal) in proposals.items():
                     self.failed += not isinstance(answers.get(place), IsrAnswer)
                     if place in answers:
-                        partition.isr_answered(wish, answers[place])
+                        partition.isr_answered(proposal, answers[place])
                     else:
-                        self._wishes.put_back(place, partition, wish)
-                failures = 0 if wishes.keys() <= answers.keys() else failures + 1
+                        self._waiting_proposals.put_back(place, partition, proposal)
+                failures = 0 if proposals.keys() <= answers.keys() else failures + 1
                 if failures:
                     await asyncio.sleep(self._backoff_s(failures))
         finally:
@@ -139,47 +140,50 @@ class IsrUpdates:
         doubled = min(BACKOFF_MIN_S * 2.0 ** min(failures - 1, 10), BACKOFF_MAX_S)
         return doubled * self._randomness.uniform(0.5, 1.0)
 
-    async def _ask(self, wishes: list[ProposedIsr]) -> Mapping[Place, Answer]:
+    async def _ask(self, proposals: list[ProposedIsr]) -> Mapping[Place, Answer]:
         """What was decided, by partition; nothing if the request as a whole came to nothing."""
-        message = request(self._broker_id, self._broker_epoch(), wishes)
+        message = request(self._broker_id, self._broker_epoch(), proposals)
         try:
             # Sending it twice is safe: of two that are equal the second finds a newer partition epoch.
             response = await self._channel.ask(ALTER_PARTITION, message, TIMEOUT_S, retry=True, purpose=PURPOSE)
         except KafkaError as error:
-            self._logger.info("the controller did not answer a change of ISRs", error=error.message, count=len(wishes))
+            self._logger.info(
+                "the controller did not answer a change of ISRs", error=error.message, count=len(proposals)
+            )
             return {}
         code = error_code(response.error_code)
         if code is not ErrorCode.NONE:
             self._logger.warning(
-                "the controller refused changes of ISRs, they will be sent again", error=code.name, count=len(wishes)
+                "the controller refused changes of ISRs, they will be sent again", error=code.name, count=len(proposals)
             )
             return {}
         return decided(response)
 
 
-def request(broker_id: int, broker_epoch: int, wishes: Iterable[ProposedIsr]) -> Any:
+def request(broker_id: int, broker_epoch: int, proposals: Iterable[ProposedIsr]) -> Any:
     kind = messages.request(ALTER_PARTITION)
     topics: dict[Uuid, Any] = {}
-    for wish in wishes:
-        topic = topics.setdefault(wish.topic_id, kind.TopicData(topic_id=wish.topic_id))
+    for proposal in proposals:
+        topic = topics.setdefault(proposal.topic_id, kind.TopicData(topic_id=proposal.topic_id))
         topic.partitions.append(
             kind.PartitionData(
-                partition_index=wish.partition_index,
-                leader_epoch=wish.leader_epoch,
+                partition_index=proposal.partition_index,
+                leader_epoch=proposal.leader_epoch,
                 # Version 2 has the one, version 3 the other.
-                new_isr=[member for member, _ in wish.isr],
+                new_isr=[member for member, _ in proposal.isr],
                 new_isr_with_epochs=[
-                    kind.BrokerState(broker_id=member, broker_epoch=epoch) for member, epoch in wish.isr
+                    kind.BrokerState(broker_id=member, broker_epoch=epoch) for member, epoch in proposal.isr
                 ],
-                leader_recovery_state=wish.leader_recovery_state,
-                partition_epoch=wish.partition_epoch,
+                leader_recovery_state=proposal.leader_recovery_state,
+                partition_epoch=proposal.partition_epoch,
             )
         )
     return kind(broker_id=broker_id, broker_epoch=broker_epoch, topics=list(topics.values()))
 
 
 def decided(response: Any) -> dict[Place, Answer]:
-    """The answers that say something about the wish itself. A partition that is not among them has to be asked for again."""
+    """The answers that say something about the proposal itself. A partition that is not among them has to be asked for
+    again."""
     answers: dict[Place, Answer] = {}
     for topic in response.topics:
         for partition in topic.partitions:

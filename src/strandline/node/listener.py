@@ -1,8 +1,8 @@
 """One address that the node listens on, and the connections it has there.
 
-Always true: the number of connections is bounded, in all and per peer, from the moment they are accepted; an idle one is closed
-after `connections.max.idle.ms`, one whose peer neither goes on sending nor reads before that; a peer that breaks the protocol loses
-its connection and nothing else happens.
+Always true: the number of connections is bounded, in all and per peer, from the moment they are accepted; an idle one
+is closed after `connections.max.idle.ms`, one whose peer neither goes on sending nor reads before that; a peer that
+breaks the protocol loses its connection and nothing else happens.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ CHECKED_AT_ONCE = 500
 """Connections that are looked at before others have their turn."""
 SYSTEM_DEFAULT = -1
 KEEPALIVE = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
-"""A peer that is silent for a minute and then does not answer four probes is gone, even if a request of its waits (SEC-L7)."""
+"""A peer that is silent for a minute and then does not answer four probes is gone, even if a request of its waits
+(SEC-L7)."""
 
 
 class Listener:
@@ -60,7 +61,7 @@ class Listener:
         return Connection(self, self._node, self.config.name, self.resources, self.stats)
 
     async def bind(self) -> None:
-        """Have the address; nobody is let in yet."""
+        """Have the address; no connection is accepted yet."""
         loop = asyncio.get_running_loop()
         factory: Any = self.new_connection
         if self.config.tls is not None:
@@ -110,7 +111,8 @@ class Listener:
         return len(self._connections) + len(self._handshakes)
 
     async def close_idle(self) -> None:
-        """Close connections that were silent, or do not go on, for too long; take back what the quiet ones do not need."""
+        """Close connections that were silent, or do not go on, for too long; take back what the quiet ones do not
+        need."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(IDLE_CHECK_S)
@@ -138,7 +140,7 @@ class Listener:
         self._limited.warning(f"{event}: closed", now, listener=self.config.name, peer=connection.peer)
         connection.abort()
 
-    # What connections tell
+    # What connections report
 
     def _admit(self, connection: Connection | TlsHandshake) -> bool:
         limits = self._node.config
@@ -230,7 +232,7 @@ def server_context(tls: TlsConfig) -> ssl.SSLContext:
 
 
 def _load_inline_chain(context: ssl.SSLContext, tls: TlsConfig) -> None:
-    """Python reads a key only from a file: it gets one for a moment, readable by nobody else."""
+    """Python reads a key only from a file: it gets one for a moment, readable by no other user."""
     import tempfile
 
     with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:

@@ -1,8 +1,8 @@
 """A node's log dirs: whose they are, whether they were left in order, what their checkpoints say.
 
 Always true: a directory is used by one process at a time and belongs to one node of one cluster; the mark of a clean
-shutdown is gone, on the device too, before anything is written. One that can't be read is offline until the next start, and
-nothing in it is touched; one that belongs to somebody else is never taken for that.
+shutdown is gone, on the device too, before anything is written. One that can't be read is offline until the next start,
+and nothing in it is touched; one that belongs to another node is never taken for an offline one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LOCK_FILE = ".lock"
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 META_VERSION = "1"
 UNKNOWN_DIRECTORIES = (MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY)
-"""What the metadata has for a replica while nobody has told in which log dir it is."""
+"""What the metadata has for a replica while it is not known in which log dir it is."""
 
 
 class StorageError(Exception):
@@ -72,8 +72,9 @@ def format_dirs(
 ) -> list[str]:
     """Make these the log dirs of a node; the ones that were not yet. Blocks.
 
-    Each gets the records that a new cluster begins with: `features`, or what is usual now. With `voters`, a VotersRecord, the
-    quorum is dynamic: they are left beside the metadata log, whose directory gets the id that they give this node's.
+    Each gets the records that a new cluster begins with: `features`, or what is usual now. With `voters`, a
+    VotersRecord, the quorum is dynamic: they are left beside the metadata log, whose directory gets the id that they
+    give this node's.
     """
     bootstrap = bootstrap_records(bootstrap_features() if features is None else features)
     formatted = []
@@ -126,8 +127,8 @@ def _write_voters(disk: Disk, path: str, voters: Any, timestamp_ms: int) -> None
 def read_bootstrap(disk: Disk, metadata_log_dir: str) -> list[MetadataRecord]:
     """The records with which the log of a new cluster begins. Blocks.
 
-    Of a directory that Kafka formatted, features that we do not serve are left out: the cluster has not begun, so it begins
-    without them.
+    Of a directory that Kafka formatted, features that we do not serve are left out: the cluster has not begun, so it
+    begins without them.
     """
     path = f"{metadata_log_dir}/{BOOTSTRAP_CHECKPOINT}"
     if not disk.exists(path):
@@ -171,8 +172,8 @@ def open_dirs(
 ) -> tuple[str, list[LogDir]]:
     """The cluster id and the directories, locked and read. Blocks.
 
-    Those in `required` (all of them unless given) must be fine. Another one that can't be read, or is not formatted because
-    its volume is not mounted, is offline. StorageError, or OSError, if the node can't start with them.
+    Those in `required` (all of them unless given) must be fine. Another one that can't be read, or is not formatted
+    because its volume is not mounted, is offline. StorageError, or OSError, if the node can't start with them.
     """
     cluster_ids: dict[str, str] = {}
     opened = []

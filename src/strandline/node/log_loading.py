@@ -1,7 +1,8 @@
 """Logs on the log dirs: found at the start, placed when they are new, opened and recovered.
 
-Always true: a directory whose topic is gone, or that another log dir has too, is set aside and never read; a new log goes where the
-metadata says, else to the online log dir with the fewest partitions; its directory is on the device before anybody is told of it.
+Always true: a directory whose topic is gone, or that another log dir has too, is set aside and never read; a new log
+goes where the metadata says, else to the online log dir with the fewest partitions; its directory is on the device
+before the partition is hosted.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from strandline.node.logger import Logger
 from strandline.ports import Clock, Disk, is_out_of_handles
 
 
-class Place(NamedTuple):
+class PlacedLog(NamedTuple):
     topic: TopicImage
     partition: int
     log_dir: LogDir
@@ -52,8 +53,8 @@ class LogLoading:
         self._found: dict[TopicPartition, LogDir] = {}
 
     def find(self, image: MetadataImage) -> list[tuple[LogDir, OSError]]:
-        """See what the log dirs hold before the first image is applied: logs to open, and strays to set aside. Those that
-        could not be looked through have failed. Blocks."""
+        """See what the log dirs hold before the first image is applied: logs to open, and strays to set aside. Those
+        that could not be looked through have failed. Blocks."""
         failed = []
         for log_dir in self._log_dirs:
             if log_dir.online:
@@ -100,11 +101,13 @@ class LogLoading:
 
     def place(
         self, wanted: Iterable[tuple[TopicImage, int]], hosted: Iterable[LogDir], *, at_start: bool
-    ) -> tuple[list[Place], list[tuple[TopicImage, int]]]:
-        """Where each log is, or is to be, and those that can't be had; `hosted` are the log dirs of those that are open already.
+    ) -> tuple[list[PlacedLog], list[tuple[TopicImage, int]]]:
+        """Where each log is, or is to be, and those that can't be had; `hosted` are the log dirs of those that are open
+        already.
 
-        One that may be in a log dir which is offline now is not made anew in another: it has records there. At the start that
-        may be any of which the controller does not know where it is; what comes later never was on this node.
+        One that may be in a log dir which is offline now is not made anew in another: it has records there. At the
+        start that may be any of which the controller does not know where it is; what comes later never was on this
+        node.
         """
         online = {log_dir.directory_id: log_dir for log_dir in self._log_dirs if log_dir.online}
         if not online:
@@ -126,11 +129,12 @@ class LogLoading:
                 continue
             if log_dir.online:
                 counts[log_dir.directory_id] += 1
-            places.append(Place(topic, index, log_dir, found is not None))
+            places.append(PlacedLog(topic, index, log_dir, found is not None))
         return places, lost
 
-    def load_all(self, places: list[Place], configs: list[TopicConfig]) -> list[RecoveredLog | OSError]:
-        """Open or create logs. Once there is no descriptor left, none of the others is tried: each would wait for one. Blocks."""
+    def load_all(self, places: list[PlacedLog], configs: list[TopicConfig]) -> list[RecoveredLog | OSError]:
+        """Open or create logs. Once there is no descriptor left, none of the others is tried: each would wait for one.
+        Blocks."""
         opened: list[RecoveredLog | OSError] = []
         for place, config in zip(places, configs, strict=True):
             one = self._load(place, config)
@@ -147,7 +151,7 @@ class LogLoading:
                 ]
         return opened
 
-    def _load(self, place: Place, config: TopicConfig) -> RecoveredLog | OSError:
+    def _load(self, place: PlacedLog, config: TopicConfig) -> RecoveredLog | OSError:
         topic, log_dir, key = place.topic, place.log_dir, place.key
         assert topic.name != names.CLUSTER_METADATA_TOPIC, "the metadata log has a place of its own"
         directory = f"{log_dir.path}/{names.partition_dir(*key)}"
@@ -164,7 +168,8 @@ class LogLoading:
             )
             metadata = f"{directory}/{checkpoints.PARTITION_METADATA}"
             is_new, has_records = not self._disk.exists(metadata), recovered.log.log_end_offset > 0
-            # It may be in memory only: whoever was killed did not sync it, and who stopped in order not that of an empty log.
+            # It may be in memory only: a node that was killed did not sync it, and one that stopped in order not that
+            # of an empty log.
             if is_new or not log_dir.clean or not has_records:
                 file = self._disk.open(metadata, create=True)
                 if is_new:

@@ -1,6 +1,7 @@
 """A node's regular work: retention, checkpoints, flushes by time, forgotten producers, removal of what was deleted.
 
-Always true: each job runs on its own interval, one run at a time, and a run that fails takes its log dir offline, not the job.
+Always true: each job runs on its own interval, one run at a time, and a run that fails takes its log dir offline, not
+the job.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ class Maintenance:
             await asyncio.sleep(interval_ms / 1000)
 
     async def delete_old_segments(self) -> None:
-        """Retention by time, by size, and below the log start. A log that is being cleaned waits: its segments are read."""
+        """Retention by time, by size, and below the log start. A log that is being cleaned waits: its segments are
+        read."""
         now_ms = self._clock.wall_ms()
         for partition, _ in self._replicas.online():
             log = partition.log

@@ -1,11 +1,11 @@
 """One node: its parts, how it starts, how it stops.
 
-A node is a broker, a controller, or both (`process.roles`). Either way it follows the metadata log; a controller that votes
-helps to write it.
+A node is a broker, a controller, or both (`process.roles`). Either way it follows the metadata log; a controller that
+votes helps to write it.
 
-Always true: a failed metadata log ends the node, because nothing it says afterwards could be trusted; a node that stops hands
-over what it leads before it leaves: its partitions first, then the quorum; one that can't start gives back what it had, and its
-log dirs are as clean as they were.
+Always true: a failed metadata log ends the node, because nothing it says afterwards could be trusted; a node that stops
+hands over what it leads before it leaves: its partitions first, then the quorum; one that can't start gives back what
+it had, and its log dirs are as clean as they were.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import random
 from functools import partial
 from typing import Any
 
-from strandline.api.context import Connections, FetchResources, FollowerFetches, NodeContext
+from strandline.api.context import Connections, FetchResources, NodeContext, ReplicaFetchResources
 from strandline.api.controller_access import ControllerAccess
 from strandline.api.error_reply import tells
 from strandline.api.fetch_sessions import FetchSessions
@@ -49,6 +49,8 @@ from strandline.node.events import Events
 from strandline.node.listener import Listener
 from strandline.node.log_dirs import LogDir, mark_clean, open_dirs, read_bootstrap
 from strandline.node.logger import Logger
+from strandline.node.monitoring.monitored_node import MonitoredNode
+from strandline.node.monitoring.server import MonitoringServer
 from strandline.node.peers import Peers
 from strandline.node.producer_ids import ProducerIds
 from strandline.node.published import PublishedMetadata
@@ -58,8 +60,6 @@ from strandline.node.replicas import Replicas, directory_ids
 from strandline.node.replication import Replication
 from strandline.node.running import NodeFailed as NodeFailed
 from strandline.node.running import Running
-from strandline.node.sight.sight import Sight
-from strandline.node.sight.view import View
 from strandline.node.tasks import to_the_end
 from strandline.ports import Clock, Disk
 from strandline.raft.messages import Address
@@ -90,7 +90,7 @@ class Node:
         self._running = Running(self._logger)
         self._incarnation_id = Uuid.draw(randomness)
         self._request_stats = RequestStats()
-        self._sight: Sight | None = None
+        self._monitoring: MonitoringServer | None = None
         self.events = Events(clock, self._logger, self._incarnation_id)
         self._liveness = Liveness(config.broker_session_timeout_ms / 1000)
         self._published = PublishedMetadata()
@@ -124,8 +124,8 @@ class Node:
     # Starting
 
     async def start(self) -> None:
-        """Returns when the node does what it is for: a broker serves clients, a controller takes part in the quorum. If that
-        fails (NodeFailed, StorageError, OSError), or is cancelled, all is given back before it raises."""
+        """Returns when the node does what it is for: a broker serves clients, a controller takes part in the quorum. If
+        that fails (NodeFailed, StorageError, OSError), or is cancelled, all is given back before it raises."""
         starting = asyncio.get_running_loop().create_task(self._start())
         try:
             await asyncio.wait((starting, self._running.failure), return_when=asyncio.FIRST_COMPLETED)
@@ -161,7 +161,7 @@ class Node:
         ]
         for listener in self.listeners:
             await listener.bind()
-        await self._open_sight()
+        await self._open_monitoring()
         await self._join_quorum(cluster_id)
         if self.broker_server is not None:
             await self._join_cluster(self.broker_server, cluster_id)
@@ -176,9 +176,9 @@ class Node:
             metadata_offset=image.end_offset,
         )
 
-    async def _open_sight(self) -> None:
+    async def _open_monitoring(self) -> None:
         """What people and their monitoring may see of this node."""
-        view = View(
+        view = MonitoredNode(
             self.context,
             lambda: self.quorum if self._in_quorum else None,
             lambda: BrokerState.NOT_RUNNING if self._lifecycle is None else self._lifecycle.state,
@@ -192,8 +192,8 @@ class Node:
             connections=lambda: {listener.config.name: len(listener) for listener in self.listeners},
             failed_isr_updates=self._failed_isr_updates,
         )
-        self._sight = Sight(view, self._logger)
-        await self._sight.start()
+        self._monitoring = MonitoringServer(view, self._logger)
+        await self._monitoring.start()
 
     def _failed_isr_updates(self) -> int:
         server = self.broker_server
@@ -215,7 +215,7 @@ class Node:
     def _make_groups(self) -> GroupCoordinator:
         """The coordinator of the groups whose partition of `__consumer_offsets` this node leads."""
         parts = Parts(
-            NodeGroupSurroundings(lambda: self.config, lambda: self.replicas.surroundings.image, self._randomness),
+            NodeGroupSurroundings(lambda: self.config, lambda: self.replicas.dependencies.image, self._randomness),
             self._disk,
             self._clock,
             self._logger,
@@ -301,7 +301,7 @@ class Node:
             on_closed=self._follower_cut_off,
             on_task_ended=self._running.ended,
         )
-        server.replicas.surroundings.on_event = self.events.note
+        server.replicas.dependencies.on_event = self.events.note
         self.context.followers.is_throttled = replication.is_leader_throttled
         self.context.followers.replicated = replication.replicated
         self.context.hosted.damaged = replication.repair.damaged
@@ -362,7 +362,7 @@ class Node:
                 SharedReads(),
                 TopicBytes(),
             ),
-            followers=FollowerFetches(
+            followers=ReplicaFetchResources(
                 FollowerSessions(self._randomness), lambda partition: False, lambda partition, size_bytes: None
             ),
             groups=self.groups,
@@ -373,10 +373,11 @@ class Node:
             warn=self._logger.warning,
         )
 
-    # What the parts tell each other
+    # What the parts report
 
     async def _note_committed(self, image: MetadataImage) -> None:
-        """Opening a thousand logs takes long, and the controller must go on deciding meanwhile: a broker acts on its own."""
+        """Opening a thousand logs takes long, and the controller must go on deciding meanwhile: a broker acts on its
+        own."""
         if self.controller_server is not None:
             self.controller_server.committed(image)
         self._committed.set()
@@ -412,7 +413,7 @@ class Node:
             )
         self._channel.leader_changed()
         if self._lifecycle is not None:
-            self._lifecycle.controller_news()
+            self._lifecycle.controller_changed()
 
     def _connection_closed(self, connection_id: int) -> None:
         self.context.connections.metadata_seen.forget(connection_id)
@@ -421,20 +422,21 @@ class Node:
             self.controller_server.connection_closed(connection_id)
 
     def _peer_closed(self, node_id: int, purpose: str) -> None:
-        """A connection that this node had opened to another one closed: that is news (docs/decisions/0005)."""
+        """A connection that this node had opened to another one closed: its broker may be gone
+        (docs/decisions/0005)."""
         self._published.suspect(node_id)
         self.quorum.disconnected(node_id)
         if self.controller_server is not None:
             self.controller_server.peer_closed(node_id)
         if self._lifecycle is not None and node_id == self.quorum.leader[1]:
-            self._lifecycle.controller_news()
+            self._lifecycle.controller_changed()
 
     def _peer_reached(self, node_id: int) -> None:
         self._published.reached(node_id)
         self._liveness.peer_reached(node_id)
 
     def _follower_cut_off(self, node_id: int, purpose: str) -> None:
-        """The connection to a leader that we follow closed: news about that broker, not about the quorum."""
+        """The connection to a leader that we follow closed: that broker may be gone; the quorum is not concerned."""
         self._published.suspect(node_id)
         if self.controller_server is not None:
             self.controller_server.peer_closed(node_id)
@@ -455,7 +457,7 @@ class Node:
     # Stopping
 
     async def stop(self) -> None:
-        """Hand over what this node leads, let nobody in, put everything on the device, leave word that it is."""
+        """Hand over what this node leads, close the connections, put everything on the device, and mark that it is."""
         if self._lifecycle is not None:
             await (self._lifecycle.close() if self._running.failure.done() else self._lifecycle.shut_down())
         # Members who still wait hear at once that they have to look for another coordinator.
@@ -470,8 +472,8 @@ class Node:
             await self.quorum.resign_and_close()
         await self._stop_listeners(controller=True)
         await self._peers.close()
-        if self._sight is not None:
-            await self._sight.stop()
+        if self._monitoring is not None:
+            await self._monitoring.stop()
         await self._running.end()
         if self._running.is_sound:
             await self._close_dirs()
@@ -495,7 +497,8 @@ class Node:
                 await self._disk.offload(partial(mark_clean, self._disk, log_dir, epoch), log_dir.path)
 
     def _is_in_order(self, log_dir: LogDir) -> bool:
-        """Whether a log dir whose replicas were not opened may be marked: as it was found, but for the metadata log in it."""
+        """Whether a log dir whose replicas were not opened may be marked: as it was found, but for the metadata log in
+        it."""
         is_opened = self._in_quorum and log_dir.path == self.config.metadata_log_dir
         return log_dir.clean or (is_opened and self.broker_server is None)
 

@@ -1,7 +1,7 @@
 """Replies of one connection on their way to its peer, and how much of them the peer has not read.
 
-Always true: what is ready leaves with one write, in order; unread replies are counted in the node's reply budget after every
-so many bytes, when they drain, and when the connection ends (SEC-L3).
+Always true: what is ready leaves with one write, in order; unread replies are counted in the node's reply budget after
+every so many bytes, when they drain, and when the connection ends (SEC-L3).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ COUNTED_EVERY_BYTES = 64 * 1024
 FETCH_BYTES_MIN = 64 * 1024
 """What a Fetch may read however much is unread; its first batch may be larger."""
 EXHAUSTED_STALL_S = 3.0
-"""While the node's reply budget is exhausted, a peer has to read at the least rate over this long. The system takes replies in
-large pieces: over a shorter time a peer that reads well would seem to read nothing."""
+"""While the node's reply budget is exhausted, a peer has to read at the least rate over this long. The system takes
+replies in large pieces: over a shorter time a peer that reads well would seem to read nothing."""
 
 
 class Outflow:
@@ -93,7 +93,8 @@ class Outflow:
         return max(self._bytes_max - self.unread_bytes(), FETCH_BYTES_MIN)
 
     def throttle(self) -> None:
-        """All replies of the node together are too many: have writing paused until all that was written here is read."""
+        """All replies of the node together are too many: have writing paused until all that was written here is
+        read."""
         if self._transport is not None and self._transport.get_write_buffer_size():
             self._must_drain = True
             self._transport.set_write_buffer_limits(high=0)  # it pauses us at once
@@ -106,7 +107,8 @@ class Outflow:
         self.count()
 
     def is_stalled(self, now: float, timeout_s: float) -> bool:
-        """The peer reads nothing of what it was sent, or too little while others need the memory; asked every now and then."""
+        """The peer reads nothing of what it was sent, or too little while others need the memory; asked every now and
+        then."""
         if self._transport is None:
             return False
         unsent_bytes = self._transport.get_write_buffer_size()

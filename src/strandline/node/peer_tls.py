@@ -1,8 +1,9 @@
 """TLS from this node to another one: which listener is dialled decides whether there is any.
 
-Always true: a node shows the certificate of its own listener of that name (or of `listener.name.<name>.ssl.*` where it has no
-such listener, as a mere broker has none for controllers); the other's is checked against the trust store, or against this
-machine's if none is named, and must bear the name that was dialled unless `ssl.endpoint.identification.algorithm` is empty.
+Always true: a node shows the certificate of its own listener of that name (or of `listener.name.<name>.ssl.*` where it
+has no such listener, as a mere broker has none for controllers); the other's is checked against the trust store, or
+against this machine's if none is named, and must bear the name that was dialled unless
+`ssl.endpoint.identification.algorithm` is empty.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from strandline.config.tls import TlsConfig, tls_config
 
 
 def context_to(config: NodeConfig, listener: str) -> ssl.SSLContext | None:
-    """The client's side for peers that listen under this name; None if they speak PLAINTEXT. ConfigError if it can't be."""
+    """The client's side for peers that listen under this name; None if they speak PLAINTEXT. ConfigError if it can't
+    be."""
     protocol = config.protocols[listener]
     if protocol == "PLAINTEXT":
         return None
@@ -58,7 +60,7 @@ def _identify(context: ssl.SSLContext, tls: TlsConfig) -> None:
     if tls.keystore_location is not None:
         context.load_cert_chain(tls.keystore_location, password=password)
         return
-    # Python reads a key only from a file: it gets one for a moment, readable by nobody else.
+    # Python reads a key only from a file: it gets one for a moment, readable by no other user.
     with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
         file.write(f"{tls.key}\n{tls.certificate_chain}\n")
         file.flush()

@@ -1,12 +1,13 @@
-"""Connections from this node to others, one for each node and purpose: a slow request delays only those of its own purpose.
+"""Connections from this node to others, one for each node and purpose: a slow request delays only those of its own
+purpose.
 
-A connection is opened when it is first used, kept, and opened again by the next request after it ended. There is one attempt
-at a time, which all who wait share; how often to try again is theirs to decide, but attempts never begin closer together than
-`ATTEMPT_INTERVAL_S`.
+A connection is opened when it is first used, kept, and opened again by the next request after it ended. There is one
+attempt at a time, which all who wait share; how often to try again is theirs to decide, but attempts never begin closer
+together than `ATTEMPT_INTERVAL_S`.
 
-Always true: every `ask` ends, with the reply, with NotSent if the request never left, or with ConnectionLost; requests leave in
-the order of their asks; `on_closed` is called once for each open connection that the other side, the network or an overdue
-reply ended, and never for one that this node chose to close: idle, moved to another address, or stopping.
+Always true: every `ask` ends, with the reply, with NotSent if the request never left, or with ConnectionLost; requests
+leave in the order of their asks; `on_closed` is called once for each open connection that the other side, the network
+or an overdue reply ended, and never for one that this node chose to close: idle, moved to another address, or stopping.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from strandline.ports import Clock
 from strandline.raft.messages import Address
 
 ATTEMPT_INTERVAL_S = 0.01
-"""Against a caller that asks again at once, and a peer that refuses at once. At random up to double, so that nodes that lost the
-same peer do not dial it in step."""
+"""Against a caller that asks again at once, and a peer that refuses at once. At random up to double, so that nodes that
+lost the same peer do not dial it in step."""
 IDLE_SHARE = 0.9
-"""Of `connections.max.idle.ms`: the other side has the same limit, and a connection that it closes is taken for news."""
+"""Of `connections.max.idle.ms`: the other side has the same limit, and a connection that it closes counts as lost."""
 
 __all__ = ["ConnectionLost", "NotSent", "Peer", "Peers", "UnsupportedApi"]
 
@@ -61,15 +62,16 @@ class Peers:
         self._clock = clock
         self._peers: dict[tuple[int, str], Peer] = {}
         self._ios: dict[str, AsyncioIo] = {}
-        self._io(self.config.controller_listener_names[0])  # a key that can't be read is told at the start
+        self._io(self.config.controller_listener_names[0])  # a key that can't be read fails the start
 
     @property
     def config(self) -> NodeConfig:
         return self._config.current
 
     def connection(self, node_id: int, address: Address, purpose: str, *, listener: str | None = None) -> Peer:
-        """The connection to that node for that purpose. `listener` is the name under which it listens there: the first of
-        `controller.listener.names` unless given. If the node was elsewhere before, the connection to there is closed."""
+        """The connection to that node for that purpose. `listener` is the name under which it listens there: the first
+        of `controller.listener.names` unless given. If the node was elsewhere before, the connection to there is
+        closed."""
         peer = self._peers.get((node_id, purpose))
         if peer is None:
             io = self._io(listener or self.config.controller_listener_names[0])
@@ -115,8 +117,8 @@ class Peer:
         return self._channel is not None
 
     async def ask(self, api_key: int, message: Any, timeout_s: float, *, version_max: int | None = None) -> Any:
-        """The reply, in the newest version that both speak. If it does not come in time the connection is given up, and what
-        else is in flight with it; UnsupportedApi if the two have no version in common."""
+        """The reply, in the newest version that both speak. If it does not come in time the connection is given up, and
+        what else is in flight with it; UnsupportedApi if the two have no version in common."""
         deadline = self._loop.time() + timeout_s
         channel = self._channel or await self._open_channel(timeout_s)
         left_s = deadline - self._loop.time()
@@ -129,7 +131,7 @@ class Peer:
             overdue.cancel()
             self._used_at = self._loop.time()
             if reply.done() and not reply.cancelled():
-                reply.exception()  # whoever is cancelled in the moment in which it failed does not look at it any more
+                reply.exception()  # a caller that is cancelled in the moment in which it failed does not look at it any more
 
     def _give_up(self, channel: Channel) -> None:
         channel.close(ConnectionLost(f"node {self.node_id} at {show(self.address)} did not answer in time"))
@@ -140,7 +142,7 @@ class Peer:
         if self._attempt is None:
             self._attempt = self._loop.create_task(self._open())
         attempt = self._attempt
-        # Not awaited itself: whoever is cancelled here must not take the attempt away from the others.
+        # Not awaited itself: a caller that is cancelled here must not take the attempt away from the others.
         await asyncio.wait([attempt], timeout=timeout_s)
         if not attempt.done():
             raise NotSent(f"no connection to node {self.node_id} at {show(self.address)} in time")
@@ -217,7 +219,7 @@ class Peer:
             self._idle_timer = None
 
     def _end(self) -> None:
-        """Close the connection because we want to: that is no news to anybody."""
+        """Close the connection because we want to: it is not reported as closed."""
         channel = self._channel
         self._forget_channel()
         if channel is not None:

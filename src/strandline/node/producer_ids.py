@@ -1,7 +1,7 @@
 """Producer ids for the clients of this broker: from blocks that the active controller hands out.
 
-Always true: an id is given once; a block that was asked for twice, because an answer was lost, leaves a gap and never an
-overlap; the next block is asked for before this one is used up, so that nobody waits for it.
+Always true: an id is given once; a block that was asked for twice, because an answer was lost, leaves a gap and never
+an overlap; the next block is asked for before this one is used up, so that no producer waits for it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ProducerIds:
         self._loop = asyncio.get_running_loop()
 
     async def allocate(self) -> int:
-        """An id that nobody ever had. KafkaError: COORDINATOR_LOAD_IN_PROGRESS, which a producer tries again."""
+        """An id that was never given before. KafkaError: COORDINATOR_LOAD_IN_PROGRESS, which a producer tries again."""
         while self._given >= len(self._block):
             if self._next_block:
                 self._block, self._next_block, self._given = self._next_block, range(0), 0

@@ -1,7 +1,7 @@
 """The metadata that a node's clients see: the newest image that the node has acted on.
 
-Always true: it only moves forward; a waiting request is completed (`until`) when the image has moved to one that fits; each is
-looked at once per new image, and whenever a broker comes under suspicion.
+Always true: it only moves forward; a waiting request is completed (`until`) when the image has moved to one that fits;
+each is looked at once per new image, and whenever a broker comes under suspicion.
 """
 
 from __future__ import annotations

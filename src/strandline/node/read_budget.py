@@ -1,10 +1,10 @@
-"""How much memory all connections together may hold for requests that are still arriving, or were copied to be checked beside the
-event loop (`queued.max.request.bytes`).
+"""How much memory all connections together may hold for requests that are still arriving, or were copied to be checked
+beside the event loop (`queued.max.request.bytes`).
 
-Always true: what counts is memory that is really taken, not what a peer claims to send. One connection at a time may go beyond
-the limit, so that there is always one that gets to the end of a request and gives room back; the others stop reading and wait in
-line. Who would fit if there were no copies waits for them instead: they give room back by themselves. Nobody takes room before
-those who were in the line earlier, however little it asks for (SEC-L4).
+Always true: what counts is memory that is really taken, not what a peer claims to send. One connection at a time may go
+beyond the limit, so that there is always one that gets to the end of a request and gives room back; the others stop
+reading and wait in line. Who would fit if there were no copies waits for them instead: they give room back by
+themselves. No connection takes room before those that were in the line earlier, however little it asks for (SEC-L4).
 """
 
 from __future__ import annotations
@@ -51,11 +51,13 @@ class ReadBudget:
         return True
 
     def take(self, size: int) -> None:
-        """For bytes that were read already and have to stay somewhere. The reader asks first whether it is exhausted."""
+        """For bytes that were read already and have to stay somewhere. The reader asks first whether it is
+        exhausted."""
         self._set(self.taken_bytes + size)
 
     def hold(self, size: int) -> Callable[[], None]:
-        """A request was copied: the bytes count until what this returns is called, whatever becomes of its connection."""
+        """A request was copied: the bytes count until what this returns is called, whatever becomes of its
+        connection."""
         self.held_bytes += size
         self.take(size)
         return partial(self._release, size)

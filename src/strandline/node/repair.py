@@ -1,11 +1,11 @@
 """Repair of corrupt batches: what rotted on this node's disk is fetched from another replica and put in its place.
 
-Replicas have the same bytes at the same offsets, so an ordinary Fetch of a consumer brings what was here; a follower serves it as
-well as the leader, below its own high watermark (KIP-392).
+Replicas have the same bytes at the same offsets, so an ordinary Fetch of a consumer brings what was here; a follower
+serves it as well as the leader, below its own high watermark (KIP-392).
 
-Always true: of a segment in which damage was found nothing is served but what was checked since; a partition is repaired by one
-task at a time, one stretch after the other; what no peer can give is asked for again, ever more rarely; each stretch is told once
-when it is found and once when it is whole again.
+Always true: of a segment in which damage was found nothing is served but what was checked since; a partition is
+repaired by one task at a time, one stretch after the other; what no peer can give is asked for again, ever more rarely;
+each stretch is reported once when it is found and once when it is whole again.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Repair:
         self._is_closed = False
 
     def damaged(self, partition: Partition, error: CorruptBatch) -> None:
-        """Somebody met a corrupt batch; told as often as that happens."""
+        """A corrupt batch was met; called as often as that happens."""
         distrust(partition.log, error)
         if self._is_closed or partition.gone or partition.offline:
             return
@@ -122,7 +122,7 @@ class Repair:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _work(self, partition: Partition) -> None:
-        """Until nothing is left to repair, or nobody to ask."""
+        """Until nothing is left to repair, or no replica to ask."""
         known = self._known[partition]
         wait_s = RETRY_MIN_S
         try:

@@ -1,12 +1,12 @@
-"""In which log dir each replica of this broker is, told to the active controller (AssignReplicasToDirs, KIP-858).
+"""The log dir of each replica of this broker, reported to the active controller (AssignReplicasToDirs, KIP-858).
 
-The controller moves the leaders of a log dir that fails, and can do so only for replicas that it knows to be there. A broker with
-one log dir has nothing to tell: the controller knows that one. With several, each replica is told of once its log is open, and
-told of still if the log dir failed meanwhile: the controller takes a replica in a log dir that is offline out of the ISR. So
-the order in which it hears of the failure and of the replica does not matter.
+The controller moves the leaders of a log dir that fails, and can do so only for replicas that it knows to be there. A
+broker with one log dir has nothing to report: the controller knows that one. With several, each replica is reported
+once its log is open, and also if the log dir failed meanwhile: the controller takes a replica in a log dir that is
+offline out of the ISR. So the order in which it learns of the failure and of the replica does not matter.
 
-Always true: one request is in flight at a time; a replica is told of again until the controller has taken it or the metadata
-has it no more on this broker; of two log dirs that wait to be told for a replica the newer counts.
+Always true: one request is in flight at a time; a replica is reported again until the controller has accepted it or the
+metadata has it no more on this broker; of two log dirs that wait to be reported for a replica the newer counts.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ class ReplicaDirs:
         self._loop = asyncio.get_running_loop()
 
     def is_in(self, directory_id: Uuid, topic: TopicImage, index: int) -> None:
-        """The replica's log is in this log dir, online or not: tell the controller, unless the metadata says so already."""
+        """The replica's log is in this log dir, online or not: report it to the controller, unless the metadata says so
+        already."""
         if directory_of(topic.partitions[index], self._broker_id) == directory_id:
             self._waiting.pop((topic.topic_id, index), None)
             return
@@ -123,7 +124,11 @@ class ReplicaDirs:
         try:
             response = await self._channel.ask(ASSIGN_REPLICAS_TO_DIRS, message, TIMEOUT_S, retry=True, purpose=PURPOSE)
         except KafkaError as error:
-            self._logger.info("the controller was not told of log dirs", error=error.message, replicas=len(assigned))
+            self._logger.info(
+                "the controller did not take the log dirs of replicas",
+                error=error.message,
+                replicas=len(assigned),
+            )
             return set()
         code = error_code(response.error_code)
         if code is not ErrorCode.NONE:

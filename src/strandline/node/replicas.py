@@ -1,7 +1,7 @@
 """The partitions that this node hosts: opened, created, deleted and flushed as the metadata says.
 
-Always true: what is hosted, and in which role, follows the newest committed image; a log dir that fails goes offline alone, with
-all its partitions, and is not used again before a restart.
+Always true: what is hosted, and in which role, follows the newest committed image; a log dir that fails goes offline
+alone, with all its partitions, and is not used again before a restart.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from strandline.log.recovery import RecoveredLog
 from strandline.metadata.image import TOPIC_RESOURCE, MetadataImage, TopicImage
 from strandline.node.limited_log import LimitedLog
 from strandline.node.log_dirs import LogDir, mark_clean
-from strandline.node.log_loading import LogLoading, Place
+from strandline.node.log_loading import LogLoading, PlacedLog
 from strandline.node.logger import Logger
 from strandline.node.offset_checkpoints import OffsetCheckpoints
-from strandline.node.surroundings import NodeSurroundings
+from strandline.node.partition_dependencies import NodePartitionDependencies
 from strandline.ports import Clock, Disk, is_out_of_handles
 from strandline.replica.partition import Partition
 from strandline.replica.topic_stats import BrokerTopicStats
@@ -65,8 +65,8 @@ class Replicas:
         self.on_unopened: Callable[[TopicImage, int, LogDir], None] = lambda topic, index, log_dir: None
         """A partition is in this log dir, which failed before it was open."""
         self.log_dirs = log_dirs
-        self.surroundings = NodeSurroundings(config.node_id, config.replica_lag_time_max_ms / 1000)
-        self.surroundings.on_flush_due = self.flush_due
+        self.dependencies = NodePartitionDependencies(config.node_id, config.replica_lag_time_max_ms / 1000)
+        self.dependencies.on_flush_due = self.flush_due
         self._disk = disk
         self._clock = clock
         self._randomness = randomness
@@ -77,8 +77,8 @@ class Replicas:
         self.on_dir_failed: Callable[[LogDir], None] = lambda log_dir: None
         self.on_hosted: Callable[[Partition, LogDir], None] = lambda partition, log_dir: None
         """A partition is open here now."""
-        self.on_dropping: Callable[[list[Partition]], Awaitable[None]] = _nobody_minds
-        """Partitions are no longer here: whoever writes into their directories is done when this returns."""
+        self.on_dropping: Callable[[list[Partition]], Awaitable[None]] = _keep_directories
+        """Partitions are no longer here: what writes into their directories has ended when this returns."""
         self.on_damaged: Callable[[Partition, CorruptBatch], None] = lambda partition, error: None
         """A stretch of a log was found damaged when it was opened."""
         self.on_role: Callable[[Partition], None] = lambda partition: None
@@ -99,10 +99,11 @@ class Replicas:
     # Following the metadata
 
     async def apply(self, image: MetadataImage, publish: Callable[[], None] = lambda: None) -> None:
-        """Host what the image says. Logs that are new are opened first; then `publish` shows the image to clients in the same
-        moment in which the partitions take their roles: whoever is refused by one of them finds out why."""
+        """Host what the image says. Logs that are new are opened first; then `publish` shows the image to clients in
+        the same moment in which the partitions take their roles: a client that is refused by one of them finds out
+        why."""
         before, self._image = self._image, image
-        self.surroundings.image = image
+        self.dependencies.image = image
         if before.topics is not image.topics:
             changed = [topic for name, topic in image.topics.items() if before.topics.get(name) is not topic]
             gone = self._gone(before, image, changed)
@@ -185,7 +186,7 @@ class Replicas:
             # A new log whose log dir failed just then is made in another one.
             wanted = await self._open_in(places)
 
-    async def _open_in(self, places: list[Place]) -> list[tuple[TopicImage, int]]:
+    async def _open_in(self, places: list[PlacedLog]) -> list[tuple[TopicImage, int]]:
         """Open logs; those that need another place."""
         homeless = []
         left, at_once = places, OPENED_AT_ONCE_MAX
@@ -193,7 +194,7 @@ class Replicas:
             piece, left = left[:at_once], left[at_once:]
             some = [place for place in piece if place.log_dir.online]
             failed = [place for place in piece if not place.log_dir.online]
-            again: list[Place] = []
+            again: list[PlacedLog] = []
             configs = [self.topic_config(self._image, place.topic.name) for place in some]
             opened = await self._disk.offload(partial(self._loading.load_all, some, configs), "")
             for place, result in zip(some, opened, strict=True):
@@ -215,7 +216,7 @@ class Replicas:
                 await asyncio.sleep(OUT_OF_HANDLES_RETRY_S)
         return homeless
 
-    def _host(self, place: Place, recovered: RecoveredLog) -> None:
+    def _host(self, place: PlacedLog, recovered: RecoveredLog) -> None:
         topic, index, log_dir, log = place.topic, place.partition, place.log_dir, recovered.log
         state = topic.partitions[index]
         partition = Partition(
@@ -224,7 +225,7 @@ class Replicas:
             topic.topic_id,
             log,
             state,
-            self.surroundings,
+            self.dependencies,
             high_watermark=place.high_watermark,
             stats=self.topic_stats[topic.name],
         )
@@ -338,7 +339,8 @@ class Replicas:
             self.dir_failed(hosted.log_dir, error)
 
     def dir_failed(self, log_dir: LogDir, error: OSError) -> None:
-        """It is offline from now on; unless it is the process that has no descriptor left, which is tried again (SEC-L5)."""
+        """It is offline from now on; unless it is the process that has no descriptor left, which is tried again
+        (SEC-L5)."""
         if not log_dir.online:
             return
         if is_out_of_handles(error):
@@ -352,7 +354,7 @@ class Replicas:
         log_dir.online = False
         self._logger.error("log dir failed and is offline until a restart", path=log_dir.path, error=str(error))
         failed = [hosted.partition for hosted in self._hosted.values() if hosted.log_dir is log_dir]
-        # All of them first: whoever is told of one may look at the others.
+        # All of them first: what reacts to one may look at the others.
         for partition in failed:
             partition.offline = True
         for partition in failed:
@@ -407,5 +409,5 @@ def directory_ids(log_dirs: Iterable[LogDir]) -> tuple[Uuid, ...]:
     return tuple(sorted(log_dir.directory_id for log_dir in log_dirs if log_dir.online))
 
 
-async def _nobody_minds(partitions: list[Partition]) -> None:
+async def _keep_directories(partitions: list[Partition]) -> None:
     pass

@@ -1,7 +1,7 @@
 """How this broker's replicas keep up with the others': fetchers, ISR changes, throttles, the places of replicas.
 
-Always true: a partition that another node leads is fetched from it, and from nobody else; one that is led here, or that can't be
-written, is fetched from nobody (rule I11). Nothing is fetched or told after `close` returned.
+Always true: a partition that another node leads is fetched from it alone; one that is led here, or that can't be
+written, is not fetched at all (rule I11). Nothing is fetched or sent after `close` returned.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Replication:
             config.inter_broker_listener,
             self._address_of,
             clock,
-            replicas.surroundings.note,
+            replicas.dependencies.note,
             replicas.storage_error,
             logger,
         )
@@ -78,15 +78,15 @@ class Replication:
         """A partition has another leader, or another leader epoch, or is no longer here."""
         self._replicas = replicas
         self._sessions = sessions
-        replicas.surroundings.broker_epoch_of = broker_epoch
-        replicas.surroundings.on_isr_wish = self._isr_updates.submit
+        replicas.dependencies.broker_epoch_of = broker_epoch
+        replicas.dependencies.on_isr_proposed = self._isr_updates.submit
         replicas.on_role = self._role
         replicas.on_hosted = self._hosted
         replicas.on_damaged = self.repair.damaged
         replicas.on_unopened = lambda topic, index, log_dir: self._dirs.is_in(log_dir.directory_id, topic, index)
 
     def _role(self, partition: Partition) -> None:
-        """Fetch it from whoever leads it now."""
+        """Fetch it from its leader."""
         if partition.gone:
             self.repair.forget(partition)
         if partition.leads or partition.offline or partition.gone or not partition.state.has_leader:
@@ -97,12 +97,12 @@ class Replication:
 
     def _hosted(self, partition: Partition, log_dir: LogDir) -> None:
         self._sessions.opened(partition.topic, partition.topic_id, partition.index)
-        topic = self._replicas.surroundings.image.topics_by_id.get(partition.topic_id)
+        topic = self._replicas.dependencies.image.topics_by_id.get(partition.topic_id)
         if topic is not None:
             self._dirs.is_in(log_dir.directory_id, topic, partition.index)
 
     def _address_of(self, broker_id: int) -> Address | None:
-        config, broker = self._replicas.config, self._replicas.surroundings.image.brokers.get(broker_id)
+        config, broker = self._replicas.config, self._replicas.dependencies.image.brokers.get(broker_id)
         if broker is None:
             return None
         endpoint = broker.endpoint(config.inter_broker_listener)

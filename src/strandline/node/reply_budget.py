@@ -1,8 +1,10 @@
-"""How many bytes of replies all connections together may hold that their peers have not read (`queued.max.response.bytes`).
+"""How many bytes of replies all connections together may hold that their peers have not read
+(`queued.max.response.bytes`).
 
-Always true: while the budget is exhausted, a connection with unread replies has no further request handled before they are read,
-and a Fetch gets little; one whose peer reads goes on. What is held is counted when a connection writes much, when it drains and
-before the budget is called exhausted, so that nobody is held back for bytes that left long ago (SEC-L3).
+Always true: while the budget is exhausted, a connection with unread replies has no further request handled before they
+are read, and a Fetch gets little; one whose peer reads goes on. What is held is counted when a connection writes much,
+when it drains and before the budget is called exhausted, so that no connection is held back for bytes that left long
+ago (SEC-L3).
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Replies of one connection on their way out, in the order of their requests.
 
-Always true: a reply leaves after those to all earlier requests; `ready` holds what may leave with the next write, `slots` the
-requests behind the first one that is not answered yet.
+Always true: a reply leaves after those to all earlier requests; `ready` holds what may leave with the next write,
+`slots` the requests behind the first one that is not answered yet.
 """
 
 from __future__ import annotations
 
 from collections import deque
 
-from strandline.node.reply_slots import HEAD_BYTES_MAX, Kind, Slot, head
+from strandline.node.reply_slots import HEAD_BYTES_MAX, RequestKind, Slot, head
 from strandline.ports import Buffer
 
 
@@ -22,7 +22,7 @@ class ReplyQueue:
         self.held_bytes = 0
         """Replies that are there and wait for an earlier one."""
 
-    def add(self, kind: Kind, correlation_id: int, reply: bytes | list[Buffer]) -> int:
+    def add(self, kind: RequestKind, correlation_id: int, reply: bytes | list[Buffer]) -> int:
         """A reply that nothing has to wait for; while there are no slots. What is ready now."""
         if isinstance(reply, bytes):
             size_bytes = len(reply)
@@ -62,7 +62,7 @@ class ReplyQueue:
         return taken
 
     def forget(self) -> deque[Slot]:
-        """The slots, which nobody waits for any more."""
+        """The slots, whose replies are not wanted any more."""
         slots, self.slots = self.slots, deque()
         self.held_bytes = 0
         return slots

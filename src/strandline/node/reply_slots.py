@@ -1,6 +1,7 @@
 """The requests of a connection that wait for their replies: of which kind each is, and its place in the order.
 
-Always true: requests of one kind differ in correlation id and body only, so that what was found out for one holds for the next.
+Always true: requests of one kind differ in correlation id and body only, so that what was found out for one holds for
+the next.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _FLEXIBLE_HEAD = struct.Struct(">iiB")
 HEAD_BYTES_MAX = _FLEXIBLE_HEAD.size
 
 
-class Kind(NamedTuple):
+class RequestKind(NamedTuple):
     """What a request has in common with the next one of its connection, nearly always: all but its correlation id."""
 
     key_and_version: bytes
@@ -35,9 +36,11 @@ class Kind(NamedTuple):
     stats: ApiStats
 
 
-def kind_of(frame: memoryview, header: RequestHeader, api: Api, context: RequestContext, stats: ApiStats) -> Kind:
+def kind_of(
+    frame: memoryview, header: RequestHeader, api: Api, context: RequestContext, stats: ApiStats
+) -> RequestKind:
     """What the requests have in common that begin as this frame does."""
-    return Kind(
+    return RequestKind(
         bytes(frame[:4]),
         bytes(frame[8 : header.body_position]),
         header.body_position,
@@ -53,7 +56,7 @@ class Slot:
 
     __slots__ = ("buffers", "correlation_id", "kind", "later", "size_bytes", "taken_at")
 
-    def __init__(self, kind: Kind, correlation_id: int, taken_at: float) -> None:
+    def __init__(self, kind: RequestKind, correlation_id: int, taken_at: float) -> None:
         self.kind = kind
         self.correlation_id = correlation_id
         self.taken_at = taken_at
@@ -62,7 +65,7 @@ class Slot:
         self.later: Later | asyncio.Task[None] | None = None
 
 
-def head(kind: Kind, correlation_id: int, body_bytes: int) -> bytes:
+def head(kind: RequestKind, correlation_id: int, body_bytes: int) -> bytes:
     """What stands before a reply's body: the size of all that follows, and the response header."""
     if kind.is_flexible:
         return _FLEXIBLE_HEAD.pack(5 + body_bytes, correlation_id, 0)

@@ -1,6 +1,7 @@
 """What runs in a node, and the end of it: a part that fails ends the node.
 
-Always true: a task that ends with an error is heard of; the first reason why the node can't go on is the one that counts.
+Always true: a task that ends with an error is heard of; the first reason why the node can't go on is the one that
+counts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The scrubber: reads every closed segment now and then, so that rot is found while other replicas can still help.
 
-Always true: it reads one file at a time, a step after the other, and never faster than `RATE_BYTES_PER_S`; a segment that was
-read is left alone for `SCRUB_INTERVAL_S`, or until the node starts again.
+Always true: it reads one file at a time, a step after the other, and never faster than `RATE_BYTES_PER_S`; a segment
+that was read is left alone for `SCRUB_INTERVAL_S`, or until the node starts again.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ class Scrubber:
         position, offset, truncations = 0, segment.base_offset, partition.log.truncations
 
         def is_there() -> bool:
-            """Not deleted, not replaced by a cleaned one; nor cut, because what was found may then be half of a batch."""
+            """Not deleted, not replaced by a cleaned one; nor cut, because what was found may then be half of a
+            batch."""
             log = partition.log
             is_open = not partition.gone and not partition.offline
             return is_open and segment in log.segments and log.truncations == truncations

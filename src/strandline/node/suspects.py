@@ -1,11 +1,12 @@
 """Brokers that this node has just lost touch with, and brokers that were just fenced.
 
-A client that has lost its leader asks another broker at once who leads, and librdkafka, once told a name, does not ask again for a
-second. So a broker that has seen the same connections close says for a moment that the leader is not available: by then the
-controller has found another one. And a broker that was fenced is still named among the brokers for a moment.
+A client that has lost its leader asks another broker at once who leads, and librdkafka, once it has a name, does not
+ask again for a second. So a broker that has seen the same connections close says for a moment that the leader is not
+available: by then the controller has found another one. And a broker that was fenced is still named among the brokers
+for a moment.
 
-Always true: a suspicion ends when the broker is reached again, and after SUSPECTED_S in any case: who is alive is the controller's
-to say.
+Always true: a suspicion ends when the broker is reached again, and after SUSPECTED_S in any case: who is alive is the
+controller's to say.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Work that must not be cut off in the middle.
 
-Always true: what was handed to a worker thread goes on when its task is cancelled, so whoever cancels must wait for it, or two
-of them will write the same file.
+Always true: what was handed to a worker thread goes on when its task is cancelled, so the code that cancels must wait
+for it, or two of them will write the same file.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ T = TypeVar("T")
 
 
 async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
-    """Await `work`. If we are cancelled meanwhile, it ends first, and its own error counts for more than the cancellation."""
+    """Await `work`. If we are cancelled meanwhile, it ends first, and its own error counts for more than the
+    cancellation."""
     loop = asyncio.get_running_loop()
     task, ended = loop.create_task(work), loop.create_future()
     task.add_done_callback(partial(_tell, ended))

@@ -1,7 +1,8 @@
 """One connection to a TLS listener until its handshake is done.
 
-Always true: it is counted from the moment it was accepted, and closed when the handshake takes too long (SEC-T14); it has no buffer
-for requests before that. What the peer sends right after the handshake waits for the connection, which takes its place.
+Always true: it is counted from the moment it was accepted, and closed when the handshake takes too long (SEC-T14); it
+has no buffer for requests before that. What the peer sends right after the handshake waits for the connection, which
+takes its place.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ class TlsHandshake(asyncio.Protocol):
         self._go_on()
 
     def _go_on(self, _: object = None) -> None:
-        """Run the handshake up to its next wait. Not as a task, which would begin a turn of the loop later: what the peer sends
-        until then would come here, and be lost."""
+        """Run the handshake up to its next wait. Not as a task, which would begin a turn of the loop later: what the
+        peer sends until then would come here, and be lost."""
         try:
             waits_for = self._handshaking.send(None)
         except StopIteration as done:

@@ -1,7 +1,8 @@
-"""Whether the bytes that one connection receives, or sends, go on moving: a request that holds room, replies that nobody reads.
+"""Whether the bytes that one connection receives, or sends, go on moving: a request that holds room, replies that are
+not read.
 
-Always true: it is asked every now and then, with all bytes that ever moved. Whoever moves the least that is asked for within each
-timeout is never stalled, and whoever does not is, at the first question after it (SEC-L3, SEC-L4).
+Always true: it is asked every now and then, with all bytes that ever moved. A transfer that moves the required minimum
+within each timeout is never stalled, and one that does not is, at the first question after it (SEC-L3, SEC-L4).
 """
 
 from __future__ import annotations

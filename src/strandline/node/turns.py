@@ -1,10 +1,12 @@
 """How long one connection may have requests handled before it is the others' turn (SEC-L1).
 
-Connections with requests left wait in line. Each turn of the event loop takes some of them, for a bounded time in all: between two
-such rounds it reads, so that a connection with a single request waits for one round and not for everybody in the line.
+Connections with requests left wait in line. Each turn of the event loop takes some of them, for a bounded time in all:
+between two such rounds it reads, so that a connection with a single request waits for one round and not for all that
+are in the line.
 
-Always true: a turn ends after the request that passes its time; every connection in the line gets its next turn after all that were
-there before it. Where time stands still while a callback runs, as in the simulator, no turn ever ends early.
+Always true: a turn ends after the request that passes its time; every connection in the line gets its next turn after
+all that were there before it. Where time stands still while a callback runs, as in the simulator, no turn ever ends
+early.
 """
 
 from __future__ import annotations
@@ -16,11 +18,11 @@ from collections.abc import Callable
 TURN_S_MAX = 0.005
 TURN_S_MIN = 0.0005
 ROUND_S = 0.002
-"""What one round takes, while several wait. Short, because libuv accepts one connection in each turn of the loop: with long rounds
-the backlog fills, and whoever is not in it tries again a second later."""
+"""What one round takes, while several wait. Short, because libuv accepts one connection in each turn of the loop: with
+long rounds the backlog fills, and a client that is not in it tries again a second later."""
 
 
-class Turns:
+class ConnectionTurns:
     def __init__(self) -> None:
         self.turn_s = TURN_S_MAX
         """The more wait in line, the shorter is each turn."""

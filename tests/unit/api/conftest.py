@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from strandline.api.context import Connections, FetchResources, FollowerFetches, NodeContext, RequestContext
+from strandline.api.context import Connections, FetchResources, NodeContext, ReplicaFetchResources, RequestContext
 from strandline.api.controller_access import ControllerAccess
 from strandline.api.fetch_sessions import FetchSessions
 from strandline.api.follower_sessions import FollowerSessions
@@ -197,7 +197,7 @@ class TestBroker:
                 damaged=lambda partition, error: None,
             ),
             fetches=FetchResources(FetchSessions(10, self.randomness), SharedReads(), TopicBytes()),
-            followers=FollowerFetches(
+            followers=ReplicaFetchResources(
                 FollowerSessions(self.randomness), lambda partition: False, lambda partition, size_bytes: None
             ),
             groups=self.groups,

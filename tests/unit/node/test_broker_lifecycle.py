@@ -73,12 +73,12 @@ class Stage:
 
     def _closed(self, node_id: int, purpose: str) -> None:
         if node_id == self.leader[1]:
-            self.lifecycle.controller_news()
+            self.lifecycle.controller_changed()
 
     def elect(self, number: int) -> None:
         self.leader = (self.leader[0] + 1, number, Address(f"c{number}", 9093))
         self.channel.leader_changed()
-        self.lifecycle.controller_news()
+        self.lifecycle.controller_changed()
 
     async def start(self) -> None:
         await self.lifecycle.register()

@@ -11,21 +11,21 @@ from strandline.node.broker_state import (
     Applied,
     BrokerLife,
     BrokerState,
-    ControllerNews,
+    BrokerTick,
+    BrokerTimings,
+    ControllerChanged,
+    ControllerRefused,
+    ControllerUnanswered,
     DirFailed,
     Effect,
     Event,
-    Fail,
     Heartbeat,
+    LeaveCluster,
     Ready,
-    Refused,
     Register,
     Registered,
     ShutDown,
     Start,
-    Tick,
-    Timings,
-    Unanswered,
 )
 
 INTERVAL_S = 0.5
@@ -36,7 +36,7 @@ class Life:
     """A life with its time: `at` happens then, `wait` goes on to the next deadline."""
 
     def __init__(self, previous_broker_epoch: int = -1) -> None:
-        self.life = BrokerLife(Timings(INTERVAL_S, 60.0, 30.0), previous_broker_epoch)
+        self.life = BrokerLife(BrokerTimings(INTERVAL_S, 60.0, 30.0), previous_broker_epoch)
         self.now = 100.0
         self.in_flight: Effect | None = None
 
@@ -48,7 +48,7 @@ class Life:
         self.now += after_s
         effects = self.life.step(event, self.now)
         for effect in effects:
-            if not isinstance(effect, Fail):
+            if not isinstance(effect, LeaveCluster):
                 assert self.in_flight is None, "one message is in flight at a time"
                 self.in_flight = effect
         return effects
@@ -68,7 +68,7 @@ class Life:
         """How long until something is due, and what that is."""
         before = self.now
         self.now = self.life.deadline
-        return round(self.now - before, 6), self.happens(Tick())
+        return round(self.now - before, 6), self.happens(BrokerTick())
 
     def run(self) -> Life:
         """Until it is RUNNING, with the next heartbeat due."""
@@ -122,14 +122,14 @@ def test_it_is_running_after_one_answer_if_it_was_ready_and_caught_up_before():
 def test_what_changes_while_a_heartbeat_is_in_flight_is_told_right_after_it():
     life = Life().run()
     life.wait()
-    assert life.happens(ControllerNews()) == []
+    assert life.happens(ControllerChanged()) == []
     assert life.answered() == [heartbeat()]
     assert life.answered() == []
 
 
 def test_it_tells_a_new_controller_at_once():
     life = Life().run()
-    assert life.happens(ControllerNews(), 0.1) == [heartbeat()]
+    assert life.happens(ControllerChanged(), 0.1) == [heartbeat()]
 
 
 def test_a_broker_that_is_ready_but_fenced_asks_again_soon():
@@ -142,7 +142,7 @@ def test_a_broker_that_is_ready_but_fenced_asks_again_soon():
 def test_a_registration_without_an_answer_is_sent_again_with_the_same_epoch():
     life = Life(previous_broker_epoch=3)
     life.happens(Start())
-    assert life.ends(Unanswered("nobody there"), 1.0) == []
+    assert life.ends(ControllerUnanswered("nobody there"), 1.0) == []
     assert life.wait() == (0.1, [Register(3)])
 
 
@@ -150,7 +150,7 @@ def test_an_old_session_under_its_id_is_waited_for():
     life = Life()
     life.happens(Start())
     for _ in range(30):
-        life.ends(Refused(ErrorCode.DUPLICATE_BROKER_REGISTRATION))
+        life.ends(ControllerRefused(ErrorCode.DUPLICATE_BROKER_REGISTRATION))
         assert life.wait() == (0.1, [Register(-1)])
     assert life.ends(Registered(5)) == [heartbeat(metadata_offset=-1, want_fence=True)]
 
@@ -158,9 +158,9 @@ def test_an_old_session_under_its_id_is_waited_for():
 def test_registration_has_its_time():
     life = Life()
     life.happens(Start())
-    life.ends(Refused(ErrorCode.DUPLICATE_BROKER_REGISTRATION), 59.95)
+    life.ends(ControllerRefused(ErrorCode.DUPLICATE_BROKER_REGISTRATION), 59.95)
     [failed] = life.wait()[1]
-    assert isinstance(failed, Fail)
+    assert isinstance(failed, LeaveCluster)
     assert "within 60 s: the controller says DUPLICATE_BROKER_REGISTRATION" in failed.reason
     assert life.state is BrokerState.SHUTTING_DOWN
 
@@ -170,15 +170,15 @@ def test_registration_has_its_time_though_an_attempt_is_in_flight():
     life.happens(Start())
     waited_s, [failed] = life.wait()
     assert waited_s == 60.0
-    assert isinstance(failed, Fail)
+    assert isinstance(failed, LeaveCluster)
     assert life.ends(Registered(5)) == []
 
 
 def test_what_waiting_does_not_change_fails_at_once():
     life = Life()
     life.happens(Start())
-    [failed] = life.ends(Refused(ErrorCode.INCONSISTENT_CLUSTER_ID))
-    assert isinstance(failed, Fail)
+    [failed] = life.ends(ControllerRefused(ErrorCode.INCONSISTENT_CLUSTER_ID))
+    assert isinstance(failed, LeaveCluster)
     assert "INCONSISTENT_CLUSTER_ID" in failed.reason
 
 
@@ -186,9 +186,9 @@ def test_what_waiting_does_not_change_fails_at_once():
 def test_a_registration_that_is_gone_is_made_again_and_never_as_after_a_clean_shutdown(code):
     life = Life(previous_broker_epoch=3).run()
     life.wait()
-    life.ends(Refused(code))
+    life.ends(ControllerRefused(code))
     assert life.wait() == (0.1, [Register(-1)])
-    life.ends(Unanswered("nobody there"))
+    life.ends(ControllerUnanswered("nobody there"))
     assert life.wait() == (0.1, [Register(-1)])
     assert life.ends(Registered(20)) == [heartbeat(broker_epoch=20)]
     life.answered(caught_up=False, fenced=True)
@@ -201,10 +201,10 @@ def test_a_registration_that_is_gone_is_made_again_and_never_as_after_a_clean_sh
 def test_a_broker_whose_place_another_has_taken_ends():
     life = Life().run()
     life.wait()
-    life.ends(Refused(ErrorCode.STALE_BROKER_EPOCH))
+    life.ends(ControllerRefused(ErrorCode.STALE_BROKER_EPOCH))
     life.wait()
-    [failed] = life.ends(Refused(ErrorCode.DUPLICATE_BROKER_REGISTRATION))
-    assert isinstance(failed, Fail)
+    [failed] = life.ends(ControllerRefused(ErrorCode.DUPLICATE_BROKER_REGISTRATION))
+    assert isinstance(failed, LeaveCluster)
     assert "taken this broker's place" in failed.reason
     assert life.state is BrokerState.SHUTTING_DOWN
 
@@ -212,8 +212,8 @@ def test_a_broker_whose_place_another_has_taken_ends():
 def test_another_refusal_of_a_heartbeat_waits_for_the_next_one():
     life = Life().run()
     life.wait()
-    life.happens(ControllerNews())
-    life.ends(Refused(ErrorCode.UNKNOWN_SERVER_ERROR))
+    life.happens(ControllerChanged())
+    life.ends(ControllerRefused(ErrorCode.UNKNOWN_SERVER_ERROR))
     assert life.wait() == (INTERVAL_S, [heartbeat()])
 
 
@@ -229,11 +229,11 @@ def test_a_failed_log_dir_that_can_not_be_told_ends_the_node():
     life = Life().run()
     life.happens(DirFailed(DIR))
     for _ in range(10):
-        life.ends(Unanswered("nobody there"), 1.4)
+        life.ends(ControllerUnanswered("nobody there"), 1.4)
         assert life.wait()[0] == 0.1
     waited_s, [failed] = life.wait()
     assert waited_s == 15.0
-    assert isinstance(failed, Fail)
+    assert isinstance(failed, LeaveCluster)
 
 
 def test_a_controlled_shutdown_asks_until_it_may():
@@ -248,7 +248,7 @@ def test_a_controlled_shutdown_asks_until_it_may():
     assert life.answered(stop=True) == []
     assert life.state is BrokerState.SHUTTING_DOWN
     assert life.life.deadline == float("inf")
-    assert life.happens(ControllerNews()) == []
+    assert life.happens(ControllerChanged()) == []
 
 
 def test_a_heartbeat_that_did_not_ask_to_stop_is_no_leave_to_stop():
@@ -291,5 +291,5 @@ def test_it_stops_at_once_if_it_need_not_ask(event):
 def test_a_broker_that_is_not_registered_any_more_need_not_ask_to_stop():
     life = Life().run()
     life.happens(ShutDown(True, 30.0))
-    life.ends(Refused(ErrorCode.STALE_BROKER_EPOCH))
+    life.ends(ControllerRefused(ErrorCode.STALE_BROKER_EPOCH))
     assert life.state is BrokerState.SHUTTING_DOWN

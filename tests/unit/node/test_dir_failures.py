@@ -236,7 +236,7 @@ def test_a_broker_that_can_tell_nobody_of_a_failed_log_dir_ends():
         stage.node._lifecycle._channel._leader = lambda: (1, -1, None)  # the quorum is gone
         stage.disk.faults.set("/b/t-", Fault.FULL)
         assert await produced(stage, in_b) == STORAGE_ERROR
-        with pytest.raises(NodeFailed, match="could not be told in time that a log dir failed"):
+        with pytest.raises(NodeFailed, match="did not learn in time that a log dir failed"):
             await asyncio.wait_for(stage.node.failed(), 31)
 
     lives(story, **TWO)

@@ -12,7 +12,7 @@ from strandline.config.dynamic import DynamicConfig
 from strandline.errors import ErrorCode
 from strandline.ids import Uuid
 from strandline.node.controller_channel import ControllerChannel
-from strandline.node.isr_updates import BACKOFF_MAX_S, IsrUpdates, Wishes, request
+from strandline.node.isr_updates import BACKOFF_MAX_S, IsrUpdates, WaitingProposals, request
 from strandline.node.peers import Peers
 from strandline.raft.messages import Address
 from strandline.replica.isr import IsrAnswer, ProposedIsr
@@ -380,7 +380,7 @@ def test_once_closed_nobody_is_told_anything():
 @pytest.mark.parametrize(("count", "isr"), [(40_000, (1, 2, 3)), (2_000, tuple(range(100)))])
 def test_as_many_wishes_go_with_one_request_as_a_controller_decodes(count: int, isr: tuple[int, ...]):
     """They would be refused as a whole, and sent again, for ever."""
-    wishes, sent = Wishes(), []
+    wishes, sent = WaitingProposals(), []
     leaders = [Leader(index) for index in range(count)]
     for leader in leaders:
         wishes.add(leader, leader.wish(*isr))  # type: ignore[arg-type]

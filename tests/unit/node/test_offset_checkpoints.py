@@ -35,7 +35,7 @@ def reopened(stage, partition, high_watermark, state=None):
         partition.topic_id,
         partition.log,
         state,
-        stage.node.replicas.surroundings,
+        stage.node.replicas.dependencies,
         high_watermark=high_watermark,
     )
 

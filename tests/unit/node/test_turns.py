@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from strandline.node.turns import ROUND_S, TURN_S_MAX, TURN_S_MIN, Turns
+from strandline.node.turns import ROUND_S, TURN_S_MAX, TURN_S_MIN, ConnectionTurns
 
 from .conftest import api_versions, fetch, produce, values_of
 
@@ -39,7 +39,7 @@ class Loop:
 
 
 def test_the_more_wait_the_shorter_are_the_turns() -> None:
-    turns, loop, clock = Turns(), Loop(), SlowClock()
+    turns, loop, clock = ConnectionTurns(), Loop(), SlowClock()
     assert turns.turn_s == TURN_S_MAX
     went_on = []
     for number in range(4):
@@ -57,7 +57,7 @@ def test_the_more_wait_the_shorter_are_the_turns() -> None:
 
 
 def test_whoever_stops_again_goes_to_the_end_of_the_line() -> None:
-    turns, loop, clock = Turns(), Loop(), SlowClock()
+    turns, loop, clock = ConnectionTurns(), Loop(), SlowClock()
     went_on = []
 
     def again() -> None:
@@ -74,7 +74,7 @@ def test_whoever_stops_again_goes_to_the_end_of_the_line() -> None:
 
 
 def test_one_that_fails_does_not_stop_the_line() -> None:
-    turns, loop, clock = Turns(), Loop(), SlowClock()
+    turns, loop, clock = ConnectionTurns(), Loop(), SlowClock()
     went_on = []
 
     def fail() -> None:

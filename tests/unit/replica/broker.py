@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from strandline.api import replica_fetch
-from strandline.api.context import FollowerFetches
+from strandline.api.context import ReplicaFetchResources
 from strandline.api.follower_sessions import FollowerSessions
 from strandline.api.reply import Later
 from strandline.api.request_stats import RequestStats
@@ -25,7 +25,7 @@ from strandline.log.log import Log
 from strandline.log.recovery import load
 from strandline.metadata.image import MetadataImage, PartitionImage
 from strandline.metadata.incarnations import Incarnation, incarnation
-from strandline.node.fetching.session import Followed, Session
+from strandline.node.fetching.session import FetcherSession, Followed
 from strandline.records.batch import decode
 from strandline.records.header import iterate
 from strandline.replica.following import FetchOutcome
@@ -89,7 +89,7 @@ class Process:
             hosted=SimpleNamespace(by_name={}, by_id=self.partitions),
             absence_of=lambda topic, index: self.image.absence_of(topic, index),
             fetches=SimpleNamespace(shared_reads=SharedReads()),
-            followers=FollowerFetches(
+            followers=ReplicaFetchResources(
                 self.sessions, is_throttled=lambda partition: False, replicated=lambda partition, size_bytes: None
             ),
             request_stats=RequestStats(),
@@ -282,7 +282,7 @@ class Link:
         self.follower = follower
         self.leader_id = leader_id
         self.cluster = follower.cluster
-        self.session = Session(self.cluster.fetch_bytes)
+        self.session = FetcherSession(self.cluster.fetch_bytes)
         self.is_over = False
         self._leader: Process | None = None
         self._generation = 0

@@ -1,11 +1,11 @@
 """The connection on which a follower fetches from one leader, made for few steps between a reply and the next request.
 
-It reads into a buffer of its own; a reply is a view into it, valid only during the callback that gets it. The first exchange
-is ApiVersions; from then on any request may be sent, and several may be in flight.
+It reads into a buffer of its own; a reply is a view into it, valid only during the callback that gets it. The first
+exchange is ApiVersions; from then on any request may be sent, and several may be in flight.
 
-Always true: replies come in the order of their requests, and a frame that does not fit ends the connection, as does a request
-that is overdue; a buffer given to the transport is never touched again; `on_closed` is called once, with the reason, for a
-connection that was open and that somebody else, or an overdue reply, ended.
+Always true: replies come in the order of their requests, and a frame that does not fit ends the connection, as does a
+request that is overdue; a buffer given to the transport is never touched again; `on_closed` is called once, with the
+reason, for a connection that was open and that the other side, or an overdue reply, ended.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ class FetchConnection(asyncio.BufferedProtocol):
     # Closing
 
     def close(self) -> None:
-        """End the connection because we want to: that is no news to anybody."""
+        """End the connection because we want to: `on_closed` is not called."""
         self._is_closed = True
         self._asked.clear()
         if self._watchdog is not None:

@@ -1,11 +1,13 @@
-"""One follower's pull from one leader: a connection, a session, and a round that goes from reply to request in one callback.
+"""One follower's pull from one leader: a connection, a session, and a round that goes from reply to request in one
+callback.
 
-When a reply arrives, each partition takes its answer, and the next Fetch leaves before the callback returns: at acks=all a
-producer waits for exactly this. Whoever can't be asked for rests and holds nobody up: after a failure for
-`replica.fetch.backoff.ms`, during a flush until it is done, over the throttle's rate until that allows.
+When a reply arrives, each partition takes its answer, and the next Fetch leaves before the callback returns: at
+acks=all a producer waits for exactly this. A partition that can't be asked for rests and holds up no other: after a
+failure for `replica.fetch.backoff.ms`, during a flush until it is done, over the throttle's rate until that allows.
 
-Always true: what is asked for next says what this node has; a connection that ended, or a reply that is overdue, means a new
-connection and a new session; an error of the log dir drops the partition, an error of our own ends the fetcher and is heard.
+Always true: what is asked for next says what this node has; a connection that ended, or a reply that is overdue, means
+a new connection and a new session; an error of the log dir drops the partition, an error of our own ends the fetcher
+and is heard.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ from strandline.client.errors import ConnectionLost, UnsupportedApi
 from strandline.errors import ErrorCode, KafkaError, error_code
 from strandline.node.fetching import leader_offsets
 from strandline.node.fetching.connection import FetchConnection
-from strandline.node.fetching.session import FIRST_EPOCH, Followed, Session
-from strandline.node.fetching.surroundings import Surroundings
+from strandline.node.fetching.dependencies import FetcherDependencies
+from strandline.node.fetching.session import FIRST_EPOCH, FetcherSession, Followed
 from strandline.ports import is_out_of_handles
 from strandline.replica.following import FetchOutcome
 from strandline.replica.partition import Partition
@@ -35,7 +37,8 @@ PURPOSE = "fetch"
 RECONNECT_MS_MIN = 10
 IN_FLIGHT_MAX = 2
 INTERRUPT_AFTER_S = 0.002
-"""A partition that comes back while a Fetch is in flight waits so long for its reply, then a second one is sent after it."""
+"""A partition that comes back while a Fetch is in flight waits so long for its reply, then a second one is sent after
+it."""
 OPENING_WAIT_MS = 50
 """So long a leader that has not named a session yet may keep a Fetch."""
 FLUSH_WAIT_S = 0.01
@@ -43,16 +46,16 @@ FLUSH_WAIT_S = 0.01
 
 
 class Fetcher:
-    def __init__(self, leader_id: int, surroundings: Surroundings) -> None:
-        config = surroundings.config
+    def __init__(self, leader_id: int, dependencies: FetcherDependencies) -> None:
+        config = dependencies.config
         self.leader_id = leader_id
-        self.session = Session(config.replica_fetch_max_bytes)
-        self._surroundings = surroundings
+        self.session = FetcherSession(config.replica_fetch_max_bytes)
+        self._dependencies = dependencies
         self._backoff_s = config.replica_fetch_backoff_ms / 1000
         self._timeout_s = config.replica_socket_timeout_ms / 1000
         reconnect_ms_max = max(config.replica_fetch_backoff_ms, RECONNECT_MS_MIN)
         self._reconnect = Backoff(RECONNECT_MS_MIN, reconnect_ms_max)
-        self._logger = surroundings.logger
+        self._logger = dependencies.logger
         self._loop = asyncio.get_running_loop()
         self._connection: FetchConnection | None = None
         self._version = VERSIONS[-1]
@@ -68,13 +71,13 @@ class Fetcher:
         self._flush_wait_until: float | None = None
         self._out_of_range: list[Followed] = []
         self._reasons: dict[Followed, str] = {}
-        """Why a partition failed last, so that the same is told once."""
+        """Why a partition failed last, so that the same is logged once."""
         self._timer: asyncio.TimerHandle | None = None
         self._is_planned = False
         self._is_closed = False
         self._task = self._loop.create_task(self._run())
 
-    # What the node tells it
+    # What the node asks for
 
     def follow(self, partition: Partition) -> None:
         """Fetch it from here on, or from the position that it has now."""
@@ -111,27 +114,27 @@ class Fetcher:
                 if not self._failures:
                     self._logger.warning("can't fetch from a leader", leader=self.leader_id, reason=error.message)
             else:
-                self._surroundings.on_opened(self.leader_id)
+                self._dependencies.on_opened(self.leader_id)
                 self._begin(connection)
                 reason = await self._ended
                 self._connection = None
                 self._logger.info("a connection to a leader closed", leader=self.leader_id, reason=reason)
-                self._surroundings.on_closed(self.leader_id, PURPOSE)
+                self._dependencies.on_closed(self.leader_id, PURPOSE)
             self._failures += 1
-            await asyncio.sleep(delay_s(self._reconnect, self._failures, self._surroundings.randomness))
+            await asyncio.sleep(delay_s(self._reconnect, self._failures, self._dependencies.randomness))
 
     async def _connect(self) -> FetchConnection:
-        address = self._surroundings.address_of(self.leader_id)
+        address = self._dependencies.address_of(self.leader_id)
         if address is None:
             raise ConnectionLost(f"it is not known where broker {self.leader_id} is")
-        config = self._surroundings.config
+        config = self._dependencies.config
         connection = FetchConnection(
             f"strandline-{config.node_id}-{PURPOSE}", config.replica_fetch_response_max_bytes, self._closed
         )
         doubled_ms = config.socket_connection_setup_timeout_ms * 2.0 ** min(self._failures, 16)
         timeout_s = min(doubled_ms, config.socket_connection_setup_timeout_max_ms) / 1000
         self._ended = self._loop.create_future()
-        await connection.open(address, self._surroundings.tls, timeout_s)
+        await connection.open(address, self._dependencies.tls, timeout_s)
         assert connection.versions is not None, "it is open"
         try:
             self._version = connection.versions.pick(FETCH, VERSIONS[-1])
@@ -155,7 +158,7 @@ class Fetcher:
             self._ended.set_result(reason)
 
     def _fail(self, error: Exception) -> None:
-        """A bug: the task ends with it, and whoever watches the task hears of it."""
+        """A bug: the task ends with it, and the callback of the task reports it."""
         if self._connection is not None:
             self._connection.close()
         if not self._ended.done():
@@ -183,7 +186,7 @@ class Fetcher:
     def _take(self, response: FetchResponse, number: int) -> None:
         now = self._loop.time()
         if response.topics:
-            now_ms = self._surroundings.clock.wall_ms()
+            now_ms = self._dependencies.clock.wall_ms()
             find = self.session.find
             for topic, answers in response.topics:
                 for answer in answers:
@@ -221,7 +224,7 @@ class Fetcher:
             return
         if self._reasons and outcome is not FetchOutcome.OUT_OF_RANGE:
             self._reasons.pop(followed, None)
-        throttles = self._surroundings.throttles
+        throttles = self._dependencies.throttles
         if throttles.follower.limit is not None:
             followed.lag = max(answer.high_watermark - partition.log.log_end_offset, 0)
             if taken_bytes and throttles.binds_follower(partition):
@@ -239,9 +242,9 @@ class Fetcher:
             return
         if self._paused_until is not None and not self._is_pause_over():
             return
-        surroundings = self._surroundings
-        config = surroundings.config
-        rest_until = self._rest_until if surroundings.throttles.follower.limit is not None else None
+        dependencies = self._dependencies
+        config = dependencies.config
+        rest_until = self._rest_until if dependencies.throttles.follower.limit is not None else None
         request = session.next_request(self._blocked, rest_until, only_if_named=is_second)
         if request is not None:
             self._flush_wait_until = None
@@ -253,7 +256,7 @@ class Fetcher:
                 self._version,
                 FetchRequest(
                     config.node_id,
-                    surroundings.broker_epoch(),
+                    dependencies.broker_epoch(),
                     wait_ms,
                     config.replica_fetch_min_bytes,
                     config.replica_fetch_response_max_bytes,
@@ -273,15 +276,17 @@ class Fetcher:
             self._wake_at(wake_at)
 
     def _wait_ms(self, session_epoch: int) -> int:
-        """How long the leader may keep a Fetch. One that opens a session is not kept for long: none can follow it before the leader
-        has named the session; but a leader that has no room for sessions is not asked all the time."""
+        """How long the leader may keep a Fetch. One that opens a session is not kept for long: none can follow it
+        before the leader has named the session; but a leader that has no room for sessions is not asked all the
+        time."""
         if self._is_opening:
             return 0
-        wait_max_ms = self._surroundings.config.replica_fetch_wait_max_ms
+        wait_max_ms = self._dependencies.config.replica_fetch_wait_max_ms
         return wait_max_ms if session_epoch != FIRST_EPOCH else min(wait_max_ms, OPENING_WAIT_MS)
 
     def _may_interrupt(self) -> bool:
-        """A Fetch is in flight: whether to send another one, for a partition that can't wait for the end of its long poll."""
+        """A Fetch is in flight: whether to send another one, for a partition that can't wait for the end of its long
+        poll."""
         if not self.session.is_due or not self.session.is_open or len(self._numbers) >= IN_FLIGHT_MAX:
             return False
         at = self._sent_at + INTERRUPT_AFTER_S
@@ -320,7 +325,7 @@ class Fetcher:
 
     def _rest_until(self, followed: Followed) -> float | None:
         """Kafka's rule: one that is throttled and not in sync is left out while the rate is above its limit."""
-        throttles = self._surroundings.throttles
+        throttles = self._dependencies.throttles
         if followed.lag == 0 or not throttles.binds_follower(followed.partition):
             return None
         now = self._loop.time()
@@ -333,7 +338,7 @@ class Fetcher:
         self._is_opening = True
         self._failures += 1
         if self._failures > 1 or code not in BROKEN:
-            pause_s = delay_s(self._reconnect, self._failures, self._surroundings.randomness)
+            pause_s = delay_s(self._reconnect, self._failures, self._dependencies.randomness)
             self._paused_until = self._loop.time() + pause_s
             self._logger.info("a leader refused a fetch", leader=self.leader_id, code=code.name)
 
@@ -347,7 +352,7 @@ class Fetcher:
 
     def _drop(self, partition: Partition, error: OSError) -> None:
         self.unfollow(partition)
-        self._surroundings.on_storage_error(partition, error)
+        self._dependencies.on_storage_error(partition, error)
 
     def _tell_failed(self, followed: Followed, reason: str) -> None:
         if self._reasons.get(followed) != reason:
@@ -365,7 +370,7 @@ class Fetcher:
         turns = {followed: self.session.rest(followed, now + self._backoff_s) for followed in partitions}
         connection = self._connection
         if connection is not None:
-            node_id = self._surroundings.config.node_id
+            node_id = self._dependencies.config.node_id
             leader_offsets.ask(connection, node_id, partitions, self._timeout_s, partial(self._reset, turns))
 
     def _reset(self, turns: dict[Followed, int], followed: Followed, code: int, start: int, end: int) -> None:
@@ -388,7 +393,7 @@ class Fetcher:
     # Time
 
     def _go_on_soon(self) -> None:
-        """Look for something to send once whoever calls is done: it may have more to say."""
+        """Look for something to send once the caller is done: it may ask for more."""
         if not self._is_planned and not self._is_closed:
             self._is_planned = True
             self._loop.call_soon(self._go_on)

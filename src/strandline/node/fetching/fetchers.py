@@ -1,7 +1,7 @@
 """Who is fetched from whom: every partition that this broker follows, and a fetcher for each of their leaders.
 
-Always true: a partition that is followed has exactly one fetcher, and one that is led here or has no leader has none (rule I11);
-a fetcher lives as long as it has a partition.
+Always true: a partition that is followed has exactly one fetcher, and one that is led here or has no leader has none
+(rule I11); a fetcher lives as long as it has a partition.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import random
 from collections.abc import Callable, Iterable
 
 from strandline.config.node import NodeConfig
+from strandline.node.fetching.dependencies import FetcherDependencies
 from strandline.node.fetching.fetcher import Fetcher
-from strandline.node.fetching.surroundings import Surroundings
 from strandline.node.fetching.throttles import Throttles
 from strandline.node.logger import Logger
 from strandline.node.peer_tls import context_to
@@ -40,7 +40,7 @@ class Fetchers:
         on_task_ended: Callable[[asyncio.Task[None]], None],
     ) -> None:
         """`address_of` is asked at each attempt to connect; `on_task_ended` hears of a fetcher that failed by a bug."""
-        self._surroundings = Surroundings(
+        self._dependencies = FetcherDependencies(
             config,
             clock,
             randomness,
@@ -75,10 +75,10 @@ class Fetchers:
             self.unfollow(partition)
         if leader_id == NO_LEADER or self._is_closed:
             return
-        assert leader_id != self._surroundings.config.node_id, f"{partition} is led here"
+        assert leader_id != self._dependencies.config.node_id, f"{partition} is led here"
         fetcher = self._fetchers.get(leader_id)
         if fetcher is None:
-            fetcher = self._fetchers[leader_id] = Fetcher(leader_id, self._surroundings)
+            fetcher = self._fetchers[leader_id] = Fetcher(leader_id, self._dependencies)
             fetcher.when_ended(self._on_task_ended)
         self._leaders[partition] = leader_id
         fetcher.follow(partition)

@@ -1,7 +1,7 @@
 """Where the leaders' logs start and end, asked with ListOffsets for partitions whose position the leader does not have.
 
-Always true: it is asked as a replica, so that the answer is the log end and not the high watermark; start and end are both
-there, or the partition is told of an error.
+Always true: it is asked as a replica, so that the answer is the log end and not the high watermark; start and end are
+both there, or the partition gets an error.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Done = Callable[[Followed, int, int, int], None]
 
 
 def ask(connection: FetchConnection, node_id: int, partitions: list[Followed], timeout_s: float, on_done: Done) -> None:
-    """Two requests, since one may name a partition only once. If the connection ends, nobody is told anything."""
+    """Two requests, since one may name a partition only once. If the connection ends, `on_done` is not called."""
     assert connection.versions is not None, "the connection is open"
     version = connection.versions.pick(LIST_OFFSETS)
     starts: dict[TopicPartition, tuple[int, int]] = {}

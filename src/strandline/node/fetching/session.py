@@ -1,12 +1,12 @@
 """One follower's fetch session with one leader (KIP-227), without I/O: whom to name next, whom to forget, who rests.
 
-Epoch 0 opens a session; each request after it has the next epoch and names only what changed. One request names NAMED_MAX
-partitions at most: where more are due, the next one goes on. A request may leave while the one before is still unanswered, so that
-a partition that comes back need not wait for the end of somebody else's long poll: an answer counts only if its partition was not
-named again in a later request.
+Epoch 0 opens a session; each request after it has the next epoch and names only what changed. One request names
+NAMED_MAX partitions at most: where more are due, the next one goes on. A request may leave while the one before is
+still unanswered, so that a partition that comes back need not wait for the end of another partition's long poll: an
+answer counts only if its partition was not named again in a later request.
 
-Always true: a partition is due (to be named), in the session (the leader knows where it is), or resting (not in the session,
-and the leader is told to forget it); a round costs what changed, however many partitions are followed.
+Always true: a partition is due (to be named), in the session (the leader knows where it is), or resting (not in the
+session, and the leader is asked to forget it); a round costs what changed, however many partitions are followed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ NO_SESSION = 0
 FIRST_EPOCH = 0
 EPOCH_MAX = 0x7FFF_FFFF
 NAMED_MAX = 10_000
-"""In one request, and as many are forgotten: with a topic for each, less than a leader decodes (`wire.fetch.ENTRIES_MAX`)."""
+"""In one request, and as many are forgotten: with a topic for each, less than a leader decodes
+(`wire.fetch.ENTRIES_MAX`)."""
 
 Place = tuple[str | bytes, int]
 """A partition as this connection's version names it."""
@@ -38,9 +39,9 @@ class Followed:
         self.partition = partition
         self.place: Place = ("", -1)
         self.asked: FetchPartition | None = None
-        """What the leader was last told; meaningful while `in_session`."""
+        """What the leader was last asked for; meaningful while `in_session`."""
         self.asked_in = 0
-        """The number of the request that told it so."""
+        """The number of the request that named it so."""
         self.in_session = False
         self.rests = False
         self.turn = 0
@@ -49,7 +50,7 @@ class Followed:
         """How far behind the leader's high watermark it was after the last answer; None if that is not known."""
 
 
-class Request(NamedTuple):
+class FetcherRequest(NamedTuple):
     """What to send."""
 
     number: int
@@ -59,7 +60,7 @@ class Request(NamedTuple):
     forgotten: list[tuple[str | bytes, list[int]]]
 
 
-class Session:
+class FetcherSession:
     def __init__(self, partition_max_bytes: int) -> None:
         self.members: dict[Partition, Followed] = {}
         self.session_id = NO_SESSION
@@ -157,7 +158,8 @@ class Session:
         return bool(self._due)
 
     def begin(self, version: int | None = None, *, forget_id: bool = False) -> None:
-        """The next request opens a new session, and ends the one whose id it bears; on a new connection also in this version."""
+        """The next request opens a new session, and ends the one whose id it bears; on a new connection also in this
+        version."""
         if version is not None and (version >= TOPIC_ID_SINCE) != self._by_id:
             self._by_id = not self._by_id
             self._places.clear()
@@ -180,11 +182,11 @@ class Session:
         rest_until: Callable[[Followed], float | None] | None = None,
         *,
         only_if_named: bool = False,
-    ) -> Request | None:
-        """What to send next; None if there is nobody to ask for, or nobody new with `only_if_named`.
+    ) -> FetcherRequest | None:
+        """What to send next; None if there is no partition to ask for, or no new one with `only_if_named`.
 
-        `on_blocked` hears of those that have no position to ask for, and lets them rest; if it answers True, the others wait
-        with them and nothing is sent. `rest_until` says who must wait, and how long.
+        `on_blocked` gets those that have no position to ask for, and lets them rest; if it answers True, the others
+        wait with them and nothing is sent. `rest_until` says who must wait, and how long.
         """
         if self._epoch != FIRST_EPOCH and self.session_id == NO_SESSION:
             self.begin()  # the leader keeps none for us: every request names all
@@ -219,7 +221,7 @@ class Session:
         self._number += 1
         epoch = self._epoch
         self._epoch = epoch + 1 if epoch < EPOCH_MAX else 1
-        return Request(self._number, self.session_id, epoch, list(topics.items()), list(forgotten.items()))
+        return FetcherRequest(self._number, self.session_id, epoch, list(topics.items()), list(forgotten.items()))
 
     def _positions(
         self, rest_until: Callable[[Followed], float | None] | None

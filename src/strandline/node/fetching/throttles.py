@@ -1,7 +1,7 @@
 """The two throttles of a broker: what it takes as a follower, and what it gives as a leader.
 
-Always true: only replicas that a topic names are bound, and of those only the ones that are not in sync: a throttle slows a
-replica that catches up, never an acknowledgement.
+Always true: only replicas that a topic names are bound, and of those only the ones that are not in sync: a throttle
+slows a replica that catches up, never an acknowledgement.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from typing import Any
 
 from strandline.cli.local import local_cluster
 from strandline.cli.local.local_cluster import HOST, METRICS_PORTS_FROM
-from strandline.node.sight.http import Answer, HttpServer
+from strandline.node.monitoring.http import HttpAnswer, HttpServer
 
 Pages = dict[str, Any]
 """What a node says, by path."""
@@ -42,9 +42,9 @@ def lookouts(directory: str, *nodes: Pages | None) -> Iterator[None]:
     servers = []
 
     async def start(pages: Pages, port: int) -> None:
-        async def answer(path: str, query: Any) -> Answer:
+        async def answer(path: str, query: Any) -> HttpAnswer:
             page = pages[path]
-            return Answer(json.dumps(page(query) if callable(page) else page).encode())
+            return HttpAnswer(json.dumps(page(query) if callable(page) else page).encode())
 
         routes = {path: (lambda query, path=path: answer(path, query)) for path in pages}
         server = HttpServer(routes, None)  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from strandline.ids import Uuid
-from strandline.node.fetching.session import EPOCH_MAX, NAMED_MAX, Followed, Request, Session
+from strandline.node.fetching.session import EPOCH_MAX, NAMED_MAX, FetcherRequest, FetcherSession, Followed
 from strandline.wire import fetch
 from strandline.wire.fetch import FetchPartition, FetchRequest
 from strandline.wire.fetch_asking import write_request
@@ -26,14 +26,14 @@ class Position:
 
 class Story:
     def __init__(self, count: int = 3) -> None:
-        self.session = Session(1000)
+        self.session = FetcherSession(1000)
         self.partitions: list[Any] = [Position(index) for index in range(count)]
         self.blocked: list[Followed] = []
         self.holds = False
         for partition in self.partitions:
             self.session.follow(partition)
 
-    def ask(self, **options: Any) -> Request | None:
+    def ask(self, **options: Any) -> FetcherRequest | None:
         return self.session.next_request(self._on_blocked, **options)
 
     def _on_blocked(self, blocked: list[Followed]) -> bool:
@@ -51,12 +51,12 @@ class Story:
         return self.session.members[self.partitions[index]]
 
 
-def named(request: Request | None) -> list[tuple[int, int]] | None:
+def named(request: FetcherRequest | None) -> list[tuple[int, int]] | None:
     """Partitions and their offsets."""
     return None if request is None else [(p.partition, p.fetch_offset) for _, ps in request.topics for p in ps]
 
 
-def forgotten(request: Request | None) -> list[int]:
+def forgotten(request: FetcherRequest | None) -> list[int]:
     assert request is not None
     return [index for _, indexes in request.forgotten for index in indexes]
 
@@ -78,7 +78,7 @@ def test_the_first_request_names_all_and_the_next_ones_what_changed() -> None:
 
 
 def test_topics_are_grouped_and_named_as_the_version_names_them() -> None:
-    session = Session(1000)
+    session = FetcherSession(1000)
     for topic in ("a", "b", "a"):
         session.follow(Position(len(session.members), topic))  # type: ignore[arg-type]
     session.begin(13)
@@ -97,7 +97,7 @@ def test_topics_are_grouped_and_named_as_the_version_names_them() -> None:
 
 
 def test_nobody_to_ask_for_is_no_request() -> None:
-    session = Session(1000)
+    session = FetcherSession(1000)
     assert session.next_request(lambda blocked: False) is None
     story = Story(1)
     story.session.unfollow(story.partitions[0])
@@ -250,7 +250,7 @@ def test_the_epoch_wraps_to_one() -> None:
 
 
 def test_a_topic_of_the_same_name_takes_the_place_of_the_one_before() -> None:
-    session = Session(1000)
+    session = FetcherSession(1000)
     session.begin(12)
     old, new = Position(), Position()
     session.follow(old)  # type: ignore[arg-type]
@@ -262,7 +262,7 @@ def test_a_topic_of_the_same_name_takes_the_place_of_the_one_before() -> None:
     assert (named(request), forgotten(request)) == ([(0, 0)], [])
 
 
-def is_decoded(request: Request | None) -> bool:
+def is_decoded(request: FetcherRequest | None) -> bool:
     """By a leader that reads as much as it does from anybody."""
     assert request is not None
     asked = FetchRequest(
@@ -272,7 +272,7 @@ def is_decoded(request: Request | None) -> bool:
 
 
 def test_a_request_names_as_many_as_a_leader_decodes_and_the_next_one_goes_on() -> None:
-    session, count = Session(1000), 3 * NAMED_MAX + 5
+    session, count = FetcherSession(1000), 3 * NAMED_MAX + 5
     partitions: list[Any] = [Position() for _ in range(count)]
     for number, partition in enumerate(partitions):
         partition.topic_id = Uuid(number.to_bytes(16, "big"))

@@ -1,7 +1,7 @@
 """Where each replica on this node is, and on the leader where its followers are, as JSON (`/replicas`).
 
-Always true: numbers of one replica are of one moment. A lag is what is missing to the leader's log end, as far as this node
-knows; None if it does not.
+Always true: numbers of one replica are of one moment. A lag is what is missing to the leader's log end, as far as this
+node knows; None if it does not.
 """
 
 from __future__ import annotations

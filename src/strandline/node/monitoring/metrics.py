@@ -1,10 +1,12 @@
 """The node's metrics, by Kafka's names in the spelling of Prometheus.
 
-Kafka's `kafka.server:type=ReplicaManager,name=LeaderCount` is `kafka_server_replicamanager_leadercount`, and a meter `…PerSec` is
-a counter `…_total`, as the usual rules of the JMX exporter write them. What Kafka has no name for begins with `strandline_`.
+Kafka's `kafka.server:type=ReplicaManager,name=LeaderCount` is `kafka_server_replicamanager_leadercount`, and a meter
+`…PerSec` is a counter `…_total`, as the usual rules of the JMX exporter write them. What Kafka has no name for begins
+with `strandline_`.
 
-Always true: everything is read from the live parts when somebody asks, so that between two looks nothing is spent on it; each node
-has a registry of its own. A topic's counts stand beside those of all topics, which have no topic label, as in Kafka.
+Always true: everything is read from the live parts when a scrape asks, so that between two looks nothing is spent on
+it; each node has a registry of its own. A topic's counts stand beside those of all topics, which have no topic label,
+as in Kafka.
 """
 
 from __future__ import annotations
@@ -21,11 +23,11 @@ from strandline.api.request_stats import BOUNDS_S, ApiStats
 from strandline.api.table import BROKER_APIS, CONTROLLER_APIS
 from strandline.errors import error_code
 from strandline.metadata.image import MetadataImage
-from strandline.node.sight.cleaner_metrics import of_cleaner
-from strandline.node.sight.group_metrics import of_groups
-from strandline.node.sight.limit_metrics import of_limits
-from strandline.node.sight.positions import follower_lag, lag_of
-from strandline.node.sight.view import View
+from strandline.node.monitoring.cleaner_metrics import of_cleaner
+from strandline.node.monitoring.group_metrics import of_groups
+from strandline.node.monitoring.limit_metrics import of_limits
+from strandline.node.monitoring.monitored_node import MonitoredNode
+from strandline.node.monitoring.positions import follower_lag, lag_of
 from strandline.records import walk
 from strandline.replica.partition import Partition
 from strandline.replica.topic_stats import COUNTS
@@ -37,14 +39,14 @@ PLACE = ("topic", "partition")
 class NodeMetrics(Collector):
     content_type = CONTENT_TYPE_PLAIN_0_0_4
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: MonitoredNode) -> None:
         self._view = view
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
         self._totals = (MetadataImage(), ClusterTotals())
 
     def pages(self) -> Iterator[bytes]:
-        """The text, one metric after the other: whoever writes it may do something else in between."""
+        """The text, one metric after the other: its writer may do something else in between."""
         for metric in self._registry.collect():
             yield generate_latest(_Only(metric))
 
@@ -159,7 +161,7 @@ class NodeMetrics(Collector):
             merged[name] = _sum(merged.get(name), api)
         for name, (buckets, total_s) in merged.items():
             times.add_metric((name,), list(_cumulative(buckets)), total_s * 1000)
-        errors = CounterMetricFamily(f"{prefix}_errors", "Errors that were told.", labels=("request", "error"))
+        errors = CounterMetricFamily(f"{prefix}_errors", "Errors that were answered.", labels=("request", "error"))
         for (key, code), count in sorted(stats.errors.items()):
             errors.add_metric((NAMES.get(key, str(key)), error_code(code).name), count)
         yield from (requests, times, errors)
@@ -213,7 +215,7 @@ class NodeMetrics(Collector):
             ("activecontrollercount", "1 on the active controller.", int(active)),
             ("globaltopiccount", "Topics of the cluster.", counted.topics),
             ("globalpartitioncount", "Partitions of the cluster.", counted.partitions),
-            ("offlinepartitionscount", "Partitions that nobody leads.", counted.offline),
+            ("offlinepartitionscount", "Partitions without a leader.", counted.offline),
             ("preferredreplicaimbalancecount", "Partitions not led by their first replica.", counted.imbalanced),
             ("activebrokercount", "Brokers that are not fenced.", counted.active_brokers),
             ("fencedbrokercount", "Brokers that are fenced.", counted.fenced_brokers),

@@ -2,10 +2,11 @@
 
 h11 knows the protocol; this file carries its bytes.
 
-Always true: what a peer can make us hold is bounded, in connections, in the size of a request and in time; `/health` can be asked
-however many others are connected; nothing but a request's line and headers is read, and a request that fails ends with its own
-connection. Only who names this server by a name of its own is answered, so that no web page reaches it through a name that leads
-here (DNS rebinding, SEC-H4). No request changes anything, and no other origin is allowed to read an answer.
+Always true: what a peer can make us hold is bounded, in connections, in the size of a request and in time; `/health`
+can be asked however many others are connected; nothing but a request's line and headers is read, and a request that
+fails ends with its own connection. Only who names this server by a name of its own is answered, so that no web page
+reaches it through a name that leads here (DNS rebinding, SEC-H4). No request changes anything, and no other origin is
+allowed to read an answer.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ WRITE_TIMEOUT_S = 30.0
 BACKLOG = 64
 
 
-class Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
     body: bytes
     content_type: str = "application/json"
     status: int = 200
@@ -40,12 +41,12 @@ class BadQuery(Exception):
     """The query asks for what can't be; says what."""
 
 
-Handler = Callable[[Mapping[str, str]], Awaitable[Answer]]
+Handler = Callable[[Mapping[str, str]], Awaitable[HttpAnswer]]
 """From the query, by name."""
 
 
-def text(words: str, status: int) -> Answer:
-    return Answer(f"{words}\n".encode(), "text/plain; charset=utf-8", status)
+def text(words: str, status: int) -> HttpAnswer:
+    return HttpAnswer(f"{words}\n".encode(), "text/plain; charset=utf-8", status)
 
 
 def host_of(header: str) -> str:
@@ -67,7 +68,8 @@ def is_loopback_name(host: str) -> bool:
 
 class HttpServer:
     def __init__(self, routes: Mapping[str, Handler], logger: Any, allowed_hosts: Iterable[str] = ()) -> None:
-        """`allowed_hosts`: names of this server, beside loopback's, the host it listens on and the address it is reached at."""
+        """`allowed_hosts`: names of this server, beside loopback's, the host it listens on and the address it is
+        reached at."""
         self.port = 0
         self.refused = 0
         """Connections and requests that were one too many, or came under a foreign name."""
@@ -75,14 +77,14 @@ class HttpServer:
         self._logger = logger
         self._server: asyncio.Server | None = None
         self._hosts = {host.lower() for host in allowed_hosts}
-        self.exchanges: dict[Exchange, None] = {}
+        self.exchanges: dict[HttpExchange, None] = {}
 
     def is_own_name(self, host: str, reached_at: str) -> bool:
         return is_loopback_name(host) or host in self._hosts or host == reached_at.lower()
 
     def make_room(self) -> None:
-        """For one more connection. One that has its answer, or asks for nothing yet, goes first; a request of the kind of which
-        places are left over would not be waiting here."""
+        """For one more connection. One that has its answer, or asks for nothing yet, goes first; a request of the kind
+        of which places are left over would not be waiting here."""
         if len(self.exchanges) >= CONNECTIONS_MAX:
             idle = [exchange for exchange in self.exchanges if not exchange.is_answering]
             if idle:
@@ -99,7 +101,7 @@ class HttpServer:
         if host:
             self._hosts.add(host.lower())
         self._server = await asyncio.get_running_loop().create_server(
-            lambda: Exchange(self), host, port, backlog=BACKLOG
+            lambda: HttpExchange(self), host, port, backlog=BACKLOG
         )
         self.port = self._server.sockets[0].getsockname()[1]
 
@@ -109,7 +111,7 @@ class HttpServer:
         ending = [exchange.abort() for exchange in list(self.exchanges)]
         await asyncio.gather(*(task for task in ending if task is not None), return_exceptions=True)
 
-    async def answer(self, target: str, host: str, reached_at: str) -> Answer:
+    async def answer(self, target: str, host: str, reached_at: str) -> HttpAnswer:
         """What is to be seen there, for one who names the server so. Raises nothing."""
         try:
             parts = urlsplit(target)
@@ -135,7 +137,7 @@ class HttpServer:
             return text("this could not be answered; the node's log says why", 500)
 
 
-class Exchange(asyncio.Protocol):
+class HttpExchange(asyncio.Protocol):
     """One connection: a request, its answer, and the end."""
 
     def __init__(self, server: HttpServer) -> None:
@@ -184,7 +186,8 @@ class Exchange(asyncio.Protocol):
             self._send(text(str(error), error.error_status_hint))
 
     def eof_received(self) -> bool:
-        """Whoever closes has its answer, or wants it no more: nothing else tells that somebody who waits for events is gone."""
+        """A peer that closes has its answer, or wants it no more: nothing else shows that a client that waits for
+        events is gone."""
         return False
 
     def _begin(self) -> None:
@@ -207,7 +210,7 @@ class Exchange(asyncio.Protocol):
         self.is_answering = True
         self._send(await answering)
 
-    def _send(self, answer: Answer) -> None:
+    def _send(self, answer: HttpAnswer) -> None:
         if self._transport is None:
             return
         headers = [
@@ -225,13 +228,14 @@ class Exchange(asyncio.Protocol):
                 parts.append(self._http.send(h11.Data(data=answer.body)))
             parts.append(self._http.send(h11.EndOfMessage()))
         except h11.LocalProtocolError:
-            # The peer's request was such that it can't be told anything.
+            # The peer's request was such that it can't be answered.
             self._transport.abort()
             return
         self._is_sent = True
         self.is_answering = False
         self._transport.write(b"".join(part for part in parts if part))
-        # The peer closes when it has read all of it. To close first, with bytes of the peer unread, would take the answer back.
+        # The peer closes when it has read all of it. To close first, with bytes of the peer unread, would take the
+        # answer back.
         self._transport.write_eof()
         if self._timer is not None:
             self._timer.cancel()

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from strandline.node.sight.view import View
+from strandline.node.monitoring.monitored_node import MonitoredNode
 
 
-def of_limits(view: View) -> Iterator[Metric]:
+def of_limits(view: MonitoredNode) -> Iterator[Metric]:
     counts, resources = view.connection_counts, view.resources
     connections = GaugeMetricFamily(
         "strandline_connections", "Open connections, those in their TLS handshake included.", labels=("listener",)

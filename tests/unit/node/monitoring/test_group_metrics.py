@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from strandline.node.sight.metrics import NodeMetrics
+from strandline.node.monitoring.metrics import NodeMetrics
 from tests.unit.node.coordinator.test_node_coordinates import SETTINGS, commit, found
 
 from .conftest import Looked

@@ -1,6 +1,6 @@
 """Metrics of the group coordinator, by Kafka's names.
 
-Always true: groups are counted when somebody asks, on the node that coordinates them.
+Always true: groups are counted when a scrape asks, on the node that coordinates them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _counts(groups: GroupCoordinator) -> Iterator[Metric]:
         ("partition_load_time", "Milliseconds that it took.", stats.load_s * 1000),
         ("offset_commit", "Offsets that were committed.", stats.offset_commits),
         ("offset_deletion", "Offsets that were removed, for whatever reason.", stats.offset_deletions),
-        ("offset_expiration", "Offsets that nobody came back for.", stats.offset_expirations),
+        ("offset_expiration", "Offsets that no member came back for.", stats.offset_expirations),
         ("rebalance", "Generations and group epochs that were written down.", stats.rebalances),
         ("batch", "Batches that were appended to __consumer_offsets.", stats.batches),
         ("write_timeout", "Batches that were not committed in time.", stats.timeouts),

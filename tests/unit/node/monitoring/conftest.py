@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from strandline.api.request_stats import RequestStats
 from strandline.node.broker_state import BrokerState
-from strandline.node.sight.sight import Sight
-from strandline.node.sight.view import View
+from strandline.node.monitoring.monitored_node import MonitoredNode
+from strandline.node.monitoring.server import MonitoringServer
 from strandline.replica.topic_stats import BrokerTopicStats
 from tests.unit.node.conftest import HOST, Stage, play
 
@@ -50,26 +50,26 @@ async def get(path: str, method: str = "GET") -> Reply:
 
 
 class Looked:
-    """The view of a stage's node, and the sight that serves it."""
+    """The view of a stage's node, and the server that serves it."""
 
     def __init__(self, stage: Stage) -> None:
         node = self.node = stage.node
         self.requests = RequestStats()
         self.topics = BrokerTopicStats()
         self.state = BrokerState.RUNNING
-        self.view = View(
+        self.view = MonitoredNode(
             node.context, lambda: node.quorum, lambda: self.state, node.events, self.requests, self.topics, node.groups
         )
-        self.sight = Sight(self.view, node._logger)
+        self.server = MonitoringServer(self.view, node._logger)
         self.events = node.events
 
     async def __aenter__(self) -> Looked:
         """In place of the node's own."""
-        if self.node._sight is not None:
-            await self.node._sight.stop()
-            self.node._sight = None
-        await self.sight.start()
+        if self.node._monitoring is not None:
+            await self.node._monitoring.stop()
+            self.node._monitoring = None
+        await self.server.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.sight.stop()
+        await self.server.stop()

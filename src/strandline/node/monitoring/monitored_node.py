@@ -1,6 +1,6 @@
-"""The live parts of a node that are looked at.
+"""The live parts of a node that are shown over HTTP.
 
-Always true: whoever looks changes nothing, and counts nothing that the parts do not count themselves.
+Always true: a look changes nothing, and counts nothing that the parts do not count themselves.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from strandline.replica.topic_stats import BrokerTopicStats
 
 
 @dataclass(slots=True)
-class View:
+class MonitoredNode:
     node: NodeContext
     quorum: Callable[[], Quorum | None]
     """None until it is open."""

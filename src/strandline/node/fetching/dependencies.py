@@ -19,7 +19,7 @@ from strandline.replica.partition import Partition
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class FetcherDependencies:
     config: NodeConfig
     clock: Clock
     randomness: random.Random

@@ -12,17 +12,17 @@ from .conftest import LISTENER, Looked, get
 def looked_at(play, story, **settings):
     """A story with a node that is served at its metrics.listener."""
 
-    async def with_sight(stage):
+    async def with_monitoring(stage):
         async with Looked(stage) as looked:
             await story(stage, looked)
 
-    play(with_sight, metrics_listener=LISTENER, **settings)
+    play(with_monitoring, metrics_listener=LISTENER, **settings)
 
 
 def test_nothing_listens_unless_it_is_asked_for(play):
     async def story(stage):
         async with Looked(stage) as looked:
-            assert looked.sight.port == 0
+            assert looked.server.port == 0
 
     play(story)
 
@@ -120,7 +120,7 @@ def test_metrics_are_text_that_prometheus_reads(play):
 def test_a_node_whose_address_is_taken_goes_on_unseen(play):
     async def story(stage, looked):
         async with Looked(stage) as second:
-            assert second.sight.port == 0
+            assert second.server.port == 0
         assert stage.logged("metrics can't be served") == 1
         assert (await get("/health")).status == 200
 

@@ -7,8 +7,8 @@ import contextlib
 
 import pytest
 
-from strandline.node.sight import http
-from strandline.node.sight.http import Answer, BadQuery, HttpServer
+from strandline.node.monitoring import http
+from strandline.node.monitoring.http import BadQuery, HttpAnswer, HttpServer
 from strandline.sim.world import World
 
 from .conftest import HOST, PORT, get, parse, send
@@ -36,7 +36,7 @@ class Served:
         self.server = HttpServer(routes, self.log, ["Monitor.example"])
 
     async def _echo(self, query):
-        return Answer(repr(sorted(query.items())).encode(), "text/plain")
+        return HttpAnswer(repr(sorted(query.items())).encode(), "text/plain")
 
     async def _slow(self, query):
         try:

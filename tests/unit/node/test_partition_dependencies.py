@@ -9,13 +9,13 @@ import pytest
 
 from strandline.ids import Uuid
 from strandline.metadata.image import BrokerImage, MetadataImage
-from strandline.node.surroundings import NodeSurroundings
+from strandline.node.partition_dependencies import NodePartitionDependencies
 
 BROKER = BrokerImage(2, 20, Uuid(bytes(16)), (), fenced=False)
 
 
-async def surroundings(**changes):
-    made = NodeSurroundings(1, 30.0)
+async def dependencies(**changes):
+    made = NodePartitionDependencies(1, 30.0)
     made.image = MetadataImage(brokers={2: replace(BROKER, **changes)})
     return made
 
@@ -32,26 +32,26 @@ async def surroundings(**changes):
     ],
 )
 async def test_b1_who_may_join_and_who_is_alive(changes, broker_epoch, eligible, alive):
-    made = await surroundings(**changes)
+    made = await dependencies(**changes)
     assert made.is_eligible(2, broker_epoch) is eligible
     assert made.is_alive(2) is alive
 
 
 async def test_b1_one_that_is_not_registered_may_not_join():
-    made = await surroundings()
+    made = await dependencies()
     assert not made.is_eligible(3, -1)
     assert not made.is_alive(3)
 
 
 async def test_until_it_is_registered_a_node_has_no_broker_epoch():
-    made = await surroundings()
+    made = await dependencies()
     assert made.broker_epoch == -1
     made.broker_epoch_of = lambda: 7
     assert made.broker_epoch == 7
 
 
 async def test_time_is_the_loops():
-    made = await surroundings()
+    made = await dependencies()
     assert made.now == asyncio.get_running_loop().time
 
 
@@ -59,7 +59,7 @@ async def test_events_name_their_partition():
     class Somewhere:
         topic, index = "t", 3
 
-    made, told = await surroundings(), []
+    made, told = await dependencies(), []
     made.on_event = lambda kind, reason, **facts: told.append((kind, reason, facts))
     made.note("truncated", Somewhere(), "why", was=5)
     assert told == [("truncated", "why", {"topic": "t", "partition": 3, "was": 5})]

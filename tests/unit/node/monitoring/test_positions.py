@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from strandline.node.sight.positions import lag_of, replica
+from strandline.node.monitoring.positions import lag_of, replica
 from strandline.replica.followers import FollowerProgress
 
 from .conftest import Looked

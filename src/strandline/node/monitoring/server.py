@@ -1,7 +1,7 @@
 """What a node shows of itself over HTTP: `/metrics`, `/events`, `/replicas`, `/health`.
 
-Always true: without `metrics.listener` nothing listens and nothing is spent; whoever looks changes nothing; what is large is
-made in pieces, so that nobody else waits long.
+Always true: without `metrics.listener` nothing listens and nothing is spent; a request changes nothing; what is large
+is made in pieces, so that no other request waits long.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from strandline.config.address import parse_address
 from strandline.node.broker_state import BrokerState
-from strandline.node.sight.http import Answer, BadQuery, HttpServer
-from strandline.node.sight.positions import replica
-from strandline.node.sight.view import View
+from strandline.node.monitoring.http import BadQuery, HttpAnswer, HttpServer
+from strandline.node.monitoring.monitored_node import MonitoredNode
+from strandline.node.monitoring.positions import replica
 
 if TYPE_CHECKING:
-    from strandline.node.sight.metrics import NodeMetrics
+    from strandline.node.monitoring.metrics import NodeMetrics
 
 EVENTS_AT_ONCE_MAX = 1000
 WAIT_MS_MAX = 30_000
@@ -27,8 +27,8 @@ PIECE = 100
 """Replicas that are described in one go."""
 
 
-class Sight:
-    def __init__(self, view: View, logger: Any) -> None:
+class MonitoringServer:
+    def __init__(self, view: MonitoredNode, logger: Any) -> None:
         self._view = view
         self._logger = logger
         self._metrics: NodeMetrics | None = None
@@ -50,8 +50,8 @@ class Sight:
         return self._server.port
 
     async def start(self) -> None:
-        """Listen. If the address can't be had, the node does its work unseen, and tries again: somebody else may have it only
-        for a moment."""
+        """Listen. If the address can't be had, the node does its work unseen, and tries again: another process may have
+        it only for a moment."""
         address = parse_address(self._view.node.config.metrics_listener)
         if address is None or await self._listen(*address):
             return
@@ -79,7 +79,7 @@ class Sight:
             await asyncio.gather(self._trying, return_exceptions=True)
         await self._server.stop()
 
-    async def _show_metrics(self, query: Mapping[str, str]) -> Answer:
+    async def _show_metrics(self, query: Mapping[str, str]) -> HttpAnswer:
         # Most nodes are never asked, and the library takes longer to load than anybody here should wait.
         if self._metrics is None:
             self._metrics = await self._view.node.disk.offload(self._load_metrics, "")
@@ -87,29 +87,29 @@ class Sight:
         for page in self._metrics.pages():
             pages.append(page)
             await asyncio.sleep(0)
-        return Answer(b"".join(pages), self._metrics.content_type)
+        return HttpAnswer(b"".join(pages), self._metrics.content_type)
 
     def _load_metrics(self) -> NodeMetrics:
-        from strandline.node.sight.metrics import NodeMetrics
+        from strandline.node.monitoring.metrics import NodeMetrics
 
         return NodeMetrics(self._view)
 
-    async def _show_events(self, query: Mapping[str, str]) -> Answer:
+    async def _show_events(self, query: Mapping[str, str]) -> HttpAnswer:
         """Events after a number, at most so many; with `wait_ms`, once there is one, or when the time is over."""
         events = self._view.events
         since = _number(query, "since", 0)
         await events.wait(since, min(_number(query, "wait_ms", 0), WAIT_MS_MAX) / 1000)
-        told = events.since(since, EVENTS_AT_ONCE_MAX)
+        newer = events.since(since, EVENTS_AT_ONCE_MAX)
         return _json(
             {
                 "node_id": self._view.node.node_id,
                 "incarnation_id": str(events.incarnation_id),
-                "last": told[-1].sequence if told else events.last,
-                "events": [event._asdict() for event in told],
+                "last": newer[-1].sequence if newer else events.last,
+                "events": [event._asdict() for event in newer],
             }
         )
 
-    async def _show_replicas(self, query: Mapping[str, str]) -> Answer:
+    async def _show_replicas(self, query: Mapping[str, str]) -> HttpAnswer:
         """Replicas on this node; with `topic` and `partition`, only those."""
         node = self._view.node
         topic = query.get("topic")
@@ -126,9 +126,9 @@ class Sight:
             for partition in wanted[start : start + PIECE]:
                 described.append(_encode(replica(partition, node.node_id, now)))
             await asyncio.sleep(0)
-        return Answer(f'{{"node_id": {node.node_id}, "replicas": [{", ".join(described)}]}}'.encode())
+        return HttpAnswer(f'{{"node_id": {node.node_id}, "replicas": [{", ".join(described)}]}}'.encode())
 
-    async def _show_health(self, query: Mapping[str, str]) -> Answer:
+    async def _show_health(self, query: Mapping[str, str]) -> HttpAnswer:
         """200 if the node does what it is for: a broker serves clients, a controller knows who leads."""
         view = self._view
         node, quorum, state = view.node, view.quorum(), view.state()
@@ -150,8 +150,8 @@ class Sight:
         return _json(shown, 200 if is_well else 503)
 
 
-def _json(value: Any, status: int = 200) -> Answer:
-    return Answer(_encode(value).encode(), status=status)
+def _json(value: Any, status: int = 200) -> HttpAnswer:
+    return HttpAnswer(_encode(value).encode(), status=status)
 
 
 def _encode(value: Any) -> str:

@@ -1,6 +1,7 @@
 """What the partitions of a node need of it: who is alive, the clock, a flush, a word with the controller, the journal.
 
-Always true: a partition reaches the node through this and nothing else; the brokers are those of the image that is being applied.
+Always true: a partition reaches the node through this and nothing else; the brokers are those of the image that is
+being applied.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Note = Callable[..., None]
 """Kind, reason, topic, partition and facts of an event."""
 
 
-class NodeSurroundings:
+class NodePartitionDependencies:
     def __init__(self, node_id: int, lag_time_max_s: float) -> None:
         self.node_id = node_id
         self.lag_time_max_s = lag_time_max_s
@@ -27,7 +28,7 @@ class NodeSurroundings:
         self.now = asyncio.get_running_loop().time
         self.broker_epoch_of: Callable[[], int] = lambda: UNKNOWN
         self.on_flush_due: Callable[[Partition], None] = lambda partition: None
-        self.on_isr_wish: Callable[[Partition, ProposedIsr], None] = lambda partition, wish: None
+        self.on_isr_proposed: Callable[[Partition, ProposedIsr], None] = lambda partition, proposal: None
         self.on_event: Note = lambda kind, reason, **facts: None
         self.on_truncated: Callable[[Partition], None] = lambda partition: None
 
@@ -52,8 +53,8 @@ class NodeSurroundings:
     def flush_due(self, partition: Partition) -> None:
         self.on_flush_due(partition)
 
-    def propose_isr(self, partition: Partition, wish: ProposedIsr) -> None:
-        self.on_isr_wish(partition, wish)
+    def propose_isr(self, partition: Partition, proposal: ProposedIsr) -> None:
+        self.on_isr_proposed(partition, proposal)
 
     def note(self, kind: str, partition: Partition, reason: str, **facts: Any) -> None:
         if kind == "truncated":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client.core import Metric
 
-from strandline.node.sight.cleaner_metrics import of_cleaner
+from strandline.node.monitoring.cleaner_metrics import of_cleaner
 
 
 def values(metrics: list[Metric]) -> dict[tuple[str, ...], float]:

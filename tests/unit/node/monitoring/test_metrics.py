@@ -6,7 +6,7 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from strandline.node.sight.metrics import NodeMetrics, totals
+from strandline.node.monitoring.metrics import NodeMetrics, totals
 from tests.unit.metadata.images import an_image
 
 from .conftest import Looked
