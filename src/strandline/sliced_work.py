@@ -1,7 +1,7 @@
 """Work in slices: long work gives way to other connections every few milliseconds (SEC-L2).
 
 Work is a generator. It pauses after each of its parts and says how many bytes that part adds to the answer; what it returns is the
-answer, or the promise of it. Who has little to do calls `finished`; a request with much to do has turns (`api/slices.py`).
+answer, or the promise of it. Who has little to do calls `finished`; a request with much to do has turns (`api/requests/slices.py`).
 
 Always true: no turn runs longer than TURN_S and one part; an answer is given up before it has grown beyond ANSWER_BYTES_MAX. The
 turns do not depend on the machine's speed in the simulator, where no time passes while work is done: there STEPS_PER_TURN_MAX ends

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from strandline.api.error_reply import tells
+from strandline.api.requests.error_reply import tells
 from strandline.api.table import BROKER_APIS, CONTROLLER_APIS
 from strandline.client.aio import AsyncioIo
 from strandline.errors import ErrorCode

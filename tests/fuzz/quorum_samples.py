@@ -10,8 +10,8 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from strandline.api.forwarding import anonymous
-from strandline.api.metadata_partition import TOPIC, TOPIC_ID
+from strandline.api.quorum.metadata_partition import TOPIC, TOPIC_ID
+from strandline.api.requests.forwarding import anonymous
 from strandline.api.table import CONTROLLER_APIS
 from strandline.ids import ZERO_UUID, Uuid
 from strandline.metadata.features import SUPPORTED

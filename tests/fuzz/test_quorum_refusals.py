@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from strandline.api.forwarding import anonymous
-from strandline.api.metadata_partition import TOPIC, TOPIC_ID
+from strandline.api.quorum.metadata_partition import TOPIC, TOPIC_ID
+from strandline.api.requests.forwarding import anonymous
 from strandline.errors import ErrorCode
 from strandline.ids import Uuid
 from strandline.log.names import CLUSTER_METADATA_TOPIC

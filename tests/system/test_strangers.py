@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from strandline.api.forwarding import anonymous
+from strandline.api.requests.forwarding import anonymous
 from strandline.errors import ErrorCode
 from strandline.wire import messages
 from strandline.wire.headers import request_header

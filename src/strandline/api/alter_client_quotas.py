@@ -13,7 +13,7 @@ from typing import Any
 
 from strandline.api.context import RequestContext
 from strandline.api.describe_client_quotas import ENTITY_TYPES, Entity, entity_of, quotas
-from strandline.api.slices import answer
+from strandline.api.requests.slices import answer
 from strandline.errors import ErrorCode
 from strandline.sliced_work import Work
 from strandline.wire import messages

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any
 
+from strandline.api.changes.resources import layers
 from strandline.api.context import RequestContext
-from strandline.api.resources import layers
 from strandline.controller.alter_partition import ANY_EPOCH, Answer, NewIsr, alter
 from strandline.controller.elections import policy_of
 from strandline.errors import ErrorCode, KafkaError

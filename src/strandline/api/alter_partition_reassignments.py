@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any
 
+from strandline.api.changes.decisions import check_count
+from strandline.api.changes.resources import layers
 from strandline.api.context import RequestContext
-from strandline.api.decisions import check_count
-from strandline.api.resources import layers
 from strandline.controller.elections import policy_of
 from strandline.controller.reassignments import alter
 from strandline.errors import ErrorCode, KafkaError

@@ -14,7 +14,7 @@ from typing import Any
 
 from strandline.api.context import RequestContext
 from strandline.api.describe_user_scram_credentials import credentials
-from strandline.api.slices import answer
+from strandline.api.requests.slices import answer
 from strandline.errors import ErrorCode
 from strandline.sliced_work import Work
 from strandline.wire import messages

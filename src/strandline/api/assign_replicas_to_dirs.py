@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any
 
+from strandline.api.changes.resources import layers
 from strandline.api.context import RequestContext
-from strandline.api.resources import layers
 from strandline.controller.elections import policy_of
 from strandline.controller.replica_dirs import ReplicaDirAssignment, assign
 from strandline.errors import ErrorCode, KafkaError

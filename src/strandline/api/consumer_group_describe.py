@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from strandline.api.authorized_operations import GROUP_OPERATIONS
+from strandline.api.cluster.authorized_operations import GROUP_OPERATIONS
 from strandline.api.context import RequestContext
-from strandline.api.coordination import caller, read_each, serves_consumer_protocol
+from strandline.api.groups.coordination import caller, read_each, serves_consumer_protocol
 from strandline.errors import ErrorCode, KafkaError
 from strandline.groups.outcome import Moment, told
 from strandline.groups.shard import Shard

@@ -12,14 +12,14 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from strandline.api.cluster.topic_bytes import TopicBytes
 from strandline.api.controller_access import ControllerAccess
-from strandline.api.fetch_sessions import FetchSessions
+from strandline.api.fetching.fetch_sessions import FetchSessions
 from strandline.api.group_access import GroupAccess
 from strandline.api.hosted_partitions import HostedPartitions
-from strandline.api.large_requests import LargeRequests
 from strandline.api.metadata_view import MetadataView
-from strandline.api.request_stats import RequestStats
-from strandline.api.topic_bytes import TopicBytes
+from strandline.api.requests.large_requests import LargeRequests
+from strandline.api.requests.request_stats import RequestStats
 from strandline.config.dynamic import DynamicConfig
 from strandline.config.node import NodeConfig
 from strandline.errors import ErrorCode, KafkaError
@@ -29,9 +29,9 @@ from strandline.replica.partition import Partition
 from strandline.wire.headers import ENVELOPE
 
 if TYPE_CHECKING:
-    from strandline.api.follower_sessions import FollowerSessions
-    from strandline.api.metadata_news import Told
-    from strandline.api.shared_reads import SharedReads
+    from strandline.api.cluster.metadata_updates import Told
+    from strandline.api.fetching.follower_sessions import FollowerSessions
+    from strandline.api.fetching.shared_reads import SharedReads
 
 REPLY_BYTES_MAX = 8 * 1024 * 1024
 WAIT_MS_MAX = 5 * 60 * 1000

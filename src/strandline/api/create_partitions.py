@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Awaitable
 from typing import Any
 
+from strandline.api.changes.decisions import decide_each
 from strandline.api.context import RequestContext
-from strandline.api.decisions import decide_each
 from strandline.controller.topics import add_partitions
 from strandline.errors import ErrorCode, KafkaError
 from strandline.metadata.image import MetadataImage

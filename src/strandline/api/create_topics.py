@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final
 
+from strandline.api.changes.decisions import Outcome, decide_each
+from strandline.api.changes.resources import layers, topic_defaults
 from strandline.api.context import RequestContext
-from strandline.api.decisions import Outcome, decide_each
-from strandline.api.resources import layers, topic_defaults
-from strandline.api.slices import in_turns
+from strandline.api.requests.slices import in_turns
 from strandline.config.describe import describe_topic
 from strandline.controller.topics import PARTITIONS_PER_REQUEST_MAX, RequestedTopic, TakenNames, create
 from strandline.errors import ErrorCode, KafkaError

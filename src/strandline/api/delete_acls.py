@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from strandline.api.context import RequestContext
-from strandline.api.slices import answer
+from strandline.api.requests.slices import answer
 from strandline.errors import ErrorCode
 from strandline.sliced_work import Work
 from strandline.wire import messages

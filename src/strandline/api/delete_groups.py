@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from strandline.api.context import RequestContext
-from strandline.api.coordination import Several
+from strandline.api.groups.coordination import Several
 from strandline.errors import ErrorCode, KafkaError
 from strandline.groups.outcome import Moment, Outcome, told
 from strandline.groups.shard import Shard

@@ -13,7 +13,7 @@ import asyncio
 from typing import Any
 
 from strandline.api.context import RequestContext, wait_s
-from strandline.api.slices import answer
+from strandline.api.requests.slices import answer
 from strandline.errors import ErrorCode, KafkaError
 from strandline.metadata.image import INTERNAL_TOPICS
 from strandline.replica.partition import Partition

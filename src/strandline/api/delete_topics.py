@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Awaitable
 from typing import Any, NamedTuple
 
+from strandline.api.changes.decisions import decide_each
 from strandline.api.context import RequestContext
-from strandline.api.decisions import decide_each
 from strandline.controller.topics import delete
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import ZERO_UUID, Uuid

@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import Any
 
 from strandline.api.context import RequestContext
-from strandline.api.slices import answer
+from strandline.api.requests.slices import answer
 from strandline.errors import ErrorCode, KafkaError
 from strandline.metadata.image import MetadataImage
 from strandline.metadata.records import ClientQuotaRecord

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from strandline.api.authorized_operations import CLUSTER_OPERATIONS
-from strandline.api.cluster_view import ClusterView
+from strandline.api.cluster.authorized_operations import CLUSTER_OPERATIONS
+from strandline.api.cluster.view import ClusterView
 from strandline.api.context import RequestContext
 from strandline.controller.controllers import registered
 from strandline.errors import ErrorCode

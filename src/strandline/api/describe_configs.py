@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from strandline.api import resources
+from strandline.api.changes import resources
 from strandline.api.context import RequestContext
-from strandline.api.slices import answer
+from strandline.api.requests.slices import answer
 from strandline.config.describe import (
     ConfigRow,
     describe_broker,

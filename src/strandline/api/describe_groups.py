@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from strandline.api.authorized_operations import GROUP_OPERATIONS
+from strandline.api.cluster.authorized_operations import GROUP_OPERATIONS
 from strandline.api.context import RequestContext
-from strandline.api.coordination import caller, read_each
+from strandline.api.groups.coordination import caller, read_each
 from strandline.errors import KafkaError
 from strandline.groups.outcome import Moment, told
 from strandline.groups.shard import Shard

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from strandline.api.context import RequestContext
-from strandline.api.slices import answer
+from strandline.api.requests.slices import answer
 from strandline.errors import ErrorCode
 from strandline.ids import TopicPartition
 from strandline.replica.partition import Partition

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from strandline.api.context import RequestContext
-from strandline.api.slices import answer
+from strandline.api.requests.slices import answer
 from strandline.errors import ErrorCode, KafkaError
 from strandline.log.names import topic_name_problem
 from strandline.log.producers import ProducerState

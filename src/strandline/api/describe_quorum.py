@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from strandline.api import metadata_partition as quorum
 from strandline.api.context import RequestContext
+from strandline.api.quorum import metadata_partition as quorum
 from strandline.errors import ErrorCode
 from strandline.raft.replicas import ReplicaDescription
 from strandline.wire import messages

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from strandline.api.authorized_operations import TOPIC_OPERATIONS
-from strandline.api.cluster_view import ClusterView
+from strandline.api.cluster.authorized_operations import TOPIC_OPERATIONS
+from strandline.api.cluster.view import ClusterView
 from strandline.api.context import RequestContext
-from strandline.api.slices import answer
+from strandline.api.requests.slices import answer
 from strandline.errors import ErrorCode
 from strandline.log.names import topic_name_problem
 from strandline.metadata.image import INTERNAL_TOPICS, PartitionImage, TopicImage

@@ -12,7 +12,7 @@ from collections import Counter
 from typing import Any
 
 from strandline.api.context import RequestContext
-from strandline.api.slices import answer
+from strandline.api.requests.slices import answer
 from strandline.errors import ErrorCode
 from strandline.metadata.image import MetadataImage
 from strandline.metadata.records import UserScramCredentialRecord

@@ -16,11 +16,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from strandline.api.context import RequestContext
-from strandline.api.error_reply import error_reply, tells, told_errors_in_slices
-from strandline.api.forwarding import PRINCIPAL_DATA, PRINCIPAL_VERSION
-from strandline.api.large_requests import INLINE_BYTES_MAX
-from strandline.api.reply import Later
-from strandline.api.slices import encoded, in_turns, settled
+from strandline.api.requests.error_reply import error_reply, tells, told_errors_in_slices
+from strandline.api.requests.forwarding import PRINCIPAL_DATA, PRINCIPAL_VERSION
+from strandline.api.requests.large_requests import INLINE_BYTES_MAX
+from strandline.api.requests.pending_reply import Later
+from strandline.api.requests.slices import encoded, in_turns, settled
 from strandline.errors import ErrorCode, KafkaError
 from strandline.wire import messages
 from strandline.wire.errors import MalformedRequest

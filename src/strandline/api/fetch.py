@@ -5,7 +5,7 @@ and finds diverging logs, v13 names topics by id, v15 moves the replica's state,
 followers say of themselves.
 A consumer of more than 10,000 partitions of this broker has no session, names all of them each time, and is answered in slices; a
 request names 50,000 topics and partitions at most.
-A follower's Fetch is answered in `replica_fetch.py`. Consumers may read from followers, below their high watermark (KIP-392).
+A follower's Fetch is answered in `follower_fetch.py`. Consumers may read from followers, below their high watermark (KIP-392).
 Left out: nothing.
 """
 
@@ -15,13 +15,14 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from strandline.api import cold_reads, leader_hints, replica_fetch
+from strandline.api.cluster import leader_hints
 from strandline.api.context import NodeContext, RequestContext, code_of, note_failure, wait_s
-from strandline.api.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, SESSION_PARTITIONS_MAX, Place, Session
-from strandline.api.preferred_replica import preferred_read_replica
-from strandline.api.reading import absence, diverging, find
-from strandline.api.reply import Later
-from strandline.api.slices import in_turns
+from strandline.api.fetching import cold_reads, follower_fetch
+from strandline.api.fetching.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, SESSION_PARTITIONS_MAX, Place, Session
+from strandline.api.fetching.preferred_replica import preferred_read_replica
+from strandline.api.fetching.reading import absence, diverging, find
+from strandline.api.requests.pending_reply import Later
+from strandline.api.requests.slices import in_turns
 from strandline.errors import ErrorCode, KafkaError
 from strandline.log.errors import CorruptBatch, NotCached
 from strandline.ports import Buffer
@@ -50,7 +51,7 @@ def handle(frame: memoryview, ctx: RequestContext, position: int) -> Any:
     is_large = len(frame) > wire.ENTRIES_MAX * wire.ENTRY_BYTES_MIN
     request = wire.parse(ctx.version, frame, position, _entries_max(ctx) if is_large else wire.ENTRIES_MAX)
     if request.replica_id >= 0:
-        return replica_fetch.handle(request, ctx)
+        return follower_fetch.handle(request, ctx)
     if is_large:
         _refuse_too_wide(request, ctx)
     try:

@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import Any
 
 from strandline.api.context import RequestContext
-from strandline.api.group_placement import partition_of
-from strandline.api.slices import answer
+from strandline.api.groups.placement import partition_of
+from strandline.api.requests.slices import answer
 from strandline.errors import ErrorCode
 from strandline.metadata.image import Endpoint
 from strandline.sliced_work import Work

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any
 
-from strandline.api.config_changes import alter_resources
+from strandline.api.changes.config_changes import alter_resources
+from strandline.api.changes.resources import layers
 from strandline.api.context import RequestContext
-from strandline.api.resources import layers
 from strandline.config.alter import Alteration, Op
 from strandline.controller.configs import alter
 from strandline.errors import ErrorCode, KafkaError

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from strandline.api.context import RequestContext
-from strandline.api.coordination import coordinate
+from strandline.api.groups.coordination import coordinate
 from strandline.errors import ErrorCode
 from strandline.groups.shard import Shard
 from strandline.wire import messages

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from strandline.api import resources
-from strandline.api.cluster_view import ClusterView
+from strandline.api.changes import resources
+from strandline.api.cluster.view import ClusterView
 from strandline.api.context import RequestContext
-from strandline.api.slices import answer
+from strandline.api.requests.slices import answer
 from strandline.errors import ErrorCode
 from strandline.sliced_work import Work
 from strandline.wire import messages

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from strandline.api.context import RequestContext
-from strandline.api.coordination import caller
-from strandline.api.reply import Later
+from strandline.api.groups.coordination import caller
+from strandline.api.requests.pending_reply import Later
 from strandline.errors import KafkaError
 from strandline.groups.outcome import told
 from strandline.wire import messages

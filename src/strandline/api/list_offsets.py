@@ -14,8 +14,9 @@ from collections import Counter
 from collections.abc import Awaitable
 from typing import Any
 
-from strandline.api import cold_reads, slices
 from strandline.api.context import RequestContext, code_of, note_failure
+from strandline.api.fetching import cold_reads
+from strandline.api.requests import slices
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import TopicPartition
 from strandline.log.errors import NotCached

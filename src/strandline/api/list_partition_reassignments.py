@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Iterable
 from typing import Any
 
 from strandline.api.context import RequestContext
-from strandline.api.slices import in_turns
+from strandline.api.requests.slices import in_turns
 from strandline.controller.reassignments import under_way
 from strandline.errors import KafkaError
 from strandline.metadata.image import MetadataImage, TopicImage

@@ -18,11 +18,12 @@ from collections.abc import Awaitable
 from itertools import islice
 from typing import Any
 
-from strandline.api import metadata_news, slices
-from strandline.api.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
-from strandline.api.cluster_view import ClusterView
+from strandline.api.cluster import metadata_updates
+from strandline.api.cluster.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from strandline.api.cluster.topic_bytes import encode_topic, join_reply
+from strandline.api.cluster.view import ClusterView
 from strandline.api.context import RequestContext
-from strandline.api.topic_bytes import encode_topic, join_reply
+from strandline.api.requests import slices
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import ZERO_UUID, Uuid
 from strandline.log.names import topic_name_problem
@@ -64,7 +65,7 @@ def handle(request: Any, ctx: RequestContext) -> bytes | Awaitable[bytes]:
 
 
 async def _answer_with_news(request: Any, ctx: RequestContext, body: bytes, *, suspected: bool) -> bytes:
-    newest = await metadata_news.wait(ctx, body, lambda: _Answer(request, ctx).named_at_once(), suspected=suspected)
+    newest = await metadata_updates.wait(ctx, body, lambda: _Answer(request, ctx).named_at_once(), suspected=suspected)
     ctx.node.connections.metadata_seen.note(ctx, waited=True)
     return newest
 

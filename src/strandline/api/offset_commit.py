@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 from strandline.api.context import RequestContext
-from strandline.api.coordination import coordinate
-from strandline.api.slices import answer
+from strandline.api.groups.coordination import coordinate
+from strandline.api.requests.slices import answer
 from strandline.errors import ErrorCode
 from strandline.groups.offsets.committing import refused, refused_in_slices
 from strandline.groups.shard import Shard

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from strandline.api.context import RequestContext
-from strandline.api.coordination import caller, read_each
+from strandline.api.groups.coordination import caller, read_each
 from strandline.errors import ErrorCode, KafkaError
 from strandline.groups.outcome import Moment, told
 from strandline.groups.shard import Shard

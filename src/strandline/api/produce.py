@@ -15,9 +15,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from strandline.api import leader_hints
+from strandline.api.cluster import leader_hints
 from strandline.api.context import NodeContext, RequestContext, code_of
-from strandline.api.reply import Later
+from strandline.api.requests.pending_reply import Later
 from strandline.errors import ErrorCode, KafkaError
 from strandline.log.errors import RecordsBesideLoop
 from strandline.log.record_checks import CheckedRecords, RecordWork, check_beside

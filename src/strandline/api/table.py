@@ -55,7 +55,6 @@ from strandline.api import (
     fetch_metadata_log,
     fetch_snapshot,
     find_coordinator,
-    forwarding,
     heartbeat,
     incremental_alter_configs,
     init_producer_id,
@@ -83,8 +82,9 @@ from strandline.api import (
     vote,
 )
 from strandline.api.context import RequestContext
-from strandline.api.error_reply import error_reply
-from strandline.api.misdirected import as_misdirected
+from strandline.api.requests import forwarding
+from strandline.api.requests.error_reply import error_reply
+from strandline.api.requests.wrong_listener import as_misdirected
 from strandline.errors import ErrorCode
 
 API_VERSIONS = 18

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any
 
+from strandline.api.changes.resources import layers
 from strandline.api.context import RequestContext
-from strandline.api.resources import layers
 from strandline.controller.brokers import unregister
 from strandline.controller.elections import policy_of
 from strandline.errors import KafkaError

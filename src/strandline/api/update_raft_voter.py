@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from strandline.api import metadata_partition as quorum
 from strandline.api.context import RequestContext
+from strandline.api.quorum import metadata_partition as quorum
 from strandline.errors import ErrorCode, error_code
 from strandline.ids import ZERO_UUID
 from strandline.raft.messages import NO_NODE, Address, QuorumEpochResponse, UpdateVoterRequest

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from strandline.api.request_stats import RequestStats
+from strandline.api.requests.request_stats import RequestStats
 from strandline.config.node import NodeConfig
 from strandline.histories.batches import Batch, LogReader, walk
 from strandline.histories.sight import Seen

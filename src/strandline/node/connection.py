@@ -16,9 +16,9 @@ from collections.abc import Awaitable, Coroutine
 from typing import Any, cast
 
 from strandline.api.context import NodeContext, RequestContext
-from strandline.api.error_reply import told_errors
-from strandline.api.reply import Later
-from strandline.api.request_stats import BOUNDS_S, RequestStats
+from strandline.api.requests.error_reply import told_errors
+from strandline.api.requests.pending_reply import Later
+from strandline.api.requests.request_stats import BOUNDS_S, RequestStats
 from strandline.api.table import API_VERSIONS, BROKER_APIS, CONTROLLER_APIS, MISDIRECTED, unsupported_version
 from strandline.node.connection_owner import ConnectionOwner
 from strandline.node.connection_resources import ConnectionResources

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from strandline.api.context import NodeContext
-from strandline.api.request_stats import RequestStats
+from strandline.api.requests.request_stats import RequestStats
 from strandline.config.listeners import ListenerConfig
 from strandline.config.tls import TlsConfig
 from strandline.node.connection import Connection

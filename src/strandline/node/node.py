@@ -15,16 +15,16 @@ import random
 from functools import partial
 from typing import Any
 
+from strandline.api.cluster.metadata_updates import Told
+from strandline.api.cluster.topic_bytes import TopicBytes
 from strandline.api.context import Connections, FetchResources, NodeContext, ReplicaFetchResources
 from strandline.api.controller_access import ControllerAccess
-from strandline.api.error_reply import tells
-from strandline.api.fetch_sessions import FetchSessions
-from strandline.api.follower_sessions import FollowerSessions
+from strandline.api.fetching.fetch_sessions import FetchSessions
+from strandline.api.fetching.follower_sessions import FollowerSessions
+from strandline.api.fetching.shared_reads import SharedReads
 from strandline.api.hosted_partitions import HostedPartitions
-from strandline.api.metadata_news import Told
-from strandline.api.request_stats import RequestStats
-from strandline.api.shared_reads import SharedReads
-from strandline.api.topic_bytes import TopicBytes
+from strandline.api.requests.error_reply import tells
+from strandline.api.requests.request_stats import RequestStats
 from strandline.config.dynamic import DynamicConfig
 from strandline.config.node import NodeConfig
 from strandline.controller.liveness import Liveness

@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from strandline.api.follower_sessions import FollowerSessions
+from strandline.api.fetching.follower_sessions import FollowerSessions
 from strandline.metadata.image import MetadataImage
 from strandline.node.controller_channel import ControllerChannel
 from strandline.node.fetching.fetchers import Fetchers

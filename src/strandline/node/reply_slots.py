@@ -11,8 +11,8 @@ import struct
 from typing import NamedTuple
 
 from strandline.api.context import RequestContext
-from strandline.api.reply import Later
-from strandline.api.request_stats import ApiStats
+from strandline.api.requests.pending_reply import Later
+from strandline.api.requests.request_stats import ApiStats
 from strandline.api.table import Api
 from strandline.ports import Buffer
 from strandline.wire.headers import RequestHeader, has_flexible_response_header

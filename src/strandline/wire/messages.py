@@ -77,7 +77,7 @@ def count_and_decode_request(api_key: int, version: int, buffer: Buffer, positio
 def decode_request_in_slices(
     api_key: int, version: int, data: bytes, position: int = 0
 ) -> Generator[int, None, tuple[Any, int]]:
-    """The same, pausing after every array element (`api/slices.py`)."""
+    """The same, pausing after every array element (`api/requests/slices.py`)."""
     codec = request_family(api_key).codec(version)
     message, _, objects = yield from codec.decode_in_slices(data, position, REQUEST_OBJECTS_MAX)
     return message, objects

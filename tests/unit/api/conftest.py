@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
+from strandline.api.cluster.metadata_updates import Told
+from strandline.api.cluster.topic_bytes import TopicBytes
 from strandline.api.context import Connections, FetchResources, NodeContext, ReplicaFetchResources, RequestContext
 from strandline.api.controller_access import ControllerAccess
-from strandline.api.fetch_sessions import FetchSessions
-from strandline.api.follower_sessions import FollowerSessions
+from strandline.api.fetching.fetch_sessions import FetchSessions
+from strandline.api.fetching.follower_sessions import FollowerSessions
+from strandline.api.fetching.shared_reads import SharedReads
 from strandline.api.hosted_partitions import HostedPartitions
-from strandline.api.metadata_news import Told
-from strandline.api.reply import Later
-from strandline.api.request_stats import RequestStats
-from strandline.api.shared_reads import SharedReads
-from strandline.api.topic_bytes import TopicBytes
+from strandline.api.requests.pending_reply import Later
+from strandline.api.requests.request_stats import RequestStats
 from strandline.config.dynamic import DynamicConfig
 from strandline.config.node import NodeConfig
 from strandline.config.properties import of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from strandline.api import fetch
-from strandline.api.follower_sessions import FollowerSession
-from strandline.api.reply import Later
+from strandline.api.fetching.follower_sessions import FollowerSession
+from strandline.api.requests.pending_reply import Later
 from strandline.ids import Uuid
 from strandline.records.header import iterate
 from strandline.replica.followers import FollowerProgress

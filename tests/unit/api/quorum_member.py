@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from strandline.api.reply import Later
+from strandline.api.requests.pending_reply import Later
 from strandline.wire import messages
 
 from .conftest import CLUSTER_ID

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from strandline.api import describe_cluster
-from strandline.api.authorized_operations import CLUSTER_OPERATIONS
+from strandline.api.cluster.authorized_operations import CLUSTER_OPERATIONS
 from strandline.errors import ErrorCode
 
 from .conftest import CLUSTER_ID, registration

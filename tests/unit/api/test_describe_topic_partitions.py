@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from strandline.api import describe_topic_partitions
-from strandline.api.authorized_operations import TOPIC_OPERATIONS
+from strandline.api.cluster.authorized_operations import TOPIC_OPERATIONS
 from strandline.errors import ErrorCode
 from strandline.metadata import records as r
 from strandline.wire import messages

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from strandline.api import envelope, forwarding, table
+from strandline.api import envelope, table
 from strandline.api.context import RequestContext
-from strandline.api.large_requests import INLINE_BYTES_MAX
-from strandline.api.reply import Later
+from strandline.api.requests import forwarding
+from strandline.api.requests.large_requests import INLINE_BYTES_MAX
+from strandline.api.requests.pending_reply import Later
 from strandline.errors import ErrorCode, KafkaError
 from strandline.wire import messages
 from strandline.wire.headers import read_response_header, request_header

@@ -11,7 +11,7 @@ import pytest
 
 from strandline import sliced_work
 from strandline.api import fetch
-from strandline.api.reply import Later
+from strandline.api.requests.pending_reply import Later
 from strandline.config.dynamic import DynamicConfig
 from strandline.errors import ErrorCode
 from strandline.ids import Uuid

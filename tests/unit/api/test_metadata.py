@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from strandline.api import metadata
-from strandline.api.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from strandline.api.cluster.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import ZERO_UUID, Uuid
 from strandline.metadata import records as r

@@ -12,7 +12,7 @@ import struct
 import pytest
 
 from strandline.api import produce
-from strandline.api.reply import Later
+from strandline.api.requests.pending_reply import Later
 from strandline.errors import ErrorCode
 from strandline.ids import Uuid
 from strandline.log import record_checks

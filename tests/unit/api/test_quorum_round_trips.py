@@ -10,11 +10,11 @@ from strandline.api import (
     end_quorum_epoch,
     fetch_metadata_log,
     fetch_snapshot,
-    metadata_partition,
     remove_raft_voter,
     update_raft_voter,
     vote,
 )
+from strandline.api.quorum import metadata_partition
 from strandline.errors import ErrorCode
 from strandline.ids import ZERO_UUID, Uuid
 from strandline.raft.messages import (

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from strandline.api.reply import Later
+from strandline.api.requests.pending_reply import Later
 from strandline.api.table import ALL, API_VERSIONS, BROKER_APIS, CONTROLLER_APIS
 from strandline.errors import ErrorCode
 from strandline.ids import ZERO_UUID, Uuid
@@ -49,7 +49,7 @@ FOR_BROKERS = {1, 52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82}
 
 def test_sec_t6_what_brokers_and_controllers_say_to_each_other_is_served_on_controllers_listeners_only():
     assert {api.key for api in ALL if api.cluster_action} == FOR_BROKERS
-    assert not FOR_BROKERS & BROKER_APIS.keys() - {1}, "a follower's Fetch is looked at in replica_fetch.py"
+    assert not FOR_BROKERS & BROKER_APIS.keys() - {1}, "a follower's Fetch is looked at in follower_fetch.py"
     assert {key for key, api in CONTROLLER_APIS.items() if api.cluster_action} == FOR_BROKERS
 
 

@@ -9,7 +9,7 @@ import warnings
 
 import pytest
 
-from strandline.api.reply import Later
+from strandline.api.requests.pending_reply import Later
 from strandline.api.table import BROKER_APIS, Api
 from strandline.errors import ErrorCode
 from strandline.node.connection import Connection

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from strandline.api.request_stats import RequestStats
+from strandline.api.requests.request_stats import RequestStats
 from strandline.node.connection import Connection
 
 from .conftest import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 
-from strandline.api.follower_sessions import FollowerSessions
+from strandline.api.fetching.follower_sessions import FollowerSessions
 from strandline.config.dynamic import DynamicConfig
 from strandline.ids import Uuid
 from strandline.metadata.image import BrokerImage, Endpoint, MetadataImage, PartitionImage, TopicImage

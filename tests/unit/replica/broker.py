@@ -12,12 +12,12 @@ from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from strandline.api import replica_fetch
 from strandline.api.context import ReplicaFetchResources
-from strandline.api.follower_sessions import FollowerSessions
-from strandline.api.reply import Later
-from strandline.api.request_stats import RequestStats
-from strandline.api.shared_reads import SharedReads
+from strandline.api.fetching import follower_fetch
+from strandline.api.fetching.follower_sessions import FollowerSessions
+from strandline.api.fetching.shared_reads import SharedReads
+from strandline.api.requests.pending_reply import Later
+from strandline.api.requests.request_stats import RequestStats
 from strandline.client.core.fetch_session import BROKEN
 from strandline.config.topic_config import TopicConfig
 from strandline.errors import ErrorCode, KafkaError, error_code
@@ -350,7 +350,7 @@ class Link:
         if leader is None or self._leader is not leader:
             self.reset()
             return
-        reply = replica_fetch.handle(fetch, leader.context)
+        reply = follower_fetch.handle(fetch, leader.context)
         if isinstance(reply, Later):
             self._later = reply
             reply.deliver_to(partial(self._reply, number, generation))

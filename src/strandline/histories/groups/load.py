@@ -10,7 +10,7 @@ import asyncio
 import random
 from typing import TYPE_CHECKING
 
-from strandline.api.group_placement import partition_of
+from strandline.api.groups.placement import partition_of
 from strandline.client.aio import Admin, AsyncClient
 from strandline.client.core.group.commits import OFFSET_COMMIT, commit_question
 from strandline.client.core.group.member import GroupMetadata

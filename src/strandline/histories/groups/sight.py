@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from strandline.api.group_placement import partition_of
+from strandline.api.groups.placement import partition_of
 from strandline.client.core.group.subscription import decode_assignment
 from strandline.errors import ErrorCode
 from strandline.groups.shard import Group, Shard

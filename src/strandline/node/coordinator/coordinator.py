@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from strandline.api.group_placement import partition_of
+from strandline.api.groups.placement import partition_of
 from strandline.errors import ErrorCode, KafkaError
 from strandline.groups.outcome import Moment
 from strandline.groups.shard import Shard

@@ -19,7 +19,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.registry import Collector
 
-from strandline.api.request_stats import BOUNDS_S, ApiStats
+from strandline.api.requests.request_stats import BOUNDS_S, ApiStats
 from strandline.api.table import BROKER_APIS, CONTROLLER_APIS
 from strandline.errors import error_code
 from strandline.metadata.image import MetadataImage

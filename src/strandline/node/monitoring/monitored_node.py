@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from strandline.api.context import NodeContext
-from strandline.api.request_stats import RequestStats
+from strandline.api.requests.request_stats import RequestStats
 from strandline.node.broker_state import BrokerState
 from strandline.node.cleaner import Cleaner
 from strandline.node.connection_counts import ConnectionCounts

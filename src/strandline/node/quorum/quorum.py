@@ -18,7 +18,7 @@ import random
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import TypeVar, cast
 
-from strandline.api.slices import in_turns
+from strandline.api.requests.slices import in_turns
 from strandline.config.node import NodeConfig
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from strandline.api import find_coordinator, list_groups
-from strandline.api.group_placement import partition_of
+from strandline.api.groups.placement import partition_of
 from strandline.errors import ErrorCode
 from tests.unit.api.conftest import registration
 

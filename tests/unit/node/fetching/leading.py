@@ -7,7 +7,7 @@ import random
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from strandline.api.fetch_sessions import FetchSessions, Session
+from strandline.api.fetching.fetch_sessions import FetchSessions, Session
 from strandline.config.dynamic import DynamicConfig
 from strandline.config.topic_config import TopicConfig
 from strandline.errors import ErrorCode, KafkaError

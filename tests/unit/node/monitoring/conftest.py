@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import Any, NamedTuple
 
-from strandline.api.request_stats import RequestStats
+from strandline.api.requests.request_stats import RequestStats
 from strandline.node.broker_state import BrokerState
 from strandline.node.monitoring.monitored_node import MonitoredNode
 from strandline.node.monitoring.server import MonitoringServer

@@ -21,7 +21,7 @@ from strandline.api import (
     vote,
 )
 from strandline.api.context import RequestContext
-from strandline.api.reply import Later
+from strandline.api.requests.pending_reply import Later
 from strandline.config.dynamic import DynamicConfig
 from strandline.config.node import NodeConfig
 from strandline.config.properties import of

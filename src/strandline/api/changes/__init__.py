@@ -1,0 +1,1 @@
+"""What the APIs that change the cluster share: decisions with several parts, and configuration resources."""

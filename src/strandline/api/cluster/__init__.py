@@ -1,0 +1,1 @@
+"""The cluster as clients are shown it: brokers, leaders, topics."""

@@ -1,0 +1,1 @@
+"""The way from an API to the coordinator of a group."""
