@@ -9,12 +9,14 @@ from __future__ import annotations
 import struct
 from bisect import bisect_left
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from crc32c import crc32c
 
-from strandline.log.log import Log
+from strandline.node.observation.logs import ObservedLog, ObservedSegment
 from strandline.records.header import ATTRIBUTES_AT, LOG_OVERHEAD, RECORDS_AT
+from strandline.sim.file import SimFile
+from strandline.sim.inode import Inode
 
 _HEAD = struct.Struct(">qiixIxxi")
 """Of a batch header: base offset, length, leader epoch, CRC, last offset delta."""
@@ -48,10 +50,17 @@ def walk(data: bytes | bytearray, position: int = 0) -> Iterator[tuple[Batch, in
         position = end
 
 
+def inode_of(segment: ObservedSegment) -> Inode:
+    """What a segment's file is on its simulated disk."""
+    file = segment.file
+    assert isinstance(file, SimFile), "histories play on simulated disks"
+    return file.inode
+
+
 class LogReader:
     """All batches of one log, and which of them are new."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: ObservedLog) -> None:
         self.log = log
         self._begin()
 
@@ -76,10 +85,10 @@ class LogReader:
             self.end_offset = log.log_end_offset
         return is_growth
 
-    def _read(self, segment: Any) -> None:
+    def _read(self, segment: ObservedSegment) -> None:
         if segment.base_offset != self._segment_base:
             self._segment_base, self._position = segment.base_offset, 0
-        for batch, end in walk(segment.file.inode.data, self._position):
+        for batch, end in walk(inode_of(segment).data, self._position):
             self.batches.append(batch)
             self._last_offsets.append(batch.last_offset)
             self._position = end
@@ -93,7 +102,7 @@ class LogReader:
             yield batches[index]
 
 
-def all_batches(log: Log) -> list[Batch]:
+def all_batches(log: ObservedLog) -> list[Batch]:
     """Of a log as it is now."""
     reader = LogReader(log)
     reader.read()

@@ -166,7 +166,7 @@ class Cluster:
         logger = JsonLogger(partial(self._logged, member), LEVELS["warning"])
         machine = member.machine
         node = Node(member.config, machine.disk, machine.clock, machine.randomness, logger)
-        member.node = node
+        member.node, member.observed = node, node.observe()
         machine.spawn(self._watch(member, node))
         try:
             await node.start()
@@ -200,7 +200,7 @@ class Cluster:
     def _down(self, member: Member) -> None:
         self._by_process.pop(member.machine.process, None)
         member.is_up = False
-        member.node = None
+        member.node = member.observed = None
 
     async def stop(self, node_id: int) -> None:
         """As SIGTERM. A node that has not started yet is killed."""

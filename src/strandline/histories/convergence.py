@@ -13,9 +13,9 @@ from strandline.histories.compaction.plan import COMPACTED
 from strandline.histories.compaction.sight import records
 from strandline.histories.replica_sight import Key, ReplicaSight
 from strandline.ids import TopicPartition
-from strandline.log.log import Log
 from strandline.metadata.image import PartitionImage
 from strandline.node.coordinator.offsets_topic import CONSUMER_OFFSETS
+from strandline.node.observation.logs import ObservedLog
 
 
 class Convergence:
@@ -110,7 +110,7 @@ class Convergence:
                 found.append(f"the replicas of {name}-{key[1]} differ in their bytes from {start} on: {sizes}")
         return found
 
-    def _differing_values(self, key: Key, logs: dict[int, Log]) -> list[str]:
+    def _differing_values(self, key: Key, logs: dict[int, ObservedLog]) -> list[str]:
         """Where cleaning has come further on one than on another, the newest value of each key is the same all the same."""
         name = f"{self._replicas.image.topics_by_id[key[0]].name}-{key[1]}"
         first: tuple[int, dict[bytes, tuple[int, bytes | None]]] | None = None
@@ -131,7 +131,7 @@ class Convergence:
                 return [f"the newest values of {name} differ between n{first[0]} and n{node_id}: {differing[:3]}"]
         return []
 
-    def _bytes(self, node_id: int, log: Log, start: int) -> bytes:
+    def _bytes(self, node_id: int, log: ObservedLog, start: int) -> bytes:
         """Of the batches that begin there or later."""
         disk = self._cluster.members[node_id].machine.disk
         found = bytearray()

@@ -8,18 +8,18 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
 
-from strandline.api.requests.request_stats import RequestStats
 from strandline.config.node import NodeConfig
-from strandline.histories.batches import Batch, LogReader, walk
+from strandline.histories.batches import Batch, LogReader, inode_of, walk
 from strandline.histories.sight import Seen
 from strandline.ids import Uuid
 from strandline.node.node import Node
+from strandline.node.observation.logs import ObservedLog
+from strandline.node.observation.node import NodeObservation
+from strandline.node.observation.quorum import ObservedQuorum, QuorumMark
 from strandline.raft import election_state
 from strandline.raft.election_state import ElectionState
 from strandline.raft.messages import OffsetAndEpoch
-from strandline.raft.states import Leader
 from strandline.sim.inode import Inode
 from strandline.sim.world import SimNode
 
@@ -48,20 +48,17 @@ class Member:
         self._state_read_at = -1
         self._is_state_rotten = False
         self._state_data: bytes | None = None
-        self._looked_at: Node | None = None
+        self.observed: NodeObservation | None = None
+        """What can be seen of the node."""
+        self._looked_at: NodeObservation | None = None
         """Below what is found of it, and as it was at the last look."""
-        self._core: Any = None
-        self._log: Any = None
-        self._images: Any = None
+        self._quorum: ObservedQuorum | None = None
+        self._mark: QuorumMark | None = None
         self._seen: Seen | None = None
-        self._state: Any = None
-        self._committed: int | None = None
-        self._led: Leader | None = None
-        self._log_end = self._flushed = self._log_start = -1
         self._reader: LogReader | None = None
         self._durable: tuple[tuple[Inode, int, int], int, int] | None = None
-        self._request_stats: list[RequestStats] = []
-        """Of each life."""
+        self._lives: list[NodeObservation] = []
+        """Of each life that took part in the quorum."""
 
     @property
     def name(self) -> str:
@@ -74,69 +71,43 @@ class Member:
     @property
     def is_cleaning(self) -> bool:
         """Some log is being compacted there."""
-        server: Any = getattr(self.node, "broker_server", None)
-        return server is not None and bool(server.cleaner._cleanings)
+        return self.observed is not None and self.observed.is_cleaning
 
     def look(self) -> Seen | None:
         """As it is now; None while it is down or has not loaded its log. The same object as last time if nothing changed."""
-        node = self.node
-        if node is not self._looked_at:
-            self._seen = self._core = None
-            self._looked_at = node
-        core = self._core
-        if core is None:
-            core = self._find_core()
-            if core is None:
+        observed = self.observed
+        if observed is not self._looked_at:
+            self._seen = self._quorum = None
+            self._looked_at = observed
+        quorum = self._quorum
+        if quorum is None:
+            if observed is None or (quorum := observed.quorum) is None:
                 return None
-        # An epoch or a leader comes with a new state, voters come with a longer or shorter log.
-        log, seen, state, image = self._log.log, self._seen, core.state, self._images.committed
-        if (
-            state is self._state
-            and seen is not None
-            and core.committed == self._committed
-            and image is seen.image
-            and log.log_end_offset == self._log_end
-            and log.recovery_point == self._flushed
-            and log.log_start_offset == self._log_start
-            and (self._led is None or state.high_watermark == seen.high_watermark)
-        ):
-            return seen
-        self._state, self._committed = state, core.committed
-        self._led = state if isinstance(state, Leader) else None
-        self._log_end, self._flushed, self._log_start = log.log_end_offset, log.recovery_point, log.log_start_offset
-        pending = self._images.last_decision
+            self._quorum = quorum
+            self._lives.append(observed)
+        elif self._mark is not None and quorum.is_as(self._mark):
+            return self._seen
+        self._mark = mark = quorum.mark()
         self._seen = Seen(
             self.life,
-            type(state).__name__.lower(),
-            core.epoch,
-            core.leader_id,
-            core.high_watermark,
-            core.history.voters,
-            log.log_start_offset,
-            log.log_end_offset,
-            log.recovery_point,
-            image,
-            -1 if pending is None else pending.end_offset,
-            self._log.latest_snapshot,
+            quorum.role.lower(),
+            quorum.epoch,
+            quorum.leader_id,
+            mark.high_watermark,
+            quorum.voters,
+            mark.log_start_offset,
+            mark.log_end_offset,
+            mark.flushed_offset,
+            mark.image,
+            quorum.pending_end,
+            quorum.latest_snapshot,
         )
         return self._seen
 
-    def _find_core(self) -> Any:
-        """Raft itself, once this life has loaded its log and begun; it stays the same for the rest of it."""
-        quorum: Any = getattr(self.node, "quorum", None)
-        if quorum is None or not hasattr(quorum._driver, "raft") or not hasattr(quorum._log, "log"):
-            return None
-        if quorum.raft._core.announced[0] < 0:
-            return None  # Raft is made, and has not begun
-        self._core, self._log, self._images = quorum.raft._core, quorum._log, quorum._images
-        assert self.node is not None
-        self._request_stats.append(self.node._request_stats)
-        return self._core
-
     def errors_told(self) -> Mapping[int, int]:
         told: Counter[int] = Counter()
-        for stats in self._request_stats:
-            for (_, code), count in stats.errors.items():
+        for observed in self._lives:
+            for (_, code), count in observed.errors.items():
                 told[code] += count
         return told
 
@@ -180,13 +151,19 @@ class Member:
         pairs = [stem.partition("-") for stem in stems]
         return [OffsetAndEpoch(int(offset), int(epoch)) for offset, _, epoch in pairs if epoch.isdigit()]
 
+    @property
+    def _log(self) -> ObservedLog | None:
+        """The metadata log."""
+        quorum = None if self.observed is None else self.observed.quorum
+        return None if quorum is None else quorum.log
+
     def durable_end(self) -> int:
-        if self.node is None:
+        if self._log is None:
             return 0
-        log = self.node.quorum.log
+        log = self._log
         end_offset = log.segments[0].base_offset
         for segment in log.segments:
-            inode: Inode = segment.file.inode  # type: ignore[attr-defined]
+            inode = inode_of(segment)
             size = self.machine.disk.durable_size(segment.file.path)
             if size != len(inode.data):
                 return self._durable_within(inode, size, end_offset, log.truncations)
@@ -208,9 +185,9 @@ class Member:
         return end_offset
 
     def batches(self, offset: int, limit_offset: int) -> Iterator[Batch]:
-        if self.node is None:
+        log = self._log
+        if log is None:
             return iter(())
-        log = self.node.quorum.log
         if self._reader is None or self._reader.log is not log:
             self._reader = LogReader(log)
         self._reader.read()

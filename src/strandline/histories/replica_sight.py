@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from strandline.histories.batches import Batch, LogReader
 from strandline.histories.compaction.sight import is_compacted
@@ -20,11 +20,12 @@ from strandline.histories.min_isr import min_isr
 from strandline.histories.outcome import Problem
 from strandline.histories.sight import Sight, Violation, overriding
 from strandline.histories.transcript import Transcript
-from strandline.ids import TopicPartition, Uuid
-from strandline.log.log import Log
+from strandline.ids import Uuid
 from strandline.metadata.image import MetadataImage, PartitionImage
+from strandline.node.observation.logs import ObservedLog
+from strandline.node.observation.node import NodeObservation
+from strandline.node.observation.replicas import ObservedReplica, ReplicaMark
 from strandline.replica.isr import ProposedIsr
-from strandline.replica.partition import Partition
 
 Key = tuple[Uuid, int]
 """A partition: its topic's id and its number."""
@@ -87,7 +88,9 @@ class Committed:
 class ReplicaJudge:
     """One property of replicas. It raises Violation; what it does not override it does not care for."""
 
-    def loaded(self, sight: ReplicaSight, node_id: int, key: Key, before: Partition, after: Partition) -> None:
+    def loaded(
+        self, sight: ReplicaSight, node_id: int, key: Key, before: ObservedReplica, after: ObservedReplica
+    ) -> None:
         """A node has opened a log that it had in an earlier life too; `before` is the replica of that life."""
 
     def appended(
@@ -114,31 +117,16 @@ class ReplicaJudge:
         return type(self).__name__
 
 
-class _Glance:
-    """What a replica was known by at the last look. The rest of it changes along with these, or can wait until they do."""
-
-    __slots__ = ("high_watermark", "log_end", "maximal", "state", "wish")
-
-    state: PartitionImage
-    log_end: int
-    high_watermark: int
-    maximal: tuple[int, ...]
-    wish: ProposedIsr | None
-
-
 class _View:
-    """One life of a broker: where its partitions are."""
+    """One life of a broker: its replicas as they were at the last look."""
 
-    __slots__ = ("cleaned", "cleaner", "fetched_from", "glances", "node", "partitions")
+    __slots__ = ("cleanings", "marks", "observed")
 
-    def __init__(self, node: object, server: Any) -> None:
-        self.node = node
-        self.partitions: dict[TopicPartition, Partition] = server.replicas.partitions
-        self.fetched_from: dict[Partition, int] = server.replication.fetchers._leaders
-        self.glances: dict[Partition, _Glance] = {}
-        self.cleaner: Any = getattr(server, "cleaner", None)
-        self.cleaned = 0
-        """So many cleanings were seen."""
+    def __init__(self, observed: NodeObservation) -> None:
+        self.observed = observed
+        self.marks: dict[ObservedReplica, ReplicaMark] = {}
+        self.cleanings = 0
+        """So many were seen."""
 
 
 class ReplicaSight:
@@ -154,7 +142,7 @@ class ReplicaSight:
         self.on_loss: Callable[[Key, int], None] = lambda key, offset: None
         """Committed records from this offset on are gone."""
         self.coverage = sight.coverage
-        self._partitions: dict[tuple[int, Key], Partition] = {}
+        self._partitions: dict[tuple[int, Key], ObservedReplica] = {}
         """Of each node's newest life; a replica that left and came back is another one."""
         self._left: set[tuple[int, Key]] = set()
         """Replicas that were moved away from their nodes: what comes back there begins anew."""
@@ -187,71 +175,57 @@ class ReplicaSight:
             known = self._images.get(member.id)
             if known is None or known[0] is not seen.image:
                 self._images[member.id] = (seen.image, seen.image if known is None else known[0])
+        observed = member.observed
+        if observed is None:
+            return
         view = self._views.get(member.id)
-        if view is None or view.node is not member.node:
-            server: Any = getattr(member.node, "broker_server", None)
-            if server is None or server.replication is None:
-                return
-            view = self._views[member.id] = _View(member.node, server)
-        if view.cleaner is not None and view.cleaner.stats.cleanings != view.cleaned:
+        if view is None or view.observed is not observed:
+            view = self._views[member.id] = _View(observed)
+        if observed.cleanings != view.cleanings:
             self._see_cleaned(member, view)
-        glances = view.glances
-        for partition in view.partitions.values():
-            glance = glances.get(partition)
-            if (
-                glance is not None
-                and partition.high_watermark == glance.high_watermark
-                and partition.log.log_end_offset == glance.log_end
-                and partition.state is glance.state
-            ):
-                leadership = partition.leadership
-                if leadership is None:
-                    continue
-                isr = leadership.isr
-                if isr.maximal is glance.maximal and isr.pending is glance.wish:
-                    continue
-            if glance is None:
-                glance = glances[partition] = _Glance()
-            self._look_at(member, partition, glance, view.fetched_from.get(partition))
+        marks = view.marks
+        for replica in observed.replicas:
+            mark = marks.get(replica)
+            if mark is None or not replica.is_as(mark):
+                self._look_at(member, replica, view)
 
     def _see_cleaned(self, member: Member, view: _View) -> None:
         """Logs are not what they were: they are read anew."""
-        self.coverage.note(COMPACTION, "cleaning finished", view.cleaner.stats.cleanings - view.cleaned)
-        view.cleaned = view.cleaner.stats.cleanings
-        for partition, glance in list(view.glances.items()):
-            place = (member.id, (partition.topic_id, partition.index))
-            if partition.log.config.compact and not partition.gone and self._partitions.get(place) is partition:
+        cleanings = view.observed.cleanings
+        self.coverage.note(COMPACTION, "cleaning finished", cleanings - view.cleanings)
+        view.cleanings = cleanings
+        for replica in list(view.marks):
+            place = (member.id, (replica.topic_id, replica.index))
+            if replica.log.config.compact and not replica.is_gone and self._partitions.get(place) is replica:
                 self._readers.pop(place, None)
-                self._look_at(member, partition, glance, view.fetched_from.get(partition))
+                self._look_at(member, replica, view)
 
-    def _look_at(self, member: Member, partition: Partition, glance: _Glance, fetched_from: int | None) -> None:
-        leadership, log, state = partition.leadership, partition.log, partition.state
-        isr = None if leadership is None else leadership.isr
+    def _look_at(self, member: Member, partition: ObservedReplica, view: _View) -> None:
+        view.marks[partition] = mark = partition.mark()
+        log = partition.log
         after = Replica(
             member.life,
             partition.leader_epoch,
-            leadership is not None,
-            partition.high_watermark,
+            partition.leads,
+            mark.high_watermark,
             log.log_start_offset,
-            log.log_end_offset,
+            mark.log_end_offset,
             partition.local_end,
-            () if isr is None else isr.isr,
-            () if isr is None else isr.maximal,
-            None if isr is None else isr.pending,
-            state.partition_epoch if isr is None else isr.partition_epoch,
-            state.leader,
-            not partition.offline,
-            fetched_from,
+            partition.isr,
+            mark.maximal_isr,
+            mark.proposed_isr,
+            partition.partition_epoch,
+            mark.metadata.leader,
+            not partition.is_offline,
+            partition.fetched_from,
         )
-        glance.state, glance.log_end, glance.high_watermark = state, after.log_end_offset, after.high_watermark
-        glance.maximal, glance.wish = after.maximal, after.wish
         place = (member.id, (partition.topic_id, partition.index))
         before = self.replicas.get(place)
         known = self._partitions.get(place)
         if known is not partition:
             before_life = None if before is None else before.life
             self._partitions[place], before = partition, None
-            is_same = known is not None and not known.gone and place not in self._left
+            is_same = known is not None and not known.is_gone and place not in self._left
             self._left.discard(place)
             if known is not None and is_same and before_life != after.life:
                 self._tell(
@@ -260,7 +234,7 @@ class ReplicaSight:
         self.replicas[place] = after
         self._see(member.id, partition, before, after)
 
-    def _see(self, node_id: int, partition: Partition, before: Replica | None, after: Replica) -> None:
+    def _see(self, node_id: int, partition: ObservedReplica, before: Replica | None, after: Replica) -> None:
         key = (partition.topic_id, partition.index)
         if key not in self.committed:
             self.committed[key] = Committed(str(partition))
@@ -269,7 +243,7 @@ class ReplicaSight:
         self._read(node_id, key, partition)
         self._tell(self._changed, node_id, partition, lambda judge: judge.changed(self, node_id, key, before, after))
 
-    def _read(self, node_id: int, key: Key, partition: Partition) -> None:
+    def _read(self, node_id: int, key: Key, partition: ObservedReplica) -> None:
         reader = self._readers.get((node_id, key))
         is_new = reader is None or reader.log is not partition.log
         if reader is None or is_new:
@@ -317,7 +291,7 @@ class ReplicaSight:
         self,
         judges: Sequence[ReplicaJudge],
         node_id: int,
-        partition: Partition,
+        partition: ObservedReplica,
         event: Callable[[ReplicaJudge], None],
     ) -> None:
         for judge in judges:
@@ -391,13 +365,12 @@ class ReplicaSight:
         """The node runs as the incarnation that the controller knows, and is not fenced."""
         member = self._members[node_id]
         broker = self._sight.image.brokers.get(node_id)
-        lifecycle = getattr(getattr(member.node, "broker_server", None), "lifecycle", None)
         return (
             member.is_up
             and broker is not None
             and not broker.fenced
-            and lifecycle is not None
-            and lifecycle.broker_epoch == broker.epoch
+            and member.observed is not None
+            and member.observed.broker_epoch == broker.epoch
         )
 
     def knows_incarnation(self, node_id: int, broker_id: int, broker_epoch: int) -> bool:
@@ -418,8 +391,8 @@ class ReplicaSight:
 
     def is_settled(self, node_id: int) -> bool:
         """It hosts all that belongs to it, and is not about to stop."""
-        server: Any = getattr(self._members[node_id].node, "broker_server", None)
-        return server is not None and server.is_hosting and not server.replication.fetchers._is_closed
+        observed = self._members[node_id].observed
+        return observed is not None and observed.is_settled
 
     @property
     def harmed_at(self) -> float:
@@ -434,7 +407,7 @@ class ReplicaSight:
         """A Fetch of that follower said so once, whatever became of it."""
         return (node_id, follower_id, place, Asked(leader_epoch, offset)) in self._sight.fetches.ever
 
-    def partition(self, node_id: int, key: Key) -> Partition | None:
+    def partition(self, node_id: int, key: Key) -> ObservedReplica | None:
         """A replica of a node's newest life."""
         return self._partitions.get((node_id, key))
 
@@ -447,10 +420,10 @@ class ReplicaSight:
                 found.append(min_isr(image, topic.name, topic.partitions[key[1]]))
         return min(found, default=None)
 
-    def log(self, node_id: int, key: Key) -> Log | None:
-        server = getattr(self._members[node_id].node, "broker_server", None)
-        partition = None if server is None else server.replicas.partitions_by_id.get(key)
-        return None if partition is None else partition.log
+    def log(self, node_id: int, key: Key) -> ObservedLog | None:
+        observed = self._members[node_id].observed
+        replica = None if observed is None else observed.replica_by_id(*key)
+        return None if replica is None else replica.log
 
     def batches(self, node_id: int, key: Key, offset: int, limit_offset: int) -> Iterator[Batch]:
         """Those of a replica, as it was last seen, that begin from `offset` on and below the limit."""

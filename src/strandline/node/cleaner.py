@@ -135,6 +135,11 @@ class Cleaner:
         if before.topics is not image.topics or before.configs is not image.configs:
             self._changed.set()
 
+    @property
+    def is_busy(self) -> bool:
+        """Some log is being cleaned."""
+        return bool(self._cleanings)
+
     def is_cleaning(self, partition: Partition) -> bool:
         return partition in self._cleanings
 

@@ -51,6 +51,7 @@ from strandline.node.log_dirs import LogDir, mark_clean, open_dirs, read_bootstr
 from strandline.node.logger import Logger
 from strandline.node.monitoring.monitored_node import MonitoredNode
 from strandline.node.monitoring.server import MonitoringServer
+from strandline.node.observation.node import NodeObservation
 from strandline.node.peers import Peers
 from strandline.node.producer_ids import ProducerIds
 from strandline.node.published import PublishedMetadata
@@ -120,6 +121,12 @@ class Node:
     def replicas(self) -> Replicas:
         assert self.broker_server is not None, "a node that is no broker hosts no replicas"
         return self.broker_server.replicas
+
+    def observe(self) -> NodeObservation:
+        """A live, read-only view of this node, for judges, stories and monitoring; to be kept as long as the node."""
+        return NodeObservation(
+            lambda: getattr(self, "quorum", None), lambda: self.broker_server, self.groups, self._request_stats
+        )
 
     # Starting
 

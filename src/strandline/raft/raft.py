@@ -123,6 +123,21 @@ class Raft:
         return self._core.me
 
     @property
+    def has_begun(self) -> bool:
+        """It has had its first event."""
+        return self._core.announced[0] >= 0
+
+    @property
+    def state(self) -> State:
+        """Another object whenever the epoch, the leader or the role changes."""
+        return self._core.state
+
+    @property
+    def committed(self) -> int | None:
+        """The highest high watermark that was ever known here."""
+        return self._core.committed
+
+    @property
     def role(self) -> str:
         """The state by its name: Unattached, Prospective, Candidate, Follower, Leader or Resigned."""
         return type(self._core.state).__name__

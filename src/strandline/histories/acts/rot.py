@@ -8,7 +8,7 @@ from strandline.histories.faults import DATA, EPOCHS, INDEX, SNAPSHOT, VOTE
 from strandline.histories.member import METADATA_DIR, QUORUM_STATE
 from strandline.histories.setting import Setting
 from strandline.log.checkpoints import LEADER_EPOCH_CHECKPOINT
-from strandline.log.log import Log
+from strandline.node.observation.logs import ObservedLog
 
 BITS = 4
 REPAIRED_WITHIN_S = 100.0
@@ -19,12 +19,12 @@ def has_closed_segments(setting: Setting) -> bool:
     return durable(setting) and any(topic.segment_bytes <= 8_192 for topic in setting.topics)
 
 
-async def _closed(scene: Scene) -> tuple[int, int, Log] | None:
+async def _closed(scene: Scene) -> tuple[int, int, ObservedLog] | None:
     """A partition and one of its replicas, with a closed segment that all replicas have and know to be committed."""
     number = scene.any_partition()
     key = scene.convergence.key(number)
 
-    def logs() -> dict[int, Log]:
+    def logs() -> dict[int, ObservedLog]:
         found = {broker: scene.replicas.log(broker, key) for broker in scene.state(number).replicas}
         return {broker: log for broker, log in found.items() if log is not None}
 

@@ -30,6 +30,7 @@ from strandline.histories.sight import Sight, Violation, overriding
 from strandline.histories.transcript import Transcript
 from strandline.ids import ZERO_UUID, Uuid
 from strandline.node.coordinator.offsets_topic import CONSUMER_OFFSETS
+from strandline.node.observation.shards import ObservedShard
 
 STABLE = "Stable"
 
@@ -105,8 +106,8 @@ class GroupSight:
         """As the newest coordinator has it: of which kind, and whether it is empty."""
         self._epochs: dict[int, int] = {}
         """By node: the last epoch in which it was the coordinator."""
-        self._ends: dict[int, tuple[Any, int]] = {}
-        """By node: its shard's runner, and the log end at the last look."""
+        self._ends: dict[int, tuple[ObservedShard, int]] = {}
+        """By node: its shard, and the log end at the last look."""
 
     @property
     def now(self) -> float:
@@ -116,15 +117,16 @@ class GroupSight:
 
     def look(self, member: Member) -> None:
         """After a turn of this node."""
-        node: Any = member.node
-        runners = None if node is None else node.groups._runners
-        if not runners or (key := self.offsets_key) is None or (runner := runners.get(key[1])) is None:
+        observed = member.observed
+        if observed is None or not observed.has_shards or (key := self.offsets_key) is None:
             return
-        self._epochs[member.id] = runner.leader_epoch
-        shard, end = runner.shard, runner.partition.log.log_end_offset
-        if shard is not None and self._ends.get(member.id) != (runner, end):
-            self._ends[member.id] = (runner, end)
-            if runner.leader_epoch >= max(self._epochs.values()):
+        if (coordinated := observed.shard(key[1])) is None:
+            return
+        self._epochs[member.id] = coordinated.leader_epoch
+        shard, end = coordinated.shard, coordinated.log_end_offset
+        if shard is not None and self._ends.get(member.id) != (coordinated, end):
+            self._ends[member.id] = (coordinated, end)
+            if coordinated.leader_epoch >= max(self._epochs.values()):
                 self._see_group(shard.groups.get(self.group_id))
             for judge in self._shard_changed:
                 self._judge(judge, member.id, lambda judge: judge.shard_changed(self, member.id, shard))

@@ -6,7 +6,7 @@ leader epoch; a group that belongs to any other partition gets NOT_COORDINATOR (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
 from strandline.api.groups.placement import partition_of
@@ -29,6 +29,11 @@ class GroupCoordinator:
         self._image = MetadataImage()
         self._runners: dict[int, Runner] = {}
         self._is_closed = False
+
+    @property
+    def runners(self) -> Mapping[int, Runner]:
+        """By partition of `__consumer_offsets`, of those that this node leads."""
+        return self._runners
 
     # What the node tells
 

@@ -65,6 +65,11 @@ class Fetchers:
         return self._leaders.get(partition)
 
     @property
+    def is_closed(self) -> bool:
+        """Nothing is fetched any more: the node stops."""
+        return self._is_closed
+
+    @property
     def fetchers(self) -> Iterable[Fetcher]:
         return self._fetchers.values()
 

@@ -49,7 +49,7 @@ from strandline.node.tasks import to_the_end
 from strandline.ports import Clock, Disk
 from strandline.raft import events
 from strandline.raft.election_state import ElectionState
-from strandline.raft.messages import Address, Endpoints, ReplicaKey, Request
+from strandline.raft.messages import Address, Endpoints, OffsetAndEpoch, ReplicaKey, Request
 from strandline.raft.raft import Raft
 from strandline.raft.replicas import QuorumDescription
 from strandline.raft.voters import VoterNode
@@ -168,6 +168,21 @@ class Quorum:
     def tip(self) -> MetadataImage:
         """On the active controller, with what is decided and not committed yet; elsewhere the committed image."""
         return self._images.tip
+
+    @property
+    def has_begun(self) -> bool:
+        """The log is loaded, and Raft has had its first event."""
+        return hasattr(self._driver, "raft") and hasattr(self._log, "log") and self.raft.has_begun
+
+    @property
+    def latest_snapshot(self) -> OffsetAndEpoch | None:
+        return self._log.latest_snapshot
+
+    @property
+    def pending_end(self) -> int:
+        """Where the newest decision ends that is not answered yet; -1 if there is none."""
+        decision = self._images.last_decision
+        return -1 if decision is None else decision.end_offset
 
     @property
     def kraft_version(self) -> int:

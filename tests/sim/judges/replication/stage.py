@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from strandline.api.requests.request_stats import RequestStats
 from strandline.histories.exchanges import FETCH, Asked, Exchange
 from strandline.histories.member import Member
 from strandline.histories.replica_sight import ReplicaJudge, ReplicaSight
@@ -17,10 +18,16 @@ from strandline.histories.wire import Sent
 from strandline.ids import ZERO_UUID
 from strandline.log.epochs import LeaderEpochs
 from strandline.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
+from strandline.node.broker_server import BrokerServer
+from strandline.node.coordinator.coordinator import GroupCoordinator
+from strandline.node.observation.node import NodeObservation
 from strandline.raft.voters import VoterSet
 from strandline.records.batch import BatchBuilder
 from strandline.records.header import assign
 from strandline.replica.isr import Isr, ProposedIsr
+from strandline.sim.disk import SimDisk
+from strandline.sim.file import SimFile
+from strandline.sim.inode import Inode
 from strandline.wire.fetch import FetchedPartition, write_response
 
 KEY = (ZERO_UUID, 0)
@@ -33,8 +40,8 @@ class FakeLog:
     """One segment, in memory."""
 
     def __init__(self, data: bytes = b"", ends: tuple[int, ...] = (0,), positions: tuple[int, ...] = (0,)) -> None:
-        self.inode = SimpleNamespace(data=bytearray(data))
-        file = SimpleNamespace(inode=self.inode)
+        self.inode = Inode(0, 0, data)
+        file = SimFile(cast(SimDisk, None), "0.log", self.inode)
         self.active = SimpleNamespace(base_offset=0, file=file)
         self.segments = [self.active]
         self.truncations = self.log_start_offset = self.recovery_point = 0
@@ -88,6 +95,10 @@ class FakePartition:
     def local_end(self) -> int:
         return self.log.log_end_offset
 
+    @property
+    def leads(self) -> bool:
+        return self.leadership is not None
+
     def __str__(self) -> str:
         return "t-0"
 
@@ -104,14 +115,15 @@ class FakeMember:
         self.life += 1
         self.partition = partition
         self.fetched_from: dict[FakePartition, int] = {}
-        self.node = SimpleNamespace(
-            broker_server=SimpleNamespace(
-                is_hosting=True,
-                replicas=SimpleNamespace(partitions={("t", 0): partition}),
-                replication=SimpleNamespace(fetchers=SimpleNamespace(_leaders=self.fetched_from, _is_closed=False)),
-                lifecycle=SimpleNamespace(broker_epoch=self.broker_epoch),
-            )
+        server = SimpleNamespace(
+            is_hosting=True,
+            replicas=SimpleNamespace(partitions={("t", 0): partition}),
+            replication=SimpleNamespace(fetchers=SimpleNamespace(leader_of=self.fetched_from.get, is_closed=False)),
+            lifecycle=SimpleNamespace(broker_epoch=self.broker_epoch),
+            cleaner=SimpleNamespace(stats=SimpleNamespace(cleanings=0)),
         )
+        groups = cast(GroupCoordinator, SimpleNamespace(runners={}))
+        self.observed = NodeObservation(lambda: None, lambda: cast(BrokerServer, server), groups, RequestStats())
 
 
 class Stage:

@@ -5,12 +5,13 @@ A leader that was deposed and elected again without noticing begins with no posi
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 from strandline.errors import ErrorCode
 from strandline.histories.exchanges import CONSUMER, FETCH, Exchange
 from strandline.histories.replica_sight import Key, Replica, ReplicaJudge, ReplicaSight
 from strandline.histories.sight import Violation
+from strandline.node.observation.replicas import ObservedFollower
 
 UNKNOWN = -1
 OF_ANOTHER_EPOCH = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH)
@@ -68,7 +69,6 @@ class FollowerPositions(ReplicaJudge):
                 )
 
 
-def _followers(sight: ReplicaSight, node_id: int, key: Key) -> dict[int, Any]:
+def _followers(sight: ReplicaSight, node_id: int, key: Key) -> Mapping[int, ObservedFollower]:
     partition = sight.partition(node_id, key)
-    leadership = None if partition is None else partition.leadership
-    return {} if leadership is None else leadership.followers
+    return {} if partition is None else partition.followers

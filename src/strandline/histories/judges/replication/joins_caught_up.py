@@ -12,16 +12,16 @@ class JoinsCaughtUp(ReplicaJudge):
         if wish is None or not after.leads or (before is not None and before.wish is wish):
             return
         partition = sight.partition(node_id, key)
-        leadership = None if partition is None else partition.leadership
-        if leadership is None:
+        start_offset = None if partition is None else partition.epoch_start_offset
+        if start_offset is None:
             return
         for joining, epoch in wish.isr:
             broker = sight.image.brokers.get(joining)
             replica = sight.replicas.get((joining, key))
             if joining in after.isr or replica is None or broker is None or broker.epoch != epoch:
                 continue
-            if replica.log_end_offset < leadership.start_offset and sight.is_current(joining):
+            if replica.log_end_offset < start_offset and sight.is_current(joining):
                 raise Violation(
                     f"wishes that {joining} joins the ISR, which ends at {replica.log_end_offset}; epoch "
-                    f"{after.leader_epoch} began at {leadership.start_offset}"
+                    f"{after.leader_epoch} began at {start_offset}"
                 )

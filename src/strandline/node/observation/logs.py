@@ -1,0 +1,65 @@
+"""What can be seen of a log: a `Log` as it is, to be read only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from strandline.config.topic_config import TopicConfig
+from strandline.ports import File
+
+
+class ObservedSegment(Protocol):
+    @property
+    def base_offset(self) -> int: ...
+
+    @property
+    def next_offset(self) -> int: ...
+
+    @property
+    def file(self) -> File: ...
+
+
+class ObservedEpochs(Protocol):
+    """The leader epochs of a log."""
+
+    @property
+    def latest(self) -> int: ...
+
+    def epoch_at(self, offset: int) -> int:
+        """The epoch in which the record at `offset` was written; -1 if unknown."""
+
+    def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
+        """The largest epoch at most `epoch` and where it ends in this log; (-1, -1) if that can't be said."""
+
+
+class ObservedLog(Protocol):
+    @property
+    def directory(self) -> str: ...
+
+    @property
+    def config(self) -> TopicConfig: ...
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+
+    @property
+    def log_start_offset(self) -> int: ...
+
+    @property
+    def log_end_offset(self) -> int: ...
+
+    @property
+    def recovery_point(self) -> int:
+        """Everything below is on the device."""
+
+    @property
+    def truncations(self) -> int:
+        """How often something was cut."""
+
+    @property
+    def segments(self) -> Sequence[ObservedSegment]: ...
+
+    @property
+    def epochs(self) -> ObservedEpochs: ...
