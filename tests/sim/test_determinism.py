@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from strandline.histories.crew import Crew, Task
 from strandline.histories.history import play
+from strandline.histories.worker_pool import HistoryTask, WorkerPool
 from tests.soak import times
 
 FIRST, SEEDS = 2000, times(4, 40)
@@ -19,8 +19,8 @@ def test_the_same_seeds_are_the_same_histories() -> None:
 
 
 def hashes(seeds: range, hash_seed: int) -> dict[int, str]:
-    with Crew(play, 1, hash_seed=hash_seed) as crew:
-        outcomes = [outcome for _, outcome in crew.play(map(Task, seeds))]
+    with WorkerPool(play, 1, hash_seed=hash_seed) as crew:
+        outcomes = [outcome for _, outcome in crew.play(map(HistoryTask, seeds))]
     found = {outcome.seed: outcome.trace_hash for outcome in outcomes}
     assert all(found.values()), outcomes
     assert len(set(found.values())) == len(found)

@@ -5,23 +5,25 @@ from __future__ import annotations
 import pytest
 
 from strandline.histories import setting as settings
-from strandline.histories.acts import ACTS
-from strandline.histories.acts.act import deck, durable
 from strandline.histories.budget import Budget
-from strandline.histories.faults import KINDS
-from strandline.histories.history import FAULTS, OPERATIONS, VIRTUAL_S, first_act, play
-from strandline.histories.replica_sight import Loss
-from strandline.histories.setting import Setting, Timers, TopicPlan
+from strandline.histories.fault_injector import KINDS
+from strandline.histories.history import FAULTS, OPERATIONS, VIRTUAL_S, first_nemesis, play
+from strandline.histories.nemeses import NEMESES
+from strandline.histories.nemeses.nemesis import deck, durable
+from strandline.histories.replica_observation import PermittedLoss
+from strandline.histories.setting import ClusterTimers, HistorySetting, TopicPlan
 from strandline.histories.shape import Shape
 
 SEEDS = 400
-TIMERS = Timers(1_000, 6_000, 1_000, 4_000, 4_000, 2_000, is_brisk=False)
+TIMERS = ClusterTimers(1_000, 6_000, 1_000, 4_000, 4_000, 2_000, is_brisk=False)
 CACHED = TopicPlan("cached", 1, 3, 2, is_synced=False, segment_bytes=4_096)
 SYNCED = TopicPlan("synced", 1, 3, 2, is_synced=True, segment_bytes=4_096)
 
 
-def setting(*topics: TopicPlan, shape: Shape | None = None, may_lose: Loss = Loss.NOTHING) -> Setting:
-    return Setting(shape or Shape.combined(3), TIMERS, topics, may_lose)
+def setting(
+    *topics: TopicPlan, shape: Shape | None = None, may_lose: PermittedLoss = PermittedLoss.NOTHING
+) -> HistorySetting:
+    return HistorySetting(shape or Shape.combined(3), TIMERS, topics, may_lose)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -31,7 +33,7 @@ def test_a_history_has_what_it_must_have(seed: int) -> None:
     assert outcome.virtual_s >= VIRTUAL_S
     assert outcome.operations >= OPERATIONS
     assert len(outcome.faults) >= FAULTS
-    assert outcome.acts[0] == first_act(seed).name
+    assert outcome.nemeses[0] == first_nemesis(seed).name
     assert sum(count for _, count in outcome.coverage.of("fault")) == len(outcome.faults)
 
 
@@ -68,7 +70,7 @@ def test_what_is_synced_survives_any_power_loss() -> None:
 
 
 def test_who_goes_past_the_promise_says_so() -> None:
-    budget = Budget(setting(CACHED, may_lose=Loss.UNSYNCED))
+    budget = Budget(setting(CACHED, may_lose=PermittedLoss.UNSYNCED))
     assert all(budget.take_power(node_id) for node_id in (1, 2, 3))
 
 
@@ -91,18 +93,18 @@ def test_not_all_replicas_rot() -> None:
 
 
 def test_every_act_has_a_setting_and_every_seed_an_act() -> None:
-    assert len(ACTS) >= 60
-    first = {first_act(seed).name: seed for seed in reversed(range(10 * SEEDS))}
-    for act in ACTS.values():
-        assert act.fits(settings.draw(first[act.name], act.fits))
-        assert act.meaning
+    assert len(NEMESES) >= 60
+    first = {first_nemesis(seed).name: seed for seed in reversed(range(10 * SEEDS))}
+    for nemesis in NEMESES.values():
+        assert nemesis.fits(settings.draw(first[nemesis.name], nemesis.fits))
+        assert nemesis.meaning
 
 
 def test_seeds_walk_through_the_acts_that_every_setting_has() -> None:
     """Those of a group or a compacted topic leave out the act whose turn it would be: it comes again."""
-    found = {first_act(seed).name for seed in range(10 * SEEDS)}
-    assert {act.name for act in deck()} <= found
-    assert len({first_act(seed).name for seed in range(100)}) > 50
+    found = {first_nemesis(seed).name for seed in range(10 * SEEDS)}
+    assert {nemesis.name for nemesis in deck()} <= found
+    assert len({first_nemesis(seed).name for seed in range(100)}) > 50
 
 
 def test_some_settings_have_a_group_and_some_a_compacted_topic() -> None:
@@ -111,7 +113,7 @@ def test_some_settings_have_a_group_and_some_a_compacted_topic() -> None:
     assert 0.13 < sum(each.compaction is not None for each in drawn) / SEEDS < 0.27
     assert any(each.group or each.compaction for each in drawn[:10])
     assert {each.group.protocol for each in drawn if each.group} == {"classic", "consumer"}
-    assert all(each.may_lose is Loss.NOTHING for each in drawn if each.group or each.compaction)
+    assert all(each.may_lose is PermittedLoss.NOTHING for each in drawn if each.group or each.compaction)
 
 
 def test_settings_are_of_one_to_seven_nodes() -> None:
@@ -146,7 +148,9 @@ def test_where_one_replica_in_sync_is_enough_it_is_on_a_device() -> None:
 
 
 def test_a_topic_that_allows_unclean_elections_has_a_twin_that_does_not() -> None:
-    drawn = [each for seed in range(300) if (each := settings.draw(seed, lambda _: True)).may_lose is Loss.ANYTHING]
+    drawn = [
+        each for seed in range(300) if (each := settings.draw(seed, lambda _: True)).may_lose is PermittedLoss.ANYTHING
+    ]
     assert drawn
     for each in drawn:
         first, second, *_ = each.topics

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from strandline.histories.history import FAULTS, OPERATIONS, VIRTUAL_S, play
-from strandline.histories.telling import command
+from strandline.histories.reporting import command
 
 SEEDS = (0, 1, 55, 67, 100)
 """Some without a group or a compacted topic, some with."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from strandline.histories.history import play
-from strandline.histories.telling import command
+from strandline.histories.reporting import command
 
 FILE = Path(__file__).with_name("regressions.toml")
 REGRESSIONS: list[dict[str, Any]] = tomllib.loads(FILE.read_text(encoding="utf-8")).get("regression", [])

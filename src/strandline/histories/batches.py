@@ -22,7 +22,7 @@ _HEAD = struct.Struct(">qiixIxxi")
 """Of a batch header: base offset, length, leader epoch, CRC, last offset delta."""
 
 
-class Batch(NamedTuple):
+class LoggedBatch(NamedTuple):
     base_offset: int
     last_offset: int
     epoch: int
@@ -38,7 +38,7 @@ class Batch(NamedTuple):
         return f"batch {self.base_offset}-{self.last_offset} of epoch {self.epoch} (CRC {self.crc:08x})"
 
 
-def walk(data: bytes | bytearray, position: int = 0) -> Iterator[tuple[Batch, int]]:
+def walk(data: bytes | bytearray, position: int = 0) -> Iterator[tuple[LoggedBatch, int]]:
     """The batches of a segment from `position` on, and where each ends; nothing more where the bytes make no sense."""
     size = len(data)
     while position + RECORDS_AT <= size:
@@ -46,7 +46,7 @@ def walk(data: bytes | bytearray, position: int = 0) -> Iterator[tuple[Batch, in
         end = position + LOG_OVERHEAD + length
         if length < RECORDS_AT - LOG_OVERHEAD or end > size or delta < 0:
             return
-        yield Batch(base_offset, base_offset + delta, epoch, crc, bytes(data[position:end])), end
+        yield LoggedBatch(base_offset, base_offset + delta, epoch, crc, bytes(data[position:end])), end
         position = end
 
 
@@ -65,7 +65,7 @@ class LogReader:
         self._begin()
 
     def _begin(self) -> None:
-        self.batches: list[Batch] = []
+        self.batches: list[LoggedBatch] = []
         self._last_offsets: list[int] = []
         self.end_offset = 0
         self.truncations = self.log.truncations
@@ -93,7 +93,7 @@ class LogReader:
             self._last_offsets.append(batch.last_offset)
             self._position = end
 
-    def between(self, offset: int, limit_offset: int) -> Iterator[Batch]:
+    def between(self, offset: int, limit_offset: int) -> Iterator[LoggedBatch]:
         """From the one that holds `offset` on, as far as they begin below the limit."""
         batches = self.batches
         for index in range(bisect_left(self._last_offsets, offset), len(batches)):
@@ -102,7 +102,7 @@ class LogReader:
             yield batches[index]
 
 
-def all_batches(log: ObservedLog) -> list[Batch]:
+def all_batches(log: ObservedLog) -> list[LoggedBatch]:
     """Of a log as it is now."""
     reader = LogReader(log)
     reader.read()

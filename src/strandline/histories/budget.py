@@ -10,17 +10,17 @@ the setting says that it goes past that on purpose, and then only for what it sa
 
 from __future__ import annotations
 
-from strandline.histories.replica_sight import Loss
-from strandline.histories.setting import Setting
+from strandline.histories.replica_observation import PermittedLoss
+from strandline.histories.setting import HistorySetting
 
 
 class Budget:
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: HistorySetting) -> None:
         self._brokers = frozenset(setting.shape.brokers)
         self._replicas = min(topic.replicas for topic in setting.topics)
         self._min_isr = min(topic.min_isr for topic in setting.topics)
         self._min_isr_cached = min((topic.min_isr for topic in setting.cached), default=None)
-        self._goes_past = setting.may_lose is not Loss.NOTHING
+        self._goes_past = setting.may_lose is not PermittedLoss.NOTHING
         self._voters_lost_max = (setting.voters - 1) // 2
         self._voters = frozenset(setting.shape.voters)
         self._without_cache: set[int] = set()

@@ -18,11 +18,11 @@ from strandline.config import properties
 from strandline.config.node import NodeConfig
 from strandline.histories.coverage import Coverage
 from strandline.histories.exchanges import GroupExchange
-from strandline.histories.member import LOG_DIR, Member
+from strandline.histories.member import LOG_DIR, ClusterMember
+from strandline.histories.quorum_observation import QuorumJudge, QuorumNodeState, QuorumObservation, Violation
 from strandline.histories.shape import Shape, host
-from strandline.histories.sight import Judge, Seen, Sight, Violation
 from strandline.histories.transcript import WORLD, Transcript
-from strandline.histories.wire import Sent, Wiretap
+from strandline.histories.wire import QuorumMessage, Wiretap
 from strandline.ids import Uuid
 from strandline.metadata.initial_voters import InitialVoter, voters_record
 from strandline.node.log_dirs import format_dirs
@@ -53,7 +53,7 @@ CONFIG = {
 }
 
 
-class Stuck(AssertionError):
+class LivenessFailure(AssertionError):
     """What must happen in the end did not."""
 
 
@@ -62,12 +62,12 @@ def _initial_voters(shape: Shape, chance: random.Random) -> Any:
     return voters_record(voters, "CONTROLLER")
 
 
-class Cluster:
+class SimulatedCluster:
     def __init__(
         self,
         world: World,
         shape: Shape,
-        judges: Sequence[Judge],
+        judges: Sequence[QuorumJudge],
         transcript: Transcript,
         *,
         coverage: Coverage | None = None,
@@ -75,17 +75,17 @@ class Cluster:
         self.world = world
         self.shape = shape
         self.transcript = transcript
-        self.sight = Sight(judges, transcript, now=lambda: world.now, coverage=coverage)
-        self.members: dict[int, Member] = {}
+        self.observed = QuorumObservation(judges, transcript, now=lambda: world.now, coverage=coverage)
+        self.members: dict[int, ClusterMember] = {}
         self.problems: list[str] = []
         self.log_lines: list[str] = []
-        self.also_look: Callable[[Member], None] = lambda member: None
+        self.also_look: Callable[[ClusterMember], None] = lambda member: None
         """Beside the judges of the quorum, after every turn of a node."""
-        self.hear_group: Callable[[GroupExchange], None] = lambda exchange: None
+        self.on_group_exchange: Callable[[GroupExchange], None] = lambda exchange: None
         """What is asked about groups, and what is answered."""
-        self.on_death: Callable[[Member, str], None] = lambda member, how: None
+        self.on_death: Callable[[ClusterMember, str], None] = lambda member, how: None
         """A process is about to be killed, or its host to go dark."""
-        self._by_process: dict[SimProcess, Member] = {}
+        self._by_process: dict[SimProcess, ClusterMember] = {}
         self._violation: Violation | None = None
         """Met while bytes were leaving; it ends the history after the turn."""
         self._first_voters = _initial_voters(shape, world.faults) if shape.is_dynamic else None
@@ -96,23 +96,23 @@ class Cluster:
         wiretap = Wiretap(
             ids, CONTROLLER_PORT, self._sent, self._of_group, self._answered if shape.two_listeners else None
         )
-        world.network.tap, self.sight.fetches = wiretap, wiretap.fetches
-        self.sight.is_cut = self._is_cut
+        world.network.tap, self.observed.fetches = wiretap, wiretap.fetches
+        self.observed.is_cut = self._is_cut
         world.loop.after_turn = self._after_turn
 
     # Making nodes
 
-    def add(self, node_id: int) -> Member:
+    def add(self, node_id: int) -> ClusterMember:
         """A machine with a formatted disk; nothing runs there yet."""
         machine = self.world.node(host(node_id))
         machine.disk.cold_probability = 0.01
-        member = Member(node_id, machine, self._config(node_id))
+        member = ClusterMember(node_id, machine, self._config(node_id))
         self.members[node_id] = member
-        self.sight.storage[node_id] = member
+        self.observed.storage[node_id] = member
         self.format(member)
         return member
 
-    def format(self, member: Member) -> None:
+    def format(self, member: ClusterMember) -> None:
         voters = self._first_voters if member.id in self.shape.voters and not member.was_wiped else None
         randomness = member.machine.randomness
         format_dirs(member.machine.disk, list(member.config.log_dirs), CLUSTER_ID, member.id, randomness, voters=voters)
@@ -159,10 +159,10 @@ class Cluster:
             member.life += 1
             self._by_process[member.machine.process] = member
             self.transcript.note(member.name, "starts")
-            self.sight.harmed_at = self.world.now
+            self.observed.disturbed_at = self.world.now
             member.starting = member.machine.spawn(self._run(member))
 
-    async def _run(self, member: Member) -> None:
+    async def _run(self, member: ClusterMember) -> None:
         logger = JsonLogger(partial(self._logged, member), LEVELS["warning"])
         machine = member.machine
         node = Node(member.config, machine.disk, machine.clock, machine.randomness, logger)
@@ -175,13 +175,13 @@ class Cluster:
             return
         self.transcript.note(member.name, "is started")
 
-    def _logged(self, member: Member, line: str) -> None:
+    def _logged(self, member: ClusterMember, line: str) -> None:
         """What a node had not expected is a problem, though it lives on: a request that it could not answer, for one."""
         self.log_lines.append(line)
         if '"exception": ' in line and not member.may_fail:
             self.problems.append(f"{member.name} logged {line}")
 
-    async def _watch(self, member: Member, node: Node) -> None:
+    async def _watch(self, member: ClusterMember, node: Node) -> None:
         try:
             await node.failed()
         except asyncio.CancelledError:
@@ -189,7 +189,7 @@ class Cluster:
         except Exception as error:
             self._failed(member, f"gave up: {error}")
 
-    def _failed(self, member: Member, why: str) -> None:
+    def _failed(self, member: ClusterMember, why: str) -> None:
         self.transcript.note(member.name, why)
         member.failed = why
         if not member.may_fail:
@@ -197,7 +197,7 @@ class Cluster:
         self._down(member)
         member.machine.kill()
 
-    def _down(self, member: Member) -> None:
+    def _down(self, member: ClusterMember) -> None:
         self._by_process.pop(member.machine.process, None)
         member.is_up = False
         member.node = member.observed = None
@@ -241,7 +241,7 @@ class Cluster:
         self._down(member)
         member.machine.kill()
         member.machine.disk.replace_with_new()
-        self.sight.forget(node_id)
+        self.observed.forget(node_id)
         member.lost_its_disk()
         self.format(member)
 
@@ -253,7 +253,7 @@ class Cluster:
 
     def resume(self, node_id: int) -> None:
         self.transcript.note(host(node_id), "goes on")
-        self.sight.harmed_at = self.world.now
+        self.observed.disturbed_at = self.world.now
         self.members[node_id].machine.resume()
 
     def slow(self, node_id: int, factor: float) -> None:
@@ -324,12 +324,12 @@ class Cluster:
 
     def heal_link(self, one: int, other: int) -> None:
         self.transcript.note(WORLD, f"n{one} and n{other} reach each other")
-        self.sight.harmed_at = self.world.now
+        self.observed.disturbed_at = self.world.now
         self.world.network.heal(host(one), host(other))
 
     def heal_network(self) -> None:
         self.transcript.note(WORLD, "the network is whole")
-        self.sight.harmed_at = self.world.now
+        self.observed.disturbed_at = self.world.now
         self.world.network.heal_all()
 
     def heal(self) -> None:
@@ -341,7 +341,7 @@ class Cluster:
             member.machine.resume()
         self.start()
 
-    def _fault(self, kind: str, member: Member) -> None:
+    def _fault(self, kind: str, member: ClusterMember) -> None:
         self.transcript.note(member.name, kind)
 
     def _note_fault(self, kind: str, what: str) -> None:
@@ -356,28 +356,28 @@ class Cluster:
         if member is not None:
             self._look(member)
 
-    def _look(self, member: Member) -> None:
+    def _look(self, member: ClusterMember) -> None:
         saved = member.new_election_state()
         if saved is not None:
-            self.sight.see_election_state(member.id, saved)
+            self.observed.see_election_state(member.id, saved)
         seen = member.look()
         if seen is not None:
-            if seen is not self.sight.nodes.get(member.id):
-                self.sight.see(member.id, seen)
+            if seen is not self.observed.nodes.get(member.id):
+                self.observed.see(member.id, seen)
             self.also_look(member)
 
-    def _sent(self, sent: Sent) -> None:
+    def _sent(self, sent: QuorumMessage) -> None:
         member = self.members[sent.source]
         try:
             if member.is_up:
                 self._look(member)
-            self.sight.see_sent(sent)
+            self.observed.see_sent(sent)
         except Violation as violation:  # the transport would take it for an error of its own
             self._violation = self._violation or violation
 
     def _answered(self, broker_id: int, port: int, frame: bytes) -> None:
         try:
-            self.sight.see_answer(broker_id, port, frame)
+            self.observed.see_answer(broker_id, port, frame)
         except Violation as violation:
             self._violation = self._violation or violation
 
@@ -386,11 +386,11 @@ class Cluster:
         try:
             if exchange.answered_at is not None and member.is_up:
                 self._look(member)
-            self.hear_group(exchange)
+            self.on_group_exchange(exchange)
         except Violation as violation:
             self._violation = self._violation or violation
 
-    def seen(self, node_id: int) -> Seen | None:
+    def seen(self, node_id: int) -> QuorumNodeState | None:
         return self.members[node_id].look()
 
     @property
@@ -415,7 +415,7 @@ class Cluster:
         """Stuck if it does not come true in this virtual time."""
         if not await self.comes_true(condition, within_s):
             why = "a node is not well" if self.problems else f"not within {within_s} s"
-            raise Stuck(f"{what}: {why}; {self.describe()}")
+            raise LivenessFailure(f"{what}: {why}; {self.describe()}")
 
     async def comes_true(self, condition: Callable[[], object], within_s: float) -> bool:
         """Whether it does in this virtual time; no more once a node is not well."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from strandline.histories.batches import all_batches, walk
-from strandline.histories.cluster import Cluster
+from strandline.histories.cluster import SimulatedCluster
+from strandline.histories.compaction.cleaned_batches import records
 from strandline.histories.compaction.plan import COMPACTED
-from strandline.histories.compaction.sight import records
-from strandline.histories.replica_sight import Key, ReplicaSight
+from strandline.histories.replica_observation import Key, ReplicaObservation
 from strandline.ids import TopicPartition
 from strandline.metadata.image import PartitionImage
 from strandline.node.coordinator.offsets_topic import CONSUMER_OFFSETS
@@ -21,8 +21,8 @@ from strandline.node.observation.logs import ObservedLog
 class Convergence:
     def __init__(
         self,
-        cluster: Cluster,
-        replicas: ReplicaSight,
+        cluster: SimulatedCluster,
+        replicas: ReplicaObservation,
         keys: list[TopicPartition],
         missed_deletion: Callable[[int, bytes], bool],
     ) -> None:
@@ -70,7 +70,7 @@ class Convergence:
         """Harm may begin again."""
         return self.is_started() and self._cluster.leader() is not None and self.is_in_sync()
 
-    def is_level(self) -> bool:
+    def is_caught_up(self) -> bool:
         """Every replica has everything, and knows that it is committed."""
         for key, state in self._all:
             replicas = [self._replicas.replicas.get((i, key)) for i in state.replicas]

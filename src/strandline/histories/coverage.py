@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-FAULT, SPARED, ACT, QUORUM, REPLICA, SNAPSHOT, ERROR, CLIENT, GROUP, COMPACTION, SETTING = (
+FAULT, SPARED, NEMESIS, QUORUM, REPLICA, SNAPSHOT, ERROR, CLIENT, GROUP, COMPACTION, SETTING = (
     "fault",
     "spared fault",
     "act",

@@ -43,15 +43,15 @@ _CORRELATION_ID = struct.Struct(">i")
 _ACKS = struct.Struct(">xh")
 """Of a flexible Produce without a transactional id."""
 
-Place = tuple[str | bytes, int]
+NamedPartition = tuple[str | bytes, int]
 """A partition: its topic's name or id, and its number."""
 PRODUCED_MAX = 64
 """So many are kept for each broker: more than can be under way to it."""
-Sessions = dict[tuple[int, int], dict[Place, "Asked"]]
+HeldSessions = dict[tuple[int, int], dict[NamedPartition, "AskedPosition"]]
 """By broker and session id: what it holds."""
 
 
-class Asked(NamedTuple):
+class AskedPosition(NamedTuple):
     """Of one partition."""
 
     leader_epoch: int
@@ -65,21 +65,27 @@ class FollowerFetches:
     """What followers have asked of each broker, whether or not it has arrived or was answered."""
 
     def __init__(self) -> None:
-        self.last: dict[tuple[int, int], Mapping[Place, Asked]] = {}
+        self.last: dict[tuple[int, int], Mapping[NamedPartition, AskedPosition]] = {}
         """By broker and follower: all partitions of its newest Fetch."""
-        self.ever: set[tuple[int, int, Place, Asked]] = set()
+        self.ever: set[tuple[int, int, NamedPartition, AskedPosition]] = set()
         """Broker, follower, and a partition with what was once asked of it."""
 
-    def add(self, broker_id: int, follower_id: int, asked: Mapping[Place, Asked], named: Iterable[Place]) -> None:
+    def add(
+        self,
+        broker_id: int,
+        follower_id: int,
+        asked: Mapping[NamedPartition, AskedPosition],
+        named: Iterable[NamedPartition],
+    ) -> None:
         self.last[broker_id, follower_id] = asked
         self.ever.update((broker_id, follower_id, place, asked[place]) for place in named)
 
 
-class Answer(NamedTuple):
+class PartitionAnswer(NamedTuple):
     """Of one partition."""
 
     error_code: int
-    tells: bool
+    has_data: bool
     """There is something in it that only a leader of that epoch may tell: records, a divergence, an offset."""
     is_parted: bool = False
     """It tells of a divergence."""
@@ -87,7 +93,7 @@ class Answer(NamedTuple):
     """In the answer to a Produce, where the batch begins; to a ListOffsets, what was asked for."""
 
 
-class Exchange:
+class BrokerExchange:
     """One request, and what was answered once it was."""
 
     __slots__ = (
@@ -113,9 +119,9 @@ class Exchange:
         """Of a follower: its broker epoch."""
         self.acks = 0
         """Of a Produce."""
-        self.asked: Mapping[Place, Asked] = {}
+        self.asked: Mapping[NamedPartition, AskedPosition] = {}
         """Of all partitions of its session, if it has one."""
-        self.named: frozenset[Place] = frozenset()
+        self.named: frozenset[NamedPartition] = frozenset()
         """Those that this very request speaks of."""
         self.produced: deque[bytes] = deque() if produced is None else produced
         """The newest Produce requests to the same broker; it goes on growing."""
@@ -126,14 +132,14 @@ class Exchange:
         """The whole of a flexible Fetch was."""
         return bool(_FETCH_ERROR.unpack_from(self.response)[0])
 
-    def answers(self) -> dict[Place, Answer]:
+    def answers(self) -> dict[NamedPartition, PartitionAnswer]:
         """What was said of each partition."""
         _, position = read_response_header(self.api_key, self.version, self.response)
         message = messages.decode_response(self.api_key, self.version, self.response, position)
         match self.api_key:
             case 0:
                 return {
-                    (topic.name or bytes(topic.topic_id), answer.index): Answer(
+                    (topic.name or bytes(topic.topic_id), answer.index): PartitionAnswer(
                         answer.error_code, True, offset=answer.base_offset
                     )
                     for topic in message.responses
@@ -148,7 +154,7 @@ class Exchange:
                 }
             case 2:
                 return {
-                    (topic.name, answer.partition_index): Answer(
+                    (topic.name, answer.partition_index): PartitionAnswer(
                         answer.error_code, answer.offset >= 0, offset=answer.offset
                     )
                     for topic in message.topics
@@ -156,16 +162,16 @@ class Exchange:
                 }
             case _:
                 return {
-                    (topic.topic, answer.partition): Answer(answer.error_code, answer.end_offset >= 0)
+                    (topic.topic, answer.partition): PartitionAnswer(answer.error_code, answer.end_offset >= 0)
                     for topic in message.topics
                     for answer in topic.partitions
                 }
 
 
-def _of_fetch(answer: Any) -> Answer:
+def _of_fetch(answer: Any) -> PartitionAnswer:
     parted = getattr(answer, "diverging_epoch", None)
     is_parted = parted is not None and parted.epoch >= 0
-    return Answer(answer.error_code, bool(answer.records) or is_parted, is_parted)
+    return PartitionAnswer(answer.error_code, bool(answer.records) or is_parted, is_parted)
 
 
 class GroupExchange:
@@ -185,31 +191,31 @@ class GroupExchange:
         self.response: Any = None
 
 
-class Asking:
+class RequestReader:
     """The requests of one connection to a broker."""
 
     def __init__(
         self,
         broker_id: int,
-        sessions: Sessions,
+        sessions: HeldSessions,
         produced: deque[bytes],
-        report: Callable[[int, Exchange], None],
-        hear_group: Callable[[GroupExchange], None] = lambda exchange: None,
+        report: Callable[[int, BrokerExchange], None],
+        on_group_exchange: Callable[[GroupExchange], None] = lambda exchange: None,
         who: str = "",
         fetches: FollowerFetches | None = None,
-        hear_frame: Callable[[bytes], None] = lambda frame: None,
+        on_response: Callable[[bytes], None] = lambda frame: None,
     ) -> None:
         self.broker_id = broker_id
         self.fetches = fetches or FollowerFetches()
-        self.hear_frame = hear_frame
+        self.on_response = on_response
         """Told of every answer, whatever it is about."""
-        self.hear_group = hear_group
+        self.on_group_exchange = on_group_exchange
         self.who = who
         self.unanswered_of_groups: dict[int, GroupExchange] = {}
         self.sessions = sessions
         self.produced = produced
         self.report = report
-        self.unanswered: dict[int, Exchange] = {}
+        self.unanswered: dict[int, BrokerExchange] = {}
         """By correlation id."""
 
     def read(self, frame: bytes, now: float) -> None:
@@ -217,12 +223,12 @@ class Asking:
         if api_key == PRODUCE:
             self.produced.append(frame)
             header = read_request_header(frame)
-            exchange = Exchange(api_key, header.api_version, now, self.produced)
+            exchange = BrokerExchange(api_key, header.api_version, now, self.produced)
             exchange.acks = _ACKS.unpack_from(frame, header.body_position)[0]
             self.unanswered[header.correlation_id] = exchange
         elif api_key in ANSWERED:
             header = read_request_header(frame)
-            exchange = Exchange(api_key, header.api_version, now, self.produced)
+            exchange = BrokerExchange(api_key, header.api_version, now, self.produced)
             if api_key == FETCH:
                 self._read_fetch(exchange, frame, header.body_position)
             else:
@@ -233,12 +239,12 @@ class Asking:
             asked = GroupExchange(self.broker_id, self.who, header.api_key, header.api_version, now)
             asked.request = messages.decode_request(api_key, header.api_version, frame, header.body_position)
             self.unanswered_of_groups[header.correlation_id] = asked
-            self.hear_group(asked)
+            self.on_group_exchange(asked)
 
-    def _read_fetch(self, exchange: Exchange, frame: bytes, position: int) -> None:
+    def _read_fetch(self, exchange: BrokerExchange, frame: bytes, position: int) -> None:
         request = fetch.parse(exchange.version, memoryview(frame), position)
         named = {
-            (topic, p.partition): Asked(p.current_leader_epoch, p.fetch_offset)
+            (topic, p.partition): AskedPosition(p.current_leader_epoch, p.fetch_offset)
             for topic, partitions in request.topics
             for p in partitions
         }
@@ -255,11 +261,11 @@ class Asking:
         if request.replica_id != CONSUMER:
             self.fetches.add(self.broker_id, request.replica_id, exchange.asked, exchange.named & exchange.asked.keys())
 
-    def _read_other(self, exchange: Exchange, frame: bytes, position: int) -> None:
+    def _read_other(self, exchange: BrokerExchange, frame: bytes, position: int) -> None:
         message = messages.decode_request(exchange.api_key, exchange.version, frame, position)
         is_list = exchange.api_key == LIST_OFFSETS
         exchange.asked = {
-            (topic.name, asked.partition_index) if is_list else (topic.topic, asked.partition): Asked(
+            (topic.name, asked.partition_index) if is_list else (topic.topic, asked.partition): AskedPosition(
                 asked.current_leader_epoch, timestamp=asked.timestamp if is_list else 0
             )
             for topic in message.topics
@@ -268,15 +274,15 @@ class Asking:
         exchange.named = frozenset(exchange.asked)
 
 
-class Answering:
+class ResponseReader:
     """The answers on the same connection."""
 
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, asking: RequestReader) -> None:
         self._asking = asking
 
     def read(self, frame: bytes, now: float) -> None:
         asking = self._asking
-        asking.hear_frame(frame)
+        asking.on_response(frame)
         exchange = asking.unanswered.pop(_CORRELATION_ID.unpack_from(frame)[0], None)
         if exchange is None:
             self._read_group(frame, now)
@@ -295,4 +301,4 @@ class Answering:
             _, position = read_response_header(exchange.api_key, exchange.version, frame)
             exchange.response = messages.decode_response(exchange.api_key, exchange.version, frame, position)
             exchange.answered_at = now
-            asking.hear_group(exchange)
+            asking.on_group_exchange(exchange)

@@ -12,34 +12,34 @@ import random
 from collections.abc import Callable
 
 from strandline.histories import setting as settings
-from strandline.histories.acts.act import CLUSTER, GROUPS, Act, deck
-from strandline.histories.acts.act import COMPACTION as COMPACTION_ACTS
-from strandline.histories.acts.scene import Scene
 from strandline.histories.budget import Budget
-from strandline.histories.cluster import Cluster, Stuck
+from strandline.histories.cluster import LivenessFailure, SimulatedCluster
 from strandline.histories.compaction import plan as compaction_plans
 from strandline.histories.compaction.replica_progress import ReplicaProgress
 from strandline.histories.convergence import Convergence
-from strandline.histories.coverage import ACT, COMPACTION, SETTING, Coverage
-from strandline.histories.faults import Faults
+from strandline.histories.coverage import COMPACTION, NEMESIS, SETTING, Coverage
+from strandline.histories.fault_injector import FaultInjector
 from strandline.histories.groups import plan as group_plans
-from strandline.histories.groups.sight import GroupSight
+from strandline.histories.groups.observation import GroupObservation
 from strandline.histories.judges import quorum_judges, replica_judges
 from strandline.histories.judges.groups import group_judges
 from strandline.histories.judges.quorum.stable_leadership import StableLeadership
 from strandline.histories.load import Load
-from strandline.histories.member import Member
+from strandline.histories.member import ClusterMember
+from strandline.histories.nemeses.context import NemesisContext
+from strandline.histories.nemeses.nemesis import CLUSTER, GROUPS, Nemesis, deck
+from strandline.histories.nemeses.nemesis import COMPACTION as COMPACTION_NEMESES
 from strandline.histories.noise import Noise
-from strandline.histories.outcome import Outcome, Problem
-from strandline.histories.replica_sight import ReplicaSight
-from strandline.histories.setting import Setting
-from strandline.histories.sight import Violation
+from strandline.histories.outcome import HistoryOutcome, Problem
+from strandline.histories.quorum_observation import Violation
+from strandline.histories.replica_observation import ReplicaObservation
+from strandline.histories.setting import HistorySetting
 from strandline.histories.transcript import WORLD, Transcript
 from strandline.sim.world import World
 
 VIRTUAL_S, FAULTS, OPERATIONS = 45.0, 5, 500
-ACTS_USUAL, ACTS_MAX = (1, 2), 16
-ACTS_DENSE, ACTS_UNTIL_S = 3, 30.0
+NEMESES_USUAL, NEMESES_MAX = (1, 2), 16
+NEMESES_DENSE, NEMESES_UNTIL_S = 3, 30.0
 """Before that time another act begins, up to so many: the least that a history lasts should not be spent in peace."""
 OWN_SHARE = 0.7
 """Of the acts of a history with a group or a compacted topic, so many are about that."""
@@ -57,32 +57,32 @@ STEPS_MAX = 2_000_000
 Watch = Callable[[bytes, float, int, bytes], None]
 
 
-def first_act(seed: int) -> Act:
+def first_nemesis(seed: int) -> Nemesis:
     """Seeds walk through the acts, so that each has its share; with a group or a compacted topic some begin with an act on it."""
     has_group, has_compaction = group_plans.has_group(seed), compaction_plans.draw(seed) is not None
-    acts = deck(_family(seed, 1, has_group, has_compaction))
-    return acts[seed % len(acts)]
+    nemeses = deck(_family(seed, 1, has_group, has_compaction))
+    return nemeses[seed % len(nemeses)]
 
 
 def _family(seed: int, number: int, has_group: bool, has_compaction: bool) -> str:
     """Which acts the one of this number is of: those of every setting, or those that not every setting could have."""
-    families = [GROUPS] * has_group + [COMPACTION_ACTS] * has_compaction
+    families = [GROUPS] * has_group + [COMPACTION_NEMESES] * has_compaction
     chance = random.Random(f"{seed}/act/{number}/family")
     return chance.choice(families) if families and chance.random() < OWN_SHARE else CLUSTER
 
 
-def play(seed: int, *, without: frozenset[int] = frozenset(), watch: Watch | None = None) -> Outcome:
+def play(seed: int, *, without: frozenset[int] = frozenset(), watch: Watch | None = None) -> HistoryOutcome:
     """One history from the first byte to the verdict."""
-    first = first_act(seed)
+    first = first_nemesis(seed)
     setting = settings.draw(seed, first.fits)
     with World(seed) as world:
         world.loop.trace.watch = watch
         history = History(world, seed, setting, first, without)
         problems = history.play()
-        return Outcome(
+        return HistoryOutcome(
             seed,
             str(setting),
-            history.acts,
+            history.nemeses,
             problems,
             world.trace_hash,
             world.now,
@@ -95,20 +95,22 @@ def play(seed: int, *, without: frozenset[int] = frozenset(), watch: Watch | Non
 
 
 class History:
-    def __init__(self, world: World, seed: int, setting: Setting, first: Act, without: frozenset[int]) -> None:
+    def __init__(
+        self, world: World, seed: int, setting: HistorySetting, first: Nemesis, without: frozenset[int]
+    ) -> None:
         self.world = world
         self.setting = setting
-        self.acts: list[str] = []
+        self.nemeses: list[str] = []
         self.coverage = Coverage()
         self.transcript = Transcript(lambda: world.now)
         self.transcript.note(WORLD, str(setting))
         for part in setting.parts:
             self.coverage.note(SETTING, part)
         judges = quorum_judges()
-        self.cluster = Cluster(world, setting.shape, judges, self.transcript, coverage=self.coverage)
+        self.cluster = SimulatedCluster(world, setting.shape, judges, self.transcript, coverage=self.coverage)
         progress = ReplicaProgress()
-        self.replicas = ReplicaSight(
-            self.cluster.sight, self.cluster.members, [*replica_judges(), progress], self.transcript
+        self.replicas = ReplicaObservation(
+            self.cluster.observed, self.cluster.members, [*replica_judges(), progress], self.transcript
         )
         self.replicas.may_lose = setting.may_lose
         self._stable_leadership = next(judge for judge in judges if isinstance(judge, StableLeadership))
@@ -118,26 +120,28 @@ class History:
         self.load = Load(self.cluster, self.replicas, setting, self.coverage, progress)
         self.convergence = Convergence(self.cluster, self.replicas, setting.keys, self.load.missed_deletion)
         self.budget = Budget(setting)
-        self.faults = Faults(self.cluster, self.replicas, self.budget, self.coverage, without)
+        self.faults = FaultInjector(self.cluster, self.replicas, self.budget, self.coverage, without)
         self.noise = Noise(self.cluster, self.load, self.faults, seed)
         self._seed = seed
         self._first = first
 
-    def _about_to_die(self, member: Member, how: str) -> None:
+    def _about_to_die(self, member: ClusterMember, how: str) -> None:
         if self.setting.compaction is not None and member.is_cleaning:
             self.coverage.note(COMPACTION, "cleaning cut short")
             self.transcript.note(member.name, f"a {how} in the middle of a cleaning")
 
-    def _make_groups(self) -> GroupSight | None:
+    def _make_groups(self) -> GroupObservation | None:
         if self.setting.group is None:
             return None
-        groups = GroupSight(self.setting.group, self.cluster.sight, self.replicas, group_judges(), self.transcript)
+        groups = GroupObservation(
+            self.setting.group, self.cluster.observed, self.replicas, group_judges(), self.transcript
+        )
 
-        def look(member: Member) -> None:
+        def look(member: ClusterMember) -> None:
             self.replicas.look(member)
             groups.look(member)
 
-        self.cluster.also_look, self.cluster.hear_group = look, groups.hear
+        self.cluster.also_look, self.cluster.on_group_exchange = look, groups.hear
         return groups
 
     def play(self) -> list[Problem]:
@@ -146,7 +150,7 @@ class History:
             self.world.run(self._run(), until=VIRTUAL_S_MAX, steps_max=STEPS_MAX)
         except Violation as violation:
             return [violation.problem]
-        except Stuck as stuck:
+        except LivenessFailure as stuck:
             return [*self._of_nodes(), *self.load.problems, Problem("liveness", self.world.now, str(stuck))]
         except Exception as error:
             return [*self._of_nodes(), *self.load.problems, Problem("comes to its end", self.world.now, repr(error))]
@@ -154,7 +158,7 @@ class History:
         return [
             *self._of_nodes(),
             *self.load.judge(),
-            *self.cluster.sight.finish(),
+            *self.cluster.observed.finish(),
             *self.replicas.finish(),
             *([] if self.groups is None else self.groups.finish()),
             *(Problem("replicas end alike", self.world.now, what) for what in differing),
@@ -167,29 +171,29 @@ class History:
         await self._begin()
         noise = self.world.loop.create_task(self.noise.run())
         chance = random.Random(f"{self._seed}/acts")
-        number, acts = 0, chance.choice(ACTS_USUAL)
-        while number < acts or (
-            number < ACTS_MAX
-            and (self.faults.planned < FAULTS or (number < ACTS_DENSE and self.world.now < ACTS_UNTIL_S))
+        number, nemeses = 0, chance.choice(NEMESES_USUAL)
+        while number < nemeses or (
+            number < NEMESES_MAX
+            and (self.faults.planned < FAULTS or (number < NEMESES_DENSE and self.world.now < NEMESES_UNTIL_S))
         ):
             number += 1
             if number > 1:
                 await asyncio.sleep(chance.uniform(*CALM_S))
             self.load.pace = 1.0
             self.load.become_brisk()
-            await self._play_act(self._act(number), number)
+            await self._play_nemesis(self._act(number), number)
             self.load.become_calm()
             self.load.pace = PACE_MAX
         await self._last()
         noise.cancel()
         await self._end()
 
-    def _act(self, number: int) -> Act:
+    def _act(self, number: int) -> Nemesis:
         if number == 1:
             return self._first
         family = _family(self._seed, number, self.setting.group is not None, self.setting.compaction is not None)
-        fitting = [act for act in deck(family) if act.fits(self.setting)]
-        fitting = fitting or [act for act in deck() if act.fits(self.setting)]
+        fitting = [nemesis for nemesis in deck(family) if nemesis.fits(self.setting)]
+        fitting = fitting or [nemesis for nemesis in deck() if nemesis.fits(self.setting)]
         return random.Random(f"{self._seed}/act/{number}/which").choice(fitting)
 
     async def _last(self) -> None:
@@ -216,13 +220,13 @@ class History:
     def _has_something_to_lose(self) -> bool:
         return all(self.replicas.committed_end(*key) >= RECORDS_FIRST for key in self.setting.keys)
 
-    async def _play_act(self, act: Act, number: int) -> None:
-        self.acts.append(act.name)
-        self.coverage.note(ACT, act.name)
-        self.transcript.note(WORLD, f"act {number}: {act.name}")
-        self.faults.begin_act(number)
+    async def _play_nemesis(self, nemesis: Nemesis, number: int) -> None:
+        self.nemeses.append(nemesis.name)
+        self.coverage.note(NEMESIS, nemesis.name)
+        self.transcript.note(WORLD, f"act {number}: {nemesis.name}")
+        self.faults.begin_nemesis(number)
         chance = random.Random(f"{self._seed}/act/{number}")
-        scene = Scene(
+        context = NemesisContext(
             self.setting,
             self.cluster,
             self.replicas,
@@ -235,9 +239,9 @@ class History:
             chance,
             self.groups,
         )
-        await act.play(scene)
+        await nemesis.play(context)
         self._heal()
-        await self._until_whole(f"after {act.name}")
+        await self._until_whole(f"after {nemesis.name}")
 
     def _heal(self) -> None:
         self.world.network.restore_links()
@@ -262,7 +266,9 @@ class History:
         )
         await self.load.stop_writing()
         await self._end_of_group()
-        await self._until(lambda: self.convergence.is_level() and self.convergence.is_agreed(), "all agree at the end")
+        await self._until(
+            lambda: self.convergence.is_caught_up() and self.convergence.is_agreed(), "all agree at the end"
+        )
         await self.load.stop_reading()
 
     async def _end_of_group(self) -> None:
@@ -270,13 +276,13 @@ class History:
         if group is None:
             return
         try:
-            await self._until(group.is_level, "the group owns and has committed everything")
-        except Stuck as stuck:
-            raise Stuck(f"{stuck}; {group.describe()}") from None
+            await self._until(group.is_caught_up, "the group owns and has committed everything")
+        except LivenessFailure as stuck:
+            raise LivenessFailure(f"{stuck}; {group.describe()}") from None
         await group.stop()
 
     async def _until(self, condition: Callable[[], bool], what: str) -> None:
         try:
             await self.cluster.until(condition, what, WHOLE_WITHIN_S)
-        except Stuck as stuck:
-            raise Stuck(f"{stuck}; {self.convergence.describe()}") from None
+        except LivenessFailure as stuck:
+            raise LivenessFailure(f"{stuck}; {self.convergence.describe()}") from None

@@ -14,26 +14,26 @@ from strandline.client.aio import Admin, Consumer, ConsumerConfig
 from strandline.client.flow.described import NewTopic
 from strandline.client.flow.offsets import LATEST
 from strandline.errors import ErrorCode, KafkaError
+from strandline.histories.administered_topic import AdministeredTopic
 from strandline.histories.batches import all_batches
 from strandline.histories.clients.admin import AdminClient
 from strandline.histories.clients.connecting import connect
-from strandline.histories.clients.reader import Reader, assign_from_start
-from strandline.histories.clients.writer import WRITERS, Writer
-from strandline.histories.cluster import Cluster, Stuck
+from strandline.histories.clients.reader import ReadingClient, assign_from_start
+from strandline.histories.clients.writer import WRITERS, WritingClient
+from strandline.histories.cluster import LivenessFailure, SimulatedCluster
+from strandline.histories.compaction.cleaned_batches import records
 from strandline.histories.compaction.load import KeyedLoad
 from strandline.histories.compaction.plan import COMPACTED
 from strandline.histories.compaction.replica_progress import ReplicaProgress
-from strandline.histories.compaction.sight import records
 from strandline.histories.coverage import CLIENT, Coverage
 from strandline.histories.groups.load import GroupLoad
 from strandline.histories.judges import clients
 from strandline.histories.judges.compaction import last_value_survives
 from strandline.histories.judges.groups import at_the_end
 from strandline.histories.outcome import Problem
-from strandline.histories.record_history import Place, RecordHistory
-from strandline.histories.replica_sight import Key, ReplicaSight
-from strandline.histories.setting import Setting
-from strandline.histories.topics import Topic
+from strandline.histories.record_history import RecordHistory, RecordPosition
+from strandline.histories.replica_observation import Key, ReplicaObservation
+from strandline.histories.setting import HistorySetting
 from strandline.histories.transcript import WORLD
 from strandline.ids import TopicPartition
 
@@ -48,13 +48,18 @@ BRISK_OPERATIONS_MAX = 600
 
 class Load:
     def __init__(
-        self, cluster: Cluster, sight: ReplicaSight, setting: Setting, coverage: Coverage, progress: ReplicaProgress
+        self,
+        cluster: SimulatedCluster,
+        observed: ReplicaObservation,
+        setting: HistorySetting,
+        coverage: Coverage,
+        progress: ReplicaProgress,
     ) -> None:
         world = cluster.world
         self.cluster = cluster
         self.keys = setting.keys
-        self.history = RecordHistory(lambda: world.now, sight.committed_end)
-        self.topics: dict[str, Topic] = {}
+        self.history = RecordHistory(lambda: world.now, observed.committed_end)
+        self.topics: dict[str, AdministeredTopic] = {}
         """What the administering client has made."""
         self.problems: list[Problem] = []
         self.operations = 0
@@ -65,18 +70,18 @@ class Load:
         """An act needs it brisk, however much was done already."""
         self.operator = world.node("operator")
         self._setting = setting
-        self.sight = sight
+        self.observed = observed
         self._progress = progress
         self.coverage = coverage
-        self.writers = [Writer(self, world.node(f"writer-{writing.name}"), writing) for writing in WRITERS]
-        self._reader = Reader(self, world.node("reader"))
+        self.writers = [WritingClient(self, world.node(f"writer-{writing.name}"), writing) for writing in WRITERS]
+        self._reader = ReadingClient(self, world.node("reader"))
         self._admin = AdminClient(self, world.node("admin"))
         self._working: list[asyncio.Task[None]] = []
         self._resting: list[asyncio.Future[None]] = []
         self._reading: asyncio.Task[None] | None = None
         self.keyed = None if setting.compaction is None else KeyedLoad(self, setting.compaction)
         self.group = None if setting.group is None else GroupLoad(self, setting.group)
-        sight.on_loss = self._lost
+        observed.on_loss = self._lost
 
     @property
     def acknowledged(self) -> int:
@@ -100,7 +105,9 @@ class Load:
         deadline = self.cluster.world.now + CREATE_WITHIN_S
         while topics:
             if self.cluster.world.now > deadline:
-                raise Stuck(f"cannot make {topics} within {CREATE_WITHIN_S} s: {answers}; {self.cluster.describe()}")
+                raise LivenessFailure(
+                    f"cannot make {topics} within {CREATE_WITHIN_S} s: {answers}; {self.cluster.describe()}"
+                )
             try:
                 answers = dict(await admin.create_topics(topics))
             except KafkaError as error:
@@ -160,7 +167,7 @@ class Load:
                     except KafkaError as error:
                         self.note_error(error)
                         continue
-                    places = [(Place(r.topic, r.partition, r.offset), r.value or b"") for r in records]
+                    places = [(RecordPosition(r.topic, r.partition, r.offset), r.value or b"") for r in records]
                     self.history.note_poll(self.operator.name, places)
                     if places and places[-1][0].offset + 1 >= end:
                         break
@@ -176,7 +183,9 @@ class Load:
             while any([await consumer.position(*key) < ends[key] for key in self.keys]):
                 self.operations += 1
                 for record in await consumer.poll(1.0):
-                    self.history.note_stored(Place(record.topic, record.partition, record.offset), record.value or b"")
+                    self.history.note_stored(
+                        RecordPosition(record.topic, record.partition, record.offset), record.value or b""
+                    )
             await consumer.close()
             return ends
 
@@ -244,7 +253,7 @@ class Load:
         self.cluster.transcript.note(WORLD, f"VIOLATES {problem}")
 
     def _lost(self, key: Key, offset: int) -> None:
-        topic = self.sight.image.topics_by_id.get(key[0])
+        topic = self.observed.image.topics_by_id.get(key[0])
         if topic is not None and topic.name in {name for name, _ in self.keys}:
             self.history.note_loss(topic.name, key[1], offset)
 
@@ -264,10 +273,10 @@ class Load:
 
     def _judge_keys(self, keyed: KeyedLoad) -> list[Problem]:
         """What a reader and every replica have of the compacted topic."""
-        now, sight, history = self.cluster.world.now, self.sight, keyed.history
-        topic = sight.image.topics[COMPACTED]
+        now, observed, history = self.cluster.world.now, self.observed, keyed.history
+        topic = observed.image.topics[COMPACTED]
         key = (topic.topic_id, 0)
-        found = {f"n{i}": sight.log(i, key) for i in topic.partitions[0].replicas}
+        found = {f"n{i}": observed.log(i, key) for i in topic.partitions[0].replicas}
         logs = {
             name: [kept for batch in all_batches(log) for kept in records(batch)] for name, log in found.items() if log
         }
@@ -287,7 +296,7 @@ class Load:
         last = self.keyed.history.last_acknowledged(record_key)
         if last is None or last.offset is None or last.value is not None:
             return False
-        partition = self.sight.image.topics[COMPACTED].topic_id, 0
+        partition = self.observed.image.topics[COMPACTED].topic_id, 0
         retention_s = self._setting.compaction.delete_retention_ms / 1000
         return self._progress.was_late(node_id, partition, last.offset, retention_s)
 

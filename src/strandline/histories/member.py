@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from strandline.config.node import NodeConfig
-from strandline.histories.batches import Batch, LogReader, inode_of, walk
-from strandline.histories.sight import Seen
+from strandline.histories.batches import LoggedBatch, LogReader, inode_of, walk
+from strandline.histories.quorum_observation import QuorumNodeState
 from strandline.ids import Uuid
 from strandline.node.node import Node
 from strandline.node.observation.logs import ObservedLog
@@ -28,7 +28,7 @@ METADATA_DIR = f"{LOG_DIR}/__cluster_metadata-0"
 QUORUM_STATE = f"{METADATA_DIR}/quorum-state"
 
 
-class Member:
+class ClusterMember:
     def __init__(self, node_id: int, machine: SimNode, config: NodeConfig) -> None:
         self.id = node_id
         self.machine = machine
@@ -54,7 +54,7 @@ class Member:
         """Below what is found of it, and as it was at the last look."""
         self._quorum: ObservedQuorum | None = None
         self._mark: QuorumMark | None = None
-        self._seen: Seen | None = None
+        self._seen: QuorumNodeState | None = None
         self._reader: LogReader | None = None
         self._durable: tuple[tuple[Inode, int, int], int, int] | None = None
         self._lives: list[NodeObservation] = []
@@ -73,7 +73,7 @@ class Member:
         """Some log is being compacted there."""
         return self.observed is not None and self.observed.is_cleaning
 
-    def look(self) -> Seen | None:
+    def look(self) -> QuorumNodeState | None:
         """As it is now; None while it is down or has not loaded its log. The same object as last time if nothing changed."""
         observed = self.observed
         if observed is not self._looked_at:
@@ -88,7 +88,7 @@ class Member:
         elif self._mark is not None and quorum.is_as(self._mark):
             return self._seen
         self._mark = mark = quorum.mark()
-        self._seen = Seen(
+        self._seen = QuorumNodeState(
             self.life,
             quorum.role.lower(),
             quorum.epoch,
@@ -104,7 +104,7 @@ class Member:
         )
         return self._seen
 
-    def errors_told(self) -> Mapping[int, int]:
+    def error_counts(self) -> Mapping[int, int]:
         told: Counter[int] = Counter()
         for observed in self._lives:
             for (_, code), count in observed.errors.items():
@@ -184,7 +184,7 @@ class Member:
         self._durable = (whose, position, end_offset)
         return end_offset
 
-    def batches(self, offset: int, limit_offset: int) -> Iterator[Batch]:
+    def batches(self, offset: int, limit_offset: int) -> Iterator[LoggedBatch]:
         log = self._log
         if log is None:
             return iter(())

@@ -11,8 +11,8 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from strandline.histories.cluster import Cluster
-from strandline.histories.faults import Faults
+from strandline.histories.cluster import SimulatedCluster
+from strandline.histories.fault_injector import FaultInjector
 from strandline.histories.load import Load
 from strandline.histories.shape import host
 from strandline.sim.context import ProcessState
@@ -25,7 +25,7 @@ STILL_S = (0.05, 0.6)
 
 
 class Noise:
-    def __init__(self, cluster: Cluster, load: Load, faults: Faults, seed: int) -> None:
+    def __init__(self, cluster: SimulatedCluster, load: Load, faults: FaultInjector, seed: int) -> None:
         self._cluster = cluster
         self._load = load
         self._faults = faults

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 from strandline.histories.coverage import Coverage
 
-UNDER_HARM = "liveness under harm"
+UNDER_FAULTS = "liveness under faults"
 """The property of what must come about while faults go on. It is judged only where none of them is left out: an act may wait for
 what only a fault brings about."""
 
 
-class Injected(NamedTuple):
+class InjectedFault(NamedTuple):
     """A fault as it was injected. Its number is the same in every run of the seed, also where others are left out."""
 
     number: int
@@ -38,7 +38,7 @@ class Problem(NamedTuple):
         return f"{self.property} at {self.at:.3f} s: {self.what}"
 
 
-class Line(NamedTuple):
+class TranscriptLine(NamedTuple):
     """Something that happened, as a person is told of it."""
 
     at: float
@@ -50,17 +50,17 @@ class Line(NamedTuple):
 
 
 @dataclass(slots=True)
-class Outcome:
+class HistoryOutcome:
     seed: int
     setting: str
     """The cluster, its configuration and what may be promised of it, in a line."""
-    acts: list[str]
+    nemeses: list[str]
     problems: list[Problem]
     trace_hash: str
     virtual_s: float
     operations: int
     """What clients asked for: sends, polls, administration."""
     acknowledged: int
-    faults: list[Injected] = field(default_factory=list)
+    faults: list[InjectedFault] = field(default_factory=list)
     coverage: Coverage = field(default_factory=Coverage)
-    transcript: list[Line] = field(default_factory=list)
+    transcript: list[TranscriptLine] = field(default_factory=list)

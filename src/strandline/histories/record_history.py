@@ -15,7 +15,7 @@ from typing import NamedTuple
 from strandline.ids import TopicPartition
 
 
-class Place(NamedTuple):
+class RecordPosition(NamedTuple):
     topic: str
     partition: int
     offset: int
@@ -24,14 +24,14 @@ class Place(NamedTuple):
         return f"{self.topic}-{self.partition} at {self.offset}"
 
 
-class Told(enum.Enum):
+class SendResult(enum.Enum):
     OK = "acknowledged"
     FAILED = "surely not written"
     NOTHING = "nobody knows"
 
 
 @dataclass(slots=True)
-class Send:
+class SentRecord:
     who: str
     number: int
     """Of this producer's sends."""
@@ -43,8 +43,8 @@ class Send:
     idempotent: bool
     invoked_at: float
     completed_at: float | None = None
-    told: Told = Told.NOTHING
-    place: Place | None = None
+    told: SendResult = SendResult.NOTHING
+    place: RecordPosition | None = None
     """Where the leader said that it stands."""
     committed_end: int | None = None
     """Of its partition, when it was acknowledged."""
@@ -54,33 +54,33 @@ class Send:
         return f"{self.value!r} of {self.who}"
 
 
-class Read(NamedTuple):
-    place: Place
+class ReadRecord(NamedTuple):
+    place: RecordPosition
     value: bytes
     committed_end: int | None
     """Of its partition, when it was read."""
 
 
-class Poll(NamedTuple):
+class RecordedPoll(NamedTuple):
     who: str
     session: int
     losses: int
     """So many there had been."""
     invoked_at: float
     completed_at: float
-    records: tuple[Read, ...]
+    records: tuple[ReadRecord, ...]
 
 
 @dataclass(slots=True)
-class Session:
+class ReadSession:
     who: str
     positions: dict[TopicPartition, int]
     is_caught_up: bool = False
     """It has come to the end of everything."""
-    polls: list[Poll] = field(default_factory=list)
+    polls: list[RecordedPoll] = field(default_factory=list)
 
 
-class End(NamedTuple):
+class ReportedEnd(NamedTuple):
     """Where a client was told that a partition ends."""
 
     who: str
@@ -96,7 +96,7 @@ class End(NamedTuple):
         return f"{self.who} was told at {self.completed_at:.3f} s that {what}"
 
 
-class Lost(NamedTuple):
+class ExcusedLoss(NamedTuple):
     """From this offset on, allowed."""
 
     topic: str
@@ -110,18 +110,18 @@ class RecordHistory:
         self, now: Callable[[], float] = lambda: 0.0, committed_end: Callable[[str, int], int] | None = None
     ) -> None:
         """`committed_end` tells how much of a partition is committed now."""
-        self.sends: dict[bytes, Send] = {}
+        self.sends: dict[bytes, SentRecord] = {}
         """By value."""
-        self.sessions: list[Session] = []
-        self.stored: dict[Place, bytes] = {}
+        self.sessions: list[ReadSession] = []
+        self.stored: dict[RecordPosition, bytes] = {}
         """What is there at the end, all of it."""
-        self.ends: list[End] = []
-        self.lost: list[Lost] = []
+        self.ends: list[ReportedEnd] = []
+        self.lost: list[ExcusedLoss] = []
         self.operations = 0
         self._now = now
         self._committed_end = committed_end
         self._sent_by: dict[str, int] = {}
-        self._open: dict[str, Session] = {}
+        self._open: dict[str, ReadSession] = {}
         """By consumer: its session now."""
 
     # What happens
@@ -130,11 +130,11 @@ class RecordHistory:
         assert value not in self.sends, f"{value!r} is sent twice"
         number = self._sent_by[who] = self._sent_by.get(who, -1) + 1
         self.operations += 1
-        self.sends[value] = Send(who, number, value, topic, partition, by_all, idempotent, self._now())
+        self.sends[value] = SentRecord(who, number, value, topic, partition, by_all, idempotent, self._now())
 
-    def note_acknowledged(self, value: bytes, place: Place) -> None:
+    def note_acknowledged(self, value: bytes, place: RecordPosition) -> None:
         send = self.sends[value]
-        send.completed_at, send.told, send.place = self._now(), Told.OK, place
+        send.completed_at, send.told, send.place = self._now(), SendResult.OK, place
         send.committed_end = self._committed(place)
 
     def note_failed(self, value: bytes, *, surely: bool = False) -> None:
@@ -142,23 +142,25 @@ class RecordHistory:
         send = self.sends[value]
         send.completed_at = self._now()
         if surely:
-            send.told = Told.FAILED
+            send.told = SendResult.FAILED
 
     def note_begin(self, who: str, positions: Mapping[TopicPartition, int]) -> None:
         """A consumer was assigned these partitions and will read them from there on."""
-        session = self._open[who] = Session(who, dict(positions))
+        session = self._open[who] = ReadSession(who, dict(positions))
         self.sessions.append(session)
 
-    def note_poll(self, who: str, records: Sequence[tuple[Place, bytes]], invoked_at: float | None = None) -> None:
+    def note_poll(
+        self, who: str, records: Sequence[tuple[RecordPosition, bytes]], invoked_at: float | None = None
+    ) -> None:
         """What one poll gave, in its order."""
         self.operations += 1
         if not records:
             return
         now = self._now()
-        reads = tuple(Read(place, value, self._committed(place)) for place, value in records)
+        reads = tuple(ReadRecord(place, value, self._committed(place)) for place, value in records)
         session = self._open[who]
         session.polls.append(
-            Poll(who, len(self.sessions), len(self.lost), now if invoked_at is None else invoked_at, now, reads)
+            RecordedPoll(who, len(self.sessions), len(self.lost), now if invoked_at is None else invoked_at, now, reads)
         )
 
     def note_caught_up(self, who: str) -> None:
@@ -170,37 +172,37 @@ class RecordHistory:
     ) -> None:
         """Who asked for the end of a partition at `invoked_at` was told it now."""
         self.operations += 1
-        self.ends.append(End(who, (topic, partition), offset, leader_epoch, invoked_at, self._now()))
+        self.ends.append(ReportedEnd(who, (topic, partition), offset, leader_epoch, invoked_at, self._now()))
 
-    def note_stored(self, place: Place, value: bytes) -> None:
+    def note_stored(self, place: RecordPosition, value: bytes) -> None:
         self.stored[place] = value
 
     def note_loss(self, topic: str, partition: int, offset: int) -> None:
         """What stands there from `offset` on is gone, and so may be what is still to be acknowledged of what was sent there."""
-        self.lost.append(Lost(topic, partition, offset, self._now()))
+        self.lost.append(ExcusedLoss(topic, partition, offset, self._now()))
         for send in self.sends.values():
             if (send.topic, send.partition) == (topic, partition) and (
                 send.place is None or send.place.offset >= offset
             ):
                 send.is_excused = True
 
-    def _committed(self, place: Place) -> int | None:
+    def _committed(self, place: RecordPosition) -> int | None:
         return None if self._committed_end is None else self._committed_end(place.topic, place.partition)
 
     # What is known of it
 
     @property
-    def acknowledged(self) -> dict[bytes, Place]:
+    def acknowledged(self) -> dict[bytes, RecordPosition]:
         """With acks=all, and not excused: where the leader said that the value stands."""
         return {send.value: send.place for send in self.promised()}  # type: ignore[misc]
 
-    def promised(self) -> Iterator[Send]:
+    def promised(self) -> Iterator[SentRecord]:
         """The sends that must be there."""
         for send in self.sends.values():
-            if send.told is Told.OK and send.by_all and not send.is_excused:
+            if send.told is SendResult.OK and send.by_all and not send.is_excused:
                 yield send
 
-    def reads(self) -> Iterator[tuple[Poll, Read]]:
+    def reads(self) -> Iterator[tuple[RecordedPoll, ReadRecord]]:
         """All that was read and must still be there, in the order in which each consumer read it."""
         for session in self.sessions:
             for poll in session.polls:
@@ -208,16 +210,16 @@ class RecordHistory:
                     if not self._is_lost(read.place, poll.losses):
                         yield poll, read
 
-    def _is_lost(self, place: Place, losses: int) -> bool:
+    def _is_lost(self, place: RecordPosition, losses: int) -> bool:
         """Of what was read before so many losses: whether a later one took it."""
         return len(self.lost) > losses and any(
             (lost.topic, lost.partition) == place[:2] and place.offset >= lost.offset for lost in self.lost[losses:]
         )
 
-    def order(self) -> dict[TopicPartition, list[Place]]:
+    def order(self) -> dict[TopicPartition, list[RecordPosition]]:
         """All places that are known to hold a value, by partition, the lowest first."""
         places = {*self.stored, *(read.place for _, read in self.reads())}
-        order: dict[TopicPartition, list[Place]] = {}
+        order: dict[TopicPartition, list[RecordPosition]] = {}
         for place in sorted(places):
             order.setdefault(place[:2], []).append(place)
         return order

@@ -6,9 +6,9 @@ Always true: a fault kind that the plan knows is required by being known; nobody
 from __future__ import annotations
 
 from strandline.histories.coverage import COMPACTION, FAULT, GROUP, QUORUM, REPLICA, SNAPSHOT, Coverage
-from strandline.histories.faults import KINDS
+from strandline.histories.fault_injector import KINDS
 from strandline.histories.history import FAULTS, OPERATIONS, VIRTUAL_S
-from strandline.histories.tally import Least
+from strandline.histories.tally import HistoryMinima
 
 TRANSITIONS = (
     (QUORUM, "election"),
@@ -33,7 +33,7 @@ def too_rare(coverage: Coverage, times_min: int) -> list[tuple[str, str, int]]:
     return [(*each, coverage[each]) for each in required() if coverage[each] < times_min]
 
 
-def too_small(least: Least | None) -> list[str]:
+def too_small(least: HistoryMinima | None) -> list[str]:
     """What the least history lacks, in words."""
     if least is None:
         return []

@@ -9,8 +9,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 
-from strandline.histories.crew import Crew, Play, Task
-from strandline.histories.outcome import Outcome, Problem
+from strandline.histories.outcome import HistoryOutcome, Problem
+from strandline.histories.worker_pool import HistoryTask, Play, WorkerPool
 
 DETERMINISM = "one seed is one history"
 """The property that --twice judges."""
@@ -19,19 +19,26 @@ SEEDS_AT_ONCE = 20
 """So many seeds per process are played before they are played again."""
 
 
-def once(seeds: Iterable[int], play: Play, jobs: int, go_on: Callable[[], bool] = lambda: True) -> Iterator[Outcome]:
-    with Crew(play, jobs) as crew:
-        for _, outcome in crew.play(map(Task, while_(go_on, seeds))):
+def once(
+    seeds: Iterable[int], play: Play, jobs: int, go_on: Callable[[], bool] = lambda: True
+) -> Iterator[HistoryOutcome]:
+    with WorkerPool(play, jobs) as pool:
+        for _, outcome in pool.play(map(HistoryTask, while_(go_on, seeds))):
             yield outcome
 
 
-def twice(seeds: Iterable[int], play: Play, jobs: int, go_on: Callable[[], bool] = lambda: True) -> Iterator[Outcome]:
+def twice(
+    seeds: Iterable[int], play: Play, jobs: int, go_on: Callable[[], bool] = lambda: True
+) -> Iterator[HistoryOutcome]:
     """The second time in another process, with another PYTHONHASHSEED, and after other histories than the first time."""
     left = while_(go_on, seeds)
-    with Crew(play, jobs, hash_seed=HASH_SEEDS[0]) as first, Crew(play, jobs, hash_seed=HASH_SEEDS[1]) as second:
+    with (
+        WorkerPool(play, jobs, hash_seed=HASH_SEEDS[0]) as first,
+        WorkerPool(play, jobs, hash_seed=HASH_SEEDS[1]) as second,
+    ):
         while some := list(itertools.islice(left, SEEDS_AT_ONCE * jobs)):
-            played = {task.seed: outcome for task, outcome in first.play(map(Task, while_(go_on, some)))}
-            for task, again in second.play(map(Task, while_(go_on, sorted(played, reverse=True)))):
+            played = {task.seed: outcome for task, outcome in first.play(map(HistoryTask, while_(go_on, some)))}
+            for task, again in second.play(map(HistoryTask, while_(go_on, sorted(played, reverse=True)))):
                 yield compared(played[task.seed], again)
 
 
@@ -39,7 +46,7 @@ def while_(go_on: Callable[[], bool], seeds: Iterable[int]) -> Iterator[int]:
     return itertools.takewhile(lambda seed: go_on(), seeds)
 
 
-def compared(outcome: Outcome, again: Outcome) -> Outcome:
+def compared(outcome: HistoryOutcome, again: HistoryOutcome) -> HistoryOutcome:
     """The first, with one problem more if the second was another history."""
     if outcome.trace_hash != again.trace_hash:
         what = (

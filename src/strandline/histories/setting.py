@@ -17,7 +17,7 @@ from strandline.histories.compaction.plan import COMPACTED, CompactionPlan
 from strandline.histories.groups import plan as group_plans
 from strandline.histories.groups.plan import GROUPED, GroupPlan
 from strandline.histories.member import LOG_DIR
-from strandline.histories.replica_sight import Loss
+from strandline.histories.replica_observation import PermittedLoss
 from strandline.histories.shape import Shape
 from strandline.ids import TopicPartition
 
@@ -60,7 +60,7 @@ class TopicPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Timers:
+class ClusterTimers:
     heartbeat_ms: int
     session_ms: int
     election_ms: int
@@ -100,11 +100,11 @@ class Timers:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class HistorySetting:
     shape: Shape
-    timers: Timers
+    timers: ClusterTimers
     topics: tuple[TopicPlan, ...]
-    may_lose: Loss = Loss.NOTHING
+    may_lose: PermittedLoss = PermittedLoss.NOTHING
     """Of committed records, by faults that go past the promise on purpose; then only detection is judged."""
     snapshots_often: bool = False
     log_dirs: int = 1
@@ -162,7 +162,7 @@ class Setting:
         return "; ".join(self.parts)
 
 
-def draw(seed: int, fits: Callable[[Setting], bool]) -> Setting:
+def draw(seed: int, fits: Callable[[HistorySetting], bool]) -> HistorySetting:
     """The seed's setting, of those that fit."""
     chance = random.Random(f"{seed}/setting")
     compaction = compaction_plans.draw(seed)
@@ -175,9 +175,9 @@ def draw(seed: int, fits: Callable[[Setting], bool]) -> Setting:
     raise AssertionError("no setting fits")
 
 
-def _with_group(setting: Setting, group: GroupPlan | None) -> Setting:
+def _with_group(setting: HistorySetting, group: GroupPlan | None) -> HistorySetting:
     """Where nothing may be lost: of a group that has lost offsets, or records that it had read, little could be said."""
-    if group is None or setting.may_lose is not Loss.NOTHING:
+    if group is None or setting.may_lose is not PermittedLoss.NOTHING:
         return setting
     first = setting.topics[0]
     topic = replace(first, name=GROUPED, partitions=group.partitions, assignments=())
@@ -186,8 +186,8 @@ def _with_group(setting: Setting, group: GroupPlan | None) -> Setting:
     return replace(setting, shape=shape, topics=(topic, *setting.topics[1:]), group=group)
 
 
-def _with_compaction(setting: Setting, compaction: CompactionPlan | None) -> Setting:
-    if compaction is None or setting.may_lose is not Loss.NOTHING:
+def _with_compaction(setting: HistorySetting, compaction: CompactionPlan | None) -> HistorySetting:
+    if compaction is None or setting.may_lose is not PermittedLoss.NOTHING:
         return setting
     shape = replace(setting.shape, config={**(setting.shape.config or {}), **compaction.config})
     return replace(setting, shape=shape, compaction=compaction)
@@ -213,11 +213,11 @@ SHAPES: tuple[tuple[int, Shape], ...] = (
 """With how many tickets each is in the draw: three nodes mostly, seven rarely."""
 
 
-def _draw(chance: random.Random) -> Setting:
+def _draw(chance: random.Random) -> HistorySetting:
     shape = chance.choices([shape for _, shape in SHAPES], [tickets for tickets, _ in SHAPES])[0]
     timers = _draw_timers(chance)
-    may_lose = chance.choices((Loss.NOTHING, Loss.UNSYNCED, Loss.ANYTHING), (86, 6, 8))[0]
-    setting = Setting(
+    may_lose = chance.choices((PermittedLoss.NOTHING, PermittedLoss.UNSYNCED, PermittedLoss.ANYTHING), (86, 6, 8))[0]
+    setting = HistorySetting(
         shape,
         timers,
         _draw_topics(chance, shape.brokers, may_lose),
@@ -231,9 +231,9 @@ def _draw(chance: random.Random) -> Setting:
     return replace(setting, shape=shape)
 
 
-def _draw_timers(chance: random.Random) -> Timers:
+def _draw_timers(chance: random.Random) -> ClusterTimers:
     if chance.random() < 0.25:
-        return Timers(
+        return ClusterTimers(
             heartbeat_ms=500,
             session_ms=chance.choice((2_000, 3_000)),
             election_ms=500,
@@ -243,7 +243,7 @@ def _draw_timers(chance: random.Random) -> Timers:
             is_brisk=True,
         )
     lag_ms = chance.choice((2_000, 5_000, 8_000, 10_000))
-    return Timers(
+    return ClusterTimers(
         heartbeat_ms=chance.choice((2_000, 2_500)),
         session_ms=chance.choice((7_000, 9_000)),
         election_ms=1_000,
@@ -254,7 +254,7 @@ def _draw_timers(chance: random.Random) -> Timers:
     )
 
 
-def _draw_topics(chance: random.Random, brokers: tuple[int, ...], may_lose: Loss) -> tuple[TopicPlan, ...]:
+def _draw_topics(chance: random.Random, brokers: tuple[int, ...], may_lose: PermittedLoss) -> tuple[TopicPlan, ...]:
     replicas = min(3, len(brokers))
     min_isr = 2 if replicas == 3 else 1
     segment_bytes = chance.choice((4_096, 8_192, 1 << 20))
@@ -264,7 +264,7 @@ def _draw_topics(chance: random.Random, brokers: tuple[int, ...], may_lose: Loss
         topics.insert(0, TopicPlan(CACHED, chance.choice((1, 2)), replicas, min_isr, False, segment_bytes))
     if chance.random() < 0.6:
         topics = [_placed(chance, topic, brokers) for topic in topics]
-    if may_lose is Loss.ANYTHING:
+    if may_lose is PermittedLoss.ANYTHING:
         # Alike in everything but that: a decision about the one must not be taken for the other.
         first = replace(topics[0], unclean=True)
         topics = [first, replace(first, name=STRICT, unclean=False), *topics[1:]]
@@ -291,7 +291,7 @@ def _unlike(chance: random.Random, segment_bytes: int) -> list[TopicPlan]:
     return chance.sample(found, chance.choices((1, 2), (3, 1))[0])
 
 
-def _config(chance: random.Random, setting: Setting) -> dict[str, str]:
+def _config(chance: random.Random, setting: HistorySetting) -> dict[str, str]:
     config = setting.timers.config | {
         "metadata.max.idle.interval.ms": "2000" if setting.timers.is_brisk else chance.choice(("0", "10000", "20000")),
         "replica.high.watermark.checkpoint.interval.ms": chance.choice(("3000", "9000")),

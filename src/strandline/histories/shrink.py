@@ -13,21 +13,21 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from strandline.histories.crew import Crew, Task
 from strandline.histories.fault_numbers import all_but
-from strandline.histories.outcome import Injected, Outcome, Problem
+from strandline.histories.outcome import HistoryOutcome, InjectedFault, Problem
+from strandline.histories.worker_pool import HistoryTask, WorkerPool
 
 RUNS_MAX = 150
 Kept = tuple[int, ...]
 
 
 @dataclass(slots=True)
-class Smallest:
+class SmallestFaultSet:
     seed: int
     problem: Problem | None
     """As it is met with these faults only; none: the seed did not fail again."""
     failed_property: str
-    faults: list[Injected]
+    faults: list[InjectedFault]
     runs: int
     complete: bool
 
@@ -37,35 +37,37 @@ class Smallest:
 
 
 def shrink(
-    failed: Outcome,
-    crew: Crew,
+    failed: HistoryOutcome,
+    pool: WorkerPool,
     *,
     runs_max: int = RUNS_MAX,
     go_on: Callable[[int, int], bool] = lambda runs, left: True,
-) -> Smallest:
+) -> SmallestFaultSet:
     """`go_on` hears after every few runs how many there were and how many faults are left, and says whether to go on."""
-    search = _Search(failed, crew, runs_max, go_on)
+    search = _Search(failed, pool, runs_max, go_on)
     found = search.run()
     if found is None:
-        return Smallest(failed.seed, None, failed.problems[0].property, [], search.runs, False)
+        return SmallestFaultSet(failed.seed, None, failed.problems[0].property, [], search.runs, False)
     problem = next(problem for problem in found.problems if problem.property in search.properties)
-    return Smallest(failed.seed, problem, problem.property, found.faults, search.runs, search.is_complete)
+    return SmallestFaultSet(failed.seed, problem, problem.property, found.faults, search.runs, search.is_complete)
 
 
 class _Search:
-    def __init__(self, failed: Outcome, crew: Crew, runs_max: int, go_on: Callable[[int, int], bool]) -> None:
+    def __init__(
+        self, failed: HistoryOutcome, pool: WorkerPool, runs_max: int, go_on: Callable[[int, int], bool]
+    ) -> None:
         self._seed = failed.seed
         self.properties = {problem.property for problem in failed.problems}
         self._numbers = tuple(fault.number for fault in failed.faults)
-        self._crew = crew
+        self._pool = pool
         self._runs_max = runs_max
         self._go_on = go_on
         self._tried: dict[Kept, None] = {}
-        self.best: Outcome | None = None
+        self.best: HistoryOutcome | None = None
         self.runs = 0
         self.is_complete = False
 
-    def run(self) -> Outcome | None:
+    def run(self) -> HistoryOutcome | None:
         if self._first_failing([self._numbers]) and not self._first_failing([()]):
             self._narrow()
         elif self.best is not None:
@@ -93,14 +95,14 @@ class _Search:
     def _first_failing(self, candidates: Sequence[Kept]) -> bool:
         """Whether one of these fails: then it is the best so far. The first in their order, whoever is played sooner."""
         new = [kept for kept in dict.fromkeys(candidates) if kept not in self._tried]
-        for some in _few(new, self._crew.jobs):
+        for some in _few(new, self._pool.jobs):
             some = some[: self._runs_max - self.runs]
             if not some:
                 break
             self._tried.update(dict.fromkeys(some))
             self.runs += len(some)
-            tasks = [Task(self._seed, all_but(kept)) for kept in some]
-            outcomes = dict(self._crew.play(tasks))
+            tasks = [HistoryTask(self._seed, all_but(kept)) for kept in some]
+            outcomes = dict(self._pool.play(tasks))
             failing = [outcomes[task] for task in tasks if self._fails(outcomes[task])]
             if failing:
                 self.best = failing[0]
@@ -111,7 +113,7 @@ class _Search:
                 return True
         return False
 
-    def _fails(self, outcome: Outcome) -> bool:
+    def _fails(self, outcome: HistoryOutcome) -> bool:
         return any(problem.property in self.properties for problem in outcome.problems)
 
 

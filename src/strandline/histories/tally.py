@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from strandline.histories.coverage import Coverage
-from strandline.histories.outcome import Outcome
+from strandline.histories.outcome import HistoryOutcome
 
 FAILED_KEPT = 100
 
 
 @dataclass(slots=True)
-class Least:
+class HistoryMinima:
     """The least of each over all seeds that held: one that fails ends early."""
 
     virtual_s: float
@@ -27,16 +27,16 @@ class Least:
 class Tally:
     seeds: int = 0
     failed: int = 0
-    failures: list[Outcome] = field(default_factory=list)
+    failures: list[HistoryOutcome] = field(default_factory=list)
     """The first of them, without what happened."""
     virtual_s: float = 0.0
     faults: int = 0
     operations: int = 0
     acknowledged: int = 0
     coverage: Coverage = field(default_factory=Coverage)
-    least: Least | None = None
+    least: HistoryMinima | None = None
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: HistoryOutcome) -> None:
         self.seeds += 1
         self.virtual_s += outcome.virtual_s
         self.faults += len(outcome.faults)
@@ -50,8 +50,8 @@ class Tally:
         else:
             self._note_least(outcome)
 
-    def _note_least(self, outcome: Outcome) -> None:
-        least = self.least or Least(outcome.virtual_s, len(outcome.faults), outcome.operations)
+    def _note_least(self, outcome: HistoryOutcome) -> None:
+        least = self.least or HistoryMinima(outcome.virtual_s, len(outcome.faults), outcome.operations)
         least.virtual_s = min(least.virtual_s, outcome.virtual_s)
         least.faults = min(least.faults, len(outcome.faults))
         least.operations = min(least.operations, outcome.operations)

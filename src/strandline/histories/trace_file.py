@@ -12,8 +12,8 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple, TextIO
 
-from strandline.histories.outcome import Outcome
-from strandline.histories.telling import events
+from strandline.histories.outcome import HistoryOutcome
+from strandline.histories.reporting import events
 
 DIGEST_BYTES = 8
 PROCESS, CONNECTION, PORT, DISK, FILE = "process", "connection", "port", "disk", "file"
@@ -48,7 +48,7 @@ KINDS = {
 """What the letters of the trace mean, and what its number is of. Others are told as they are."""
 
 
-class Entry(NamedTuple):
+class TraceEntry(NamedTuple):
     """As `Trace.watch` saw it, without the bytes."""
 
     at: float
@@ -80,13 +80,13 @@ class TraceFile:
     """Give `watch` to `play`, then the outcome to `write`."""
 
     def __init__(self) -> None:
-        self._entries: list[Entry] = []
+        self._entries: list[TraceEntry] = []
 
     def watch(self, kind: bytes, now: float, who: int, data: bytes) -> None:
         digest = hashlib.blake2b(data, digest_size=DIGEST_BYTES).hexdigest() if data else ""
-        self._entries.append(Entry(now, kind, who, len(data), digest))
+        self._entries.append(TraceEntry(now, kind, who, len(data), digest))
 
-    def write(self, outcome: Outcome, file: TextIO) -> int:
+    def write(self, outcome: HistoryOutcome, file: TextIO) -> int:
         """How many lines there are."""
         count = 0
         for event in self._events(outcome):
@@ -94,25 +94,25 @@ class TraceFile:
             count += 1
         return count
 
-    def _events(self, outcome: Outcome) -> Iterator[dict[str, Any]]:
+    def _events(self, outcome: HistoryOutcome) -> Iterator[dict[str, Any]]:
         yield from opening(outcome)
         yield from heapq.merge(
-            (entry.as_json() for entry in self._entries), told(outcome), key=lambda event: event["at"]
+            (entry.as_json() for entry in self._entries), reported_events(outcome), key=lambda event: event["at"]
         )
         yield from closing(outcome)
 
 
-def opening(outcome: Outcome) -> Iterator[dict[str, Any]]:
-    yield {"at": 0.0, "kind": "history", "seed": outcome.seed, "setting": outcome.setting, "acts": outcome.acts}
+def opening(outcome: HistoryOutcome) -> Iterator[dict[str, Any]]:
+    yield {"at": 0.0, "kind": "history", "seed": outcome.seed, "setting": outcome.setting, "acts": outcome.nemeses}
 
 
-def told(outcome: Outcome) -> Iterator[dict[str, Any]]:
+def reported_events(outcome: HistoryOutcome) -> Iterator[dict[str, Any]]:
     """The same lines that a person reads."""
     for event in events(outcome):
         yield {"at": event.at, "who": event.who, "kind": event.kind, "what": event.what}
 
 
-def closing(outcome: Outcome) -> Iterator[dict[str, Any]]:
+def closing(outcome: HistoryOutcome) -> Iterator[dict[str, Any]]:
     yield {
         "at": outcome.virtual_s,
         "kind": "end",

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from strandline.histories.outcome import Line
+from strandline.histories.outcome import TranscriptLine
 
-__all__ = ["WORLD", "Line", "Transcript"]
+__all__ = ["WORLD", "TranscriptLine", "Transcript"]
 
 WORLD = "world"
 """Who does what no node does: cuts, kills, heals."""
@@ -18,12 +18,12 @@ WORLD = "world"
 class Transcript:
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self.lines: list[Line] = []
+        self.lines: list[TranscriptLine] = []
 
     def note(self, who: str, what: str) -> None:
-        self.lines.append(Line(self._now(), who, what))
+        self.lines.append(TranscriptLine(self._now(), who, what))
 
-    def __iter__(self) -> Iterator[Line]:
+    def __iter__(self) -> Iterator[TranscriptLine]:
         return iter(self.lines)
 
     def __str__(self) -> str:

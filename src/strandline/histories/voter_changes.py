@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from strandline.client.aio import AsyncClient
 from strandline.errors import ErrorCode, KafkaError
 from strandline.histories.clients.connecting import connect
-from strandline.histories.cluster import CLUSTER_ID, CONTROLLER_PORT, Stuck
+from strandline.histories.cluster import CLUSTER_ID, CONTROLLER_PORT, LivenessFailure
 from strandline.histories.shape import host
 from strandline.wire import messages
 
 if TYPE_CHECKING:
-    from strandline.histories.acts.scene import Scene
+    from strandline.histories.nemeses.context import NemesisContext
 
 ADD_RAFT_VOTER, REMOVE_RAFT_VOTER = 80, 81
 TIMEOUT_MS = 2_000
@@ -37,11 +37,11 @@ LATER = frozenset(
 
 
 class VoterChanges:
-    def __init__(self, scene: Scene) -> None:
-        self._scene = scene
-        self._cluster = scene.cluster
-        self._machine = scene.load.operator
-        seen = [seen for node_id in scene.nodes if (seen := self._cluster.seen(node_id)) is not None]
+    def __init__(self, context: NemesisContext) -> None:
+        self._context = context
+        self._cluster = context.cluster
+        self._machine = context.load.operator
+        seen = [seen for node_id in context.nodes if (seen := self._cluster.seen(node_id)) is not None]
         newest = max(seen, key=lambda each: each.high_watermark or 0)
         self.voters = set(newest.voters.ids)
         """As acknowledged."""
@@ -49,7 +49,7 @@ class VoterChanges:
     def one_outside(self) -> int | None:
         """A controller that does not vote."""
         outside = [node_id for node_id in self._cluster.shape.controllers if node_id not in self.voters]
-        return self._scene.chance.choice(outside) if outside else None
+        return self._context.chance.choice(outside) if outside else None
 
     def add(self, node_id: int) -> asyncio.Task[bool]:
         """Done when it is acknowledged; True then. False if it was left out."""
@@ -75,7 +75,7 @@ class VoterChanges:
 
     def _ask_for(self, api_key: int, message: Any, done_before: ErrorCode, node_id: int) -> asyncio.Task[bool]:
         what = f"{'add' if api_key == ADD_RAFT_VOTER else 'remove'} {host(node_id)}"
-        injected = self._scene.faults.inject("voter change", what, lambda: None)
+        injected = self._context.faults.inject("voter change", what, lambda: None)
         return self._machine.spawn(self._change(api_key, message, done_before, node_id, what, injected))
 
     async def done(self, change: asyncio.Task[bool]) -> bool:
@@ -89,16 +89,16 @@ class VoterChanges:
             return False
         async with connect(self._machine, self._cluster.shape, 2 * TIMEOUT_MS) as client:
             for _ in range(ATTEMPTS_MAX):
-                self._scene.load.operations += 1
+                self._context.load.operations += 1
                 code, said = await self._ask(client, api_key, message)
                 self._cluster.transcript.note(self._machine.name, f"{what}: {ErrorCode(code).name} {said or ''}")
                 if code in (ErrorCode.NONE, done_before):
                     (self.voters.add if api_key == ADD_RAFT_VOTER else self.voters.discard)(node_id)
                     return True
                 if code not in LATER:
-                    raise Stuck(f"{what}: {ErrorCode(code).name} {said}")
+                    raise LivenessFailure(f"{what}: {ErrorCode(code).name} {said}")
                 await asyncio.sleep(0.3)
-        raise Stuck(f"{what}: not in {ATTEMPTS_MAX} attempts")
+        raise LivenessFailure(f"{what}: not in {ATTEMPTS_MAX} attempts")
 
     @staticmethod
     async def _ask(client: AsyncClient, api_key: int, message: Any) -> tuple[int, str | None]:
@@ -110,12 +110,12 @@ class VoterChanges:
 
     async def judge(self) -> None:
         """Everybody who votes, and everybody else, comes to know the voters that were acknowledged."""
-        await self._scene.whole()
-        agreed = await self._scene.until(self._scene.convergence.is_agreed, 30.0)
+        await self._context.whole()
+        agreed = await self._context.until(self._context.convergence.is_agreed, 30.0)
         for member in self._cluster.members.values():
             seen = member.look()
             if agreed and seen is not None and set(seen.voters.ids) != self.voters:
-                self._scene.problem(
+                self._context.problem(
                     "voters",
                     f"n{member.id} knows the voters {seen.voters.ids}; {sorted(self.voters)} were acknowledged",
                 )

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 from strandline.histories.exchanges import (
     PRODUCED_MAX,
-    Answering,
-    Asking,
-    Exchange,
+    BrokerExchange,
     FollowerFetches,
     GroupExchange,
-    Sessions,
+    HeldSessions,
+    RequestReader,
+    ResponseReader,
 )
 from strandline.sim.pipe import Pipe
 from strandline.wire import messages
@@ -44,7 +44,7 @@ _ONE = 2
 """A length of one, as compact arrays have it."""
 
 
-class Sent(NamedTuple):
+class QuorumMessage(NamedTuple):
     """A request of `source`, or its response to one."""
 
     source: int
@@ -59,7 +59,7 @@ class Sent(NamedTuple):
     """In a Fetch, from where."""
     last_fetched_epoch: int = -1
     """In a Fetch, the epoch of the record before that offset."""
-    exchange: Exchange | None = None
+    exchange: BrokerExchange | None = None
     """If it is no message of the quorum: what a broker, the source, has answered to what."""
     error_code: int = 0
     """In the answer to a heartbeat of a broker; then `offset` is how much of the metadata the broker has."""
@@ -81,18 +81,18 @@ class Wiretap:
         self,
         ids: Mapping[str, int],
         port: int,
-        report: Callable[[Sent], None],
-        hear_group: Callable[[GroupExchange], None] = lambda exchange: None,
-        hear_frame: Callable[[int, int, bytes], None] | None = None,
+        report: Callable[[QuorumMessage], None],
+        on_group_exchange: Callable[[GroupExchange], None] = lambda exchange: None,
+        on_response: Callable[[int, int, bytes], None] | None = None,
     ) -> None:
         """`hear_frame` is told of every answer of a broker: whose, on which port, and its bytes."""
-        self._hear_group = hear_group
-        self._hear_frame = hear_frame
+        self._hear_group = on_group_exchange
+        self._hear_frame = on_response
         self._ids = ids
         self._port = port
         self._report = report
-        self._streams: dict[int, _Stream | None] = {}
-        self._sessions: Sessions = {}
+        self._streams: dict[int, _FrameStream | None] = {}
+        self._sessions: HeldSessions = {}
         self.fetches = FollowerFetches()
         self._produced: dict[int, deque[bytes]] = {}
 
@@ -101,10 +101,10 @@ class Wiretap:
         stream = self._streams.get(number, self)
         if stream is self:
             stream = self._streams[number] = self._begin(pipe)
-        if isinstance(stream, _Stream):
+        if isinstance(stream, _FrameStream):
             stream.feed(data)
 
-    def _begin(self, pipe: Pipe) -> _Stream | None:
+    def _begin(self, pipe: Pipe) -> _FrameStream | None:
         """Pipes come in pairs: the even one leads from the client to the server."""
         server = pipe.reader if pipe.number % 2 == 0 else pipe.writer
         if server.get_extra_info("sockname")[1] != self._port:
@@ -113,32 +113,32 @@ class Wiretap:
         if source is None:
             return None
         if pipe.number % 2 == 0:
-            return _Requests(source, self._report)
+            return _RequestStream(source, self._report)
         requests = self._streams.get(pipe.number - 1)
-        return _Responses(source, self._report, requests.asked) if isinstance(requests, _Requests) else None
+        return _ResponseStream(source, self._report, requests.asked) if isinstance(requests, _RequestStream) else None
 
-    def _begin_exchanges(self, pipe: Pipe) -> _Stream | None:
+    def _begin_exchanges(self, pipe: Pipe) -> _FrameStream | None:
         if pipe.number % 2 == 0:
             broker_id = self._ids.get(pipe.target)
             if broker_id is None:
                 return None
             produced = self._produced.setdefault(broker_id, deque(maxlen=PRODUCED_MAX))
-            asking = Asking(
+            asking = RequestReader(
                 broker_id, self._sessions, produced, self._exchanged, self._hear_group, pipe.source, self.fetches
             )
             if self._hear_frame is not None:
-                asking.hear_frame = partial(self._hear_frame, broker_id, pipe.reader.get_extra_info("sockname")[1])
-            return _Exchanges(pipe, asking)
+                asking.on_response = partial(self._hear_frame, broker_id, pipe.reader.get_extra_info("sockname")[1])
+            return _BrokerStream(pipe, asking)
         requests = self._streams.get(pipe.number - 1)
-        if isinstance(requests, _Exchanges) and isinstance(requests.reader, Asking):
-            return _Exchanges(pipe, Answering(requests.reader))
+        if isinstance(requests, _BrokerStream) and isinstance(requests.reader, RequestReader):
+            return _BrokerStream(pipe, ResponseReader(requests.reader))
         return None
 
-    def _exchanged(self, broker_id: int, exchange: Exchange) -> None:
-        self._report(Sent(broker_id, exchange.api_key, -1, response=True, exchange=exchange))
+    def _exchanged(self, broker_id: int, exchange: BrokerExchange) -> None:
+        self._report(QuorumMessage(broker_id, exchange.api_key, -1, response=True, exchange=exchange))
 
 
-class _Stream:
+class _FrameStream:
     def __init__(self) -> None:
         self._buffer = bytearray()
 
@@ -160,10 +160,10 @@ class _Stream:
         raise NotImplementedError
 
 
-class _Exchanges(_Stream):
+class _BrokerStream(_FrameStream):
     """One direction of a connection to a broker."""
 
-    def __init__(self, pipe: Pipe, reader: Asking | Answering) -> None:
+    def __init__(self, pipe: Pipe, reader: RequestReader | ResponseReader) -> None:
         super().__init__()
         self.reader = reader
         self._now = pipe.network.loop.time
@@ -172,12 +172,12 @@ class _Exchanges(_Stream):
         self.reader.read(frame, self._now())
 
 
-class _Requests(_Stream):
-    def __init__(self, source: int, report: Callable[[Sent], None]) -> None:
+class _RequestStream(_FrameStream):
+    def __init__(self, source: int, report: Callable[[QuorumMessage], None]) -> None:
         super().__init__()
         self.source = source
         self.report = report
-        self.asked: dict[int, tuple[int, int, Sent]] = {}
+        self.asked: dict[int, tuple[int, int, QuorumMessage]] = {}
         """By correlation id: version and request of those whose answers are of interest."""
 
     def read(self, frame: bytes) -> None:
@@ -202,7 +202,7 @@ class _Requests(_Stream):
     def _heartbeat(self, frame: bytes) -> None:
         """Its answer says in `granted` whether the broker may stop."""
         broker_id, epoch, offset, wants_to_stop = _HEARTBEAT_BODY.unpack_from(frame, _body_at(frame))
-        sent = Sent(
+        sent = QuorumMessage(
             self.source,
             BROKER_HEARTBEAT,
             -1,
@@ -218,10 +218,10 @@ class _Requests(_Stream):
     def _alter_partition(self, frame: bytes) -> None:
         header = read_request_header(frame)
         message = messages.decode_request(ALTER_PARTITION, header.api_version, frame, header.body_position)
-        sent = Sent(self.source, ALTER_PARTITION, -1, candidate_id=message.broker_id, request=message)
+        sent = QuorumMessage(self.source, ALTER_PARTITION, -1, candidate_id=message.broker_id, request=message)
         self.asked[header.correlation_id] = (ALTER_PARTITION, header.api_version, sent)
 
-    def _fetch(self, frame: bytes) -> Sent | None:
+    def _fetch(self, frame: bytes) -> QuorumMessage | None:
         """A Fetch of the metadata log, without reading all of it; None if that can't be done.
 
         By far the most frequent request: of it, three numbers are wanted."""
@@ -233,11 +233,13 @@ class _Requests(_Stream):
         topics, partitions, epoch, offset, last_epoch = _FETCH_BODY.unpack_from(frame, position)
         if (topics, partitions) != (_ONE, _ONE):
             return None
-        return Sent(self.source, FETCH, epoch, offset=offset, last_fetched_epoch=last_epoch)
+        return QuorumMessage(self.source, FETCH, epoch, offset=offset, last_fetched_epoch=last_epoch)
 
 
-class _Responses(_Stream):
-    def __init__(self, source: int, report: Callable[[Sent], None], asked: dict[int, tuple[int, int, Sent]]) -> None:
+class _ResponseStream(_FrameStream):
+    def __init__(
+        self, source: int, report: Callable[[QuorumMessage], None], asked: dict[int, tuple[int, int, QuorumMessage]]
+    ) -> None:
         super().__init__()
         self.source = source
         self.report = report
@@ -276,13 +278,13 @@ def _only_partition(message: Any) -> Any:
     return None
 
 
-def _request(source: int, api_key: int, message: Any) -> Sent | None:
+def _request(source: int, api_key: int, message: Any) -> QuorumMessage | None:
     partition = _only_partition(message)
     if partition is None:
         return None
     match api_key:
         case 52:
-            return Sent(
+            return QuorumMessage(
                 source,
                 api_key,
                 partition.replica_epoch,
@@ -290,11 +292,11 @@ def _request(source: int, api_key: int, message: Any) -> Sent | None:
                 pre_vote=bool(getattr(partition, "pre_vote", False)),
             )
         case 53 | 54:
-            return Sent(source, api_key, partition.leader_epoch)
+            return QuorumMessage(source, api_key, partition.leader_epoch)
         case 59:
-            return Sent(source, api_key, partition.current_leader_epoch)
+            return QuorumMessage(source, api_key, partition.current_leader_epoch)
         case _:
-            return Sent(
+            return QuorumMessage(
                 source,
                 api_key,
                 partition.current_leader_epoch,

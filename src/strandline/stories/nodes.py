@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from strandline.histories.member import LOG_DIR, METADATA_DIR, Member
+from strandline.histories.member import LOG_DIR, METADATA_DIR, ClusterMember
 from strandline.log.checkpoints import REPLICATION_OFFSET_CHECKPOINT
 from strandline.metadata import framing
 from strandline.metadata.records import (
@@ -40,7 +40,7 @@ class LoggedRecord(NamedTuple):
 class StageNode:
     """One node by its name on the stage. A partition is 0 unless another is asked for."""
 
-    def __init__(self, name: str, member: Member, topic: str) -> None:
+    def __init__(self, name: str, member: ClusterMember, topic: str) -> None:
         self.name = name
         self.member = member
         self.topic = topic

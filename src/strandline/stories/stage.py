@@ -16,7 +16,7 @@ from strandline.client.aio import Admin, AsyncClient
 from strandline.client.config import ACKS_ALL
 from strandline.client.flow.described import NewTopic
 from strandline.errors import ErrorCode, KafkaError
-from strandline.histories.cluster import BROKER_PORT, Cluster
+from strandline.histories.cluster import BROKER_PORT, SimulatedCluster
 from strandline.histories.shape import Shape
 from strandline.histories.transcript import Transcript
 from strandline.metadata.image import MetadataImage, PartitionImage
@@ -57,7 +57,7 @@ class Stage:
     def __init__(self, world: World, options: Collection[Option] = ()) -> None:
         self.world = world
         self.options = frozenset(options)
-        self.cluster: Cluster
+        self.cluster: SimulatedCluster
         self.clients: Clients
         self.brokers: dict[str, StageNode] = {}
         self.controllers: dict[str, StageNode] = {}
@@ -107,7 +107,7 @@ class Stage:
         shape = Shape(tuple(voters.values()), tuple(names.values()), config=CONFIG | dict(node_config or {}))
         self.topic = topic
         transcript = Transcript(lambda: self.world.now)
-        self.cluster = Cluster(self.world, shape, [], transcript)
+        self.cluster = SimulatedCluster(self.world, shape, [], transcript)
         self.world.network.tap = self._request_counter
         self.world.loop.after_turn = self._after_turn
         members = self.cluster.members

@@ -11,12 +11,12 @@ from strandline.histories.exchanges import (
     LIST_OFFSETS,
     OFFSET_FOR_LEADER_EPOCH,
     PRODUCE,
-    Answer,
-    Asked,
-    Exchange,
+    AskedPosition,
+    BrokerExchange,
     GroupExchange,
+    PartitionAnswer,
 )
-from strandline.histories.wire import Sent, Wiretap
+from strandline.histories.wire import QuorumMessage, Wiretap
 from strandline.ids import Uuid
 from strandline.sim.pipe import Pipe
 from strandline.wire import fetch, messages
@@ -33,7 +33,7 @@ class Line:
 
     def __init__(self) -> None:
         self.now = 1.0
-        self.seen: list[Exchange] = []
+        self.seen: list[BrokerExchange] = []
         self.of_groups: list[tuple[GroupExchange, bool]] = []
         """Each with whether it was answered."""
         self._tap = Wiretap({"n1": 1, "n2": 2}, CONTROLLER_PORT, self._report, self._hear_group)
@@ -45,7 +45,7 @@ class Line:
         self._there = cast(Pipe, SimpleNamespace(network=network, **there))
         self._back = cast(Pipe, SimpleNamespace(network=network, **back))
 
-    def _report(self, sent: Sent) -> None:
+    def _report(self, sent: QuorumMessage) -> None:
         assert sent.source == 1
         assert sent.exchange is not None
         self.seen.append(sent.exchange)
@@ -60,7 +60,7 @@ class Line:
             self._tap(self._there, data[:cut])
         self._tap(self._there, data[cut:])
 
-    def answer(self, body: bytes, *, is_flexible: bool = True) -> Exchange:
+    def answer(self, body: bytes, *, is_flexible: bool = True) -> BrokerExchange:
         self.answer_bytes(body, is_flexible=is_flexible)
         return self.seen[-1]
 
@@ -96,7 +96,7 @@ class Line:
         )
         self.ask(FETCH, VERSION, messages.encode_request(FETCH, VERSION, message), cut=9)
 
-    def fetched(self, *answers: FetchedPartition, session_id: int = 0, error_code: int = 0) -> Exchange:
+    def fetched(self, *answers: FetchedPartition, session_id: int = 0, error_code: int = 0) -> BrokerExchange:
         topics = [(TOPIC, answers)] if answers else []
         return self.answer(
             b"".join(
@@ -113,15 +113,18 @@ def test_a_fetch_is_shown_with_its_answer() -> None:
     line.now = 2.0
     exchange = line.fetched(FetchedPartition(0, 0, records=b"r"), FetchedPartition(1, 74))
     assert (exchange.api_key, exchange.replica_id, exchange.asked_at, exchange.is_refused) == (FETCH, 2, 1.0, False)
-    assert exchange.asked == {(TOPIC, 0): Asked(3, 7), (TOPIC, 1): Asked(3, 8)}
-    assert exchange.answers() == {(TOPIC, 0): Answer(0, tells=True), (TOPIC, 1): Answer(74, tells=False)}
+    assert exchange.asked == {(TOPIC, 0): AskedPosition(3, 7), (TOPIC, 1): AskedPosition(3, 8)}
+    assert exchange.answers() == {
+        (TOPIC, 0): PartitionAnswer(0, has_data=True),
+        (TOPIC, 1): PartitionAnswer(74, has_data=False),
+    }
 
 
 def test_a_divergence_is_told() -> None:
     line = Line()
     line.fetch((0, 0), p0=7)
     exchange = line.fetched(FetchedPartition(0, 0, diverging_epoch=(1, 4)))
-    assert exchange.answers() == {(TOPIC, 0): Answer(0, tells=True, is_parted=True)}
+    assert exchange.answers() == {(TOPIC, 0): PartitionAnswer(0, has_data=True, is_parted=True)}
 
 
 def test_a_session_is_remembered() -> None:
@@ -130,11 +133,11 @@ def test_a_session_is_remembered() -> None:
     line.fetched(session_id=99)
     line.fetch((99, 1), p1=9)
     exchange = line.fetched(session_id=99)
-    assert exchange.asked == {(TOPIC, 0): Asked(3, 7), (TOPIC, 1): Asked(3, 9)}
+    assert exchange.asked == {(TOPIC, 0): AskedPosition(3, 7), (TOPIC, 1): AskedPosition(3, 9)}
     assert exchange.named == {(TOPIC, 1)}
     line.fetch((99, 2), forgotten=(0,))
-    assert line.fetched(session_id=99).asked == {(TOPIC, 1): Asked(3, 9)}
-    assert exchange.asked == {(TOPIC, 0): Asked(3, 7), (TOPIC, 1): Asked(3, 9)}
+    assert line.fetched(session_id=99).asked == {(TOPIC, 1): AskedPosition(3, 9)}
+    assert exchange.asked == {(TOPIC, 0): AskedPosition(3, 7), (TOPIC, 1): AskedPosition(3, 9)}
 
 
 def test_a_fetch_may_be_refused_as_a_whole() -> None:
@@ -152,8 +155,8 @@ def test_offsets_are_shown() -> None:
     answer = Response.ListOffsetsPartitionResponse(partition_index=0, offset=12)
     response = Response(topics=[Response.ListOffsetsTopicResponse(name="t", partitions=[answer])])
     exchange = line.answer(messages.encode_response(LIST_OFFSETS, version, response))
-    assert exchange.asked == {("t", 0): Asked(4, timestamp=-1)}
-    assert exchange.answers() == {("t", 0): Answer(0, tells=True, offset=12)}
+    assert exchange.asked == {("t", 0): AskedPosition(4, timestamp=-1)}
+    assert exchange.answers() == {("t", 0): PartitionAnswer(0, has_data=True, offset=12)}
 
 
 def test_where_a_batch_was_written_is_shown() -> None:
@@ -164,13 +167,13 @@ def test_where_a_batch_was_written_is_shown() -> None:
     response = Response(responses=[Response.TopicProduceResponse(name="t", partition_responses=[answer])])
     exchange = line.answer(messages.encode_response(PRODUCE, version, response))
     assert exchange.acks == -1
-    assert exchange.answers() == {("t", 0): Answer(0, tells=True, offset=12)}
+    assert exchange.answers() == {("t", 0): PartitionAnswer(0, has_data=True, offset=12)}
 
 
 def test_what_a_follower_asked_for_last_is_known_before_it_is_answered() -> None:
     line = Line()
     line.fetch((0, 0), p0=8)
-    assert line.positions == {(1, 2): {(TOPIC, 0): Asked(3, 8)}}
+    assert line.positions == {(1, 2): {(TOPIC, 0): AskedPosition(3, 8)}}
 
 
 def test_ends_of_epochs_are_shown() -> None:
@@ -182,8 +185,8 @@ def test_ends_of_epochs_are_shown() -> None:
     answer = Response.EpochEndOffset(partition=0, error_code=75)
     response = Response(topics=[Response.OffsetForLeaderTopicResult(topic="t", partitions=[answer])])
     exchange = line.answer(messages.encode_response(key, version, response))
-    assert exchange.asked == {("t", 0): Asked(4)}
-    assert exchange.answers() == {("t", 0): Answer(75, tells=False)}
+    assert exchange.asked == {("t", 0): AskedPosition(4)}
+    assert exchange.answers() == {("t", 0): PartitionAnswer(75, has_data=False)}
 
 
 def test_what_is_produced_is_kept_for_whoever_asks() -> None:

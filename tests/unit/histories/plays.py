@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from strandline.histories.coverage import FAULT, QUORUM, Coverage
-from strandline.histories.outcome import Injected, Line, Outcome, Problem
+from strandline.histories.outcome import HistoryOutcome, InjectedFault, Problem, TranscriptLine
 
 FAULTS = 12
 GUILTY = frozenset({3, 8})
@@ -16,9 +16,11 @@ GUILTY = frozenset({3, 8})
 Watch = Callable[[bytes, float, int, bytes], None]
 
 
-def outcome(seed: int, *problems: Problem, faults: int = FAULTS, without: frozenset[int] = frozenset()) -> Outcome:
-    injected = [Injected(n, float(n), "power loss", f"n{n}") for n in range(1, faults + 1) if n not in without]
-    return Outcome(
+def outcome(
+    seed: int, *problems: Problem, faults: int = FAULTS, without: frozenset[int] = frozenset()
+) -> HistoryOutcome:
+    injected = [InjectedFault(n, float(n), "power loss", f"n{n}") for n in range(1, faults + 1) if n not in without]
+    return HistoryOutcome(
         seed,
         "3 combined nodes",
         ["leader killed", "split"],
@@ -29,34 +31,34 @@ def outcome(seed: int, *problems: Problem, faults: int = FAULTS, without: frozen
         400,
         injected,
         Coverage({(FAULT, "power loss"): len(injected), (QUORUM, "election"): 2}),
-        [Line(1.5, "n1", "leader, epoch 2"), Line(7.5, "client1", "creates t")],
+        [TranscriptLine(1.5, "n1", "leader, epoch 2"), TranscriptLine(7.5, "client1", "creates t")],
     )
 
 
-def holding(seed: int, *, without: frozenset[int] = frozenset(), watch: Watch | None = None) -> Outcome:
+def holding(seed: int, *, without: frozenset[int] = frozenset(), watch: Watch | None = None) -> HistoryOutcome:
     if watch is not None:
         watch(b"recv", 2.0, 7, b"bytes")
         watch(b"writ", 3.0, 2 << 32 | 5, b"")
     return outcome(seed, without=without)
 
 
-def failing(seed: int, *, without: frozenset[int] = frozenset(), watch: Watch | None = None) -> Outcome:
+def failing(seed: int, *, without: frozenset[int] = frozenset(), watch: Watch | None = None) -> HistoryOutcome:
     """Odd seeds fail if both guilty faults are there, at the later one; later faults do not come to happen."""
     if seed % 2 == 0 or without & GUILTY:
         return outcome(seed, without=without)
     return outcome(seed, Problem("I4", 8.0, "n2 lost offset 7"), faults=8, without=without)
 
 
-def failing_in_any_case(seed: int, *, without: frozenset[int] = frozenset()) -> Outcome:
+def failing_in_any_case(seed: int, *, without: frozenset[int] = frozenset()) -> HistoryOutcome:
     return outcome(seed, Problem("I1", 8.0, "two leaders"), without=without)
 
 
-def failing_elsewhere(seed: int, *, without: frozenset[int] = frozenset()) -> Outcome:
+def failing_elsewhere(seed: int, *, without: frozenset[int] = frozenset()) -> HistoryOutcome:
     """Once anything is left out it is another property that fails; without nothing it is I4."""
     return outcome(seed, Problem("I4" if 9 not in without else "I5", 8.0, ""), without=without, faults=8)
 
 
-def crashing(seed: int, *, without: frozenset[int] = frozenset()) -> Outcome:
+def crashing(seed: int, *, without: frozenset[int] = frozenset()) -> HistoryOutcome:
     if seed == 3:
         os.kill(os.getpid(), signal.SIGKILL)
     if seed == 4:
@@ -64,25 +66,25 @@ def crashing(seed: int, *, without: frozenset[int] = frozenset()) -> Outcome:
     return outcome(seed)
 
 
-def raising(seed: int, *, without: frozenset[int] = frozenset()) -> Outcome:
+def raising(seed: int, *, without: frozenset[int] = frozenset()) -> HistoryOutcome:
     if seed == 2:
         raise ZeroDivisionError("of seed 2")
     return outcome(seed)
 
 
-def hanging(seed: int, *, without: frozenset[int] = frozenset()) -> Outcome:
+def hanging(seed: int, *, without: frozenset[int] = frozenset()) -> HistoryOutcome:
     while seed == 1:
         time.sleep(1)
     return outcome(seed)
 
 
-def which_process(seed: int, *, without: frozenset[int] = frozenset()) -> Outcome:
+def which_process(seed: int, *, without: frozenset[int] = frozenset()) -> HistoryOutcome:
     found = outcome(seed)
     found.setting = str(os.getpid())
     return found
 
 
-def by_hash_seed(seed: int, *, without: frozenset[int] = frozenset()) -> Outcome:
+def by_hash_seed(seed: int, *, without: frozenset[int] = frozenset()) -> HistoryOutcome:
     """Seed 5 does what the order of a set says."""
     found = outcome(seed)
     if seed == 5:
@@ -93,7 +95,7 @@ def by_hash_seed(seed: int, *, without: frozenset[int] = frozenset()) -> Outcome
 COUNTED: list[int] = []
 
 
-def by_what_was_before(seed: int, *, without: frozenset[int] = frozenset()) -> Outcome:
+def by_what_was_before(seed: int, *, without: frozenset[int] = frozenset()) -> HistoryOutcome:
     """What one history leaves behind changes the next."""
     COUNTED.append(seed)
     found = outcome(seed)
@@ -101,7 +103,7 @@ def by_what_was_before(seed: int, *, without: frozenset[int] = frozenset()) -> O
     return found
 
 
-def interrupting(seed: int, *, without: frozenset[int] = frozenset()) -> Outcome:
+def interrupting(seed: int, *, without: frozenset[int] = frozenset()) -> HistoryOutcome:
     """Somebody presses Ctrl-C during seed 3, before it fails; each takes a moment."""
     if seed == 3:
         for process in (os.getppid(), os.getpid()):

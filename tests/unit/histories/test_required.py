@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 from strandline.histories.coverage import FAULT, REPLICA, Coverage
-from strandline.histories.faults import KINDS
+from strandline.histories.fault_injector import KINDS
 from strandline.histories.history import VIRTUAL_S
 from strandline.histories.required import required, too_rare, too_small
-from strandline.histories.tally import Least
+from strandline.histories.tally import HistoryMinima
 
 
 def test_every_fault_kind_and_the_transitions() -> None:
@@ -22,8 +22,8 @@ def test_what_is_too_rare_is_named_with_how_often_it_was() -> None:
 
 def test_a_history_that_is_too_small() -> None:
     assert too_small(None) == []
-    assert too_small(Least(VIRTUAL_S, 5, 500)) == []
-    assert too_small(Least(VIRTUAL_S - 0.5, 4, 500)) == [
+    assert too_small(HistoryMinima(VIRTUAL_S, 5, 500)) == []
+    assert too_small(HistoryMinima(VIRTUAL_S - 0.5, 4, 500)) == [
         f"a history of {VIRTUAL_S - 0.5} virtual seconds, fewer than {VIRTUAL_S:.0f}",
         "a history of 4 faults, fewer than 5",
     ]

@@ -1,17 +1,17 @@
 from __future__ import annotations
 
-from strandline.histories.crew import Crew
-from strandline.histories.outcome import Outcome
-from strandline.histories.shrink import Smallest, shrink
+from strandline.histories.outcome import HistoryOutcome
+from strandline.histories.shrink import SmallestFaultSet, shrink
+from strandline.histories.worker_pool import WorkerPool
 from tests.unit.histories import plays
 
 
-def smallest(failed: Outcome, play, jobs: int = 1, **options) -> Smallest:
-    with Crew(play, jobs) as crew:
+def smallest(failed: HistoryOutcome, play, jobs: int = 1, **options) -> SmallestFaultSet:
+    with WorkerPool(play, jobs) as crew:
         return shrink(failed, crew, **options)
 
 
-def numbers(found: Smallest) -> list[int]:
+def numbers(found: SmallestFaultSet) -> list[int]:
     return [fault.number for fault in found.faults]
 
 

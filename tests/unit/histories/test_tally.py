@@ -3,7 +3,7 @@ from __future__ import annotations
 from strandline.histories import tally as module
 from strandline.histories.coverage import FAULT, QUORUM
 from strandline.histories.outcome import Problem
-from strandline.histories.tally import Least, Tally
+from strandline.histories.tally import HistoryMinima, Tally
 from tests.unit.histories.plays import outcome
 
 
@@ -14,7 +14,7 @@ def test_sums_and_least_values() -> None:
     assert (tally.seeds, tally.failed, tally.faults, tally.virtual_s) == (2, 0, 19, 123.0)
     assert (tally.operations, tally.acknowledged) == (1003, 800)
     assert tally.coverage == {(FAULT, "power loss"): 19, (QUORUM, "election"): 4}
-    assert tally.least == Least(61.0, 7, 501)
+    assert tally.least == HistoryMinima(61.0, 7, 501)
     assert str(tally) == "2 seeds, 0 failed"
 
 

@@ -14,8 +14,8 @@ from strandline.cli.terminal.output import print_json, print_table
 
 if TYPE_CHECKING:
     from strandline.histories.coverage import Coverage
-    from strandline.histories.outcome import Injected, Outcome, Problem
-    from strandline.histories.shrink import Smallest
+    from strandline.histories.outcome import HistoryOutcome, InjectedFault, Problem
+    from strandline.histories.shrink import SmallestFaultSet
     from strandline.histories.tally import Tally
 
 FAILURES_TOLD = 10
@@ -26,7 +26,7 @@ class Report:
     tally: Tally
     elapsed_s: float
     """Of the search, without what came after it."""
-    smallest: Mapping[int, Smallest] = field(default_factory=dict)
+    smallest: Mapping[int, SmallestFaultSet] = field(default_factory=dict)
     """By seed, of the failures that were made smaller."""
     lacking: Sequence[str] = ()
     """What was required and did not happen often enough, in words."""
@@ -45,14 +45,16 @@ class Report:
 
 
 def print_report(report: Report, whole_coverage: bool) -> None:
-    from strandline.histories import telling
+    from strandline.histories import reporting
 
     tally = report.tally
     failures = sorted(tally.failures, key=lambda outcome: outcome.seed)
     for outcome in failures[:FAILURES_TOLD]:
-        _echo(telling.failure(outcome))
+        _echo(reporting.failure(outcome))
         found = report.smallest.get(outcome.seed)
-        _echo(telling.smallest(found, len(outcome.faults)) if found else [f"  again: {telling.command(outcome.seed)}"])
+        _echo(
+            reporting.smallest(found, len(outcome.faults)) if found else [f"  again: {reporting.command(outcome.seed)}"]
+        )
     if len(failures) > FAILURES_TOLD:
         seeds = ", ".join(str(outcome.seed) for outcome in failures[FAILURES_TOLD:])
         echo(f"failed too, among others: {seeds}")
@@ -93,9 +95,9 @@ def _sorted(coverage: Coverage) -> list[tuple[tuple[str, str], int]]:
 
 
 def _by_category(coverage: Coverage) -> dict[str, dict[str, int]]:
-    from strandline.histories.coverage import ACT, CLIENT, ERROR, FAULT, QUORUM, REPLICA, SNAPSHOT
+    from strandline.histories.coverage import CLIENT, ERROR, FAULT, NEMESIS, QUORUM, REPLICA, SNAPSHOT
 
-    known = (FAULT, ACT, QUORUM, REPLICA, SNAPSHOT, CLIENT, ERROR)
+    known = (FAULT, NEMESIS, QUORUM, REPLICA, SNAPSHOT, CLIENT, ERROR)
     others = sorted({category for category, _ in coverage} - set(known))
     found = {category: dict(coverage.of(category)) for category in (*known, *others)}
     return {category: names for category, names in found.items() if names}
@@ -128,8 +130,8 @@ def print_report_json(report: Report) -> None:
     )
 
 
-def _failure_json(outcome: Outcome, smallest: Smallest | None) -> dict[str, Any]:
-    from strandline.histories.telling import command
+def _failure_json(outcome: HistoryOutcome, smallest: SmallestFaultSet | None) -> dict[str, Any]:
+    from strandline.histories.reporting import command
 
     told: dict[str, Any] = {
         "seed": outcome.seed,
@@ -154,5 +156,5 @@ def _problem_json(problem: Problem) -> dict[str, Any]:
     return {"property": problem.property, "at": problem.at, "what": problem.what}
 
 
-def _fault_json(fault: Injected) -> dict[str, Any]:
+def _fault_json(fault: InjectedFault) -> dict[str, Any]:
     return {"number": fault.number, "at": fault.at, "kind": fault.kind, "what": fault.what}

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from strandline.cli.simulator.search_progress import Display
     from strandline.cli.simulator.search_report import Report
     from strandline.cli.terminal.interrupts import Asked
-    from strandline.histories.choosing import Choosing
-    from strandline.histories.crew import Play
-    from strandline.histories.outcome import Outcome
-    from strandline.histories.shrink import Smallest
+    from strandline.histories.outcome import HistoryOutcome
+    from strandline.histories.seed_choice import SeedChoice
+    from strandline.histories.shrink import SmallestFaultSet
     from strandline.histories.tally import Tally
+    from strandline.histories.worker_pool import Play
 
 SHRUNK_MAX = 3
 """Failing seeds of one search that are made smaller, each of another property."""
@@ -85,7 +85,7 @@ def _play() -> Play:
 @click.option("--seed", type=click.IntRange(min=0), metavar="SEED", help="Play this one, and tell what happens.")
 @click.option("--without", callback=_fault_numbers, metavar="3,5", help="Leave out these faults of the seed.")
 @click.option("--trace", metavar="FILE", help="Write all that happens in the seed, each delivery too, as JSON lines.")
-@click.option("--acts", is_flag=True, help="Show the acts that histories are made of.")
+@click.option("--nemeses", "--acts", "nemeses", is_flag=True, help="Show the nemeses that histories are made of.")
 @click.option("--shrink/--no-shrink", default=True, help="Look for the fewest faults of a seed that fails (default).")
 @click.option(
     "--json", "as_json", is_flag=True, help="Print JSON: of a search one object, of a seed one for each line."
@@ -104,7 +104,7 @@ def sim(
     seed: int | None,
     without: frozenset[int],
     trace: str | None,
-    acts: bool,
+    nemeses: bool,
     shrink: bool,
     as_json: bool,
 ) -> int:
@@ -113,8 +113,8 @@ def sim(
     A seed is one history, always the same. Exit code 1 if one failed. Ctrl-C ends a search with what was done so far.
     """
     jobs = jobs or _jobs()
-    if acts:
-        return _list_acts()
+    if nemeses:
+        return _list_nemeses()
     if seed is not None:
         _refuse_beside(
             "--seed",
@@ -140,14 +140,14 @@ def sim(
             "nothing to do: say how many histories (--seeds 1000), how long (--time 10m) or which one (--seed 7)"
         )
     from strandline.cli.simulator.search_report import print_report, print_report_json
-    from strandline.histories.choosing import Choosing
+    from strandline.histories.seed_choice import SeedChoice
 
-    choosing = None if choose is None else Choosing()
+    seed_choice = None if choose is None else SeedChoice()
     wanted = named if named is not None else _from(first or 0, seeds)
     count = seeds if named is None else len(named)
-    report = _search(wanted, count, time_s, jobs, twice, require, shrink, choosing)
-    if choosing is not None and choose is not None and out is not None:
-        _write_chosen(choosing, choose, out, report)
+    report = _search(wanted, count, time_s, jobs, twice, require, shrink, seed_choice)
+    if seed_choice is not None and choose is not None and out is not None:
+        _write_chosen(seed_choice, choose, out, report)
     if as_json:
         print_report_json(report)
     else:
@@ -161,11 +161,11 @@ def _refuse_beside(option: str, **others: object) -> None:
         raise click.UsageError(f"--{given[0]} is for a search; {option} plays one history")
 
 
-def _list_acts() -> int:
+def _list_nemeses() -> int:
     from strandline.cli.terminal.output import print_table
-    from strandline.histories.acts import ACTS
+    from strandline.histories.nemeses import NEMESES
 
-    print_table(("act", "what happens"), [(act.name, act.meaning) for act in ACTS.values()])
+    print_table(("nemesis", "what happens"), [(nemesis.name, nemesis.meaning) for nemesis in NEMESES.values()])
     return 0
 
 
@@ -177,27 +177,27 @@ def _from(first: int, count: int | None) -> Iterable[int]:
 
 
 def _read_seeds(path: str) -> list[int]:
-    from strandline.histories import choosing
+    from strandline.histories import seed_choice
 
     try:
         with open(path, encoding="utf-8") as file:
-            return choosing.read(file.read())
+            return seed_choice.read(file.read())
     except OSError as error:
         raise Refused(explain_os(error)) from None
     except ValueError as error:
         raise Refused(f"{path} is no list of seeds: {error}") from None
 
 
-def _write_chosen(choosing: Choosing, count: int, path: str, report: Report) -> None:
-    from strandline.histories.choosing import TIMES, write
+def _write_chosen(seed_choice: SeedChoice, count: int, path: str, report: Report) -> None:
+    from strandline.histories.seed_choice import TIMES, write
 
-    seeds = choosing.choose(count)
+    seeds = seed_choice.choose(count)
     try:
         with open(path, "w", encoding="utf-8") as file:
             file.write(write(seeds, str(report.tally)))
     except OSError as error:
         raise Refused(explain_os(error)) from None
-    rare = choosing.rarest(seeds, below=TIMES)
+    rare = seed_choice.rarest(seeds, below=TIMES)
     note(
         f"{len(seeds)} seeds written to {path}; {len(rare)} items are met less than {TIMES} times though others met them"
     )
@@ -211,7 +211,7 @@ def _search(
     twice: bool,
     require: int | None,
     shrink: bool,
-    choosing: Choosing | None = None,
+    seed_choice: SeedChoice | None = None,
 ) -> Report:
     from strandline.cli.simulator.search_progress import display
     from strandline.cli.simulator.search_report import Report
@@ -233,8 +233,8 @@ def _search(
         try:
             for outcome in runs(iter(seeds), play, jobs, go_on):
                 tally.add(outcome)
-                if choosing is not None:
-                    choosing.add(outcome)
+                if seed_choice is not None:
+                    seed_choice.add(outcome)
                 if outcome.problems:
                     shown.say(f"seed {outcome.seed} failed: {outcome.problems[0]}")
                 shown.show(tally)
@@ -247,9 +247,9 @@ def _search(
     return Report(tally, elapsed_s, smallest, _lacking(tally, require))
 
 
-def _shrink_some(tally: Tally, play: Play, jobs: int, shown: Display, asked: Asked) -> dict[int, Smallest]:
+def _shrink_some(tally: Tally, play: Play, jobs: int, shown: Display, asked: Asked) -> dict[int, SmallestFaultSet]:
     """The first failure of each property, as long as nobody wants it to end."""
-    firsts: dict[str, Outcome] = {}
+    firsts: dict[str, HistoryOutcome] = {}
     for outcome in sorted(tally.failures, key=lambda outcome: outcome.seed):
         firsts.setdefault(outcome.problems[0].property, outcome)
     found = {}
@@ -259,24 +259,24 @@ def _shrink_some(tally: Tally, play: Play, jobs: int, shown: Display, asked: Ask
     return found
 
 
-def _can_shrink(outcome: Outcome) -> bool:
+def _can_shrink(outcome: HistoryOutcome) -> bool:
     """One that crashed, or that is another history each time, says nothing about the faults that it needs."""
     from strandline.histories.search import DETERMINISM
 
     return bool(outcome.faults) and outcome.problems[0].property != DETERMINISM
 
 
-def _shrunk(outcome: Outcome, play: Play, jobs: int, shown: Display, asked: Asked) -> Smallest:
-    from strandline.histories.crew import Crew
+def _shrunk(outcome: HistoryOutcome, play: Play, jobs: int, shown: Display, asked: Asked) -> SmallestFaultSet:
     from strandline.histories.shrink import RUNS_MAX, shrink
+    from strandline.histories.worker_pool import WorkerPool
 
     def go_on(runs: int, faults: int) -> bool:
         shown.shrinking(outcome.seed, runs, RUNS_MAX, faults)
         return not asked.to_end
 
     shown.shrinking(outcome.seed, 0, RUNS_MAX, len(outcome.faults))
-    with Crew(play, jobs) as crew:
-        return shrink(outcome, crew, go_on=go_on)
+    with WorkerPool(play, jobs) as pool:
+        return shrink(outcome, pool, go_on=go_on)
 
 
 def _lacking(tally: Tally, require: int | None) -> list[str]:
@@ -295,8 +295,8 @@ def _lacking(tally: Tally, require: int | None) -> list[str]:
 
 
 def _tell(seed: int, without: frozenset[int], trace: str | None, as_json: bool, shrink_jobs: int) -> int:
-    from strandline.histories import telling, trace_file
-    from strandline.histories.crew import expect_abandoned
+    from strandline.histories import reporting, trace_file
+    from strandline.histories.worker_pool import expect_abandoned
 
     expect_abandoned()
     play = _play()
@@ -312,26 +312,26 @@ def _tell(seed: int, without: frozenset[int], trace: str | None, as_json: bool, 
     if as_json:
         import json
 
-        for part in (trace_file.opening, trace_file.told, trace_file.closing):
+        for part in (trace_file.opening, trace_file.reported_events, trace_file.closing):
             for line in part(outcome):
                 echo(json.dumps(line))
         return 1 if outcome.problems else 0
-    for words in telling.beginning(outcome):
+    for words in reporting.beginning(outcome):
         echo(words)
-    for event in telling.events(outcome):
-        colour = {telling.FAULT: "yellow", telling.PROBLEM: "red"}.get(event.kind)
+    for event in reporting.events(outcome):
+        colour = {reporting.FAULT: "yellow", reporting.PROBLEM: "red"}.get(event.kind)
         click.echo(click.style(str(event), fg=colour) if colour and is_terminal() else str(event))
-    for words in (*telling.ending(outcome), *telling.failure(outcome)):
+    for words in (*reporting.ending(outcome), *reporting.failure(outcome)):
         echo(words)
     if outcome.problems and shrink_jobs and not without and _can_shrink(outcome):
         _tell_smallest(outcome, play, shrink_jobs)
     return 1 if outcome.problems else 0
 
 
-def _tell_smallest(outcome: Outcome, play: Play, jobs: int) -> None:
+def _tell_smallest(outcome: HistoryOutcome, play: Play, jobs: int) -> None:
     from strandline.cli.simulator.search_progress import display
     from strandline.cli.terminal.interrupts import ctrl_c
-    from strandline.histories import telling
+    from strandline.histories import reporting
 
     shown = display(None, None)
     with ctrl_c() as asked:
@@ -339,5 +339,5 @@ def _tell_smallest(outcome: Outcome, play: Play, jobs: int) -> None:
             found = _shrunk(outcome, play, jobs, shown, asked)
         finally:
             shown.close()
-    for line in telling.smallest(found, len(outcome.faults)):
+    for line in reporting.smallest(found, len(outcome.faults)):
         echo(line)

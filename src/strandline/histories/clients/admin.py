@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from strandline.client.aio import AsyncClient
 from strandline.errors import ErrorCode, KafkaError
+from strandline.histories.administered_topic import CONFIG_KEY, AdministeredTopic
 from strandline.histories.clients.connecting import REQUEST_TIMEOUT_MS, connect
-from strandline.histories.topics import CONFIG_KEY, Topic
 from strandline.ids import Uuid
 from strandline.sim.world import SimNode
 from strandline.wire import messages
@@ -53,7 +53,7 @@ class AdminClient:
         self._machine = machine
         self._chance = random.Random(f"{machine.world.seed}/{machine.name}")
         self._brokers = len(load.cluster.shape.brokers)
-        self._mine: list[Topic] = []
+        self._mine: list[AdministeredTopic] = []
         self._number = 0
         self._is_answered_by_the_deposed = False
         self._client: AsyncClient
@@ -78,7 +78,7 @@ class AdminClient:
 
     async def _create(self) -> None:
         self._number += 1
-        topic = Topic(f"{self._machine.name}-{self._number}")
+        topic = AdministeredTopic(f"{self._machine.name}-{self._number}")
         self._mine.append(topic)
         self._load.topics[topic.name] = topic
         Create = messages.request(CREATE_TOPICS)
@@ -110,7 +110,7 @@ class AdminClient:
             if not await self._again():
                 return
 
-    async def _delete(self, topic: Topic) -> None:
+    async def _delete(self, topic: AdministeredTopic) -> None:
         Delete = messages.request(DELETE_TOPICS)
         message = Delete(
             topics=[Delete.DeleteTopicState(name=topic.name)],
@@ -135,7 +135,7 @@ class AdminClient:
             if not await self._again():
                 return
 
-    async def _alter(self, topic: Topic) -> None:
+    async def _alter(self, topic: AdministeredTopic) -> None:
         value = str(self._chance.randrange(10**6, 10**9))
         Alter = messages.request(INCREMENTAL_ALTER_CONFIGS)
         resource = Alter.AlterConfigsResource(
@@ -206,7 +206,7 @@ class AdminClient:
     def _is_unknown(self, code: int) -> bool:
         return code in UNKNOWN
 
-    def _acknowledged(self, did: str, topic: Topic) -> None:
+    def _acknowledged(self, did: str, topic: AdministeredTopic) -> None:
         self._load.cluster.transcript.note(self._machine.name, f"{did} {topic.name}")
 
     def _problem(self, what: str) -> None:

@@ -14,7 +14,7 @@ from strandline.client.aio import AsyncClient, Consumer, ConsumerConfig
 from strandline.client.core.fetched import ConsumerRecord
 from strandline.errors import ErrorCode, KafkaError
 from strandline.histories.clients.connecting import connect
-from strandline.histories.record_history import Place
+from strandline.histories.record_history import RecordPosition
 from strandline.ids import TopicPartition
 from strandline.sim.world import SimNode
 
@@ -27,7 +27,7 @@ ENDS_ASKED = 0.15
 """How often, while there is harm, it asks where the partitions end: never to be told less than before (A13)."""
 
 
-class Reader:
+class ReadingClient:
     def __init__(self, load: Load, machine: SimNode) -> None:
         self._load = load
         self._machine = machine
@@ -57,7 +57,7 @@ class Reader:
                     consumer = self._begin(client)
                 invoked_at = self._machine.world.now
                 records = await self._poll(consumer)
-                places = [(Place(r.topic, r.partition, r.offset), r.value or b"") for r in records]
+                places = [(RecordPosition(r.topic, r.partition, r.offset), r.value or b"") for r in records]
                 history.note_poll(name, places, invoked_at)
                 for place, _ in places:
                     self._next_offset[place[:2]] = place.offset + 1

@@ -15,7 +15,7 @@ from strandline.client.config import ACKS_ALL
 from strandline.client.core.batches import Delivery
 from strandline.errors import ErrorCode, KafkaError
 from strandline.histories.clients.connecting import REQUEST_TIMEOUT_MS, connect
-from strandline.histories.record_history import Place
+from strandline.histories.record_history import RecordPosition
 from strandline.sim.world import SimNode
 
 if TYPE_CHECKING:
@@ -46,21 +46,21 @@ DOUBTFUL = frozenset({ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER})
 
 
 @dataclass(frozen=True, slots=True)
-class Writing:
+class ProducerKind:
     name: str
     acks: int
     idempotent: bool
 
 
 WRITERS = (
-    Writing("once", ACKS_ALL, idempotent=True),
-    Writing("all", ACKS_ALL, idempotent=False),
-    Writing("one", 1, idempotent=False),
+    ProducerKind("once", ACKS_ALL, idempotent=True),
+    ProducerKind("all", ACKS_ALL, idempotent=False),
+    ProducerKind("one", 1, idempotent=False),
 )
 
 
-class Writer:
-    def __init__(self, load: Load, machine: SimNode, writing: Writing) -> None:
+class WritingClient:
+    def __init__(self, load: Load, machine: SimNode, writing: ProducerKind) -> None:
         self.writing = writing
         self.acknowledged = 0
         self._load = load
@@ -120,4 +120,4 @@ class Writer:
                 self._load.problem("unexpected-error", f"{self.writing.name} was told of {value!r}: {error!r}")
             return
         self.acknowledged += 1
-        self._load.history.note_acknowledged(value, Place(metadata.topic, metadata.partition, metadata.offset))
+        self._load.history.note_acknowledged(value, RecordPosition(metadata.topic, metadata.partition, metadata.offset))

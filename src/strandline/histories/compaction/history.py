@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 
-class Kept(NamedTuple):
+class FoundRecord(NamedTuple):
     """A record as it was found."""
 
     offset: int
@@ -29,7 +29,7 @@ class KeyedSend:
 class KeyedHistory:
     def __init__(self) -> None:
         self.sends: list[KeyedSend] = []
-        self.read: list[Kept] = []
+        self.read: list[FoundRecord] = []
         """By a consumer, from the beginning to the end, when all was written."""
 
     def note_sent(self, key: bytes, value: bytes | None) -> KeyedSend:

@@ -16,7 +16,7 @@ from strandline.client.core.batches import Delivery
 from strandline.errors import KafkaError
 from strandline.histories.clients.connecting import REQUEST_TIMEOUT_MS, connect
 from strandline.histories.clients.writer import DOUBTFUL, EXPECTED
-from strandline.histories.compaction.history import Kept, KeyedHistory, KeyedSend
+from strandline.histories.compaction.history import FoundRecord, KeyedHistory, KeyedSend
 from strandline.histories.compaction.plan import COMPACTED, CompactionPlan
 
 if TYPE_CHECKING:
@@ -105,15 +105,15 @@ class KeyedLoad:
         """Everything that is left, from the beginning."""
         self.history.read = await self._machine.spawn(self._read())
 
-    async def _read(self) -> list[Kept]:
+    async def _read(self) -> list[FoundRecord]:
         async with connect(self._machine, self.load.cluster.shape) as client:
             consumer = Consumer(client, ConsumerConfig(auto_offset_reset="none"))
             consumer.assign([(COMPACTED, 0)])
             consumer.seek(COMPACTED, 0, 0)
             end = (await consumer.end_offsets([(COMPACTED, 0)]))[COMPACTED, 0]
-            found: list[Kept] = []
+            found: list[FoundRecord] = []
             while await consumer.position(COMPACTED, 0) < end:
                 self.load.operations += 1
-                found += [Kept(r.offset, r.key or b"", r.value) for r in await consumer.poll(1.0)]
+                found += [FoundRecord(r.offset, r.key or b"", r.value) for r in await consumer.poll(1.0)]
             await consumer.close()
             return found

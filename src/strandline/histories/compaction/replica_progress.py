@@ -8,7 +8,7 @@ Always true: a replica that lost its tail has those records from when it got the
 
 from __future__ import annotations
 
-from strandline.histories.replica_sight import Key, Replica, ReplicaJudge, ReplicaSight
+from strandline.histories.replica_observation import Key, ReplicaJudge, ReplicaObservation, ReplicaStatus
 
 
 class ReplicaProgress(ReplicaJudge):
@@ -18,9 +18,11 @@ class ReplicaProgress(ReplicaJudge):
         self._first: dict[Key, list[tuple[int, float]]] = {}
         """The same of whichever replica was first."""
 
-    def changed(self, sight: ReplicaSight, node_id: int, key: Key, before: Replica | None, after: Replica) -> None:
-        if sight.is_compacted(key):
-            self.note(node_id, key, after.log_end_offset, sight.now)
+    def changed(
+        self, observed: ReplicaObservation, node_id: int, key: Key, before: ReplicaStatus | None, after: ReplicaStatus
+    ) -> None:
+        if observed.is_compacted(key):
+            self.note(node_id, key, after.log_end_offset, observed.now)
 
     def note(self, node_id: int, key: Key, log_end_offset: int, now: float) -> None:
         reached = self._reached.setdefault((node_id, key), [])

@@ -92,7 +92,7 @@ class GroupLoad:
 
     def keys(self) -> list[TopicPartition]:
         """All partitions that it should own."""
-        topics = self.load.sight.image.topics
+        topics = self.load.observed.image.topics
         return [
             (name, index) for name in self.topics if name in topics for index in range(len(topics[name].partitions))
         ]
@@ -104,11 +104,11 @@ class GroupLoad:
         generations = {member.generation for member in wanted}
         return bool(wanted) and len(generations) == 1 and min(generations) >= 0 and owned == sorted(self.keys())
 
-    def is_level(self) -> bool:
+    def is_caught_up(self) -> bool:
         """All that is committed of the partitions was given to the group, and committed by it."""
         if not self.is_settled() or any(member.has_unsaved for member in self.wanted):
             return False
-        ends = {key: self.load.sight.committed_end(*key) for key in self.keys()}
+        ends = {key: self.load.observed.committed_end(*key) for key in self.keys()}
         if self.plan.auto_commit:  # what was committed, the offsets themselves say, once all have left
             return all(self.history.given_to(key) >= end for key, end in ends.items())
         return all(self.history.committed.get(key, 0) >= end for key, end in ends.items())
@@ -117,7 +117,7 @@ class GroupLoad:
         parts = [
             f"{m.name} {'' if m.is_running else 'down '}generation {m.generation} has {m.owned}" for m in self.wanted
         ]
-        ends = {key: self.load.sight.committed_end(*key) for key in self.keys()}
+        ends = {key: self.load.observed.committed_end(*key) for key in self.keys()}
         return "; ".join([*parts, f"committed {self.history.committed} of {ends}"])
 
     async def stop(self) -> None:
@@ -131,8 +131,8 @@ class GroupLoad:
     async def commit_as(self, who: GroupMetadata, keys: list[TopicPartition], offset: int) -> None:
         """Somebody who takes itself for this member commits, whatever became of it. Whether that is taken is judged."""
         named = {key: OffsetAndMetadata(offset) for key in keys}
-        ids = {topic: self.load.sight.image.topics[topic].topic_id for topic, _ in keys}
-        newest = self.load.sight.image.topics[CONSUMER_OFFSETS].partitions
+        ids = {topic: self.load.observed.image.topics[topic].topic_id for topic, _ in keys}
+        newest = self.load.observed.image.topics[CONSUMER_OFFSETS].partitions
         leader = newest[partition_of(self.plan.group_id, len(newest))].leader
 
         async def run() -> None:
@@ -161,7 +161,7 @@ class GroupLoad:
 
     async def _shrink_segments(self) -> None:
         """So that the cleaner finds something in the offsets topic too."""
-        if not await self.load.cluster.comes_true(lambda: CONSUMER_OFFSETS in self.load.sight.image.topics, 60.0):
+        if not await self.load.cluster.comes_true(lambda: CONSUMER_OFFSETS in self.load.observed.image.topics, 60.0):
             return
         resource = ConfigResource(ResourceType.TOPIC, CONSUMER_OFFSETS)
         alterations = [Alteration(name, Op.SET, value) for name, value in OFFSETS_CONFIGS.items()]

@@ -77,10 +77,10 @@ from strandline.histories.judges.replication.only_superseded_is_removed import O
 from strandline.histories.judges.replication.only_written_is_kept import OnlyWrittenIsKept
 from strandline.histories.judges.replication.shrunk_only_late import ShrunkOnlyLate
 from strandline.histories.judges.replication.waiting_fetch_is_woken import WaitingFetchIsWoken
-from strandline.histories.replica_sight import ReplicaJudge
-from strandline.histories.sight import Judge
+from strandline.histories.quorum_observation import QuorumJudge
+from strandline.histories.replica_observation import ReplicaJudge
 
-QUORUM: tuple[type[Judge], ...] = (
+QUORUM: tuple[type[QuorumJudge], ...] = (
     LegalStates,
     UnattachedHasNoLeader,
     MonotonicHighWatermark,
@@ -110,7 +110,7 @@ QUORUM: tuple[type[Judge], ...] = (
     SnapshotIsCommitted,
     AddedVoterHasCaughtUp,
 )
-METADATA: tuple[type[Judge], ...] = (
+METADATA: tuple[type[QuorumJudge], ...] = (
     EqualImages,
     FencedNotInIsr,
     IsrAndElr,
@@ -153,7 +153,7 @@ REPLICATION: tuple[type[ReplicaJudge], ...] = (
 )
 
 
-def quorum_judges() -> list[Judge]:
+def quorum_judges() -> list[QuorumJudge]:
     return [judge() for judge in (*QUORUM, *METADATA)]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 
 def check_invariants(kept: object) -> None:
-    """Have a state object check itself if it can: by a method `check_invariants` that changes nothing, and may raise AssertionError."""
+    """Have a state object check itself, if it can: AssertionError says what does not hold. Nothing is changed."""
     check: Callable[[], None] | None = getattr(kept, "check_invariants", None)
     if check is not None:
         check()

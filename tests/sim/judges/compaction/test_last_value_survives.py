@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from strandline.histories.compaction.history import Kept, KeyedHistory
+from strandline.histories.compaction.history import FoundRecord, KeyedHistory
 from strandline.histories.judges.compaction import last_value_survives
 
 
@@ -12,11 +12,11 @@ def wrote(*sends: tuple[str, str | None, int | None]) -> KeyedHistory:
     return history
 
 
-def kept(*records: tuple[int, str, str | None]) -> list[Kept]:
-    return [Kept(o, k.encode(), None if v is None else v.encode()) for o, k, v in records]
+def kept(*records: tuple[int, str, str | None]) -> list[FoundRecord]:
+    return [FoundRecord(o, k.encode(), None if v is None else v.encode()) for o, k, v in records]
 
 
-def found(history: KeyedHistory, records: list[Kept]) -> list[str]:
+def found(history: KeyedHistory, records: list[FoundRecord]) -> list[str]:
     return list(last_value_survives.judge(history, "n1", records))
 
 

@@ -17,9 +17,9 @@ from strandline.histories.exchanges import (
     SYNC_GROUP,
     GroupExchange,
 )
+from strandline.histories.groups.observation import GroupJudge, GroupObservation
 from strandline.histories.groups.plan import CLASSIC, RANGE, GroupPlan
-from strandline.histories.groups.sight import GroupJudge, GroupSight
-from strandline.histories.replica_sight import ReplicaJudge
+from strandline.histories.replica_observation import ReplicaJudge
 from strandline.histories.transcript import Transcript
 from strandline.ids import ZERO_UUID
 from strandline.wire import messages
@@ -38,11 +38,11 @@ class GroupStage:
     def __init__(self, judge: GroupJudge) -> None:
         self.replicas = Stage(ReplicaJudge())
         self.transcript = Transcript(lambda: self.replicas.now)
-        self.sight = GroupSight(PLAN, self.replicas._quorum, self.replicas.sight, [judge], self.transcript)
+        self.observed = GroupObservation(PLAN, self.replicas._quorum, self.replicas.observed, [judge], self.transcript)
         self.coordinate(1, 1)
 
     def coordinate(self, node_id: int, epoch: int) -> None:
-        self.sight._epochs[node_id] = epoch
+        self.observed._epochs[node_id] = epoch
 
     def _ask(self, api_key: int, request: Any, node_id: int, who: str) -> GroupExchange:
         self.replicas.now += 1
@@ -50,13 +50,13 @@ class GroupStage:
             node_id, who, api_key, messages.request_family(api_key).versions[-1], self.replicas.now
         )
         exchange.request = request
-        self.sight.hear(exchange)
+        self.observed.hear(exchange)
         return exchange
 
     def _answer(self, exchange: GroupExchange, response: Any) -> None:
         self.replicas.now += 1
         exchange.response, exchange.answered_at = response, self.replicas.now
-        self.sight.hear(exchange)
+        self.observed.hear(exchange)
 
     # Offsets
 
@@ -121,8 +121,8 @@ class GroupStage:
         """What broker 1 has in memory."""
         shard = Shard(0, cast(Surroundings, SimpleNamespace()))
         shard.groups.update(groups)
-        for judge in self.sight._shard_changed:
-            self.sight._judge(judge, 1, lambda judge: judge.shard_changed(self.sight, 1, shard))
+        for judge in self.observed._shard_changed:
+            self.observed._judge(judge, 1, lambda judge: judge.shard_changed(self.observed, 1, shard))
 
 
 def stage(judge: type[GroupJudge]) -> GroupStage:

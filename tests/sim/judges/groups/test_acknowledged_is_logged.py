@@ -6,7 +6,7 @@ import pytest
 
 from strandline.groups import framing
 from strandline.groups.records import CoordinatorRecord, OffsetCommitKey, OffsetCommitValue
-from strandline.histories.groups.sight import GroupSight
+from strandline.histories.groups.observation import GroupObservation
 from strandline.histories.judges.groups.acknowledged_is_logged import AcknowledgedIsLogged
 from strandline.records.batch import BatchBuilder
 from strandline.records.header import assign
@@ -18,7 +18,7 @@ from .stage import GroupStage, broken, stage
 @pytest.fixture(autouse=True)
 def offsets_are_in_t(monkeypatch: pytest.MonkeyPatch) -> None:
     """The one partition that the stage has."""
-    monkeypatch.setattr(GroupSight, "offsets_key", KEY)
+    monkeypatch.setattr(GroupObservation, "offsets_key", KEY)
 
 
 def write(story: GroupStage, offset: int) -> None:

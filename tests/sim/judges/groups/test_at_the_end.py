@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from strandline.histories.groups.history import GroupHistory
 from strandline.histories.judges.groups import at_the_end
-from strandline.histories.record_history import Place, RecordHistory
+from strandline.histories.record_history import RecordHistory, RecordPosition
 
 KEY = ("t", 0)
 
@@ -12,7 +12,7 @@ KEY = ("t", 0)
 def stored(*values: str) -> RecordHistory:
     history = RecordHistory()
     for offset, value in enumerate(values):
-        history.note_stored(Place(*KEY, offset), value.encode())
+        history.note_stored(RecordPosition(*KEY, offset), value.encode())
     return history
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from strandline.groups import framing
 from strandline.groups.records import CoordinatorRecord, OffsetCommitKey
-from strandline.histories.groups.sight import GroupSight
+from strandline.histories.groups.observation import GroupObservation
 from strandline.histories.judges.groups.deleted_is_tombstoned import DeletedIsTombstoned
 from strandline.records.batch import BatchBuilder
 from strandline.records.header import assign
@@ -18,7 +18,7 @@ from .test_acknowledged_is_logged import write
 
 @pytest.fixture(autouse=True)
 def offsets_are_in_t(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(GroupSight, "offsets_key", KEY)
+    monkeypatch.setattr(GroupObservation, "offsets_key", KEY)
 
 
 def bury(story: GroupStage) -> None:

@@ -68,6 +68,6 @@ def test_a_commit_for_a_topic_that_was_created_again_may_be_taken(had: str) -> N
     story.heartbeat("a", 1, [1])
     story.heartbeat("b", 2, [0])
     if had == "the deleted topic":
-        judge._names["a"] = {story.sight.name((ZERO_UUID, 0)): (Uuid(bytes(15) + b"1"), 0)}
+        judge._names["a"] = {story.observed.name((ZERO_UUID, 0)): (Uuid(bytes(15) + b"1"), 0)}
     with broken(StaleCommit) if had == "another partition" else contextlib.nullcontext():
         story.commit(5, who="a", generation=1)

@@ -11,11 +11,11 @@ def endpoint(host: bytes, port: int) -> bytes:
 
 def test_the_endpoints_of_the_listener_that_was_asked_are_told() -> None:
     story = stage(EndpointOfListener)
-    story.sight.see_answer(1, 9092, endpoint(b"n2", 9092))
-    story.sight.see_answer(1, 9094, endpoint(b"n12", 9094))
+    story.observed.see_answer(1, 9092, endpoint(b"n2", 9092))
+    story.observed.see_answer(1, 9094, endpoint(b"n12", 9094))
 
 
 def test_those_of_another_one_are_not() -> None:
     for asked, told in ((9092, 9094), (9094, 9092)):
         with broken(EndpointOfListener):
-            stage(EndpointOfListener).sight.see_answer(1, asked, endpoint(b"n2", told))
+            stage(EndpointOfListener).observed.see_answer(1, asked, endpoint(b"n2", told))

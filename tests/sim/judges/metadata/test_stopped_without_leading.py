@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strandline.histories.judges.metadata.stopped_without_leading import StoppedWithoutLeading
-from strandline.histories.wire import BROKER_HEARTBEAT, Sent
+from strandline.histories.wire import BROKER_HEARTBEAT, QuorumMessage
 from strandline.metadata.image import MetadataImage
 
 from ..quorum.stage import Stage, broken, image, stage
@@ -16,7 +16,7 @@ def stopping(end_offset: int, leader: int) -> MetadataImage:
 
 
 def stop(story: Stage) -> None:
-    story.sight.see_sent(Sent(3, BROKER_HEARTBEAT, -1, response=True, candidate_id=2, granted=True))
+    story.observed.see_sent(QuorumMessage(3, BROKER_HEARTBEAT, -1, response=True, candidate_id=2, granted=True))
 
 
 def test_one_that_leads_nothing_may_stop() -> None:
@@ -29,7 +29,7 @@ def test_one_that_leads_nothing_may_stop() -> None:
 def test_one_that_leads_may_not() -> None:
     story = stage(StoppedWithoutLeading)
     story.see(3, image=stopping(6, leader=2))
-    story.sight.see_sent(Sent(3, BROKER_HEARTBEAT, -1, response=True, candidate_id=2))
+    story.observed.see_sent(QuorumMessage(3, BROKER_HEARTBEAT, -1, response=True, candidate_id=2))
     with broken(StoppedWithoutLeading):
         stop(story)
 
@@ -53,12 +53,12 @@ def test_one_that_has_just_restarted_knew_it() -> None:
 def test_one_that_leads_is_not_let_go_in_the_step_that_takes_it_away() -> None:
     story = stage(StoppedWithoutLeading)
     story.see(3, image=image(5, leader=2))
-    asked = Sent(2, BROKER_HEARTBEAT, -1, candidate_id=2, broker_epoch=0, wants_to_stop=True)
-    story.sight.see_sent(asked)
+    asked = QuorumMessage(2, BROKER_HEARTBEAT, -1, candidate_id=2, broker_epoch=0, wants_to_stop=True)
+    story.observed.see_sent(asked)
     story.now = 0.1
     story.see(3, image=image(6, fenced=True, isr=(1,), leader=1, leader_epoch=1))
     with broken(StoppedWithoutLeading):
-        story.sight.see_sent(asked._replace(source=3, response=True, granted=True))
+        story.observed.see_sent(asked._replace(source=3, response=True, granted=True))
 
 
 def test_one_whose_session_was_over_before_it_asked_may_go() -> None:
@@ -66,16 +66,16 @@ def test_one_whose_session_was_over_before_it_asked_may_go() -> None:
     story.see(3, image=image(5, leader=2))
     story.see(3, image=image(6, fenced=True, isr=(1,), leader=1, leader_epoch=1))
     story.now = 0.1
-    asked = Sent(2, BROKER_HEARTBEAT, -1, candidate_id=2, broker_epoch=0, wants_to_stop=True)
-    story.sight.see_sent(asked)
-    story.sight.see_sent(asked._replace(source=3, response=True, granted=True))
+    asked = QuorumMessage(2, BROKER_HEARTBEAT, -1, candidate_id=2, broker_epoch=0, wants_to_stop=True)
+    story.observed.see_sent(asked)
+    story.observed.see_sent(asked._replace(source=3, response=True, granted=True))
 
 
 def test_one_whose_only_topic_was_deleted_in_the_same_turn_may_go() -> None:
     story = stage(StoppedWithoutLeading)
     story.see(3, image=image(5, leader=2))
-    asked = Sent(2, BROKER_HEARTBEAT, -1, candidate_id=2, broker_epoch=0, wants_to_stop=True)
-    story.sight.see_sent(asked)
+    asked = QuorumMessage(2, BROKER_HEARTBEAT, -1, candidate_id=2, broker_epoch=0, wants_to_stop=True)
+    story.observed.see_sent(asked)
     story.now = 0.1
     story.see(3, image=replace(image(7, fenced=True), topics={}, topics_by_id={}))
-    story.sight.see_sent(asked._replace(source=3, response=True, granted=True))
+    story.observed.see_sent(asked._replace(source=3, response=True, granted=True))

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from strandline.histories.batches import Batch
-from strandline.histories.sight import Judge, Seen, Sight, Violation
+from strandline.histories.batches import LoggedBatch
+from strandline.histories.quorum_observation import QuorumJudge, QuorumNodeState, QuorumObservation, Violation
 from strandline.histories.transcript import Transcript
-from strandline.histories.wire import FETCH, VOTE, Sent
+from strandline.histories.wire import FETCH, VOTE, QuorumMessage
 from strandline.ids import ZERO_UUID
 from strandline.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
 from strandline.raft.election_state import ElectionState
@@ -31,7 +31,7 @@ class Shelf:
     """A disk."""
 
     def __init__(self) -> None:
-        self.log: list[Batch] = []
+        self.log: list[LoggedBatch] = []
         self.checkpoints: list[OffsetAndEpoch] = []
         self.durable = 0
         self.told: dict[int, int] = {}
@@ -45,44 +45,46 @@ class Shelf:
     def durable_end(self) -> int:
         return self.durable
 
-    def batches(self, offset: int, limit_offset: int) -> Iterator[Batch]:
+    def batches(self, offset: int, limit_offset: int) -> Iterator[LoggedBatch]:
         return (b for b in self.log if b.last_offset >= offset and b.base_offset < limit_offset)
 
-    def errors_told(self) -> Mapping[int, int]:
+    def error_counts(self) -> Mapping[int, int]:
         return self.told
 
 
 class Stage:
-    def __init__(self, judge: Judge) -> None:
+    def __init__(self, judge: QuorumJudge) -> None:
         self.judge = judge
         self.now = 0.0
-        self.sight = Sight([judge], Transcript(lambda: self.now), now=lambda: self.now)
+        self.observed = QuorumObservation([judge], Transcript(lambda: self.now), now=lambda: self.now)
         self.shelves = {node_id: Shelf() for node_id in VOTERS.ids}
-        self.sight.storage = dict(self.shelves)
+        self.observed.storage = dict(self.shelves)
 
     def see(self, node_id: int, role: str = "follower", **changes: Any) -> None:
-        before = self.sight.nodes.get(node_id) or Seen(1, role, 1, -1, None, VOTERS, 0, 0, 0, MetadataImage())
-        self.sight.see(node_id, before._replace(role=role, **changes))
+        before = self.observed.nodes.get(node_id) or QuorumNodeState(
+            1, role, 1, -1, None, VOTERS, 0, 0, 0, MetadataImage()
+        )
+        self.observed.see(node_id, before._replace(role=role, **changes))
 
     def lead(self, node_id: int, **changes: Any) -> None:
         self.see(node_id, "leader", leader_id=node_id, **changes)
 
     def save(self, node_id: int, epoch: int, leader_id: int = -1, voted_id: int | None = None) -> None:
         voted = None if voted_id is None else ReplicaKey(voted_id)
-        self.sight.see_election_state(node_id, ElectionState(epoch, leader_id, voted))
+        self.observed.see_election_state(node_id, ElectionState(epoch, leader_id, voted))
 
     def ask(self, candidate: int, epoch: int, *, pre_vote: bool = False) -> None:
-        self.sight.see_sent(Sent(candidate, VOTE, epoch, candidate_id=candidate, pre_vote=pre_vote))
+        self.observed.see_sent(QuorumMessage(candidate, VOTE, epoch, candidate_id=candidate, pre_vote=pre_vote))
 
     def fetch(self, voter: int, epoch: int) -> None:
-        self.sight.see_sent(Sent(voter, FETCH, epoch))
+        self.observed.see_sent(QuorumMessage(voter, FETCH, epoch))
 
     def vote(self, voter: int, candidate: int, epoch: int, *, pre_vote: bool = False) -> None:
-        sent = Sent(voter, VOTE, epoch, response=True, candidate_id=candidate, pre_vote=pre_vote, granted=True)
-        self.sight.see_sent(sent)
+        sent = QuorumMessage(voter, VOTE, epoch, response=True, candidate_id=candidate, pre_vote=pre_vote, granted=True)
+        self.observed.see_sent(sent)
 
 
-def stage(judge: type[Judge]) -> Stage:
+def stage(judge: type[QuorumJudge]) -> Stage:
     return Stage(judge())
 
 

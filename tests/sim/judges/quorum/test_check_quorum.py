@@ -55,5 +55,5 @@ def test_one_that_is_held_can_not_know() -> None:
 def test_one_that_lost_its_disk_leads_nothing() -> None:
     story = stage(CheckQuorum)
     story.lead(1)
-    story.sight.forget(1)
+    story.observed.forget(1)
     lives(story, 20, 9)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from strandline.histories.judges.quorum.fetch_after_flush import FetchAfterFlush
-from strandline.histories.wire import FETCH, Sent
+from strandline.histories.wire import FETCH, QuorumMessage
 
 from .stage import broken, stage
 
@@ -9,6 +9,6 @@ from .stage import broken, stage
 def test_a_voter_fetches_from_where_it_has_flushed() -> None:
     story = stage(FetchAfterFlush)
     story.see(2, log_end_offset=10, flushed_offset=7)
-    story.sight.see_sent(Sent(2, FETCH, 1, offset=7))
+    story.observed.see_sent(QuorumMessage(2, FETCH, 1, offset=7))
     with broken(FetchAfterFlush):
-        story.sight.see_sent(Sent(2, FETCH, 1, offset=10))
+        story.observed.see_sent(QuorumMessage(2, FETCH, 1, offset=10))

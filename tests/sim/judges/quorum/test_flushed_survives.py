@@ -23,5 +23,5 @@ def test_what_it_cut_itself_is_not_expected_back() -> None:
 def test_a_new_disk_has_nothing() -> None:
     story = stage(FlushedSurvives)
     story.see(2, log_end_offset=10, flushed_offset=10)
-    story.sight.forget(2)
+    story.observed.forget(2)
     story.see(2, life=2)

@@ -24,7 +24,7 @@ def test_what_was_cut_is_not_on_a_device_any_more() -> None:
 def test_what_a_voter_had_promised_before_it_lost_its_disk_counts_on() -> None:
     story = stage(MajorityReachedHighWatermark)
     story.see(2, log_end_offset=10, flushed_offset=10)
-    story.sight.forget(2)
+    story.observed.forget(2)
     story.lead(1, log_end_offset=12, flushed_offset=12, high_watermark=10)
     with broken(MajorityReachedHighWatermark):
         story.lead(1, high_watermark=11)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from strandline.histories.judges.quorum.one_vote import OneVote
-from strandline.histories.wire import VOTE, Sent
+from strandline.histories.wire import VOTE, QuorumMessage
 
 from .stage import broken, stage
 
@@ -18,6 +18,6 @@ def test_a_voter_votes_once_in_an_epoch() -> None:
 
 def test_a_candidate_has_voted_for_itself() -> None:
     story = stage(OneVote)
-    story.sight.see_sent(Sent(1, VOTE, 5, candidate_id=1))
+    story.observed.see_sent(QuorumMessage(1, VOTE, 5, candidate_id=1))
     with broken(OneVote):
         story.vote(1, 2, 5)

@@ -26,6 +26,6 @@ def test_in_the_end_all_know_the_same_voters() -> None:
     story = stage(OneVoterChangeAtATime)
     story.lead(1)
     story.see(2, leader_id=1)
-    assert not story.sight.finish()
+    assert not story.observed.finish()
     story.see(2, voters=voters(1, 2))
-    assert story.sight.finish()
+    assert story.observed.finish()

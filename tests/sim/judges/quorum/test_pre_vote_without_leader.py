@@ -38,10 +38,10 @@ def test_who_knows_no_leader_or_another_one_since_may() -> None:
 
 def test_a_link_may_have_broken_or_be_cut() -> None:
     story = following(since_s=0.1)
-    story.sight.harmed_at = story.now - 1.0
+    story.observed.disturbed_at = story.now - 1.0
     story.vote(2, 1, 4, pre_vote=True)
     story = following(since_s=0.1)
-    story.sight.is_cut = lambda one, other: (one, other) == (2, 3)
+    story.observed.is_cut = lambda one, other: (one, other) == (2, 3)
     story.vote(2, 1, 4, pre_vote=True)
 
 

@@ -9,12 +9,12 @@ from typing import Any, cast
 import pytest
 
 from strandline.api.requests.request_stats import RequestStats
-from strandline.histories.exchanges import FETCH, Asked, Exchange
-from strandline.histories.member import Member
-from strandline.histories.replica_sight import ReplicaJudge, ReplicaSight
-from strandline.histories.sight import Seen, Sight, Violation
+from strandline.histories.exchanges import FETCH, AskedPosition, BrokerExchange
+from strandline.histories.member import ClusterMember
+from strandline.histories.quorum_observation import QuorumNodeState, QuorumObservation, Violation
+from strandline.histories.replica_observation import ReplicaJudge, ReplicaObservation
 from strandline.histories.transcript import Transcript
-from strandline.histories.wire import Sent
+from strandline.histories.wire import QuorumMessage
 from strandline.ids import ZERO_UUID
 from strandline.log.epochs import LeaderEpochs
 from strandline.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
@@ -115,7 +115,7 @@ class FakeMember:
         self.life += 1
         self.partition = partition
         self.fetched_from: dict[FakePartition, int] = {}
-        server = SimpleNamespace(
+        self.server = server = SimpleNamespace(
             is_hosting=True,
             replicas=SimpleNamespace(partitions={("t", 0): partition}),
             replication=SimpleNamespace(fetchers=SimpleNamespace(leader_of=self.fetched_from.get, is_closed=False)),
@@ -134,8 +134,10 @@ class Stage:
         self.members = {node_id: FakeMember(node_id, self.state) for node_id in BROKERS}
         self.now = 0.0
         transcript = Transcript(lambda: self.now)
-        self._quorum = Sight([], transcript, now=lambda: self.now)
-        self.sight = ReplicaSight(self._quorum, cast(dict[int, Member], self.members), [judge], transcript)
+        self._quorum = QuorumObservation([], transcript, now=lambda: self.now)
+        self.observed = ReplicaObservation(
+            self._quorum, cast(dict[int, ClusterMember], self.members), [judge], transcript
+        )
         self._configs = {(2, "t"): {"min.insync.replicas": str(min_isr)}}
         self._brokers = {i: BrokerImage(i, i, ZERO_UUID, (), fenced=False) for i in BROKERS}
         self._end_offset = 0
@@ -158,7 +160,7 @@ class Stage:
             brokers=dict(self._brokers),
             configs=self._configs,
         )
-        self._quorum.see(9, Seen(1, "follower", 1, -1, None, VoterSet(), 0, 0, 0, image))
+        self._quorum.see(9, QuorumNodeState(1, "follower", 1, -1, None, VoterSet(), 0, 0, 0, image))
 
     def partition(self, node_id: int) -> FakePartition:
         return self.members[node_id].partition
@@ -198,16 +200,18 @@ class Stage:
         self.members[node_id].start(FakePartition(before.state, log))
         self.look(node_id)
 
-    def wish(self, node_id: int, **epochs: int) -> None:
+    def propose(self, node_id: int, **epochs: int) -> None:
         """A leader wishes these replicas, by names such as n2, to be in sync, as these incarnations of their brokers."""
         isr = tuple((int(name[1:]), epoch) for name, epoch in epochs.items())
         known = self.partition(node_id).leadership.isr
-        known.wish(ProposedIsr(ZERO_UUID, 0, self.partition(node_id).leader_epoch, known.partition_epoch, isr, 0, ""))
+        known.propose(
+            ProposedIsr(ZERO_UUID, 0, self.partition(node_id).leader_epoch, known.partition_epoch, isr, 0, "")
+        )
         self.look(node_id)
 
-    def answer(self, node_id: int, exchange: Exchange) -> None:
+    def answer(self, node_id: int, exchange: BrokerExchange) -> None:
         """A broker answers."""
-        self._quorum.see_sent(Sent(node_id, exchange.api_key, -1, response=True, exchange=exchange))
+        self._quorum.see_sent(QuorumMessage(node_id, exchange.api_key, -1, response=True, exchange=exchange))
 
     def fetch(
         self,
@@ -220,17 +224,17 @@ class Stage:
         is_named: bool = True,
     ) -> None:
         """A Fetch that left at that time is answered now by broker 1; with nothing new unless told."""
-        exchange = Exchange(FETCH, VERSION, at)
+        exchange = BrokerExchange(FETCH, VERSION, at)
         exchange.replica_id = follower
         exchange.replica_epoch = self.members[follower].broker_epoch if follower in self.members else -1
-        exchange.asked = {KEY: Asked(epoch, offset)}
+        exchange.asked = {KEY: AskedPosition(epoch, offset)}
         exchange.named = frozenset(exchange.asked if is_named else ())
         body = write_response(VERSION, [(ZERO_UUID, [answer])] if answer is not None else [])
         exchange.response = bytes(5) + b"".join(bytes(part) for part in body)
         self.answer(1, exchange)
 
     def look(self, node_id: int) -> None:
-        self.sight.look(cast(Member, self.members[node_id]))
+        self.observed.look(cast(ClusterMember, self.members[node_id]))
 
 
 def stage(judge: type[ReplicaJudge], *, min_isr: int = 2) -> Stage:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from strandline.histories.exchanges import PRODUCE, Exchange
+from strandline.histories.exchanges import PRODUCE, BrokerExchange
 from strandline.histories.judges.replication.acknowledged_is_committed import AcknowledgedIsCommitted
 from strandline.wire import messages
 
@@ -14,7 +14,7 @@ VERSION = 9
 def two_committed() -> Stage:
     story = stage(AcknowledgedIsCommitted)
     committed_by_all(story, "a", "b")
-    story.sight.committed[KEY].end_offset = 2  # as LogMatching keeps it
+    story.observed.committed[KEY].end_offset = 2  # as LogMatching keeps it
     return story
 
 
@@ -23,7 +23,7 @@ def acknowledge(story: Stage, offset: int, *, acks: int = -1, code: int = 0) -> 
     Response = messages.response(PRODUCE)
     answer = Response.PartitionProduceResponse(index=0, base_offset=offset, error_code=code)
     response = Response(responses=[Response.TopicProduceResponse(name="t", partition_responses=[answer])])
-    exchange = Exchange(PRODUCE, VERSION, 0.0)
+    exchange = BrokerExchange(PRODUCE, VERSION, 0.0)
     exchange.acks = acks
     exchange.response = bytes(5) + messages.encode_response(PRODUCE, VERSION, response)
     story.answer(1, exchange)

@@ -30,7 +30,7 @@ def test_one_that_is_behind_for_too_long_must_go() -> None:
 
 def test_it_is_enough_to_wish_it() -> None:
     story = behind(20)
-    story.wish(1, n1=1, n2=2)
+    story.propose(1, n1=1, n2=2)
     for _ in range(20):
         write(story, 1, 2)
 

@@ -6,7 +6,7 @@ from .stage import KEY, Stage, broken, committed_by_all, stage
 
 
 def committed(story: Stage, end_offset: int) -> None:
-    story.sight.committed[KEY].end_offset = end_offset
+    story.observed.committed[KEY].end_offset = end_offset
 
 
 def test_who_may_be_elected_has_all_that_is_committed() -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from strandline.histories.judges.replication.committed_is_somewhere import CommittedIsSomewhere
-from strandline.histories.replica_sight import Loss
+from strandline.histories.replica_observation import PermittedLoss
 
 from .stage import KEY, Stage, broken, committed_by_all, stage
 
@@ -9,7 +9,7 @@ from .stage import KEY, Stage, broken, committed_by_all, stage
 def begun() -> Stage:
     story = stage(CommittedIsSomewhere)
     committed_by_all(story, "a")
-    story.sight.committed[KEY].end_offset = 1
+    story.observed.committed[KEY].end_offset = 1
     return story
 
 
@@ -23,6 +23,6 @@ def test_one_that_has_it_is_enough() -> None:
 
 def test_where_the_faults_may_take_it_nobody_need_have_it() -> None:
     story = begun()
-    story.sight.may_lose = Loss.UNSYNCED
+    story.observed.may_lose = PermittedLoss.UNSYNCED
     for node_id in (1, 2, 3):
         story.restart(node_id, power_lost=True, end=0)

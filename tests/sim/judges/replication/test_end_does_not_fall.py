@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from strandline.histories.exchanges import LATEST, LIST_OFFSETS, Asked, Exchange
+from strandline.histories.exchanges import LATEST, LIST_OFFSETS, AskedPosition, BrokerExchange
 from strandline.histories.judges.replication.end_does_not_fall import EndDoesNotFall
 from strandline.wire import messages
 
@@ -13,8 +13,8 @@ def tell(story: Stage, node_id: int, end: int, *, code: int = 0, timestamp: int 
     Response = messages.response(LIST_OFFSETS)
     answer = Response.ListOffsetsPartitionResponse(partition_index=0, offset=end, error_code=code)
     response = Response(topics=[Response.ListOffsetsTopicResponse(name="t", partitions=[answer])])
-    exchange = Exchange(LIST_OFFSETS, VERSION, 0.0)
-    exchange.asked = {("t", 0): Asked(-1, timestamp=timestamp)}
+    exchange = BrokerExchange(LIST_OFFSETS, VERSION, 0.0)
+    exchange.asked = {("t", 0): AskedPosition(-1, timestamp=timestamp)}
     exchange.response = bytes(5) + messages.encode_response(LIST_OFFSETS, VERSION, response)
     story.answer(node_id, exchange)
 

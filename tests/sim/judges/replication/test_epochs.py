@@ -6,7 +6,7 @@ from typing import Any
 
 from strandline.histories.judges.replication.epoch_begins import EpochBegins
 from strandline.histories.judges.replication.epochs_match_log import EpochsMatchLog
-from strandline.histories.replica_sight import ReplicaJudge
+from strandline.histories.replica_observation import ReplicaJudge
 from strandline.log.epochs import LeaderEpochs
 
 from .stage import FakePartition, Stage, broken, stage

@@ -39,7 +39,7 @@ def test_a_power_loss_takes_nothing_that_was_flushed() -> None:
 
 def test_what_rotted_may_be_cut_and_a_new_disk_is_empty() -> None:
     story = begun()
-    story.sight.note_rot(2, "t-0")
+    story.observed.note_rot(2, "t-0")
     story.restart(2, power_lost=True, end=0)
     story = begun()
     story._quorum.forget(2)

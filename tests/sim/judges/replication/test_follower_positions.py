@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from strandline.histories.exchanges import Asked
+from strandline.histories.exchanges import AskedPosition
 from strandline.histories.judges.replication.follower_positions import FollowerPositions
 from strandline.wire.fetch import FetchedPartition
 
@@ -48,7 +48,7 @@ def test_nor_one_of_another_epoch() -> None:
 def test_a_position_counts_though_its_fetch_was_never_answered() -> None:
     story = leading()
     at(story, 4)
-    story._quorum.fetches.ever.add((1, 2, KEY, Asked(0, 4)))
+    story._quorum.fetches.ever.add((1, 2, KEY, AskedPosition(0, 4)))
     story.fetch(2, 4, at=1.0, epoch=3, answer=FetchedPartition(0, 75))
 
 
@@ -69,5 +69,5 @@ def test_who_leads_again_knows_no_position() -> None:
 
 def test_but_one_that_was_asked_for_in_the_new_epoch() -> None:
     story = leading()
-    story._quorum.fetches.last[1, 2] = {(bytes(KEY[0]), 0): Asked(2, 7)}
+    story._quorum.fetches.last[1, 2] = {(bytes(KEY[0]), 0): AskedPosition(2, 7)}
     again(story, 7)

@@ -10,7 +10,7 @@ def wished(**epochs: int) -> Stage:
     story = stage(InSyncIncarnation)
     story.publish(isr=(1, 2), partition_epoch=1)
     story.lead(1, 0)
-    story.wish(1, n1=1, n2=2, **epochs)
+    story.propose(1, n1=1, n2=2, **epochs)
     return story
 
 

@@ -18,13 +18,13 @@ def two_in_sync(end_of_3: int) -> Stage:
 
 
 def test_who_has_all_from_before_the_epoch_may_join() -> None:
-    two_in_sync(2).wish(1, n1=1, n2=2, n3=3)
+    two_in_sync(2).propose(1, n1=1, n2=2, n3=3)
 
 
 def test_who_lacks_some_of_it_may_not() -> None:
     with broken(JoinsCaughtUp):
-        two_in_sync(1).wish(1, n1=1, n2=2, n3=3)
+        two_in_sync(1).propose(1, n1=1, n2=2, n3=3)
 
 
 def test_an_earlier_incarnation_had_it_perhaps() -> None:
-    two_in_sync(1).wish(1, n1=1, n2=2, n3=0)
+    two_in_sync(1).propose(1, n1=1, n2=2, n3=0)

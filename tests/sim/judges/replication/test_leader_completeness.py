@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from strandline.histories.judges.replication.leader_completeness import LeaderCompleteness
 from strandline.histories.judges.replication.log_matching import LogMatching
-from strandline.histories.replica_sight import Key, Loss, Replica, ReplicaSight
+from strandline.histories.replica_observation import Key, PermittedLoss, ReplicaObservation, ReplicaStatus
 
 from .stage import KEY, Stage, broken, committed_by_all
 
@@ -13,9 +13,11 @@ class Both(LeaderCompleteness):
     def __init__(self) -> None:
         self._matching_judge = LogMatching()
 
-    def changed(self, sight: ReplicaSight, node_id: int, key: Key, before: Replica | None, after: Replica) -> None:
-        super().changed(sight, node_id, key, before, after)
-        self._matching_judge.changed(sight, node_id, key, before, after)
+    def changed(
+        self, observed: ReplicaObservation, node_id: int, key: Key, before: ReplicaStatus | None, after: ReplicaStatus
+    ) -> None:
+        super().changed(observed, node_id, key, before, after)
+        self._matching_judge.changed(observed, node_id, key, before, after)
 
 
 def elected(story: Stage, node_id: int, **changes: int) -> None:
@@ -57,10 +59,10 @@ def test_an_unclean_election_takes_only_what_the_faults_may_take() -> None:
 def test_what_an_unclean_election_may_take_is_gone() -> None:
     story = Stage(Both())
     lost = []
-    story.sight.on_loss = lambda key, offset: lost.append(offset)
-    story.sight.may_lose = Loss.ANYTHING
+    story.observed.on_loss = lambda key, offset: lost.append(offset)
+    story.observed.may_lose = PermittedLoss.ANYTHING
     story.append(1, "a")
     story.commit(1, 1)
     elected(story, 2, leader_recovery_state=1)
     assert lost == [0]
-    assert story.sight.committed[KEY].end_offset == 0
+    assert story.observed.committed[KEY].end_offset == 0

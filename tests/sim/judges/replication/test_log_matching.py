@@ -9,7 +9,7 @@ def test_what_is_committed_is_the_same_everywhere() -> None:
     story = stage(LogMatching)
     committed_by_all(story, "a", "b")
     committed_by_all(story, "c")
-    assert story.sight.committed[KEY].end_offset == 3
+    assert story.observed.committed[KEY].end_offset == 3
 
 
 def test_above_the_watermark_logs_may_differ_and_below_they_may_not() -> None:
@@ -54,6 +54,6 @@ def test_what_rotted_at_rest_is_no_other_log() -> None:
     story = stage(LogMatching)
     committed_by_all(story, "a")
     story.members[2].partition.log.inode.data[-2] ^= 1
-    story.sight.note_rot(2, "t-0")
+    story.observed.note_rot(2, "t-0")
     story.restart(2)
     story.commit(2, 1)

@@ -9,7 +9,7 @@ from .stage import broken, stage
 
 def test_who_is_to_join_counts_at_once_and_who_is_to_leave_as_long_as_that_is_open() -> None:
     story = stage(MaximalIsr)
-    story.wish(1, n1=1, n2=2)
+    story.propose(1, n1=1, n2=2)
     assert set(story.partition(1).leadership.isr.maximal) == {1, 2, 3}
 
 
@@ -23,7 +23,7 @@ def test_without_a_wish_the_maximal_isr_is_the_isr() -> None:
 def test_a_leader_may_not_forget_whom_the_controller_may_elect() -> None:
     story = stage(MaximalIsr)
     isr = story.partition(1).leadership.isr
-    isr.wish(ProposedIsr(ZERO_UUID, 0, 0, 0, ((1, 1), (2, 2)), 0, ""))
+    isr.propose(ProposedIsr(ZERO_UUID, 0, 0, 0, ((1, 1), (2, 2)), 0, ""))
     isr.maximal = (1, 2)
     with broken(MaximalIsr):
         story.look(1)

@@ -4,7 +4,7 @@ from collections import deque
 
 import pytest
 
-from strandline.histories.exchanges import FETCH, PRODUCE, Exchange
+from strandline.histories.exchanges import FETCH, PRODUCE, BrokerExchange
 from strandline.histories.judges.replication.nothing_written_below_min_isr import NothingWrittenBelowMinIsr
 from strandline.wire import messages
 from strandline.wire.headers import request_header
@@ -24,7 +24,7 @@ def produce(story: Stage, value: str, acks: int) -> None:
         acks=acks, timeout_ms=1, topic_data=[Produce.TopicProduceData(name="t", partition_data=[partition])]
     )
     frame = request_header(PRODUCE, VERSION, 5, "c") + messages.encode_request(PRODUCE, VERSION, message)
-    story.answer(1, Exchange(FETCH, FETCH_VERSION, 0.0, deque([frame])))
+    story.answer(1, BrokerExchange(FETCH, FETCH_VERSION, 0.0, deque([frame])))
 
 
 def alone(*in_sync: int) -> Stage:

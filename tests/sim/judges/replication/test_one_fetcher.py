@@ -29,5 +29,5 @@ def test_a_leader_has_none() -> None:
 def test_one_that_stops_has_none_either() -> None:
     story = stage(OneFetcher)
     story.members[2].fetched_from.clear()
-    story.members[2].node.broker_server.replication.fetchers._is_closed = True
+    story.members[2].server.replication.fetchers.is_closed = True
     story.append(2, "a")

@@ -5,7 +5,7 @@ from typing import Any
 from strandline.histories.judges.replication.log_matching import LogMatching
 from strandline.histories.judges.replication.only_superseded_is_removed import OnlySupersededIsRemoved
 from strandline.histories.judges.replication.only_written_is_kept import OnlyWrittenIsKept
-from strandline.histories.replica_sight import ReplicaJudge
+from strandline.histories.replica_observation import ReplicaJudge
 from strandline.records.batch import BatchBuilder, decode
 from strandline.records.header import assign, read_header
 from strandline.records.rewrite import retain

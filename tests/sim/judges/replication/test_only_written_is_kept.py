@@ -26,7 +26,7 @@ def test_what_rotted_on_one_disk_does_not_get_to_another() -> None:
     story = stage(OnlyWrittenIsKept)
     story.append(1, "a")
     story.partition(1).log.inode.data[-2] ^= 1
-    story.sight.note_rot(1, "t-0")
+    story.observed.note_rot(1, "t-0")
     story.restart(1)
     story.partition(2).log.inode.data += story.partition(1).log.inode.data
     story.partition(2).log._ends.append(1)

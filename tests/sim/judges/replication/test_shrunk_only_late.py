@@ -25,19 +25,19 @@ def level_at_20() -> Stage:
 def test_one_that_was_level_long_ago_may_go() -> None:
     story = level_at_20()
     story.now = 30.2
-    story.wish(1, n1=1, n2=2)
+    story.propose(1, n1=1, n2=2)
 
 
 def test_one_of_which_nothing_is_known_may_go() -> None:
     story = level_at_20()
-    story.wish(1, n1=1, n3=3)
+    story.propose(1, n1=1, n3=3)
 
 
 def test_one_that_was_level_just_now_may_not() -> None:
     story = level_at_20()
     story.now = 22.0
     with broken(ShrunkOnlyLate):
-        story.wish(1, n1=1, n2=2)
+        story.propose(1, n1=1, n2=2)
 
 
 def test_what_is_written_during_a_fetch_is_no_lag() -> None:
@@ -47,7 +47,7 @@ def test_what_is_written_during_a_fetch_is_no_lag() -> None:
         story.fetch(3, second - 20, at=second - 0.1, answer=RECORDS)
         story.append(1, "c")
     with broken(ShrunkOnlyLate):
-        story.wish(1, n1=1, n2=2)
+        story.propose(1, n1=1, n2=2)
 
 
 def test_a_fetch_that_crossed_the_records_does_not_make_it_late() -> None:
@@ -61,7 +61,7 @@ def test_a_fetch_that_crossed_the_records_does_not_make_it_late() -> None:
     story.now = 33.0
     story.fetch(3, 2, at=32.9, answer=RECORDS)
     with broken(ShrunkOnlyLate):
-        story.wish(1, n1=1, n2=2)
+        story.propose(1, n1=1, n2=2)
 
 
 def test_one_that_falls_behind_ever_more_may_go() -> None:
@@ -70,7 +70,7 @@ def test_one_that_falls_behind_ever_more_may_go() -> None:
         story.now = second
         story.append(1, "c", "d", "e")
         story.fetch(3, second - 20, at=second - 0.1, answer=RECORDS)
-    story.wish(1, n1=1, n2=2)
+    story.propose(1, n1=1, n2=2)
 
 
 @pytest.mark.parametrize("answer", [FetchedPartition(0, 74), FetchedPartition(0, 0, diverging_epoch=(0, 0))])
@@ -79,7 +79,7 @@ def test_a_fetch_that_was_not_served_does_not_count(answer: FetchedPartition) ->
     story.now = 20.0
     story.fetch(3, 0, at=19.9, answer=answer)
     story.append(1, "a")
-    story.wish(1, n1=1, n2=2)
+    story.propose(1, n1=1, n2=2)
 
 
 def test_one_that_asks_beyond_the_leaders_end_is_not_level() -> None:
@@ -88,7 +88,7 @@ def test_one_that_asks_beyond_the_leaders_end_is_not_level() -> None:
     story.now = 20.0
     story.fetch(3, 9, at=19.9)
     story.append(1, "a")
-    story.wish(1, n1=1, n2=2)
+    story.propose(1, n1=1, n2=2)
 
 
 def test_a_fetch_in_another_epoch_does_not_count() -> None:
@@ -96,7 +96,7 @@ def test_a_fetch_in_another_epoch_does_not_count() -> None:
     story.now = 20.0
     story.fetch(3, 0, at=19.9, epoch=4)
     story.append(1, "a")
-    story.wish(1, n1=1, n2=2)
+    story.propose(1, n1=1, n2=2)
 
 
 @pytest.mark.parametrize("is_registered", [False, True])
@@ -109,4 +109,4 @@ def test_a_fetch_of_an_incarnation_that_the_leader_does_not_know_does_not_count(
         story.publish(brokers={3: 33})
     story.fetch(3, 2, at=30.1)
     with broken(ShrunkOnlyLate) if is_registered else contextlib.nullcontext():
-        story.wish(1, n1=1, n2=2)
+        story.propose(1, n1=1, n2=2)

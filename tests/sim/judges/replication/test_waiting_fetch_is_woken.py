@@ -5,13 +5,13 @@ from strandline.histories.judges.replication.waiting_fetch_is_woken import Waiti
 from .stage import Stage, broken, stage
 
 
-def waited(*, visible_at: float, harmed_at: float = 0.0) -> Stage:
+def waited(*, visible_at: float, disturbed_at: float = 0.0) -> Stage:
     """A consumer has asked at the 10th second for what becomes visible then; it is the 14th second."""
     story = stage(WaitingFetchIsWoken)
     story.append(1, "a")
     story.now = visible_at
     story.commit(1, 1)
-    story.sight._sight.harmed_at = harmed_at
+    story.observed._observed.disturbed_at = disturbed_at
     story.now = 14.0
     return story
 
@@ -27,4 +27,4 @@ def test_who_has_it_all_waits_until_its_time_is_up() -> None:
 
 
 def test_where_something_was_harmed_nobody_knows_when_it_arrived() -> None:
-    waited(visible_at=11.0, harmed_at=9.0).fetch(-1, 0, at=10.0)
+    waited(visible_at=11.0, disturbed_at=9.0).fetch(-1, 0, at=10.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from strandline.histories.record_history import ClientJudge, RecordHistory, Told
+from strandline.histories.record_history import ClientJudge, RecordHistory, SendResult
 
 
 class AbortedRead(ClientJudge):
@@ -12,7 +12,7 @@ class AbortedRead(ClientJudge):
 
     @staticmethod
     def judge(history: RecordHistory) -> Iterable[tuple[float, str]]:
-        failed = {send.value: send for send in history.sends.values() if send.told is Told.FAILED}
+        failed = {send.value: send for send in history.sends.values() if send.told is SendResult.FAILED}
         if not failed:
             return
         for poll, read in history.reads():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from strandline.histories.record_history import ClientJudge, Place, RecordHistory
+from strandline.histories.record_history import ClientJudge, RecordHistory, RecordPosition
 
 
 class Duplicate(ClientJudge):
@@ -15,7 +15,7 @@ class Duplicate(ClientJudge):
 
     @staticmethod
     def judge(history: RecordHistory) -> Iterable[tuple[float, str]]:
-        places: dict[bytes, Place] = {}
+        places: dict[bytes, RecordPosition] = {}
         found = [*history.stored.items(), *((read.place, read.value) for _, read in history.reads())]
         for place, value in found:
             send = history.sends.get(value)

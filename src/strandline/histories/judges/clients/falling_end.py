@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
-from strandline.histories.record_history import ClientJudge, End, RecordHistory
+from strandline.histories.record_history import ClientJudge, RecordHistory, ReportedEnd
 from strandline.ids import TopicPartition
 
 
@@ -18,7 +18,7 @@ class FallingEnd(ClientJudge):
 
     @staticmethod
     def judge(history: RecordHistory) -> Iterable[tuple[float, str]]:
-        told: dict[tuple[TopicPartition, int], list[End]] = {}
+        told: dict[tuple[TopicPartition, int], list[ReportedEnd]] = {}
         for end in history.ends:
             # A loss may take what was told, and what is told while it happens.
             lost_at = [lost.at for lost in history.lost if lost[:2] == end.key]
@@ -26,7 +26,7 @@ class FallingEnd(ClientJudge):
             if era == bisect_right(lost_at, end.completed_at):
                 told.setdefault((end.key, era), []).append(end)
         for ends in told.values():
-            reached: dict[int, list[End]] = {}
+            reached: dict[int, list[ReportedEnd]] = {}
             """Of each leader epoch, after each of its ends the greatest so far, with the time of the last."""
             for end in ends:
                 before = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from strandline.histories.record_history import ClientJudge, Place, RecordHistory
+from strandline.histories.record_history import ClientJudge, RecordHistory, RecordPosition
 
 
 class InconsistentOffsets(ClientJudge):
@@ -12,7 +12,9 @@ class InconsistentOffsets(ClientJudge):
 
     @staticmethod
     def judge(history: RecordHistory) -> Iterable[tuple[float, str]]:
-        known: dict[Place, tuple[bytes, str]] = {place: (value, "stored") for place, value in history.stored.items()}
+        known: dict[RecordPosition, tuple[bytes, str]] = {
+            place: (value, "stored") for place, value in history.stored.items()
+        }
         told = [
             (send.completed_at or 0.0, send.place, send.value, f"acknowledged to {send.who}")
             for send in history.promised()

@@ -6,16 +6,18 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 
-from strandline.histories.compaction.history import Kept, KeyedHistory, KeyedSend
+from strandline.histories.compaction.history import FoundRecord, KeyedHistory, KeyedSend
 
 NAME = "last-value-survives"
 
 
-def judge(history: KeyedHistory, who: str, kept: Sequence[Kept], late: Container[bytes] = frozenset()) -> Iterable[str]:
+def judge(
+    history: KeyedHistory, who: str, kept: Sequence[FoundRecord], late: Container[bytes] = frozenset()
+) -> Iterable[str]:
     """`kept` is all that `who` has, in the order of its offsets; `late` are keys whose tombstone it got too late to see."""
     acknowledged = {send.offset: send for send in history.sends if send.offset is not None}
     offsets = {send.value: send.offset for send in history.sends if send.value is not None}
-    last: dict[bytes, Kept] = {}
+    last: dict[bytes, FoundRecord] = {}
     for record in kept:
         send = acknowledged.get(record.offset)
         if send is not None and (send.key, send.value) != (record.key, record.value):

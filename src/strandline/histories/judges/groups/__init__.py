@@ -5,14 +5,14 @@ Those of exchanges and shards are judged as they happen, those of what members w
 
 from __future__ import annotations
 
-from strandline.histories.groups.sight import GroupJudge
+from strandline.histories.groups.observation import GroupJudge
 from strandline.histories.judges.groups.acknowledged_is_logged import AcknowledgedIsLogged
+from strandline.histories.judges.groups.answers_committed import AnswersCommitted
 from strandline.histories.judges.groups.committed_goes_back import CommittedGoesBack
 from strandline.histories.judges.groups.deleted_is_tombstoned import DeletedIsTombstoned
 from strandline.histories.judges.groups.fenced_instance import FencedInstance
 from strandline.histories.judges.groups.one_coordinator import OneCoordinator
 from strandline.histories.judges.groups.stale_commit import StaleCommit
-from strandline.histories.judges.groups.tells_committed import TellsCommitted
 from strandline.histories.judges.groups.two_owners import TwoOwners
 
 GROUPS: tuple[type[GroupJudge], ...] = (
@@ -21,7 +21,7 @@ GROUPS: tuple[type[GroupJudge], ...] = (
     CommittedGoesBack,
     TwoOwners,
     StaleCommit,
-    TellsCommitted,
+    AnswersCommitted,
     FencedInstance,
     DeletedIsTombstoned,
 )

@@ -7,11 +7,11 @@ from functools import lru_cache
 from strandline.errors import ErrorCode
 from strandline.groups import framing
 from strandline.groups.records import OffsetCommitKey
-from strandline.histories.batches import Batch
+from strandline.histories.batches import LoggedBatch
 from strandline.histories.exchanges import OFFSET_COMMIT, GroupExchange
-from strandline.histories.groups.sight import GroupJudge, GroupSight
-from strandline.histories.replica_sight import Key
-from strandline.histories.sight import Violation
+from strandline.histories.groups.observation import GroupJudge, GroupObservation
+from strandline.histories.quorum_observation import Violation
+from strandline.histories.replica_observation import Key
 from strandline.records.batch import decode
 
 REMEMBERED_MAX = 2_000
@@ -21,55 +21,55 @@ OFFSETS_BACK = 100
 
 
 class AcknowledgedIsLogged(GroupJudge):
-    def answered(self, sight: GroupSight, exchange: GroupExchange) -> None:
+    def answered(self, observed: GroupObservation, exchange: GroupExchange) -> None:
         if exchange.api_key != OFFSET_COMMIT:
             return
-        asked = {key: partition.committed_offset for key, partition in sight.keys_of(exchange.request.topics)}
-        told = sight.keys_of(exchange.response.topics)
+        asked = {key: partition.committed_offset for key, partition in observed.keys_of(exchange.request.topics)}
+        told = observed.keys_of(exchange.response.topics)
         wanted = {(key, asked[key]) for key, each in told if each.error_code == ErrorCode.NONE and key in asked}
         # The log names topics, not ids: of one that is deleted by now it can't be said which records are its own.
-        there = {topic.topic_id for topic in sight.replicas.image.topics.values()}
+        there = {topic.topic_id for topic in observed.replicas.image.topics.values()}
         wanted = {each for each in wanted if each[0][0] in there}
-        log_key = sight.offsets_key
-        replica = None if log_key is None else sight.replicas.replicas.get((exchange.broker_id, log_key))
+        log_key = observed.offsets_key
+        replica = None if log_key is None else observed.replicas.replicas.get((exchange.broker_id, log_key))
         if (
             log_key is None
             or replica is None
             or not replica.leads
-            or sight.replicas.is_rotten(exchange.broker_id, log_key)
+            or observed.replicas.is_rotten(exchange.broker_id, log_key)
         ):
             return  # the answer was decided before it was deposed
         end = replica.high_watermark
         for start in (max(0, end - OFFSETS_BACK), 0):
-            wanted -= committed_in(sight, exchange.broker_id, start, end)
+            wanted -= committed_in(observed, exchange.broker_id, start, end)
             if not wanted:
                 return
         for key, offset in sorted(wanted):
-            raise Violation(f"acknowledges {offset} of {sight.name(key)}, which is not in its log below {end}")
+            raise Violation(f"acknowledges {offset} of {observed.name(key)}, which is not in its log below {end}")
 
 
-def committed_in(sight: GroupSight, broker_id: int, offset: int, limit_offset: int) -> set[tuple[Key, int]]:
+def committed_in(observed: GroupObservation, broker_id: int, offset: int, limit_offset: int) -> set[tuple[Key, int]]:
     """The group's offsets that stand in a part of a coordinator's log."""
-    log_key = sight.offsets_key
+    log_key = observed.offsets_key
     found: set[tuple[Key, int]] = set()
     if log_key is not None:
-        for batch in sight.replicas.batches(broker_id, log_key, offset, limit_offset):
-            found |= _committed(sight, batch)
+        for batch in observed.replicas.batches(broker_id, log_key, offset, limit_offset):
+            found |= _committed(observed, batch)
     return found
 
 
-def _committed(sight: GroupSight, batch: Batch) -> set[tuple[Key, int]]:
+def _committed(observed: GroupObservation, batch: LoggedBatch) -> set[tuple[Key, int]]:
     """The offsets of the group that stand in a batch."""
-    topics = sight.replicas.image.topics
+    topics = observed.replicas.image.topics
     return {
         ((topics[topic].topic_id, partition), offset)
         for group, topic, partition, offset in _offsets(batch)
-        if group == sight.group_id and topic in topics
+        if group == observed.group_id and topic in topics
     }
 
 
 @lru_cache(maxsize=REMEMBERED_MAX)
-def _offsets(batch: Batch) -> list[tuple[str, str, int, int]]:
+def _offsets(batch: LoggedBatch) -> list[tuple[str, str, int, int]]:
     """Group, topic, partition and offset of each commit in a batch."""
     found = []
     for record in decode(batch.content, check_crc=False):

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from strandline.errors import ErrorCode
 from strandline.histories.exchanges import DELETE_GROUPS, OFFSET_COMMIT, OFFSET_DELETE, OFFSET_FETCH, GroupExchange
-from strandline.histories.groups.sight import GroupJudge, GroupSight, committed_of
-from strandline.histories.replica_sight import Key
-from strandline.histories.sight import Violation
+from strandline.histories.groups.observation import GroupJudge, GroupObservation, committed_of
+from strandline.histories.quorum_observation import Violation
+from strandline.histories.replica_observation import Key
 
 NEVER = float("inf")
 NOTHING = -1
@@ -53,11 +53,11 @@ class CommittedGoesBack(GroupJudge):
         self._writes: dict[Key, list[_Write]] = {}
         self._open: dict[GroupExchange, dict[Key, _Write]] = {}
 
-    def asked(self, sight: GroupSight, exchange: GroupExchange) -> None:
+    def asked(self, observed: GroupObservation, exchange: GroupExchange) -> None:
         if exchange.api_key == OFFSET_COMMIT:
-            offsets = {key: asked.committed_offset for key, asked in sight.keys_of(exchange.request.topics)}
+            offsets = {key: asked.committed_offset for key, asked in observed.keys_of(exchange.request.topics)}
         elif exchange.api_key == OFFSET_DELETE:
-            offsets = dict.fromkeys([key for key, _ in sight.keys_of(exchange.request.topics)], NOTHING)
+            offsets = dict.fromkeys([key for key, _ in observed.keys_of(exchange.request.topics)], NOTHING)
         elif exchange.api_key == DELETE_GROUPS:
             offsets = dict.fromkeys(self._writes, NOTHING)
         else:
@@ -66,19 +66,19 @@ class CommittedGoesBack(GroupJudge):
         for key, write in opened.items():
             self._of(key).append(write)
 
-    def answered(self, sight: GroupSight, exchange: GroupExchange) -> None:
+    def answered(self, observed: GroupObservation, exchange: GroupExchange) -> None:
         if exchange.api_key == OFFSET_FETCH:
-            self._check(sight, exchange)
+            self._check(observed, exchange)
             return
         opened = self._open.pop(exchange, None)
         if opened is None:
             return
-        for key, code in _codes(sight, exchange, opened).items():
+        for key, code in _codes(observed, exchange, opened).items():
             write = opened.get(key)
             if write is None:
                 continue
             if code == ErrorCode.NONE:
-                write.answered_at, write.epoch = exchange.answered_at or 0.0, sight.epoch_of(exchange.broker_id)
+                write.answered_at, write.epoch = exchange.answered_at or 0.0, observed.epoch_of(exchange.broker_id)
             elif code in NOT_DONE:
                 self._writes[key].remove(write)
 
@@ -89,12 +89,12 @@ class CommittedGoesBack(GroupJudge):
             self._writes[key] = [nothing]
         return self._writes[key]
 
-    def _check(self, sight: GroupSight, exchange: GroupExchange) -> None:
-        answer = committed_of(exchange, sight.group_id)
+    def _check(self, observed: GroupObservation, exchange: GroupExchange) -> None:
+        answer = committed_of(exchange, observed.group_id)
         if answer is None or answer.error_code:
             return
-        epoch = sight.epoch_of(exchange.broker_id)
-        for key, found in sight.keys_of(answer.topics):
+        epoch = observed.epoch_of(exchange.broker_id)
+        for key, found in observed.keys_of(answer.topics):
             if found.error_code:
                 continue
             writes = self._of(key)
@@ -107,7 +107,7 @@ class CommittedGoesBack(GroupJudge):
                     break
             else:
                 by = "nobody had committed that" if newer is None else f"{newer.offset} was acknowledged before"
-                raise Violation(f"tells {exchange.who} {found.committed_offset} of {sight.name(key)}, and {by}")
+                raise Violation(f"tells {exchange.who} {found.committed_offset} of {observed.name(key)}, and {by}")
 
 
 def _overwritten_by(write: _Write, writes: list[_Write], asked_at: float, epoch: int) -> _Write | None:
@@ -118,11 +118,11 @@ def _overwritten_by(write: _Write, writes: list[_Write], asked_at: float, epoch:
     return None
 
 
-def _codes(sight: GroupSight, exchange: GroupExchange, opened: dict[Key, _Write]) -> dict[Key, int]:
+def _codes(observed: GroupObservation, exchange: GroupExchange, opened: dict[Key, _Write]) -> dict[Key, int]:
     response = exchange.response
     if exchange.api_key == DELETE_GROUPS:
-        found = [result.error_code for result in response.results if result.group_id == sight.group_id]
+        found = [result.error_code for result in response.results if result.group_id == observed.group_id]
         return dict.fromkeys(opened, found[0]) if found else {}
     if getattr(response, "error_code", 0):
         return dict.fromkeys(opened, response.error_code)
-    return {key: told.error_code for key, told in sight.keys_of(response.topics)}
+    return {key: told.error_code for key, told in observed.keys_of(response.topics)}

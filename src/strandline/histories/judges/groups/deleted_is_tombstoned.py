@@ -5,32 +5,32 @@ from __future__ import annotations
 from strandline.errors import ErrorCode
 from strandline.groups import framing
 from strandline.histories.exchanges import DELETE_GROUPS, GroupExchange
-from strandline.histories.groups.sight import GroupJudge, GroupSight
-from strandline.histories.sight import Violation
+from strandline.histories.groups.observation import GroupJudge, GroupObservation
+from strandline.histories.quorum_observation import Violation
 from strandline.records.batch import decode
 
 
 class DeletedIsTombstoned(GroupJudge):
-    def answered(self, sight: GroupSight, exchange: GroupExchange) -> None:
-        log_key, broker_id = sight.offsets_key, exchange.broker_id
+    def answered(self, observed: GroupObservation, exchange: GroupExchange) -> None:
+        log_key, broker_id = observed.offsets_key, exchange.broker_id
         if exchange.api_key != DELETE_GROUPS or log_key is None:
             return
-        codes = [result.error_code for result in exchange.response.results if result.group_id == sight.group_id]
-        replica = sight.replicas.replicas.get((broker_id, log_key))
+        codes = [result.error_code for result in exchange.response.results if result.group_id == observed.group_id]
+        replica = observed.replicas.replicas.get((broker_id, log_key))
         if codes != [ErrorCode.NONE] or replica is None or not replica.leads:
             return
         left: dict[bytes, str] = {}
-        for batch in sight.replicas.batches(broker_id, log_key, 0, replica.log_end_offset):
+        for batch in observed.replicas.batches(broker_id, log_key, 0, replica.log_end_offset):
             for record in decode(batch.content, check_crc=False):
                 found = None if record.key is None else framing.decode(record.key, record.value)
-                if found is None or record.key is None or _group_of(found.key) != sight.group_id:
+                if found is None or record.key is None or _group_of(found.key) != observed.group_id:
                     continue
                 if found.value is None:
                     left.pop(bytes(record.key), None)
                 else:
                     left[bytes(record.key)] = type(found.key).__name__
         if left:
-            raise Violation(f"has deleted {sight.group_id}, and its log still holds {sorted(left.values())}")
+            raise Violation(f"has deleted {observed.group_id}, and its log still holds {sorted(left.values())}")
 
 
 def _group_of(key: object) -> str | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from strandline.errors import ErrorCode
 from strandline.histories.exchanges import JOIN_GROUP, OFFSET_COMMIT, GroupExchange
-from strandline.histories.groups.sight import GroupJudge, GroupSight
-from strandline.histories.sight import Violation
+from strandline.histories.groups.observation import GroupJudge, GroupObservation
+from strandline.histories.quorum_observation import Violation
 
 
 class FencedInstance(GroupJudge):
@@ -13,10 +13,10 @@ class FencedInstance(GroupJudge):
         self._newest: dict[str, tuple[str, float]] = {}
         """By instance id: as which member it joined last, and when it was told."""
 
-    def deleted(self, sight: GroupSight) -> None:
+    def deleted(self, observed: GroupObservation) -> None:
         self._newest.clear()
 
-    def answered(self, sight: GroupSight, exchange: GroupExchange) -> None:
+    def answered(self, observed: GroupObservation, exchange: GroupExchange) -> None:
         request, response = exchange.request, exchange.response
         if exchange.api_key == JOIN_GROUP and request.group_instance_id and not response.error_code:
             self._newest[request.group_instance_id] = (response.member_id, exchange.answered_at or 0.0)

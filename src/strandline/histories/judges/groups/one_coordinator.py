@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from strandline.histories.exchanges import GroupExchange
-from strandline.histories.groups.sight import GroupJudge, GroupSight, first_error
-from strandline.histories.sight import Violation
+from strandline.histories.groups.observation import GroupJudge, GroupObservation, first_error
+from strandline.histories.quorum_observation import Violation
 
 
 class OneCoordinator(GroupJudge):
     def __init__(self) -> None:
         self._by_epoch: dict[int, int] = {}
 
-    def answered(self, sight: GroupSight, exchange: GroupExchange) -> None:
+    def answered(self, observed: GroupObservation, exchange: GroupExchange) -> None:
         if first_error(exchange):
             return
-        epoch = sight.epoch_of(exchange.broker_id)
+        epoch = observed.epoch_of(exchange.broker_id)
         if epoch < 0:
-            raise Violation(f"serves {sight.group_id}, and was never its coordinator (API {exchange.api_key})")
+            raise Violation(f"serves {observed.group_id}, and was never its coordinator (API {exchange.api_key})")
         first = self._by_epoch.setdefault(epoch, exchange.broker_id)
         if first != exchange.broker_id:
-            raise Violation(f"serves {sight.group_id} in epoch {epoch}, as n{first} did")
+            raise Violation(f"serves {observed.group_id} in epoch {epoch}, as n{first} did")

@@ -8,43 +8,43 @@ from __future__ import annotations
 
 from strandline.errors import ErrorCode
 from strandline.histories.exchanges import OFFSET_COMMIT, GroupExchange
-from strandline.histories.groups.sight import GroupJudge, GroupSight, Told
-from strandline.histories.replica_sight import Key
-from strandline.histories.sight import Violation
+from strandline.histories.groups.observation import GroupJudge, GroupObservation, ReportedAssignment
+from strandline.histories.quorum_observation import Violation
+from strandline.histories.replica_observation import Key
 
 
 class StaleCommit(GroupJudge):
     def __init__(self) -> None:
-        self._owners: dict[Key, dict[str, Told]] = {}
+        self._owners: dict[Key, dict[str, ReportedAssignment]] = {}
         """Of each partition, by member: when it was last told that it has it."""
 
         self._names: dict[str, dict[str, Key]] = {}
         """By member and name of a partition: the newest of that name that the member had."""
 
-    def told(self, sight: GroupSight, told: Told) -> None:
+    def told(self, observed: GroupObservation, told: ReportedAssignment) -> None:
         for key in told.keys:
             self._owners.setdefault(key, {})[told.who] = told
-            self._names.setdefault(told.who, {})[sight.name(key)] = key
+            self._names.setdefault(told.who, {})[observed.name(key)] = key
 
-    def deleted(self, sight: GroupSight) -> None:
+    def deleted(self, observed: GroupObservation) -> None:
         self._owners.clear()
         self._names.clear()
 
-    def answered(self, sight: GroupSight, exchange: GroupExchange) -> None:
+    def answered(self, observed: GroupObservation, exchange: GroupExchange) -> None:
         request = exchange.request
         if exchange.api_key != OFFSET_COMMIT or not request.member_id:
             return
-        who = request.group_instance_id or sight.identity(request.member_id)
+        who = request.group_instance_id or observed.identity(request.member_id)
         generation = request.generation_id_or_member_epoch
-        for key, told in sight.keys_of(exchange.response.topics):
+        for key, told in observed.keys_of(exchange.response.topics):
             if told.error_code != ErrorCode.NONE:
                 continue
             owners = self._owners.get(key, {})
-            if self._names.get(who, {}).get(sight.name(key), key) != key:
+            if self._names.get(who, {}).get(observed.name(key), key) != key:
                 continue  # of the topic that was deleted
             for owner in owners.values():
                 if owner.who != who and owner.at < exchange.asked_at and generation < owner.generation:
                     raise Violation(
-                        f"takes a commit of {sight.name(key)} from {who} in generation {generation}, "
+                        f"takes a commit of {observed.name(key)} from {who} in generation {generation}, "
                         f"which {owner.who} had in generation {owner.generation}"
                     )

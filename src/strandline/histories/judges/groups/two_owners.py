@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from strandline.groups.consumer.group import ConsumerGroup
 from strandline.groups.shard import Shard
-from strandline.histories.groups.sight import GroupJudge, GroupSight, Told
-from strandline.histories.replica_sight import Key
-from strandline.histories.sight import Violation
+from strandline.histories.groups.observation import GroupJudge, GroupObservation, ReportedAssignment
+from strandline.histories.quorum_observation import Violation
+from strandline.histories.replica_observation import Key
 
 
 class TwoOwners(GroupJudge):
@@ -14,18 +14,18 @@ class TwoOwners(GroupJudge):
         self._owners: dict[tuple[int, Key], str] = {}
         """By generation and partition."""
 
-    def told(self, sight: GroupSight, told: Told) -> None:
+    def told(self, observed: GroupObservation, told: ReportedAssignment) -> None:
         for key in told.keys:
             first = self._owners.setdefault((told.generation, key), told.who)
             if first != told.who:
                 raise Violation(
-                    f"tells {told.who} that it has {sight.name(key)} in generation {told.generation}, as {first} has"
+                    f"tells {told.who} that it has {observed.name(key)} in generation {told.generation}, as {first} has"
                 )
 
-    def deleted(self, sight: GroupSight) -> None:
+    def deleted(self, observed: GroupObservation) -> None:
         self._owners.clear()
 
-    def shard_changed(self, sight: GroupSight, node_id: int, shard: Shard) -> None:
+    def shard_changed(self, observed: GroupObservation, node_id: int, shard: Shard) -> None:
         for group in shard.groups.values():
             if not isinstance(group, ConsumerGroup):
                 continue
@@ -36,5 +36,5 @@ class TwoOwners(GroupJudge):
                         for index in indexes:
                             first = owners.setdefault((topic_id, index), member.member_id)
                             if first != member.member_id:
-                                name = sight.name((topic_id, index))
+                                name = observed.name((topic_id, index))
                                 raise Violation(f"has given {name} to {member.member_id} and to {first}")

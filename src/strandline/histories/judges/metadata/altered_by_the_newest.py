@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from strandline.errors import ErrorCode
-from strandline.histories.sight import Judge, Sight, Violation
-from strandline.histories.wire import ALTER_PARTITION, Sent
+from strandline.histories.quorum_observation import QuorumJudge, QuorumObservation, Violation
+from strandline.histories.wire import ALTER_PARTITION, QuorumMessage
 
 
-class AlteredByTheNewest(Judge):
-    def sent(self, sight: Sight, sent: Sent) -> None:
+class AlteredByTheNewest(QuorumJudge):
+    def sent(self, observed: QuorumObservation, sent: QuorumMessage) -> None:
         if sent.api_key != ALTER_PARTITION or sent.answer is None or sent.answer.error_code:
             return
         asked = {

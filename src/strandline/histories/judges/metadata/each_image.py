@@ -5,18 +5,20 @@ Always true: images come in the order of their offsets; one may be passed over i
 
 from __future__ import annotations
 
-from strandline.histories.sight import Judge, Seen, Sight
+from strandline.histories.quorum_observation import QuorumJudge, QuorumNodeState, QuorumObservation
 from strandline.metadata.image import MetadataImage, PartitionImage
 
 
-class EachImage(Judge):
+class EachImage(QuorumJudge):
     with_brokers = False
     """Whether a change of a broker can break the property: then all partitions are looked at."""
 
     def __init__(self) -> None:
         self._image = MetadataImage()
 
-    def changed(self, sight: Sight, node_id: int, before: Seen | None, after: Seen) -> None:
+    def changed(
+        self, observed: QuorumObservation, node_id: int, before: QuorumNodeState | None, after: QuorumNodeState
+    ) -> None:
         image = after.image
         if image.end_offset <= self._image.end_offset:
             return

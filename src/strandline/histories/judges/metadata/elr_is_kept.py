@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from strandline.histories.judges.metadata.each_image import EachImage
 from strandline.histories.min_isr import min_isr
-from strandline.histories.sight import Seen, Sight, Violation
+from strandline.histories.quorum_observation import QuorumNodeState, QuorumObservation, Violation
 from strandline.metadata.image import MetadataImage, PartitionImage
 
 FEATURE = "eligible.leader.replicas.version"
@@ -20,9 +20,11 @@ class ElrIsKept(EachImage):
         self._before = MetadataImage()
         """The image that was looked at last."""
 
-    def changed(self, sight: Sight, node_id: int, before: Seen | None, after: Seen) -> None:
+    def changed(
+        self, observed: QuorumObservation, node_id: int, before: QuorumNodeState | None, after: QuorumNodeState
+    ) -> None:
         self._before = self._image
-        super().changed(sight, node_id, before, after)
+        super().changed(observed, node_id, before, after)
 
     def check(
         self, image: MetadataImage, where: str, topic: str, before: PartitionImage | None, after: PartitionImage

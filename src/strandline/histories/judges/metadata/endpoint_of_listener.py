@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import re
 
-from strandline.histories.sight import Judge, Sight, Violation
+from strandline.histories.quorum_observation import QuorumJudge, QuorumObservation, Violation
 
 PORTS = (9092, 9094)
 
 
-class EndpointOfListener(Judge):
+class EndpointOfListener(QuorumJudge):
     def __init__(self) -> None:
         self._other = {
             port: re.compile(rb"n[0-9]" + re.escape(other.to_bytes(4, "big")))
             for port, other in zip(PORTS, reversed(PORTS), strict=True)
         }
 
-    def answered(self, sight: Sight, node_id: int, port: int, frame: bytes) -> None:
+    def answered(self, observed: QuorumObservation, node_id: int, port: int, frame: bytes) -> None:
         found = self._other[port].search(frame)
         if found is not None:
             raise Violation(f"names an endpoint of another listener on port {port}: {found[0]!r}")

@@ -5,17 +5,19 @@ Nobody applies what is not committed, and two nodes that have applied the same h
 
 from __future__ import annotations
 
-from strandline.histories.sight import Judge, Seen, Sight, Violation
+from strandline.histories.quorum_observation import QuorumJudge, QuorumNodeState, QuorumObservation, Violation
 from strandline.metadata.image import MetadataImage
 
 
-class EqualImages(Judge):
+class EqualImages(QuorumJudge):
     def __init__(self) -> None:
         self._images: dict[int, MetadataImage] = {}
         """By end offset, the first one seen."""
         self._committed = 0
 
-    def changed(self, sight: Sight, node_id: int, before: Seen | None, after: Seen) -> None:
+    def changed(
+        self, observed: QuorumObservation, node_id: int, before: QuorumNodeState | None, after: QuorumNodeState
+    ) -> None:
         image = after.image
         if after.high_watermark is not None and after.high_watermark > self._committed:
             self._committed = after.high_watermark

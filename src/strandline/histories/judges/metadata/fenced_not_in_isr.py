@@ -6,7 +6,7 @@ Without eligible leader replicas the last member of an ISR stays in it, and nobo
 from __future__ import annotations
 
 from strandline.histories.judges.metadata.each_image import EachImage
-from strandline.histories.sight import Violation
+from strandline.histories.quorum_observation import Violation
 from strandline.metadata.image import MetadataImage, PartitionImage
 from strandline.metadata.records import NO_LEADER
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from strandline.histories.judges.metadata.each_image import EachImage
 from strandline.histories.min_isr import min_isr
-from strandline.histories.sight import Violation
+from strandline.histories.quorum_observation import Violation
 from strandline.metadata.image import MetadataImage, PartitionImage
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from strandline.histories.judges.metadata.each_image import EachImage
-from strandline.histories.sight import Violation
+from strandline.histories.quorum_observation import Violation
 from strandline.metadata.image import MetadataImage, PartitionImage
 
 

@@ -6,7 +6,7 @@ Where the dir of a replica is not known yet, nothing is said of it.
 from __future__ import annotations
 
 from strandline.histories.judges.metadata.each_image import EachImage
-from strandline.histories.sight import Seen, Sight, Violation
+from strandline.histories.quorum_observation import QuorumNodeState, QuorumObservation, Violation
 from strandline.metadata.image import MetadataImage, PartitionImage
 
 RESERVED = 100
@@ -19,9 +19,11 @@ class OfflineDirNotInIsr(EachImage):
         super().__init__()
         self._before = MetadataImage()
 
-    def changed(self, sight: Sight, node_id: int, before: Seen | None, after: Seen) -> None:
+    def changed(
+        self, observed: QuorumObservation, node_id: int, before: QuorumNodeState | None, after: QuorumNodeState
+    ) -> None:
         self._before = self._image
-        super().changed(sight, node_id, before, after)
+        super().changed(observed, node_id, before, after)
 
     def check(
         self, image: MetadataImage, where: str, topic: str, before: PartitionImage | None, after: PartitionImage

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strandline.histories.sight import Judge, Seen, Sight, Violation
-from strandline.histories.wire import BROKER_HEARTBEAT, Sent
+from strandline.histories.quorum_observation import QuorumJudge, QuorumNodeState, QuorumObservation, Violation
+from strandline.histories.wire import BROKER_HEARTBEAT, QuorumMessage
 from strandline.metadata.image import MetadataImage
 
 AT_ONCE_S = 1.0
 """A heartbeat that was on its way for longer may have found that the session was over."""
 
 
-class StoppedWithoutLeading(Judge):
+class StoppedWithoutLeading(QuorumJudge):
     def __init__(self) -> None:
         self._applied: dict[int, int] = {}
         """By node: how much of the metadata it has had, in whichever life."""
@@ -24,7 +24,9 @@ class StoppedWithoutLeading(Judge):
         """By broker: the epoch in which it was fenced while it led, and when."""
         self._asked_at: dict[int, float] = {}
 
-    def changed(self, sight: Sight, node_id: int, before: Seen | None, after: Seen) -> None:
+    def changed(
+        self, observed: QuorumObservation, node_id: int, before: QuorumNodeState | None, after: QuorumNodeState
+    ) -> None:
         end_offset = after.image.end_offset
         if end_offset > self._applied.get(node_id, 0):
             self._applied[node_id] = end_offset
@@ -39,21 +41,21 @@ class StoppedWithoutLeading(Judge):
             if was is None or was.epoch != broker.epoch or not was.active or not broker.fenced:
                 continue
             if _led(_still_there(known, image), broker_id):
-                self._cut_short[broker_id] = (broker.epoch, sight.now())
+                self._cut_short[broker_id] = (broker.epoch, observed.now())
 
-    def sent(self, sight: Sight, sent: Sent) -> None:
+    def sent(self, observed: QuorumObservation, sent: QuorumMessage) -> None:
         if sent.api_key != BROKER_HEARTBEAT:
             return
         if not sent.response:
             if sent.wants_to_stop:
-                self._asked_at[sent.candidate_id] = sight.now()
+                self._asked_at[sent.candidate_id] = observed.now()
             return
         if not sent.granted:
             return
-        broker_id, image = sent.candidate_id, sight.nodes[sent.source].image
+        broker_id, image = sent.candidate_id, observed.nodes[sent.source].image
         epoch, fenced_at = self._cut_short.get(broker_id, (-1, 0.0))
         asked_at = self._asked_at.get(broker_id, fenced_at)
-        if epoch == sent.broker_epoch and asked_at < fenced_at and sight.now() - asked_at < AT_ONCE_S:
+        if epoch == sent.broker_epoch and asked_at < fenced_at and observed.now() - asked_at < AT_ONCE_S:
             raise Violation(f"lets {broker_id} stop in the very step that takes its leaderships from it")
         if led := _led(image, broker_id):
             raise Violation(f"lets {broker_id} stop, which leads {led}")
@@ -61,7 +63,7 @@ class StoppedWithoutLeading(Judge):
         if broker is None or not broker.in_controlled_shutdown:
             return
         for other in image.brokers.values():
-            seen = sight.nodes.get(other.broker_id)
+            seen = observed.nodes.get(other.broker_id)
             if not other.active or seen is None or seen.image.end_offset < self._applied[other.broker_id]:
                 continue
             if led := _led(seen.image, broker_id):

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from strandline.histories.sight import Judge, Seen, Sight, Violation
+from strandline.histories.quorum_observation import QuorumJudge, QuorumNodeState, QuorumObservation, Violation
 from strandline.metadata.image import MetadataImage
 
 
-class UnfencedHasCaughtUp(Judge):
+class UnfencedHasCaughtUp(QuorumJudge):
     def __init__(self) -> None:
         self._image = MetadataImage()
         self._applied: dict[int, int] = {}
         """By node: how much of the metadata it has had, in whichever life."""
 
-    def changed(self, sight: Sight, node_id: int, before: Seen | None, after: Seen) -> None:
+    def changed(
+        self, observed: QuorumObservation, node_id: int, before: QuorumNodeState | None, after: QuorumNodeState
+    ) -> None:
         image = after.image
         if image.end_offset > self._applied.get(node_id, 0):
             self._applied[node_id] = image.end_offset

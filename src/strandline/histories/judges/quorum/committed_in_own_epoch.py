@@ -5,11 +5,13 @@ So the last batch below its high watermark is of that epoch.
 
 from __future__ import annotations
 
-from strandline.histories.sight import Judge, Seen, Sight, Violation
+from strandline.histories.quorum_observation import QuorumJudge, QuorumNodeState, QuorumObservation, Violation
 
 
-class CommittedInOwnEpoch(Judge):
-    def changed(self, sight: Sight, node_id: int, before: Seen | None, after: Seen) -> None:
+class CommittedInOwnEpoch(QuorumJudge):
+    def changed(
+        self, observed: QuorumObservation, node_id: int, before: QuorumNodeState | None, after: QuorumNodeState
+    ) -> None:
         high_watermark = after.high_watermark
         if not after.leads or not high_watermark:
             return
@@ -19,6 +21,6 @@ class CommittedInOwnEpoch(Judge):
             high_watermark,
         ):
             return
-        for batch in sight.storage[node_id].batches(high_watermark - 1, high_watermark):
+        for batch in observed.storage[node_id].batches(high_watermark - 1, high_watermark):
             if batch.epoch != after.epoch:
                 raise Violation(f"leader of epoch {after.epoch} commits to {high_watermark} with {batch}")

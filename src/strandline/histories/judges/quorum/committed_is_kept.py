@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from strandline.histories.sight import Judge, Seen, Sight, Violation
+from strandline.histories.quorum_observation import QuorumJudge, QuorumNodeState, QuorumObservation, Violation
 
 
-class CommittedIsKept(Judge):
-    def changed(self, sight: Sight, node_id: int, before: Seen | None, after: Seen) -> None:
+class CommittedIsKept(QuorumJudge):
+    def changed(
+        self, observed: QuorumObservation, node_id: int, before: QuorumNodeState | None, after: QuorumNodeState
+    ) -> None:
         if before is None or before.life != after.life or before.high_watermark is None:
             return
         if after.log_end_offset < min(before.log_end_offset, before.high_watermark):

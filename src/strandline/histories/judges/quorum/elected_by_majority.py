@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from strandline.histories.sight import Judge, Seen, Sight, Violation
-from strandline.histories.wire import VOTE, Sent
+from strandline.histories.quorum_observation import QuorumJudge, QuorumNodeState, QuorumObservation, Violation
+from strandline.histories.wire import VOTE, QuorumMessage
 
 
-class ElectedByMajority(Judge):
+class ElectedByMajority(QuorumJudge):
     def __init__(self) -> None:
         self._granted: dict[tuple[int, int], set[int]] = {}
         """By epoch and candidate, who voted for it, itself included."""
         self._asked: set[tuple[int, int]] = set()
 
-    def sent(self, sight: Sight, sent: Sent) -> None:
+    def sent(self, observed: QuorumObservation, sent: QuorumMessage) -> None:
         if sent.api_key != VOTE or sent.pre_vote:
             return
         asked = (sent.epoch, sent.candidate_id)
@@ -24,7 +24,9 @@ class ElectedByMajority(Judge):
                 raise Violation(f"votes for {sent.candidate_id} in epoch {sent.epoch}, which never asked")
             self._granted[asked].add(sent.source)
 
-    def changed(self, sight: Sight, node_id: int, before: Seen | None, after: Seen) -> None:
+    def changed(
+        self, observed: QuorumObservation, node_id: int, before: QuorumNodeState | None, after: QuorumNodeState
+    ) -> None:
         if not after.leads or (
             before is not None and before.leads and (before.epoch, before.life) == (after.epoch, after.life)
         ):

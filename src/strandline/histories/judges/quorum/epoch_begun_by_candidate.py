@@ -5,22 +5,24 @@ One that has led an epoch and resigned may go on to the next one without a vote.
 
 from __future__ import annotations
 
-from strandline.histories.sight import Judge, Sight, Violation
-from strandline.histories.wire import VOTE, Sent
+from strandline.histories.quorum_observation import QuorumJudge, QuorumObservation, Violation
+from strandline.histories.wire import VOTE, QuorumMessage
 from strandline.raft.election_state import ElectionState
 
 NOBODY = -1
 
 
-class EpochBegunByCandidate(Judge):
+class EpochBegunByCandidate(QuorumJudge):
     def __init__(self) -> None:
         self._begun: set[int] = set()
 
-    def sent(self, sight: Sight, sent: Sent) -> None:
+    def sent(self, observed: QuorumObservation, sent: QuorumMessage) -> None:
         if sent.api_key == VOTE and not sent.pre_vote:
             self._begun.add(sent.epoch)
 
-    def persisted(self, sight: Sight, node_id: int, before: ElectionState | None, after: ElectionState) -> None:
+    def persisted(
+        self, observed: QuorumObservation, node_id: int, before: ElectionState | None, after: ElectionState
+    ) -> None:
         is_news = before is not None and after.epoch > before.epoch and after.epoch not in self._begun
         self._begun.add(after.epoch)
         if (

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from strandline.histories.sight import Judge, Seen, Sight, Violation
+from strandline.histories.quorum_observation import QuorumJudge, QuorumNodeState, QuorumObservation, Violation
 
 
-class FlushedSurvives(Judge):
-    def changed(self, sight: Sight, node_id: int, before: Seen | None, after: Seen) -> None:
-        if before is not None and before.life != after.life and after.log_end_offset < sight.safe_before:
+class FlushedSurvives(QuorumJudge):
+    def changed(
+        self, observed: QuorumObservation, node_id: int, before: QuorumNodeState | None, after: QuorumNodeState
+    ) -> None:
+        if before is not None and before.life != after.life and after.log_end_offset < observed.safe_before:
             raise Violation(
-                f"comes back with {after.log_end_offset} of the {sight.safe_before} that were on its device"
+                f"comes back with {after.log_end_offset} of the {observed.safe_before} that were on its device"
             )

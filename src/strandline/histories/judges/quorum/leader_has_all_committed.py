@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from strandline.histories.sight import Judge, Seen, Sight, Violation
+from strandline.histories.quorum_observation import QuorumJudge, QuorumNodeState, QuorumObservation, Violation
 
 
-class LeaderHasAllCommitted(Judge):
+class LeaderHasAllCommitted(QuorumJudge):
     def __init__(self) -> None:
         self._committed = (0, -1)
         """The greatest high watermark of a leader, and the epoch in which it was reached."""
 
-    def changed(self, sight: Sight, node_id: int, before: Seen | None, after: Seen) -> None:
+    def changed(
+        self, observed: QuorumObservation, node_id: int, before: QuorumNodeState | None, after: QuorumNodeState
+    ) -> None:
         if not after.leads:
             return
         committed, epoch = self._committed

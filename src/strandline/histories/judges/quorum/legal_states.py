@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from strandline.histories.sight import LEADER, Judge, Seen, Sight, Violation
+from strandline.histories.quorum_observation import LEADER, QuorumJudge, QuorumNodeState, QuorumObservation, Violation
 from strandline.raft.messages import NO_NODE
 
 
-class LegalStates(Judge):
-    def changed(self, sight: Sight, node_id: int, before: Seen | None, after: Seen) -> None:
+class LegalStates(QuorumJudge):
+    def changed(
+        self, observed: QuorumObservation, node_id: int, before: QuorumNodeState | None, after: QuorumNodeState
+    ) -> None:
         role, leader_id = after.role, after.leader_id
         if role == "follower" and leader_id in (NO_NODE, node_id):
             raise Violation(f"a follower of {leader_id} in epoch {after.epoch}")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from strandline.histories.sight import Judge, Seen, Sight, Violation
+from strandline.histories.quorum_observation import QuorumJudge, QuorumNodeState, QuorumObservation, Violation
 
 
-class MonotonicHighWatermark(Judge):
+class MonotonicHighWatermark(QuorumJudge):
     def __init__(self) -> None:
         self._of_leaders = (0, -1)
         """The greatest that a leader had, and in which epoch."""
 
-    def changed(self, sight: Sight, node_id: int, before: Seen | None, after: Seen) -> None:
+    def changed(
+        self, observed: QuorumObservation, node_id: int, before: QuorumNodeState | None, after: QuorumNodeState
+    ) -> None:
         high_watermark = after.high_watermark
         if high_watermark is None:
             return

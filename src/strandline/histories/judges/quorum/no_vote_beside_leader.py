@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from strandline.histories.sight import Judge, Sight, Violation
-from strandline.histories.wire import Sent
+from strandline.histories.quorum_observation import QuorumJudge, QuorumObservation, Violation
+from strandline.histories.wire import QuorumMessage
 
 NOBODY = -1
 
 
-class NoVoteBesideLeader(Judge):
-    def sent(self, sight: Sight, sent: Sent) -> None:
+class NoVoteBesideLeader(QuorumJudge):
+    def sent(self, observed: QuorumObservation, sent: QuorumMessage) -> None:
         if not sent.is_vote_granted or sent.pre_vote:
             return
-        known = sight.elections.get(sent.source)
+        known = observed.elections.get(sent.source)
         if known is None or known.epoch != sent.epoch or known.leader_id in (NOBODY, sent.candidate_id):
             return
         raise Violation(f"votes for {sent.candidate_id} in epoch {sent.epoch}, which {known.leader_id} leads")

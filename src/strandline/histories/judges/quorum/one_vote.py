@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from strandline.histories.sight import Judge, Sight, Violation
-from strandline.histories.wire import VOTE, Sent
+from strandline.histories.quorum_observation import QuorumJudge, QuorumObservation, Violation
+from strandline.histories.wire import VOTE, QuorumMessage
 
 
-class OneVote(Judge):
+class OneVote(QuorumJudge):
     def __init__(self) -> None:
         self._votes: dict[tuple[int, int], int] = {}
         """By voter and epoch."""
 
-    def sent(self, sight: Sight, sent: Sent) -> None:
+    def sent(self, observed: QuorumObservation, sent: QuorumMessage) -> None:
         if sent.api_key != VOTE or sent.pre_vote:
             return
         if not sent.response or sent.granted:  # a candidate that asks has voted for itself
@@ -22,6 +22,6 @@ class OneVote(Judge):
         if known != candidate:
             raise Violation(f"votes for {candidate} in epoch {epoch}, and did for {known}")
 
-    def wiped(self, sight: Sight, node_id: int) -> None:
+    def wiped(self, observed: QuorumObservation, node_id: int) -> None:
         """It can't know what it did; that is why a voter must not come back without its disk while votes are cast."""
         self._votes = {key: candidate for key, candidate in self._votes.items() if key[0] != node_id}

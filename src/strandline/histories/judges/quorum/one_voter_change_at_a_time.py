@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from strandline.histories.sight import Judge, Seen, Sight, Violation
+from strandline.histories.quorum_observation import QuorumJudge, QuorumNodeState, QuorumObservation, Violation
 
 
-class OneVoterChangeAtATime(Judge):
+class OneVoterChangeAtATime(QuorumJudge):
     def __init__(self) -> None:
         self._changed_at: dict[int, int] = {}
         """By leader: the log end behind the record of its last change."""
 
-    def changed(self, sight: Sight, node_id: int, before: Seen | None, after: Seen) -> None:
+    def changed(
+        self, observed: QuorumObservation, node_id: int, before: QuorumNodeState | None, after: QuorumNodeState
+    ) -> None:
         if (
             before is None
             or before.voters is after.voters
@@ -30,10 +32,10 @@ class OneVoterChangeAtATime(Judge):
             )
         self._changed_at[node_id] = before.log_end_offset + 1
 
-    def finished(self, sight: Sight) -> Iterable[str]:
-        sets = {node_id: frozenset(seen.voters.ids) for node_id, seen in sight.nodes.items()}
+    def finished(self, observed: QuorumObservation) -> Iterable[str]:
+        sets = {node_id: frozenset(seen.voters.ids) for node_id, seen in observed.nodes.items()}
         if len(set(sets.values())) > 1:
             yield f"the nodes do not agree on the voters: { {node_id: sorted(ids) for node_id, ids in sets.items()} }"
 
-    def wiped(self, sight: Sight, node_id: int) -> None:
+    def wiped(self, observed: QuorumObservation, node_id: int) -> None:
         self._changed_at.pop(node_id, None)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from strandline.histories.sight import Judge, Seen, Sight, Violation
+from strandline.histories.quorum_observation import QuorumJudge, QuorumNodeState, QuorumObservation, Violation
 
 
-class SnapshotAtLogStart(Judge):
-    def changed(self, sight: Sight, node_id: int, before: Seen | None, after: Seen) -> None:
+class SnapshotAtLogStart(QuorumJudge):
+    def changed(
+        self, observed: QuorumObservation, node_id: int, before: QuorumNodeState | None, after: QuorumNodeState
+    ) -> None:
         start = after.log_start_offset
         if not start or (before is not None and before.log_start_offset == start and before.life == after.life):
             return
-        at_start = [snapshot for snapshot in sight.storage[node_id].snapshots() if snapshot.offset == start]
+        at_start = [snapshot for snapshot in observed.storage[node_id].snapshots() if snapshot.offset == start]
         if not at_start:
             raise Violation(f"the log begins at {start}, and no snapshot ends there")
         if any(snapshot.epoch > after.epoch for snapshot in at_start):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from strandline.histories.sight import Judge, Seen, Sight, Violation
+from strandline.histories.quorum_observation import QuorumJudge, QuorumNodeState, QuorumObservation, Violation
 
 
-class SnapshotIsCommitted(Judge):
+class SnapshotIsCommitted(QuorumJudge):
     def __init__(self) -> None:
         self._committed = 0
 
-    def changed(self, sight: Sight, node_id: int, before: Seen | None, after: Seen) -> None:
+    def changed(
+        self, observed: QuorumObservation, node_id: int, before: QuorumNodeState | None, after: QuorumNodeState
+    ) -> None:
         if after.high_watermark is not None and after.high_watermark > self._committed:
             self._committed = after.high_watermark
         snapshot = after.snapshot

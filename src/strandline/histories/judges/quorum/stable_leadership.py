@@ -5,10 +5,10 @@ It holds between `begin` and `end`, which such an act calls; outside of them lea
 
 from __future__ import annotations
 
-from strandline.histories.sight import Judge, Seen, Sight, Violation
+from strandline.histories.quorum_observation import QuorumJudge, QuorumNodeState, QuorumObservation, Violation
 
 
-class StableLeadership(Judge):
+class StableLeadership(QuorumJudge):
     def __init__(self, *, is_asked: bool = False) -> None:
         self.is_asked = is_asked
         self._leads: tuple[int, int] | None = None
@@ -19,7 +19,9 @@ class StableLeadership(Judge):
     def end(self) -> None:
         self.is_asked = False
 
-    def changed(self, sight: Sight, node_id: int, before: Seen | None, after: Seen) -> None:
+    def changed(
+        self, observed: QuorumObservation, node_id: int, before: QuorumNodeState | None, after: QuorumNodeState
+    ) -> None:
         if not after.leads or not self.is_asked:
             return
         leads = (after.epoch, node_id)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from strandline.histories.sight import Judge, Seen, Sight, Violation
+from strandline.histories.quorum_observation import QuorumJudge, QuorumNodeState, QuorumObservation, Violation
 from strandline.raft.messages import NO_NODE
 
 
-class UnattachedHasNoLeader(Judge):
-    def changed(self, sight: Sight, node_id: int, before: Seen | None, after: Seen) -> None:
+class UnattachedHasNoLeader(QuorumJudge):
+    def changed(
+        self, observed: QuorumObservation, node_id: int, before: QuorumNodeState | None, after: QuorumNodeState
+    ) -> None:
         if after.role == "unattached" and after.leader_id != NO_NODE:
             raise Violation(f"is unattached in epoch {after.epoch}, and knows the leader {after.leader_id}")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from strandline.histories.sight import Judge, Sight, Violation
-from strandline.histories.wire import VOTE, Sent
+from strandline.histories.quorum_observation import QuorumJudge, QuorumObservation, Violation
+from strandline.histories.wire import VOTE, QuorumMessage
 
 
-class VoteBeforeReply(Judge):
-    def sent(self, sight: Sight, sent: Sent) -> None:
+class VoteBeforeReply(QuorumJudge):
+    def sent(self, observed: QuorumObservation, sent: QuorumMessage) -> None:
         if sent.api_key != VOTE or sent.pre_vote or (sent.response and not sent.granted):
             return
-        saved = sight.elections.get(sent.source)
+        saved = observed.elections.get(sent.source)
         if saved is None or saved.epoch < sent.epoch:
             raise Violation(f"votes for {sent.candidate_id} in epoch {sent.epoch}, and its disk knows only {saved}")
         if saved.epoch == sent.epoch:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from strandline.errors import ErrorCode
-from strandline.histories.exchanges import PRODUCE, Exchange
-from strandline.histories.replica_sight import ReplicaJudge, ReplicaSight
-from strandline.histories.sight import Violation
+from strandline.histories.exchanges import PRODUCE, BrokerExchange
+from strandline.histories.quorum_observation import Violation
+from strandline.histories.replica_observation import ReplicaJudge, ReplicaObservation
 
 ACKS_ALL = -1
 
 
 class AcknowledgedIsCommitted(ReplicaJudge):
-    def answered(self, sight: ReplicaSight, node_id: int, exchange: Exchange) -> None:
+    def answered(self, observed: ReplicaObservation, node_id: int, exchange: BrokerExchange) -> None:
         if exchange.api_key != PRODUCE or exchange.acks != ACKS_ALL:
             return
         for place, answer in exchange.answers().items():
-            key = sight.key(place)
-            committed = None if key is None else sight.committed.get(key)
+            key = observed.key(place)
+            committed = None if key is None else observed.committed.get(key)
             if answer.error_code != ErrorCode.NONE or committed is None or committed.era:
                 continue
             if answer.offset >= committed.end_offset:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import deque
 
-from strandline.histories.replica_sight import Key, Replica, ReplicaJudge, ReplicaSight
-from strandline.histories.sight import Violation
+from strandline.histories.quorum_observation import Violation
+from strandline.histories.replica_observation import Key, ReplicaJudge, ReplicaObservation, ReplicaStatus
 
 LAGS = 1.5
 """A leader looks every half of the lag, so a follower is out after so many at most."""
@@ -32,10 +32,12 @@ class BehindLeavesIsr(ReplicaJudge):
         self._leading: dict[tuple[int, Key, int, int], _Leading] = {}
         """By replica, its life and its leader epoch."""
 
-    def changed(self, sight: ReplicaSight, node_id: int, key: Key, before: Replica | None, after: Replica) -> None:
+    def changed(
+        self, observed: ReplicaObservation, node_id: int, key: Key, before: ReplicaStatus | None, after: ReplicaStatus
+    ) -> None:
         if not after.leads:
             return
-        now, lag_s = sight.now, sight.lag_time_max_s(node_id)
+        now, lag_s = observed.now, observed.lag_time_max_s(node_id)
         whose = (node_id, key, after.life, after.leader_epoch)
         leading = self._leading.get(whose)
         if leading is None:
@@ -47,15 +49,17 @@ class BehindLeavesIsr(ReplicaJudge):
         long_ago = now - LAGS * lag_s - GRACE_S
         while len(ends) > 1 and ends[1][0] < long_ago:
             ends.popleft()
-        if after.wish is not None or leading.since > long_ago or ends[0][0] > long_ago or not after.is_online:
+        if after.proposed_isr is not None or leading.since > long_ago or ends[0][0] > long_ago or not after.is_online:
             leading.late.clear()
             return
         for follower in after.isr:
-            replica = sight.replicas.get((follower, key))
+            replica = observed.replicas.get((follower, key))
             is_new = leading.joined[follower] > long_ago
             if follower == node_id or is_new or replica is None or replica.log_end_offset >= ends[0][1]:
                 leading.late.pop(follower, None)
-            elif now - leading.late.setdefault(follower, now) > max(GRACE_S, lag_s / 2) and sight.is_settled(node_id):
+            elif now - leading.late.setdefault(follower, now) > max(GRACE_S, lag_s / 2) and observed.is_settled(
+                node_id
+            ):
                 raise Violation(
                     f"keeps {follower} in the ISR, which has {replica.log_end_offset} of the {ends[0][1]} "
                     f"of {now - ends[0][0]:.1f} s ago"

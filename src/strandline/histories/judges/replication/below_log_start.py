@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from strandline.histories.exchanges import CONSUMER, FETCH, Exchange
-from strandline.histories.replica_sight import Key, Replica, ReplicaJudge, ReplicaSight
-from strandline.histories.sight import Violation
+from strandline.histories.exchanges import CONSUMER, FETCH, BrokerExchange
+from strandline.histories.quorum_observation import Violation
+from strandline.histories.replica_observation import Key, ReplicaJudge, ReplicaObservation, ReplicaStatus
 
 
 class BelowLogStart(ReplicaJudge):
@@ -12,21 +12,23 @@ class BelowLogStart(ReplicaJudge):
         self._since: dict[tuple[int, Key], float] = {}
         """By replica: when it was first seen with its log start."""
 
-    def changed(self, sight: ReplicaSight, node_id: int, key: Key, before: Replica | None, after: Replica) -> None:
+    def changed(
+        self, observed: ReplicaObservation, node_id: int, key: Key, before: ReplicaStatus | None, after: ReplicaStatus
+    ) -> None:
         if before is None or before.log_start_offset != after.log_start_offset:
-            self._since[node_id, key] = sight.now
+            self._since[node_id, key] = observed.now
 
-    def answered(self, sight: ReplicaSight, node_id: int, exchange: Exchange) -> None:
+    def answered(self, observed: ReplicaObservation, node_id: int, exchange: BrokerExchange) -> None:
         if exchange.api_key != FETCH:
             return
         for place in exchange.named:
-            if (key := sight.key(place)) is None:
+            if (key := observed.key(place)) is None:
                 continue
-            offset, replica = exchange.asked[place].offset, sight.replicas.get((node_id, key))
+            offset, replica = exchange.asked[place].offset, observed.replicas.get((node_id, key))
             if replica is None or offset >= replica.log_start_offset or self._since[node_id, key] >= exchange.asked_at:
                 continue
             answer = exchange.answers().get(place)
-            if answer is not None and not answer.error_code and (answer.tells or exchange.replica_id != CONSUMER):
+            if answer is not None and not answer.error_code and (answer.has_data or exchange.replica_id != CONSUMER):
                 raise Violation(
-                    f"{sight.committed[key].name}: serves from {offset}, and its log starts at {replica.log_start_offset}"
+                    f"{observed.committed[key].name}: serves from {offset}, and its log starts at {replica.log_start_offset}"
                 )

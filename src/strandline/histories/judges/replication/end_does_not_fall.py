@@ -5,9 +5,9 @@ Until its high watermark has passed where its epoch begins, it does not know wha
 
 from __future__ import annotations
 
-from strandline.histories.exchanges import LATEST, LIST_OFFSETS, Exchange
-from strandline.histories.replica_sight import Key, ReplicaJudge, ReplicaSight
-from strandline.histories.sight import Violation
+from strandline.histories.exchanges import LATEST, LIST_OFFSETS, BrokerExchange
+from strandline.histories.quorum_observation import Violation
+from strandline.histories.replica_observation import Key, ReplicaJudge, ReplicaObservation
 
 
 class EndDoesNotFall(ReplicaJudge):
@@ -15,19 +15,19 @@ class EndDoesNotFall(ReplicaJudge):
         self._told: dict[Key, list[tuple[int, int]]] = {}
         """Leader epochs and the greatest end that was told in each, in their order."""
 
-    def answered(self, sight: ReplicaSight, node_id: int, exchange: Exchange) -> None:
+    def answered(self, observed: ReplicaObservation, node_id: int, exchange: BrokerExchange) -> None:
         if exchange.api_key != LIST_OFFSETS:
             return
         latest = [place for place, asked in exchange.asked.items() if asked.timestamp == LATEST]
         answers = exchange.answers() if latest else {}
         for place in latest:
-            key, answer = sight.key(place), answers.get(place)
-            replica = None if key is None else sight.replicas.get((node_id, key))
+            key, answer = observed.key(place), answers.get(place)
+            replica = None if key is None else observed.replicas.get((node_id, key))
             if key is None or answer is None or answer.error_code or replica is None or not replica.leads:
                 continue
-            if sight.committed[key].era:
+            if observed.committed[key].era:
                 continue  # some of it was lost, as the history's faults may
-            self._check(sight.committed[key].name, key, replica.leader_epoch, answer.offset)
+            self._check(observed.committed[key].name, key, replica.leader_epoch, answer.offset)
 
     def _check(self, name: str, key: Key, epoch: int, end: int) -> None:
         told = self._told.setdefault(key, [])

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from strandline.histories.replica_sight import Key, Replica, ReplicaJudge, ReplicaSight
-from strandline.histories.sight import Violation
+from strandline.histories.quorum_observation import Violation
+from strandline.histories.replica_observation import Key, ReplicaJudge, ReplicaObservation, ReplicaStatus
 
 
 class EnoughInSync(ReplicaJudge):
-    def changed(self, sight: ReplicaSight, node_id: int, key: Key, before: Replica | None, after: Replica) -> None:
+    def changed(
+        self, observed: ReplicaObservation, node_id: int, key: Key, before: ReplicaStatus | None, after: ReplicaStatus
+    ) -> None:
         if before is None or not (before.leads and after.leads) or after.high_watermark <= before.high_watermark:
             return
-        enough = sight.min_isr(node_id, key)
+        enough = observed.min_isr(node_id, key)
         if enough is None:
             return
         if len(before.isr) < enough and len(after.isr) < enough:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from strandline.histories.replica_sight import Key, Replica, ReplicaJudge, ReplicaSight
-from strandline.histories.sight import Violation
+from strandline.histories.quorum_observation import Violation
+from strandline.histories.replica_observation import Key, ReplicaJudge, ReplicaObservation, ReplicaStatus
 
 
 class EpochBegins(ReplicaJudge):
-    def changed(self, sight: ReplicaSight, node_id: int, key: Key, before: Replica | None, after: Replica) -> None:
+    def changed(
+        self, observed: ReplicaObservation, node_id: int, key: Key, before: ReplicaStatus | None, after: ReplicaStatus
+    ) -> None:
         if not after.leads or (
             before is not None and (before.leads, before.leader_epoch) == (True, after.leader_epoch)
         ):
             return
-        partition = sight.partition(node_id, key)
+        partition = observed.partition(node_id, key)
         latest = None if partition is None else partition.log.epochs.latest
         if after.is_online and latest != after.leader_epoch:
             raise Violation(f"leads in epoch {after.leader_epoch}, and the newest in its log is {latest}")

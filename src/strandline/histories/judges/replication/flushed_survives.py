@@ -7,21 +7,21 @@ out of sync until it has fetched what follows.
 from __future__ import annotations
 
 from strandline.histories.batches import inode_of
-from strandline.histories.replica_sight import Key, ReplicaJudge, ReplicaSight
-from strandline.histories.sight import Violation
+from strandline.histories.quorum_observation import Violation
+from strandline.histories.replica_observation import Key, ReplicaJudge, ReplicaObservation
 from strandline.node.observation.replicas import ObservedReplica
 
 
 class ReplicaFlushedSurvives(ReplicaJudge):
     def loaded(
-        self, sight: ReplicaSight, node_id: int, key: Key, before: ObservedReplica, after: ObservedReplica
+        self, observed: ReplicaObservation, node_id: int, key: Key, before: ObservedReplica, after: ObservedReplica
     ) -> None:
-        if before.is_offline or sight.is_rotten(node_id, key):
+        if before.is_offline or observed.is_rotten(node_id, key):
             return
         # A power loss leaves other files under the same names; a kill leaves the very same, page cache and all.
         is_cached = inode_of(before.log.segments[-1]) in [inode_of(segment) for segment in after.log.segments]
         expected = before.log.log_end_offset if is_cached else before.log.recovery_point
-        state = sight.state(key)
+        state = observed.state(key)
         was_follower = not before.leads
         # The ISR of now, from which the controller takes a broker that is gone: it says nothing of one that led.
         is_out_of_sync = state is None or node_id not in state.isr

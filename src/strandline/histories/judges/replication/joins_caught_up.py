@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from strandline.histories.replica_sight import Key, Replica, ReplicaJudge, ReplicaSight
-from strandline.histories.sight import Violation
+from strandline.histories.quorum_observation import Violation
+from strandline.histories.replica_observation import Key, ReplicaJudge, ReplicaObservation, ReplicaStatus
 
 
 class JoinsCaughtUp(ReplicaJudge):
-    def changed(self, sight: ReplicaSight, node_id: int, key: Key, before: Replica | None, after: Replica) -> None:
-        wish = after.wish
-        if wish is None or not after.leads or (before is not None and before.wish is wish):
+    def changed(
+        self, observed: ReplicaObservation, node_id: int, key: Key, before: ReplicaStatus | None, after: ReplicaStatus
+    ) -> None:
+        proposed = after.proposed_isr
+        if proposed is None or not after.leads or (before is not None and before.proposed_isr is proposed):
             return
-        partition = sight.partition(node_id, key)
+        partition = observed.partition(node_id, key)
         start_offset = None if partition is None else partition.epoch_start_offset
         if start_offset is None:
             return
-        for joining, epoch in wish.isr:
-            broker = sight.image.brokers.get(joining)
-            replica = sight.replicas.get((joining, key))
+        for joining, epoch in proposed.isr:
+            broker = observed.image.brokers.get(joining)
+            replica = observed.replicas.get((joining, key))
             if joining in after.isr or replica is None or broker is None or broker.epoch != epoch:
                 continue
-            if replica.log_end_offset < start_offset and sight.is_current(joining):
+            if replica.log_end_offset < start_offset and observed.is_current(joining):
                 raise Violation(
                     f"wishes that {joining} joins the ISR, which ends at {replica.log_end_offset}; epoch "
                     f"{after.leader_epoch} began at {start_offset}"

@@ -2,40 +2,49 @@
 
 from __future__ import annotations
 
-from strandline.histories.replica_sight import RECOVERING, Key, Loss, Replica, ReplicaJudge, ReplicaSight
-from strandline.histories.sight import Violation
+from strandline.histories.quorum_observation import Violation
+from strandline.histories.replica_observation import (
+    RECOVERING,
+    Key,
+    PermittedLoss,
+    ReplicaJudge,
+    ReplicaObservation,
+    ReplicaStatus,
+)
 from strandline.metadata.image import TOPIC_RESOURCE
 
 FLUSH = "flush.messages"
 
 
 class LeaderCompleteness(ReplicaJudge):
-    def changed(self, sight: ReplicaSight, node_id: int, key: Key, before: Replica | None, after: Replica) -> None:
+    def changed(
+        self, observed: ReplicaObservation, node_id: int, key: Key, before: ReplicaStatus | None, after: ReplicaStatus
+    ) -> None:
         if not after.leads or (
             before is not None and (before.leads, before.leader_epoch) == (True, after.leader_epoch)
         ):
             return
-        state = sight.state(key)
+        state = observed.state(key)
         if state is None or state.leader_epoch != after.leader_epoch:
             return  # deposed before it knew that it led
-        committed = sight.committed[key]
-        matching = self._matching(sight, node_id, key, after)
+        committed = observed.committed[key]
+        matching = self._matching(observed, node_id, key, after)
         if matching >= committed.end_offset:
             return
         text = f"leads in epoch {after.leader_epoch} with {matching} of the {committed.end_offset} that are committed"
         if state.leader_recovery_state != RECOVERING:
             raise Violation(f"{text}: {state}")
-        is_synced = sight.image.config(TOPIC_RESOURCE, sight.image.topics_by_id[key[0]].name).get(FLUSH) == "1"
-        if sight.may_lose is Loss.NOTHING or (sight.may_lose is Loss.UNSYNCED and is_synced):
+        is_synced = observed.image.config(TOPIC_RESOURCE, observed.image.topics_by_id[key[0]].name).get(FLUSH) == "1"
+        if observed.may_lose is PermittedLoss.NOTHING or (observed.may_lose is PermittedLoss.UNSYNCED and is_synced):
             raise Violation(f"{text}, after an unclean election: {state}")
-        sight.lose(key, matching, after.leader_epoch)
+        observed.lose(key, matching, after.leader_epoch)
 
     @staticmethod
-    def _matching(sight: ReplicaSight, node_id: int, key: Key, after: Replica) -> int:
+    def _matching(observed: ReplicaObservation, node_id: int, key: Key, after: ReplicaStatus) -> int:
         """Up to which offset its log is the committed one. What has rotted counts as there: it is never served."""
-        committed = sight.committed[key]
-        here = {batch.base_offset: batch for batch in sight.batches(node_id, key, 0, committed.end_offset)}
-        is_rotten, is_compacted = sight.is_rotten(node_id, key), sight.is_compacted(key)
+        committed = observed.committed[key]
+        here = {batch.base_offset: batch for batch in observed.batches(node_id, key, 0, committed.end_offset)}
+        is_rotten, is_compacted = observed.is_rotten(node_id, key), observed.is_compacted(key)
         for base_offset, batch in sorted(committed.batches.items()):
             found = here.get(base_offset)
             if base_offset < after.log_start_offset or found == batch:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 
-from strandline.histories.exchanges import Exchange
-from strandline.histories.replica_sight import Key, Replica, ReplicaJudge, ReplicaSight
-from strandline.histories.sight import Violation
+from strandline.histories.exchanges import BrokerExchange
+from strandline.histories.quorum_observation import Violation
+from strandline.histories.replica_observation import Key, ReplicaJudge, ReplicaObservation, ReplicaStatus
 from strandline.wire import produce
 from strandline.wire.headers import read_request_header
 
@@ -18,18 +18,20 @@ class NothingWrittenBelowMinIsr(ReplicaJudge):
         self._produced: dict[int, deque[bytes]] = {}
         """By broker, the requests. They are read only where a log grows that should not."""
 
-    def answered(self, sight: ReplicaSight, node_id: int, exchange: Exchange) -> None:
+    def answered(self, observed: ReplicaObservation, node_id: int, exchange: BrokerExchange) -> None:
         self._produced[node_id] = exchange.produced
 
-    def changed(self, sight: ReplicaSight, node_id: int, key: Key, before: Replica | None, after: Replica) -> None:
+    def changed(
+        self, observed: ReplicaObservation, node_id: int, key: Key, before: ReplicaStatus | None, after: ReplicaStatus
+    ) -> None:
         if before is None or not (before.leads and after.leads) or after.log_end_offset <= before.log_end_offset:
             return
-        enough = sight.min_isr(node_id, key)
+        enough = observed.min_isr(node_id, key)
         if enough is None:
             return
         if len(before.isr) >= enough or len(after.isr) >= enough:
             return
-        for batch in sight.batches(node_id, key, before.log_end_offset, after.log_end_offset):
+        for batch in observed.batches(node_id, key, before.log_end_offset, after.log_end_offset):
             crc = batch.crc.to_bytes(4, "big")
             carriers = [request for request in self._produced.get(node_id, ()) if crc in request]
             if carriers and all(_acks(request) == ACKS_ALL for request in carriers):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from strandline.histories.replica_sight import Key, Replica, ReplicaJudge, ReplicaSight
-from strandline.histories.sight import Violation
+from strandline.histories.quorum_observation import Violation
+from strandline.histories.replica_observation import Key, ReplicaJudge, ReplicaObservation, ReplicaStatus
 from strandline.metadata.records import NO_LEADER
 
 
 class OneFetcher(ReplicaJudge):
-    def changed(self, sight: ReplicaSight, node_id: int, key: Key, before: Replica | None, after: Replica) -> None:
+    def changed(
+        self, observed: ReplicaObservation, node_id: int, key: Key, before: ReplicaStatus | None, after: ReplicaStatus
+    ) -> None:
         follows = not after.leads and after.leader != NO_LEADER and after.is_online
-        if after.fetched_from != (after.leader if follows else None) and sight.is_settled(node_id):
+        if after.fetched_from != (after.leader if follows else None) and observed.is_settled(node_id):
             raise Violation(f"is fetched from {after.fetched_from}: {after}")

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from strandline.histories.batches import Batch
-from strandline.histories.compaction.sight import Newest
-from strandline.histories.replica_sight import Key, ReplicaJudge, ReplicaSight
-from strandline.histories.sight import Violation
+from strandline.histories.batches import LoggedBatch
+from strandline.histories.compaction.cleaned_batches import NewestOffsets
+from strandline.histories.quorum_observation import Violation
+from strandline.histories.replica_observation import Key, ReplicaJudge, ReplicaObservation
 
 
 class OnlySupersededIsRemoved(ReplicaJudge):
     def __init__(self) -> None:
-        self._newest: dict[Key, Newest] = {}
+        self._newest: dict[Key, NewestOffsets] = {}
 
     def appended(
-        self, sight: ReplicaSight, node_id: int, key: Key, batches: Sequence[Batch], *, is_growth: bool
+        self, observed: ReplicaObservation, node_id: int, key: Key, batches: Sequence[LoggedBatch], *, is_growth: bool
     ) -> None:
-        if is_growth or not sight.is_compacted(key) or sight.is_rotten(node_id, key):
+        if is_growth or not observed.is_compacted(key) or observed.is_rotten(node_id, key):
             return
-        committed = sight.committed[key]
-        newest = self._newest.setdefault(key, Newest())
+        committed = observed.committed[key]
+        newest = self._newest.setdefault(key, NewestOffsets())
         newest.learn(committed.batches)
         here = {batch.base_offset: batch for batch in batches}
-        start = sight.replicas[node_id, key].log_start_offset
+        start = observed.replicas[node_id, key].log_start_offset
         end, epoch = batches[-1].last_offset, batches[-1].epoch
         for base_offset, written in committed.batches.items():
             if base_offset < start or base_offset > end or here.get(base_offset) == written:

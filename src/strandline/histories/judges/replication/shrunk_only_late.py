@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from strandline.histories.exchanges import CONSUMER, FETCH, Exchange, Place
-from strandline.histories.replica_sight import Key, Replica, ReplicaJudge, ReplicaSight
-from strandline.histories.sight import Violation
+from strandline.histories.exchanges import CONSUMER, FETCH, BrokerExchange, NamedPartition
+from strandline.histories.quorum_observation import Violation
+from strandline.histories.replica_observation import Key, ReplicaJudge, ReplicaObservation, ReplicaStatus
 
 MARGIN = 0.9
 """Of the lag: clocks drift."""
@@ -20,13 +20,13 @@ MARGIN = 0.9
 class _Level(NamedTuple):
     """A Fetch with which a follower had everything, and one that told so."""
 
-    exchange: Exchange
-    witness: Exchange
-    place: Place
+    exchange: BrokerExchange
+    witness: BrokerExchange
+    place: NamedPartition
 
 
 class _Last(NamedTuple):
-    exchange: Exchange
+    exchange: BrokerExchange
     log_end_offset: int
     """Of the leader, when it answered."""
 
@@ -37,15 +37,15 @@ class ShrunkOnlyLate(ReplicaJudge):
         """By leader, its leader epoch, partition and follower."""
         self._level: dict[tuple[int, int, Key, int], _Level] = {}
 
-    def answered(self, sight: ReplicaSight, node_id: int, exchange: Exchange) -> None:
+    def answered(self, observed: ReplicaObservation, node_id: int, exchange: BrokerExchange) -> None:
         follower = exchange.replica_id
         if exchange.api_key != FETCH or follower == CONSUMER or exchange.is_refused:
             return
-        if not sight.knows_incarnation(node_id, follower, exchange.replica_epoch):
+        if not observed.knows_incarnation(node_id, follower, exchange.replica_epoch):
             return
         for place, asked in exchange.asked.items():
-            key = sight.key(place)
-            replica = None if key is None else sight.replicas.get((node_id, key))
+            key = observed.key(place)
+            replica = None if key is None else observed.replicas.get((node_id, key))
             if key is None or replica is None or not replica.leads or replica.leader_epoch != asked.leader_epoch:
                 continue
             whose = (node_id, replica.leader_epoch, key, follower)
@@ -60,24 +60,26 @@ class ShrunkOnlyLate(ReplicaJudge):
                 self._level[whose] = _Level(last.exchange, exchange, place)
             self._last[whose] = _Last(exchange, replica.log_end_offset)
 
-    def changed(self, sight: ReplicaSight, node_id: int, key: Key, before: Replica | None, after: Replica) -> None:
-        wish = after.wish
-        if wish is None or not after.leads or (before is not None and before.wish is wish):
+    def changed(
+        self, observed: ReplicaObservation, node_id: int, key: Key, before: ReplicaStatus | None, after: ReplicaStatus
+    ) -> None:
+        proposed = after.proposed_isr
+        if proposed is None or not after.leads or (before is not None and before.proposed_isr is proposed):
             return
-        for follower in set(after.isr) - set(wish.replicas):
+        for follower in set(after.isr) - set(proposed.replicas):
             level = self._level.get((node_id, after.leader_epoch, key, follower))
             if level is None or not (
                 _is_served(level.exchange, level.place) and _is_served(level.witness, level.place)
             ):
                 continue
-            ago_s, lag_s = sight.now - level.exchange.asked_at, sight.lag_time_max_s(node_id)
+            ago_s, lag_s = observed.now - level.exchange.asked_at, observed.lag_time_max_s(node_id)
             if ago_s < MARGIN * lag_s:
                 raise Violation(
-                    f"has {follower} leave the ISR, which was level {ago_s:.1f} s ago; {lag_s} s are allowed: {wish.reason}"
+                    f"has {follower} leave the ISR, which was level {ago_s:.1f} s ago; {lag_s} s are allowed: {proposed.reason}"
                 )
 
 
-def _is_served(exchange: Exchange, place: Place) -> bool:
+def _is_served(exchange: BrokerExchange, place: NamedPartition) -> bool:
     """The leader took note of where the follower is: it neither refused it nor found that their logs part."""
     answer = exchange.answers().get(place)
     return answer is None or (not answer.error_code and not answer.is_parted)

@@ -5,9 +5,9 @@ Held against a leader only if nothing was harmed meanwhile: a request that a cut
 
 from __future__ import annotations
 
-from strandline.histories.exchanges import CONSUMER, FETCH, Exchange
-from strandline.histories.replica_sight import Key, Replica, ReplicaJudge, ReplicaSight
-from strandline.histories.sight import Violation
+from strandline.histories.exchanges import CONSUMER, FETCH, BrokerExchange
+from strandline.histories.quorum_observation import Violation
+from strandline.histories.replica_observation import Key, ReplicaJudge, ReplicaObservation, ReplicaStatus
 
 WITHIN_S = 1.5
 """Reading from a cold page, and a slow link, take less."""
@@ -19,29 +19,31 @@ class WaitingFetchIsWoken(ReplicaJudge):
         self._rises: dict[tuple[int, Key], list[tuple[float, int]]] = {}
         """By leader: when its high watermark came to be where, the newest last."""
 
-    def changed(self, sight: ReplicaSight, node_id: int, key: Key, before: Replica | None, after: Replica) -> None:
+    def changed(
+        self, observed: ReplicaObservation, node_id: int, key: Key, before: ReplicaStatus | None, after: ReplicaStatus
+    ) -> None:
         rises = self._rises.setdefault((node_id, key), [])
         is_same = before is not None and before.leads and before.leader_epoch == after.leader_epoch
         if not after.leads or not is_same:
             rises.clear()
         if after.leads and (not rises or rises[-1][1] < after.high_watermark):
-            rises.append((sight.now, after.high_watermark))
+            rises.append((observed.now, after.high_watermark))
             del rises[:-REMEMBERED]
 
-    def answered(self, sight: ReplicaSight, node_id: int, exchange: Exchange) -> None:
+    def answered(self, observed: ReplicaObservation, node_id: int, exchange: BrokerExchange) -> None:
         if exchange.api_key != FETCH or exchange.replica_id != CONSUMER:
             return
-        now = sight.now
-        if now - exchange.asked_at <= WITHIN_S or sight.harmed_at >= exchange.asked_at - WITHIN_S:
+        now = observed.now
+        if now - exchange.asked_at <= WITHIN_S or observed.disturbed_at >= exchange.asked_at - WITHIN_S:
             return
         for place, asked in exchange.asked.items():
-            key = sight.key(place)
-            replica = None if key is None else sight.replicas.get((node_id, key))
+            key = observed.key(place)
+            replica = None if key is None else observed.replicas.get((node_id, key))
             if key is None or replica is None or not replica.leads or replica.leader_epoch != asked.leader_epoch:
                 continue
             visible_at = next((at for at, end in self._rises.get((node_id, key), ()) if end > asked.offset), None)
             if visible_at is not None and now - max(visible_at, exchange.asked_at) > WITHIN_S:
                 raise Violation(
-                    f"{sight.committed[key].name}: answers a Fetch at {asked.offset} after {now - exchange.asked_at:.1f} s; "
+                    f"{observed.committed[key].name}: answers a Fetch at {asked.offset} after {now - exchange.asked_at:.1f} s; "
                     f"the high watermark passed that {now - visible_at:.1f} s ago"
                 )
