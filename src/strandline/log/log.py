@@ -16,6 +16,7 @@ from typing import NamedTuple
 from strandline.config.topic_config import TopicConfig
 from strandline.errors import ErrorCode, KafkaError
 from strandline.log import checkpoints, cutting, producer_snapshot
+from strandline.log.effects import LogWork, offloaded, synced
 from strandline.log.epochs import LeaderEpochs
 from strandline.log.errors import CorruptBatch
 from strandline.log.fetched import AppendedFetch, whole_valid_batches
@@ -362,19 +363,20 @@ class Log:
         unsynced = self.unsynced
         return True if unsynced.segments or unsynced.snapshots else self.epochs.dirty
 
-    async def flush(self) -> None:
-        """Everything that is in the log now is on the device when this returns. An OSError is final for the log dir."""
+    def flush(self) -> LogWork[None]:
+        """Bring everything that is in the log now to the device. An OSError is final for the log dir."""
         end_offset, active, truncations = self.log_end_offset, self.active, self.truncations
         with self.held():
             unsynced = self.unsynced
             if unsynced.names_changed or self.needs_flush:
                 snapshots = {at for at, _ in unsynced.snapshots}
-                await self.disk.offload(unsynced.take(self.disk, self.directory, self.epochs), self.directory)
+                work = unsynced.take(self.disk, self.directory, self.epochs)
+                yield from offloaded(self.disk, work, self.directory)
                 if truncations != self.truncations:
                     # They may speak of batches that were cut meanwhile.
                     cutting.drop_snapshots(self, snapshots.__contains__)
             if end_offset > self.recovery_point:
-                await active.file.sync()
+                yield from synced(active.file)
                 if truncations == self.truncations:
                     self.recovery_point = max(self.recovery_point, end_offset)
 

@@ -12,6 +12,7 @@ one and not by the other: a deleted value must not come back. What is older is r
 from __future__ import annotations
 
 from strandline.log import names
+from strandline.log.effects import LogWork, offloaded
 from strandline.log.epochs import UNDEFINED_EPOCH
 from strandline.log.errors import CorruptBatch
 from strandline.log.fetched import WholeBatches, whole_valid_batches
@@ -28,7 +29,7 @@ class DoesNotFit(Exception):
     """What another replica has there can't be what was written here."""
 
 
-async def repair(log: Log, damaged: CorruptBatch, data: Buffer, now_ms: int) -> bool:
+def repair(log: Log, damaged: CorruptBatch, data: Buffer, now_ms: int) -> LogWork[bool]:
     """Replace the stretch by the batches in `data`, which may go on after it; False if it is no longer in the log.
 
     DoesNotFit if they can't be what was there; an OSError is final for the log dir.
@@ -42,9 +43,11 @@ async def repair(log: Log, damaged: CorruptBatch, data: Buffer, now_ms: int) -> 
         log.roll(now_ms)
     truncations = log.truncations
     with log.held():
-        if segment.may_have_gaps and not await log.disk.offload(lambda: _stands(segment, damaged), log.directory):
-            return False
-        repaired = await log.disk.offload(lambda: _write(log.disk, segment, damaged, good), log.directory)
+        if segment.may_have_gaps:
+            stands = yield from offloaded(log.disk, lambda: _stands(segment, damaged), log.directory)
+            if not stands:
+                return False
+        repaired = yield from offloaded(log.disk, lambda: _write(log.disk, segment, damaged, good), log.directory)
     if segment_of(log, damaged) is not segment or log.truncations != truncations:
         repaired.close()
         repaired.remove()
@@ -53,7 +56,7 @@ async def repair(log: Log, damaged: CorruptBatch, data: Buffer, now_ms: int) -> 
         # Whoever reads the segment step by step, or cleans it, must begin anew.
         log.truncations += 1
     log.replace_segment(segment, repaired)
-    await log.disk.offload(lambda: log.disk.sync_dir(log.directory), log.directory)
+    yield from offloaded(log.disk, lambda: log.disk.sync_dir(log.directory), log.directory)
     return True
 
 
@@ -74,7 +77,7 @@ def distrust(log: Log, damaged: CorruptBatch) -> None:
         segment.checked.forget(segment.size)
 
 
-async def is_damaged(log: Log, damaged: CorruptBatch) -> bool:
+def is_damaged(log: Log, damaged: CorruptBatch) -> LogWork[bool]:
     """Whether the stretch is in the log still, and not sound."""
     segment = segment_of(log, damaged)
     if segment is None:
@@ -87,7 +90,7 @@ async def is_damaged(log: Log, damaged: CorruptBatch) -> bool:
         return not is_sound and (not segment.may_have_gaps or _stands(segment, damaged))
 
     with log.held():
-        return await log.disk.offload(look, log.directory)
+        return (yield from offloaded(log.disk, look, log.directory))
 
 
 def _stands(segment: Segment, damaged: CorruptBatch) -> bool:

@@ -25,6 +25,7 @@ from strandline.log.errors import CorruptBatch, CorruptLog
 from strandline.metadata.image import MetadataImage
 from strandline.node.clean_offsets import CleanOffsets
 from strandline.node.log_dirs import LogDir
+from strandline.node.log_effects import perform
 from strandline.node.logger import Logger
 from strandline.node.replicas import Replicas
 from strandline.node.tasks import to_the_end
@@ -250,7 +251,7 @@ class Cleaner:
         log = cleaning.partition.log
         if log.recovery_point < cleaning.job.end_offset:
             try:
-                await log.flush()
+                await perform(log.flush())
             except OSError as error:
                 self._replicas.storage_error(cleaning.partition, error)
                 raise
@@ -262,7 +263,7 @@ class Cleaner:
     async def _put_in_place(self, cleaning: _Cleaning, cleaned: CleaningResult, began: float) -> None:
         partition = cleaning.partition
         try:
-            doomed = await swap(partition.log, cleaning.job, cleaned)
+            doomed = await perform(swap(partition.log, cleaning.job, cleaned))
         except Overtaken as overtaken:
             doomed = overtaken.doomed
             self._logger.info("cleaning given up", partition=str(partition), reason=overtaken.reason)

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from strandline.errors import ErrorCode, KafkaError, error_code
 from strandline.log.errors import CorruptBatch
 from strandline.log.repairing import DoesNotFit, distrust, is_damaged, repair
+from strandline.node.log_effects import perform
 from strandline.node.logger import Logger
 from strandline.node.peers import Peers
 from strandline.node.tasks import to_the_end
@@ -152,7 +153,7 @@ class Repair:
 
     async def _repair(self, partition: Partition, error: CorruptBatch) -> bool:
         """Ask one after the other; True if the stretch needs no more care."""
-        if not await to_the_end(is_damaged(partition.log, error)):
+        if not await to_the_end(perform(is_damaged(partition.log, error))):
             return True
         reasons = []
         if error.end_position - error.position > STRETCH_BYTES_MAX:
@@ -161,7 +162,7 @@ class Repair:
             try:
                 data = await self._fetch(broker, partition, error)
                 # What was begun ends, or two tasks would write the same files.
-                repaired = await to_the_end(repair(partition.log, error, data, self._clock.wall_ms()))
+                repaired = await to_the_end(perform(repair(partition.log, error, data, self._clock.wall_ms())))
             except (KafkaError, DoesNotFit) as refused:
                 reasons.append(f"broker {broker}: {refused}")
                 continue

@@ -24,6 +24,7 @@ from strandline.log.recovery import RecoveredLog
 from strandline.metadata.image import TOPIC_RESOURCE, MetadataImage, TopicImage
 from strandline.node.limited_log import LimitedLog
 from strandline.node.log_dirs import LogDir, mark_clean
+from strandline.node.log_effects import perform
 from strandline.node.log_loading import LogLoading, PlacedLog
 from strandline.node.logger import Logger
 from strandline.node.offset_checkpoints import OffsetCheckpoints
@@ -323,7 +324,7 @@ class Replicas:
     async def _flush(self, partition: Partition) -> None:
         try:
             while not partition.offline and not partition.gone:
-                await partition.log.flush()
+                await perform(partition.log.flush())
                 if not partition.after_flush(self._clock.monotonic()):
                     break
         except OSError as error:

@@ -18,6 +18,7 @@ from strandline.ids import Uuid
 from strandline.log.recovery import load
 from strandline.log.txn_index import AbortedTxn
 from strandline.metadata import records as r
+from strandline.node.log_effects import perform
 from strandline.records.batch import BatchBuilder
 from strandline.records.control import ControlRecordType, control_key, end_txn_marker
 from strandline.records.header import LENGTH_AT, iterate
@@ -261,7 +262,7 @@ async def test_what_is_not_on_the_device_yet_is_not_read(broker):
     # An offset that exists but cannot be read yet is no error.
     assert [a.error_code for a in ask(broker, 12, part(1))] == [0]
     partition = broker.parts.hosted.by_name["t", 0]
-    await partition.log.flush()
+    await perform(partition.log.flush())
     partition.after_flush(0)
     assert offsets(answers(12, replies[0])[0]) == [0]
 

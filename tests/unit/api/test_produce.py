@@ -17,6 +17,7 @@ from strandline.errors import ErrorCode
 from strandline.ids import Uuid
 from strandline.log import record_checks
 from strandline.metadata.image import INTERNAL_TOPICS
+from strandline.node.log_effects import perform
 from strandline.records import header as layout
 from strandline.records.batch import BatchBuilder, decode, join
 from strandline.records.compression import CompressionType, compress
@@ -489,7 +490,7 @@ def flushed(broker):
 
 
 async def flush(partition):
-    await partition.log.flush()
+    await perform(partition.log.flush())
     partition.after_flush(0)
 
 

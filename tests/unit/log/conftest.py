@@ -14,6 +14,7 @@ import pytest
 from strandline.config.topic_config import TopicConfig
 from strandline.log.log import Log
 from strandline.log.recovery import RecoveredLog, load
+from strandline.node.log_effects import perform
 from strandline.ports import Disk
 from strandline.records.batch import BatchBuilder, decode
 from strandline.records.control import ControlRecordType, control_key, end_txn_marker
@@ -103,7 +104,7 @@ class LogDir:
         return self.recover(clean=True, **fields).log
 
     def flush(self, log: Log) -> None:
-        asyncio.run(log.flush())
+        asyncio.run(perform(log.flush()))
 
     def names(self, suffix: str) -> list[str]:
         return [name for name in self.disk.listdir(self.path) if name.endswith(suffix)]
@@ -133,7 +134,7 @@ class PoweredLogDir(LogDir):
         self.node.disk.sync_dir("/data")
 
     def flush(self, log: Log) -> None:
-        self.world.run(log.flush())
+        self.world.run(perform(log.flush()))
 
     def power_loss(self) -> None:
         self.node.power_loss()

@@ -14,6 +14,7 @@ from strandline.log.log import Appended, Log
 from strandline.log.producers import BatchMetadata
 from strandline.log.segment import RELATIVE_OFFSET_MAX
 from strandline.log.txn_index import AbortedTxn
+from strandline.node.log_effects import perform
 from strandline.records.control import ControlRecordType
 from strandline.records.header import assign, iterate
 from strandline.sim.faults import Fault
@@ -361,12 +362,12 @@ def test_a_flush_covers_what_was_there_when_it_began(powered: PoweredLogDir) -> 
     append(log, "a")
 
     async def story() -> None:
-        flushing = asyncio.create_task(log.flush())
+        flushing = asyncio.create_task(perform(log.flush()))
         await asyncio.sleep(0)
         append(log, "b")
         await flushing
         assert log.recovery_point == 1
-        await log.flush()
+        await perform(log.flush())
         assert log.recovery_point == 2
 
     powered.world.run(story())
@@ -378,7 +379,7 @@ def test_a_truncation_during_a_flush_leaves_the_recovery_point_below(powered: Po
         append(log, value)
 
     async def story() -> None:
-        flushing = asyncio.create_task(log.flush())
+        flushing = asyncio.create_task(perform(log.flush()))
         await asyncio.sleep(0)
         log.truncate_to(1)
         append(log, "x", "y", "z")
@@ -395,7 +396,7 @@ def test_segments_may_leave_while_a_flush_is_under_way(powered: PoweredLogDir, c
         append(log, "a", "b")
 
     async def story() -> None:
-        flushing = asyncio.create_task(log.flush())
+        flushing = asyncio.create_task(perform(log.flush()))
         await asyncio.sleep(0)
         match change:
             case "truncate":
@@ -422,7 +423,7 @@ def test_a_snapshot_of_what_was_cut_during_its_flush_does_not_stay(powered: Powe
     log.roll(NOW)
 
     async def story() -> None:
-        flushing = asyncio.create_task(log.flush())
+        flushing = asyncio.create_task(perform(log.flush()))
         await asyncio.sleep(0)
         log.truncate_to(0)
         for value in "xyz":

@@ -12,6 +12,7 @@ from strandline.log.errors import CorruptLog
 from strandline.log.log import Log
 from strandline.log.lookup import first_at_or_after
 from strandline.log.txn_index import AbortedTxn
+from strandline.node.log_effects import perform
 from strandline.records.control import ControlRecordType
 from strandline.records.header import assign, iterate, read_header
 
@@ -520,7 +521,7 @@ def test_a_flush_that_a_truncation_overtook_promises_nothing() -> None:
             log.append_as_leader(sized(200), 0, NOW)
 
         async def story(log: Log = log) -> None:
-            flushing = asyncio.create_task(log.flush())
+            flushing = asyncio.create_task(perform(log.flush()))
             await asyncio.sleep(0)
             log.truncate_to(4)
             for _ in range(5):

@@ -14,6 +14,7 @@ from strandline.log.lookup import first_at_or_after
 from strandline.log.recovery import load
 from strandline.log.repairing import DoesNotFit, distrust, repair
 from strandline.log.scrubbing import scrub
+from strandline.node.log_effects import perform
 from strandline.records.header import assign, iterate
 
 from .conftest import ALL, NOW, PoweredLogDir, sized, topic
@@ -60,7 +61,7 @@ def test_a_repaired_stretch_is_served_and_stays(powered: PoweredLogDir, position
     before = powered.bytes(NAME)
     log = reopened(powered)
     damaged = damage(powered, log, 7, position)
-    assert run(powered, repair(log, damaged, b"".join(replica[damaged.first_offset :]), NOW))
+    assert run(powered, perform(repair(log, damaged, b"".join(replica[damaged.first_offset :]), NOW)))
     assert read(log, 5) == replica[5:10]
     assert powered.bytes(NAME) == before
     assert powered.names(".repair") == []
@@ -74,7 +75,7 @@ def test_damage_in_the_active_segment_closes_it_first(powered: PoweredLogDir) ->
     replica = filled(powered, 13)
     log = reopened(powered, 13)
     damaged = damage(powered, log, 11)
-    assert run(powered, repair(log, damaged, replica[11], NOW))
+    assert run(powered, perform(repair(log, damaged, replica[11], NOW)))
     assert [segment.base_offset for segment in log.segments] == [0, 5, 10, 13]
     log.append_as_leader(sized(SIZE), 3, NOW)
     assert read(log, 10) == replica[10:]
@@ -86,12 +87,12 @@ def test_one_stretch_at_a_time_leaves_the_others(powered: PoweredLogDir) -> None
     replica = filled(powered)
     log = reopened(powered)
     first, second = damage(powered, log, 6), damage(powered, log, 8, 11)
-    assert run(powered, repair(log, first, replica[6], NOW))
+    assert run(powered, perform(repair(log, first, replica[6], NOW)))
     assert read(log, 5) == replica[5:8]
     with pytest.raises(CorruptBatch) as again:
         read(log, 8)
     assert again.value.stretch == second.stretch
-    assert run(powered, repair(log, again.value, replica[8], NOW))
+    assert run(powered, perform(repair(log, again.value, replica[8], NOW)))
     assert read(log, 5) == replica[5:10]
 
 
@@ -120,7 +121,7 @@ def test_what_does_not_fit_is_refused_and_nothing_changes(powered: PoweredLogDir
     damaged = damage(powered, log, 7)
     before = powered.bytes(NAME)
     with pytest.raises(DoesNotFit, match=why):
-        run(powered, repair(log, damaged, offered, NOW))
+        run(powered, perform(repair(log, damaged, offered, NOW)))
     assert powered.bytes(NAME) == before
     with pytest.raises(CorruptBatch):
         read(log, 7)
@@ -131,7 +132,7 @@ def test_a_stretch_that_left_the_log_needs_no_repair(powered: PoweredLogDir) -> 
     log = reopened(powered)
     damaged = damage(powered, log, 7)
     log.drop_segments(2, NOW)
-    assert not run(powered, repair(log, damaged, replica[7], NOW))
+    assert not run(powered, perform(repair(log, damaged, replica[7], NOW)))
 
 
 @pytest.mark.parametrize("cut", [6, 9])
@@ -143,7 +144,7 @@ def test_a_truncation_during_a_repair_wins(powered: PoweredLogDir, cut: int) -> 
 
     async def both() -> bool:
 
-        task = asyncio.ensure_future(repair(log, damaged, replica[7], NOW))
+        task = asyncio.ensure_future(perform(repair(log, damaged, replica[7], NOW)))
         await asyncio.sleep(0)
         log.truncate_to(cut)
         for _ in range(10 - cut):
@@ -167,7 +168,7 @@ def test_a_flush_and_a_repair_do_not_meet(powered: PoweredLogDir) -> None:
 
     async def both() -> bool:
 
-        done, _ = await asyncio.gather(repair(log, damaged, replica[11], NOW), log.flush())
+        done, _ = await asyncio.gather(perform(repair(log, damaged, replica[11], NOW)), perform(log.flush()))
         return done
 
     assert run(powered, both())
@@ -185,7 +186,7 @@ def test_power_loss_at_any_time_leaves_the_old_segment_or_the_new(seed: int) -> 
         damaged = damage(powered, log, 7)
 
         async def work() -> None:
-            task = powered.node.spawn(repair(log, damaged, replica[7], NOW))
+            task = powered.node.spawn(perform(repair(log, damaged, replica[7], NOW)))
             await asyncio.wait([task], timeout=powered.randomness.uniform(0, 0.006))
 
         powered.world.run(work())
@@ -197,7 +198,7 @@ def test_power_loss_at_any_time_leaves_the_old_segment_or_the_new(seed: int) -> 
         try:
             assert read(recovered.log, 7) == replica[7:10]
         except CorruptBatch:
-            assert run(powered, repair(recovered.log, damaged, replica[7], NOW))
+            assert run(powered, perform(repair(recovered.log, damaged, replica[7], NOW)))
             assert read(recovered.log, 7) == replica[7:10]
     finally:
         powered.world.close()

@@ -12,6 +12,7 @@ from strandline.log.errors import CorruptBatch
 from strandline.log.log import Log
 from strandline.log.lookup import first_at_or_after
 from strandline.log.repairing import repair
+from strandline.node.log_effects import perform
 from strandline.records.control import ControlRecordType
 from strandline.records.header import assign, iterate
 from strandline.sim.world import World
@@ -265,7 +266,7 @@ def repaired_by_a_peer(world: World, log: Log, damaged: list[CorruptBatch], peer
             return count
         error = damaged.pop(0)
         data = bytes(peer.read(error.first_offset, ALL, peer.log_end_offset, min_one=True))
-        world.run(repair(log, error, data, NOW))
+        world.run(perform(repair(log, error, data, NOW)))
     raise AssertionError(f"{damaged[-1]} is not repaired")
 
 

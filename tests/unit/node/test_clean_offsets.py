@@ -6,6 +6,7 @@ import pytest
 
 from strandline.log import checkpoints
 from strandline.node.clean_offsets import CleanOffsets
+from strandline.node.log_effects import perform
 from strandline.sim.faults import Fault
 
 from .lives import Host, lives
@@ -43,7 +44,7 @@ def test_it_is_read_at_the_start_and_reaches_no_further_than_the_log(written: in
         partition = await stage.create()
         for _ in range(3):
             stage.append(partition)
-        await partition.log.flush()
+        await perform(partition.log.flush())
         checkpoints.write_offsets(stage.disk, FILE, {("t", 0): written})
 
     async def second(stage: Host) -> None:

@@ -358,7 +358,7 @@ def test_a_full_disk_is_no_broken_one() -> None:
 
 
 def test_a_swap_that_is_cut_short_takes_its_log_dir_offline(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def swap(*_: object) -> list[str]:
+    def swap(*_: object) -> list[str]:
         raise OSError(errno.ENOSPC, "a name takes room too")
 
     monkeypatch.setattr(cleaner, "swap", swap)

@@ -9,6 +9,7 @@ import pytest
 
 from strandline.errors import ErrorCode
 from strandline.log import checkpoints
+from strandline.node.log_effects import perform
 from strandline.node.node import NodeFailed
 from strandline.ports import WORKERS_MAX
 from strandline.raft.messages import ReplicaKey, VoteRequest
@@ -335,7 +336,7 @@ def test_a_slow_log_dir_holds_up_neither_the_metadata_log_nor_the_other():
         name = checkpoints.REPLICATION_OFFSET_CHECKPOINT
         assert disk.read_file(f"/b/{name}").decode() == f"0\n1\n{topics['/b'].topic} 0 1\n"
         async with asyncio.timeout(1):
-            await topics["/b"].log.flush()
+            await perform(topics["/b"].log.flush())
         assert not any(task.done() for task in hung)
 
     lives(story, log_dirs="/a,/b", metadata_log_dir="/a", replica_high_watermark_checkpoint_interval_ms="500")

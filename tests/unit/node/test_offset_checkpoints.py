@@ -8,6 +8,7 @@ import pytest
 
 from strandline.log import checkpoints
 from strandline.metadata.image import PartitionImage
+from strandline.node.log_effects import perform
 from strandline.node.offset_checkpoints import OffsetCheckpoints
 from strandline.replica.partition import Partition
 
@@ -21,7 +22,7 @@ async def filled(stage, count):
     partition = await stage.create()
     for i in range(count):
         stage.append(partition, b"%d" % i)
-    await partition.log.flush()
+    await perform(partition.log.flush())
     await stage.node.replicas.checkpoint(stage.log_dir)
     return partition
 
@@ -66,7 +67,7 @@ def test_s12_a_log_that_lost_its_tail_is_not_believed_beyond_its_end():
     async def first(stage):
         partition = await filled(stage, 5)
         partition.log.truncate_to(3)
-        await partition.log.flush()
+        await perform(partition.log.flush())
 
     async def second(stage):
         assert values_of(stage.partition()) == [b"0", b"1", b"2"]

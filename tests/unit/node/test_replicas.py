@@ -12,6 +12,7 @@ from strandline.ids import Uuid
 from strandline.log import checkpoints
 from strandline.metadata.image import MetadataImage, PartitionImage, TopicImage
 from strandline.node.log_dirs import LogDir
+from strandline.node.log_effects import perform
 from strandline.node.node import NodeFailed
 from strandline.node.replicas import Replicas
 from strandline.runtime.disk import FileDisk
@@ -44,7 +45,7 @@ async def a_topic_with_a_past(stage):
     partition = await stage.create()
     for _ in range(20):
         stage.append(partition, *[b"old"] * 50)
-    await partition.log.flush()
+    await perform(partition.log.flush())
     partition.delete_records(500)
     await stage.node.replicas.checkpoint(stage.log_dir)
     assert stage.text("log-start-offset-checkpoint") == "0\n1\nt 0 500\n"
@@ -216,7 +217,7 @@ def test_the_three_checkpoints_say_what_kafkas_say():
     async def story(stage):
         first, _ = await stage.create("b"), await stage.create("a")
         stage.append(first, b"1", b"2", b"3")
-        await first.log.flush()
+        await perform(first.log.flush())
         stage.append(first, b"4")
         first.delete_records(2)
         await stage.node.replicas.checkpoint(stage.log_dir)
@@ -270,7 +271,7 @@ def test_a_deleted_partition_leaves_no_file_open_and_no_directory(records):
 def test_a_flush_of_a_deleted_log_writes_nothing_into_the_new_ones_directory():
     async def story(stage):
         old = await stage.create()
-        await old.log.flush()
+        await perform(old.log.flush())
         fresh = stage.disk.listdir("/data/t-0")
         stage.append(old)
         old.log.roll(stage.host.clock.wall_ms())  # leaves a producer snapshot to write
@@ -281,7 +282,7 @@ def test_a_flush_of_a_deleted_log_writes_nothing_into_the_new_ones_directory():
         await stage.delete()
         await stage.create()
         await asyncio.sleep(5)
-        await stage.partition().log.flush()
+        await perform(stage.partition().log.flush())
         assert stage.disk.listdir("/data/t-0") == fresh
 
     lives(story)

@@ -16,6 +16,7 @@ from strandline.log.log import Log
 from strandline.log.recovery import load
 from strandline.metadata.image import PartitionImage
 from strandline.metadata.incarnations import Incarnation
+from strandline.node.log_effects import perform
 from strandline.records.batch import BatchBuilder
 from strandline.records.header import assign
 from strandline.replica.followers import FollowerProgress
@@ -106,7 +107,7 @@ class Bench:
         return self.partition.append(memoryview(batch(count, **fields)), NOW_MS, for_all=for_all).base_offset
 
     def flush(self) -> bool:
-        at_once(self.partition.log.flush())
+        at_once(perform(self.partition.log.flush()))
         return self.partition.after_flush(self.now())
 
     def wait_for(self, end_offset: int) -> None:

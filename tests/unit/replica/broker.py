@@ -26,6 +26,7 @@ from strandline.log.recovery import load
 from strandline.metadata.image import MetadataImage, PartitionImage
 from strandline.metadata.incarnations import Incarnation, incarnation
 from strandline.node.fetching.session import FetcherSession, Followed
+from strandline.node.log_effects import perform
 from strandline.records.batch import decode
 from strandline.records.header import iterate
 from strandline.replica.following import FetchOutcome
@@ -244,7 +245,7 @@ class Process:
         partition = self.partition
         if partition is not None and self.is_flush_due:
             self.is_flush_due = False
-            at_once(partition.log.flush())
+            at_once(perform(partition.log.flush()))
             if partition.after_flush(self.now()):
                 self.is_flush_due = True
 

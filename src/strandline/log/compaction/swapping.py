@@ -15,6 +15,7 @@ from typing import NoReturn
 
 from strandline.log import cutting, names
 from strandline.log.compaction.job import CleanedGroup, CleaningResult, CleanJob, discard
+from strandline.log.effects import LogWork, offloaded
 from strandline.log.errors import CorruptBatch, CorruptLog
 from strandline.log.log import Log
 from strandline.log.segment import Segment
@@ -30,7 +31,7 @@ class Overtaken(Exception):
         """What was replaced before: files to remove later."""
 
 
-async def swap(log: Log, job: CleanJob, cleaned: CleaningResult) -> list[str]:
+def swap(log: Log, job: CleanJob, cleaned: CleaningResult) -> LogWork[list[str]]:
     """Let the result of a job take its place; the files to remove once nobody reads them any more.
 
     Overtaken if the log was cut or changed meanwhile: it is then clean up to no other offset than before. An OSError is final for
@@ -47,7 +48,7 @@ async def swap(log: Log, job: CleanJob, cleaned: CleaningResult) -> list[str]:
             if (reason := _change_since(log, job, group)) is not None:
                 _give_up(log, job, reason, doomed)
             try:
-                new = await log.disk.offload(partial(_open, log, group), log.directory)
+                new = yield from offloaded(log.disk, partial(_open, log, group), log.directory)
             except (CorruptLog, CorruptBatch) as error:
                 _give_up(log, job, f"what was written can't be read: {error}", doomed)
             log.arriving = new
@@ -55,14 +56,14 @@ async def swap(log: Log, job: CleanJob, cleaned: CleaningResult) -> list[str]:
             if (reason := _change_since(log, job, group)) is None:
                 for segment in reversed(new):
                     segment.change_suffix(names.SWAP_SUFFIX)
-                await log.disk.offload(partial(log.disk.sync_dir, log.directory), log.directory)
+                yield from offloaded(log.disk, partial(log.disk.sync_dir, log.directory), log.directory)
                 reason = _change_since(log, job, group)
             if reason is not None:
                 cutting.turn_away(log)
                 _give_up(log, job, reason, doomed)
             doomed += _replace(log, group, new)
             log.arriving = []
-            await log.disk.offload(partial(log.disk.sync_dir, log.directory), log.directory)
+            yield from offloaded(log.disk, partial(log.disk.sync_dir, log.directory), log.directory)
     return doomed
 
 

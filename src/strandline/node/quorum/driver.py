@@ -20,6 +20,7 @@ from typing import Any
 
 from strandline.errors import ErrorCode
 from strandline.log.errors import NotCached
+from strandline.node.log_effects import perform
 from strandline.node.logger import Logger
 from strandline.node.quorum.descriptor_retry import offload_with_retry
 from strandline.node.quorum.election_file import ElectionFile
@@ -270,7 +271,7 @@ class Driver:
         """A flush covers what was written before it began; what came meanwhile gets the next one."""
         try:
             while not self.is_closed:
-                await to_the_end(self._log.log.flush())
+                await to_the_end(perform(self._log.log.flush()))
                 self.post(events.Flushed(self._log.flushed_offset))
                 if self._log.flushed_offset >= self._log.end_offset:
                     break
@@ -286,7 +287,7 @@ class Driver:
             return
         await self._on_snapshot(loaded)
         # The files of the log before must not come back beside those of the new one.
-        await self._log.log.flush()
+        await perform(self._log.log.flush())
         self._events.append(events.SnapshotLoaded(snapshot_id, loaded.voters, loaded.kraft_version))
 
     # Ending

@@ -11,6 +11,7 @@ from strandline.log.compaction.job import CleaningResult, CleanJob, run
 from strandline.log.compaction.planning import plan
 from strandline.log.compaction.swapping import swap
 from strandline.log.log import Log
+from strandline.node.log_effects import perform
 from strandline.records.batch import BatchBuilder, decode
 from strandline.records.header import BatchHeader, iterate
 from strandline.records.record import Record
@@ -64,7 +65,7 @@ def clean(
         log.roll(now_ms)
     job = job_for(log, clean_offset, now_ms=now_ms, **fields)
     cleaned = run_job(log, job)
-    for path in wait(directory, swap(log, job, cleaned)):
+    for path in wait(directory, perform(swap(log, job, cleaned))):
         log.disk.remove(path)
     return cleaned
 

@@ -9,6 +9,7 @@ import pytest
 
 from strandline.log.compaction.swapping import swap
 from strandline.log.log import Log
+from strandline.node.log_effects import perform
 
 from ..conftest import NOW, PoweredLogDir
 from .cleaning import COMPACT, batches, clean, job_for, put, records, run_job, view
@@ -78,7 +79,7 @@ def cleaned_until(steps: int, seed: int) -> tuple[PoweredLogDir, Log, dict[str, 
     try:
         done = run_job(log, job)
         assert len(done.groups) >= 3
-        directory.world.run(swap(log, job, done))
+        directory.world.run(perform(swap(log, job, done)))
         is_done = True
     except Stopped:
         is_done = False
@@ -107,7 +108,7 @@ def steps() -> Iterator[int]:
     log = filled(directory)
     job = job_for(log, 12, now_ms=NOW + 2000)
     stepper = Stepper(directory, 10_000)
-    directory.world.run(swap(log, job, run_job(log, job)))
+    directory.world.run(perform(swap(log, job, run_job(log, job))))
     directory.world.close()
     yield from range(10_000 - stepper.steps_left + 1)
 

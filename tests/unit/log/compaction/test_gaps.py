@@ -11,6 +11,7 @@ from strandline.log.log import Log
 from strandline.log.lookup import first_at_or_after
 from strandline.log.repairing import DoesNotFit, is_damaged, repair
 from strandline.log.scrubbing import scrub
+from strandline.node.log_effects import perform
 from strandline.records.header import iterate
 
 from ..conftest import ALL, NOW, LogDir, PoweredLogDir
@@ -160,11 +161,11 @@ def test_a_replica_that_was_cleaned_otherwise_heals(
     before = view(log)
     damaged = rotten(powered, log, offset)
     data = replica.read(damaged.first_offset, ALL, 22, min_one=True)
-    assert powered.world.run(repair(log, damaged, data, NOW))
+    assert powered.world.run(perform(repair(log, damaged, data, NOW)))
     assert view(log) == before
     found = [at for at, _, _ in records(log)]
     assert found == sorted(set(found))
-    assert not powered.world.run(is_damaged(log, damaged))
+    assert not powered.world.run(perform(is_damaged(log, damaged)))
     log.close_clean()
     again = powered.recover(clean=True, recovery_point=22, **FIELDS).log
     assert view(again) == before
@@ -174,7 +175,7 @@ def test_the_same_bytes_heal_however_old(powered: PoweredLogDir, directory: LogD
     log, replica = filled(powered), filled(directory)
     damaged = rotten(powered, log, 10)
     data = replica.read(damaged.first_offset, ALL, 22, min_one=True)
-    assert powered.world.run(repair(log, damaged, data, NOW + 10**9))
+    assert powered.world.run(perform(repair(log, damaged, data, NOW + 10**9)))
     assert records(log) == records(replica)
 
 
@@ -186,7 +187,7 @@ def test_what_is_older_than_delete_retention_is_refused(powered: PoweredLogDir, 
     with pytest.raises(
         DoesNotFit, match=r"older than delete\.retention\.ms \(1000\): this replica should be made anew"
     ):
-        powered.world.run(repair(log, damaged, data, NOW + 2000))
+        powered.world.run(perform(repair(log, damaged, data, NOW + 2000)))
     with pytest.raises(CorruptBatch):
         log.read(10, ALL, 22, min_one=True)
 
@@ -198,18 +199,18 @@ def test_a_part_of_the_stretch_is_not_enough(powered: PoweredLogDir, directory: 
     for end_offset in (6, 8):
         data = replica.read(4, ALL, end_offset, min_one=True)
         with pytest.raises(DoesNotFit):
-            powered.world.run(repair(log, damaged, data, NOW))
+            powered.world.run(perform(repair(log, damaged, data, NOW)))
     overlapping = bytearray(puts({"k": "1", "l": "1", "m": "1"}))
     overlapping[:8] = (9).to_bytes(8, "big")
     with pytest.raises(DoesNotFit):
-        powered.world.run(repair(log, damaged, bytes(overlapping), NOW))
+        powered.world.run(perform(repair(log, damaged, bytes(overlapping), NOW)))
 
 
 def test_a_stretch_that_a_cleaning_moved_is_not_touched(powered: PoweredLogDir) -> None:
     log = filled(powered)
     damaged = CorruptBatch(log.directory, 0, 100, 200, 4, 6, "found before the cleaning")
     before = powered.bytes("00000000000000000000.log")
-    assert not powered.world.run(is_damaged(log, damaged))
+    assert not powered.world.run(perform(is_damaged(log, damaged)))
     data = log.read(4, ALL, 22, min_one=True)
-    assert not powered.world.run(repair(log, damaged, data, NOW))
+    assert not powered.world.run(perform(repair(log, damaged, data, NOW)))
     assert powered.bytes("00000000000000000000.log") == before

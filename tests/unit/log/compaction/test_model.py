@@ -13,6 +13,7 @@ from strandline.log.compaction.job import CleanJob
 from strandline.log.compaction.planning import plan
 from strandline.log.compaction.swapping import swap
 from strandline.log.log import Log
+from strandline.node.log_effects import perform
 from strandline.records.compression import CompressionType
 
 from ..conftest import NOW, PoweredLogDir
@@ -82,13 +83,13 @@ class CompactedLog(RuleBasedStateMachine):
         if is_read:
             self.directory.world.run(self._swap_while_reading(made.job, cleaned))
         else:
-            for path in self.directory.world.run(swap(self.log, made.job, cleaned)):
+            for path in self.directory.world.run(perform(swap(self.log, made.job, cleaned))):
                 self.log.disk.remove(path)
         self.clean_offset = cleaned.end_offset
         self.is_as_clean_as_it_should_be(cleaned.end_offset)
 
     async def _swap_while_reading(self, job: CleanJob, cleaned: Any) -> None:
-        swapping = asyncio.ensure_future(swap(self.log, job, cleaned))
+        swapping = asyncio.ensure_future(perform(swap(self.log, job, cleaned)))
         while not swapping.done():
             self.the_last_value_of_each_key_is_read_from_any_offset()
             await asyncio.sleep(0.0002)

@@ -12,6 +12,7 @@ from strandline.log import retention
 from strandline.log.compaction.job import CleaningResult, CleanJob
 from strandline.log.compaction.swapping import Overtaken, swap
 from strandline.log.log import Log
+from strandline.node.log_effects import perform
 
 from ..conftest import ALL, NOW, LogDir, PoweredLogDir, values_in
 from .cleaning import COMPACT, clean, job_for, put, records, run_job, view, wait
@@ -38,7 +39,7 @@ def test_old_files_are_named_for_deletion_and_stay_until_then(directory: LogDir)
     log = filled(directory)
     job, done = cleaned(log)
     old = {f"{base:020d}" for group in done.groups for base in group.bases}
-    doomed = wait(directory, swap(log, job, done))
+    doomed = wait(directory, perform(swap(log, job, done)))
     assert all(path.endswith(".deleted") and log.disk.exists(path) for path in doomed)
     assert {path.rpartition("/")[2].partition(".")[0] for path in doomed} == old
     assert not directory.names(".swap")
@@ -50,7 +51,7 @@ def test_old_files_are_named_for_deletion_and_stay_until_then(directory: LogDir)
 
 def test_snapshots_of_segments_that_vanished_go(directory: LogDir) -> None:
     log = filled(directory)
-    wait(directory, log.flush())
+    wait(directory, perform(log.flush()))
     log.config = directory.open(**{**FIELDS, "segment_bytes": 650}).config
     count = len(log.segments)
     clean(directory, log)
@@ -82,7 +83,7 @@ def test_readers_see_the_same_records_at_every_moment(powered: PoweredLogDir) ->
 
     async def both() -> int:
         nonlocal swapping
-        swapping = asyncio.ensure_future(swap(log, job, done))
+        swapping = asyncio.ensure_future(perform(swap(log, job, done)))
         reads = await read_on()
         await swapping
         return reads
@@ -108,7 +109,7 @@ def test_a_log_that_was_cut_is_left_alone(directory: LogDir, change: Callable[[L
     change(log)
     before = records(log)
     with pytest.raises(Overtaken, match="cut") as overtaken:
-        wait(directory, swap(log, job, done))
+        wait(directory, perform(swap(log, job, done)))
     assert overtaken.value.doomed == []
     assert not directory.names(".cleaned")
     assert not directory.names(".swap")
@@ -123,7 +124,7 @@ def test_a_cut_while_the_names_are_synced_turns_the_new_ones_away(
     job, done = cleaned(log)
 
     async def both() -> None:
-        swapping = asyncio.ensure_future(swap(log, job, done))
+        swapping = asyncio.ensure_future(perform(swap(log, job, done)))
         while not log.arriving:  # noqa: ASYNC110
             await asyncio.sleep(0.00001)
         assert powered.names(".swap")
@@ -149,7 +150,7 @@ def test_a_cut_while_the_new_ones_are_opened_leaves_nothing_for_a_restart_to_fin
     job, done = cleaned(log)
 
     async def both() -> None:
-        swapping = asyncio.ensure_future(swap(log, job, done))
+        swapping = asyncio.ensure_future(perform(swap(log, job, done)))
         await asyncio.sleep(0)
         change(log)
         while not swapping.done():
@@ -169,7 +170,7 @@ def test_what_retention_took_meanwhile_is_not_brought_back(directory: LogDir) ->
     for path in log.drop_segments(gone, NOW):
         log.disk.remove(path)
     start = log.log_start_offset
-    wait(directory, swap(log, job, done))
+    wait(directory, perform(swap(log, job, done)))
     assert log.log_start_offset == log.bases[0] == start
     assert not directory.names(".cleaned")
     assert len(records(log)) < 20
@@ -182,7 +183,7 @@ def test_a_group_of_which_retention_took_a_part_is_given_up(directory: LogDir) -
     assert len(done.groups[0].bases) > 1
     log.drop_segments(1, NOW)
     with pytest.raises(Overtaken, match="not those"):
-        wait(directory, swap(log, job, done))
+        wait(directory, perform(swap(log, job, done)))
     assert not directory.names(".cleaned")
 
 
@@ -204,7 +205,7 @@ def test_files_that_are_not_what_the_job_wrote(directory: LogDir) -> None:
     name = f"{done.groups[0].outputs[0].base_offset:020d}.log.cleaned"
     directory.replace(name, directory.bytes(name)[:-1])
     with pytest.raises(Overtaken, match="bytes that were written"):
-        wait(directory, swap(log, job, done))
+        wait(directory, perform(swap(log, job, done)))
     assert records(log) == before
 
 
@@ -212,7 +213,7 @@ def test_a_log_goes_on_while_it_is_cleaned(powered: PoweredLogDir) -> None:
     log = filled(powered)
     job, done = cleaned(log)
     put(log, {"k0": "newer", "late": "1"}, epoch=4)
-    powered.world.run(swap(log, job, done))
+    powered.world.run(perform(swap(log, job, done)))
     assert view(log)["k0"] == "newer"
     assert view(log)["late"] == "1"
     assert log.epochs.entries[-1] == (4, 24)

@@ -17,6 +17,7 @@ from strandline.metadata.image import PartitionImage
 from strandline.metadata.incarnations import Incarnation
 from strandline.node.fetching.fetchers import Fetchers
 from strandline.node.fetching.throttles import Throttles
+from strandline.node.log_effects import perform
 from strandline.raft.messages import Address
 from strandline.records.batch import BatchBuilder, decode
 from strandline.records.header import iterate
@@ -289,7 +290,7 @@ class Broker:
 
     def flush_due(self, partition: Partition) -> None:
         async def flush() -> None:
-            await partition.log.flush()
+            await perform(partition.log.flush())
             partition.after_flush(self.now())
 
         self.tasks.append(asyncio.get_running_loop().create_task(flush()))
