@@ -1,7 +1,8 @@
 """What all parts of Raft share, and the only place where the state changes.
 
 Always true: the election state is saved before anything that follows from it is said (D1): `Save` stands before it among the
-effects. The epoch never falls. A leader that stops leading answers every request that still waits for it.
+effects. The epoch never falls. A leader that stops leading answers every request that still waits for it. What stands here is
+written by the methods here alone; a field of a state, by the one module that serves that state (`tests/unit/raft/test_owners.py`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,16 @@ from math import inf
 from typing import Final
 
 from strandline.errors import ErrorCode
-from strandline.raft.effects import Effect, FailQuorum, HighWatermarkChanged, LeaderChanged, Save, SendResponse
+from strandline.raft.effects import (
+    Effect,
+    FailQuorum,
+    FinishSnapshot,
+    HighWatermarkChanged,
+    LeaderChanged,
+    Save,
+    SendResponse,
+    Truncate,
+)
 from strandline.raft.election_state import ElectionState
 from strandline.raft.log_view import LogView
 from strandline.raft.messages import (
@@ -128,6 +138,25 @@ class Core:
         moved since the voters' record was written; but any client can claim that."""
         return self.reported_address is not None and self.failed_fetches >= 2 and self.failed_fetches % 2 == 0
 
+    # The leader, as its answers show it
+
+    def leader_is_gone(self) -> None:
+        """A Fetch to the leader failed, or the leader said that it leads no more."""
+        self.leader_lost = True
+
+    def leader_is_alive(self) -> None:
+        """The leader has answered, or a voter has heard it."""
+        self.leader_lost = False
+
+    def fetch_failed(self) -> None:
+        """A Fetch to the leader came to nothing: at that address it may not be found any more."""
+        self.failed_fetches += 1
+
+    def fetch_refused(self, replica_id: int) -> None:
+        """This node led its epoch and has refused a Fetch since: now that replica has the proof that it resigned."""
+        if isinstance(self.state, Resigned):
+            self.state.not_yet_refused.discard(replica_id)
+
     def answered_at(self, address: Address) -> None:
         """The leader has answered a Fetch. At the reported address it is asked again as long as it answers there."""
         if address == self.leader_address:
@@ -215,7 +244,24 @@ class Core:
         longest = self.timings.disconnect_grace_s * 2.0 ** min(self.failed_rounds, 30)
         return min(longest, self.timings.election_backoff_max_s) * self.randomness.uniform(0.5, 1.0)
 
+    def round_lost(self) -> None:
+        """An election, or a pre-vote, was lost: the next one comes after a longer wait."""
+        self.failed_rounds += 1
+
+    def rounds_are_over(self) -> None:
+        """There is a leader again."""
+        self.failed_rounds = 0
+
     # Transitions
+
+    def begin_step(self) -> None:
+        """The effects of the last step are carried out."""
+        self.effects = []
+        self.is_truncating = False
+
+    def stop(self) -> None:
+        """The node is about to stop: it leads and campaigns no more."""
+        self.is_stopping = True
 
     def to_unattached(self, epoch: int, campaign_at: float, voted: ReplicaKey | None = None) -> None:
         """A newer epoch, or this one with a vote, or this one after a lost pre-vote: what was voted is kept."""
@@ -241,7 +287,7 @@ class Core:
         assert leader_id not in (NO_NODE, self.me.id)
         assert epoch >= self.epoch
         if (epoch, leader_id) != (self.epoch, self.election.leader_id):
-            self.leader_lost = False
+            self.leader_is_alive()
         if leader_id != self._fetched_from:
             self._fetched_from, self.failed_fetches = leader_id, 0
         voted = self.election.voted if epoch == self.epoch else None
@@ -249,7 +295,7 @@ class Core:
         self._enter(follower, ElectionState(epoch, leader_id, voted), address)
 
     def to_leader(self, leader: Leader) -> None:
-        self.failed_rounds = 0
+        self.rounds_are_over()
         self._enter(leader, self.election._replace(leader_id=self.me.id))
 
     def to_resigned(self, leader: Leader, successors: tuple[ReplicaKey, ...], now: float) -> None:
@@ -348,6 +394,21 @@ class Core:
         if self.committed is None or high_watermark > self.committed:
             self.committed = high_watermark
             self.effects.append(HighWatermarkChanged(high_watermark))
+
+    def truncate(self, end_offset: int) -> None:
+        """Cut the log and what it said of the voters; no Fetch leaves before that is done."""
+        self.history.truncate(end_offset)
+        self.effects.append(Truncate(end_offset))
+        self.is_truncating = True
+
+    def begin_install(self, snapshot_id: OffsetAndEpoch) -> None:
+        """All chunks of a snapshot are here: it takes the place of the log."""
+        self.installing = snapshot_id
+        self.effects.append(FinishSnapshot(snapshot_id))
+
+    def end_install(self) -> None:
+        """The snapshot is in its place, or was refused."""
+        self.installing = None
 
     def fail(self, reason: str) -> None:
         self.effects.append(FailQuorum(reason))

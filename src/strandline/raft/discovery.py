@@ -53,7 +53,7 @@ def handle_response(core: Core, slot: Slot, asked: int, response: RaftFetchRespo
     leads = response.error is ErrorCode.NONE and (response.epoch, response.leader_id) == (core.epoch, asked)
     if leads and isinstance(core.state, Prospective) and core.leader_address is not None:
         # The leader that it believed to be gone has answered.
-        core.leader_lost = False
+        core.leader_is_alive()
         core.answered_at(core.leader_address)
         core.to_follower(core.epoch, asked, core.leader_address, now)
     else:

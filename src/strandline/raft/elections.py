@@ -12,7 +12,7 @@ from __future__ import annotations
 from math import inf
 
 from strandline.errors import ErrorCode
-from strandline.raft import discovery, leading
+from strandline.raft import discovery, following, leading
 from strandline.raft.core import Core
 from strandline.raft.effects import SendResponse
 from strandline.raft.events import Destination
@@ -83,9 +83,7 @@ def _grant_pre_vote(core: Core, request: VoteRequest, now: float) -> bool:
     next_round = now + core.timings.disconnect_grace_s * (1 + core.randomness.random())
     match core.state:
         case Follower() as follower:
-            follower.fetch_deadline = max(follower.fetch_deadline, next_round)
-            if follower.campaign_at < inf:
-                follower.campaign_at = max(follower.campaign_at, next_round)
+            following.postpone_campaign(follower, next_round)
         case Unattached() as unattached:
             unattached.campaign_at = max(unattached.campaign_at, next_round)
         case Prospective():
@@ -95,6 +93,12 @@ def _grant_pre_vote(core: Core, request: VoteRequest, now: float) -> bool:
         case Candidate() | Resigned() | Leader():
             pass
     return True
+
+
+def candidate_disconnected(core: Core, unattached: Unattached, now: float) -> None:
+    """The candidate that has this node's vote is gone, perhaps before it could win: the next election is sooner."""
+    next_round = now + core.timings.disconnect_grace_s * (1 + core.randomness.random())
+    unattached.campaign_at = min(unattached.campaign_at, next_round)
 
 
 # Asking for votes
@@ -117,7 +121,7 @@ def poll_prospective(core: Core, prospective: Prospective, now: float) -> float:
         core.to_candidate(now)
         return now
     if now >= prospective.ends_at or _is_lost(core, prospective.rejected):
-        core.failed_rounds += 1
+        core.round_lost()
         _step_back(core, now + core.round_backoff(), now)
         return now
     return min(prospective.ends_at, _ask(core, prospective, now, pre_vote=True))
@@ -145,7 +149,7 @@ def _step_back(core: Core, campaign_at: float, now: float) -> None:
     if core.election.leader_id != NO_NODE and core.leader_address is not None:
         core.to_follower(core.epoch, core.election.leader_id, core.leader_address, now)
         if core.leader_lost and isinstance(core.state, Follower):
-            core.state.campaign_at = campaign_at
+            following.campaign_again(core.state, campaign_at)
     else:
         core.to_unattached(core.epoch, campaign_at)
 
@@ -185,14 +189,14 @@ def handle_vote_response(core: Core, voter_id: int, request: VoteRequest, respon
 def _rejected(core: Core, nominee: Prospective | Candidate, voter_id: int, response: VoteResponse, now: float) -> None:
     if isinstance(nominee, Candidate):
         if _is_lost(core, nominee.rejected):
-            core.failed_rounds += 1
+            core.round_lost()
             nominee.ends_at = min(nominee.ends_at, now + core.round_backoff())
     elif response.leader_id == core.election.leader_id != NO_NODE:
         # That voter hears the leader, or is the leader: the leader is alive.
         is_leader = response.leader_id == voter_id
         if is_leader:
-            core.leader_lost = False
-        core.failed_rounds += 1
+            core.leader_is_alive()
+        core.round_lost()
         _step_back(core, now + core.round_backoff(), now)
         if is_leader and isinstance(core.state, Follower):
-            core.state.has_fetched = True  # it has heard the leader: no reason to grant a pre-vote (D4)
+            following.leader_answered(core.state)

@@ -11,7 +11,7 @@ from math import inf
 from strandline.errors import ErrorCode
 from strandline.raft import control_records, discovery
 from strandline.raft.core import Core
-from strandline.raft.effects import AppendFetched, FinishSnapshot, StoreChunk, Truncate
+from strandline.raft.effects import AppendFetched, StoreChunk
 from strandline.raft.events import Destination, SnapshotLoaded
 from strandline.raft.messages import (
     NO_NODE,
@@ -40,12 +40,12 @@ def poll(core: Core, follower: Follower, now: float) -> float:
         deadline = min(follower.fetch_deadline, follower.campaign_at)
         if now >= deadline:
             if now >= follower.fetch_deadline and core.outbox.ready_at(FETCH) == inf:
-                core.failed_fetches += 1
+                core.fetch_failed()
             core.to_prospective(now)
             return now
     elif not core.is_voter:
         if now >= follower.fetch_deadline:
-            core.leader_lost = True
+            core.leader_is_gone()
             follower.fetch_deadline = now + core.timings.fetch_timeout_s
         deadline = follower.fetch_deadline
     if core.is_truncating:
@@ -114,13 +114,42 @@ def disconnected(core: Core, now: float) -> None:
 
 def suspect(core: Core, now: float) -> None:
     """A Fetch failed, or the leader said that it leads no more: the leader is believed to be gone (docs/decisions/0005)."""
-    if isinstance(core.state, Follower):
-        if not core.leader_lost or core.state.campaign_at == inf:
+    follower = core.state
+    if isinstance(follower, Follower):
+        if not core.leader_lost or follower.campaign_at == inf:
             delay = core.timings.disconnect_grace_s * core.randomness.random()
-            core.state.campaign_at = now + (core.round_backoff() if core.failed_rounds else delay)
-        core.leader_lost = True
-        if core.state.successors is not None:
-            leader_resigned(core, core.state, now)
+            follower.campaign_at = now + (core.round_backoff() if core.failed_rounds else delay)
+        core.leader_is_gone()
+        if follower.successors is not None:
+            leader_resigned(core, follower, now)
+
+
+def end_announced(core: Core, follower: Follower, successors: tuple[ReplicaKey, ...], now: float) -> None:
+    """A request says in the leader's name that it leads no more: believed if the leader is believed to be gone, else it counts
+    once the answer to a later Fetch, or its failure, bears it out (SEC-Z16)."""
+    if follower.successors is None:
+        follower.has_asked_since = False
+    follower.successors = successors
+    core.outbox.succeeded(FETCH)  # the next Fetch does not wait: its answer shows whether that is true
+    if core.leader_lost:
+        leader_resigned(core, follower, now)
+
+
+def postpone_campaign(follower: Follower, until: float) -> None:
+    """Another node has this one's pre-vote, and the time until then to win."""
+    follower.fetch_deadline = max(follower.fetch_deadline, until)
+    if follower.campaign_at < inf:
+        follower.campaign_at = max(follower.campaign_at, until)
+
+
+def campaign_again(follower: Follower, at: float) -> None:
+    """A pre-vote was lost, and the leader is still believed to be gone: the next one begins then."""
+    follower.campaign_at = at
+
+
+def leader_answered(follower: Follower) -> None:
+    """The leader is alive, whatever it answered: no reason to grant a pre-vote (D4)."""
+    follower.has_fetched = True
 
 
 def leader_resigned(core: Core, follower: Follower, now: float) -> None:
@@ -133,7 +162,7 @@ def unanswered(core: Core, now: float) -> None:
     """A Fetch to the leader failed. After the first failure it is sent again at once: perhaps only a connection is gone."""
     if core.leader_lost:
         core.outbox.failed(FETCH, now)
-    core.failed_fetches += 1
+    core.fetch_failed()
     suspect(core, now)
 
 
@@ -165,7 +194,7 @@ def _is_refused(core: Core, error: ErrorCode, epoch: int, leader_id: int, addres
     if error in (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE):
         return False
     core.outbox.failed(FETCH, now)
-    core.failed_fetches += 1  # another node may answer there by now
+    core.fetch_failed()  # another node may answer there by now
     if error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
         suspect(core, now)
     return True
@@ -179,9 +208,9 @@ def _heard(core: Core, follower: Follower, asked: Address, now: float) -> None:
         return
     if follower.has_asked_since:
         follower.successors = None
-    core.leader_lost = False
-    core.failed_rounds = 0
-    follower.has_fetched = True
+    core.leader_is_alive()
+    core.rounds_are_over()
+    leader_answered(follower)
     follower.fetch_deadline = now + core.timings.fetch_timeout_s
     follower.campaign_at = inf
 
@@ -215,9 +244,7 @@ def _truncate(core: Core, diverging: OffsetAndEpoch) -> bool:
             f"everything below {core.floor} is committed"
         )
         return False
-    core.history.truncate(end_offset)
-    core.effects.append(Truncate(end_offset))
-    core.is_truncating = True
+    core.truncate(end_offset)
     return True
 
 
@@ -254,22 +281,22 @@ def handle_snapshot_response(
         follower.snapshot = fetching._replace(position=position)
         if position == response.size:
             follower.snapshot = None
-            core.installing = fetching.snapshot_id
-            core.effects.append(FinishSnapshot(fetching.snapshot_id))
+            core.begin_install(fetching.snapshot_id)
     _heard(core, follower, asked, now)
 
 
 def snapshot_loaded(core: Core, event: SnapshotLoaded) -> None:
-    core.installing = None
+    core.end_install()
     core.history.begin_at(event.snapshot_id.offset, event.voters, event.kraft_version)
-    if isinstance(core.state, Follower):
-        core.state.expected_end_offset = 0
+    follower = core.state
+    if isinstance(follower, Follower):
+        follower.expected_end_offset = 0
     core.commit(event.snapshot_id.offset)
 
 
 def snapshot_refused(core: Core, now: float) -> None:
     """It is fetched again, but not at once: what the leader has may be rotten, and the next one may not be."""
-    core.installing = None
+    core.end_install()
     core.outbox.wait(FETCH, now + core.timings.fetch_timeout_s / 2)
 
 

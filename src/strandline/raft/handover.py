@@ -10,11 +10,10 @@ from __future__ import annotations
 from math import inf
 
 from strandline.errors import ErrorCode
-from strandline.raft import discovery
+from strandline.raft import discovery, following
 from strandline.raft.core import EPOCH_MAX, Core
 from strandline.raft.elections import is_meant
 from strandline.raft.events import Destination
-from strandline.raft.following import FETCH, leader_resigned
 from strandline.raft.messages import (
     NO_NODE,
     Address,
@@ -82,7 +81,7 @@ def _begun(core: Core, request: BeginQuorumEpochRequest, now: float) -> None:
         discovery.confirm(core, leader_id, now)
     elif isinstance(core.state, Follower):
         core.report_address(leader_id, reported)
-        core.outbox.succeeded(FETCH)  # it is there: no more waiting before the next Fetch
+        core.outbox.succeeded(following.FETCH)  # it is there: no more waiting before the next Fetch
 
 
 def _claim_error(core: Core, epoch: int, leader_id: int) -> ErrorCode:
@@ -149,10 +148,5 @@ def handle_end(core: Core, request: EndQuorumEpochRequest, answer: AnswerTo, now
         if (request.epoch, request.leader_id) != (core.epoch, core.election.leader_id):
             discovery.confirm(core, request.leader_id, now)
         elif isinstance(core.state, Follower):
-            if core.state.successors is None:
-                core.state.has_asked_since = False
-            core.state.successors = request.preferred_candidates
-            core.outbox.succeeded(FETCH)  # the next Fetch does not wait: its answer shows whether that is true
-            if core.leader_lost:
-                leader_resigned(core, core.state, now)
+            following.end_announced(core, core.state, request.preferred_candidates, now)
     core.answer(answer, core.quorum_response(error, request.epoch))

@@ -212,8 +212,7 @@ class Raft:
 
     def step(self, event: Event, now: float) -> list[Effect]:
         core = self._core
-        core.effects = []
-        core.is_truncating = False
+        core.begin_step()
         self._handle(event, now)
         self.deadline = self._poll(now)
         return core.effects
@@ -247,7 +246,7 @@ class Raft:
             case SnapshotRefused():
                 following.snapshot_refused(core, now)
             case Resign():
-                core.is_stopping = True
+                core.stop()
                 if isinstance(core.state, Leader):
                     leading.resign(core, core.state, now)
             case Started():
@@ -360,16 +359,13 @@ class Raft:
         if isinstance(core.state, Follower) and node_id == core.election.leader_id:
             following.disconnected(core, now)
         elif isinstance(core.state, Unattached) and voted is not None and voted.id == node_id:
-            # The candidate that has this node's vote is gone, perhaps before it could win.
-            next_round = now + core.timings.disconnect_grace_s * (1 + core.randomness.random())
-            core.state.campaign_at = min(core.state.campaign_at, next_round)
+            elections.candidate_disconnected(core, core.state, now)
 
     def _cancelled(self, answer: AnswerTo) -> None:
         leader = self._core.state
         if isinstance(leader, Leader):
-            leader.parked = [parked for parked in leader.parked if parked.answer is not answer]
-            if leader.change is not None and leader.change.answer is answer:
-                leader.change.answer = None
+            serving.cancel(leader, answer)
+            reconfiguration.cancel(leader, answer)
 
 
 def _description(state: ReplicaState, endpoints: Endpoints) -> ReplicaDescription:

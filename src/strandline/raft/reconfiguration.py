@@ -168,6 +168,13 @@ def committed(core: Core, leader: Leader, high_watermark: int) -> None:
         core.answer_change(change, ErrorCode.NONE)
 
 
+def cancel(leader: Leader, answer: AnswerTo) -> None:
+    """The sender of that request is gone: if it was the voter change, it goes on without an answer."""
+    change = leader.change
+    if change is not None and change.answer is answer:
+        change.answer = None
+
+
 def is_removed(core: Core, leader: Leader) -> bool:
     """Whether the voters are committed and the leader is none of them."""
     high_watermark = leader.high_watermark

@@ -20,7 +20,7 @@ from strandline.raft.messages import (
     RaftFetchRequest,
     RaftFetchResponse,
 )
-from strandline.raft.states import AnswerTo, Leader, Parked, Resigned
+from strandline.raft.states import AnswerTo, Leader, Parked
 
 BOOTSTRAP_SNAPSHOT: Final = OffsetAndEpoch(0, 0)
 """What a disk was formatted with. It is not for other nodes: the first leader writes its content into the log."""
@@ -47,8 +47,8 @@ def handle_fetch(core: Core, request: RaftFetchRequest, answer: AnswerTo, now: f
     error = leader_error(core, request.epoch) if is_possible else ErrorCode.INVALID_REQUEST
     leader = core.state
     if error is not ErrorCode.NONE or not isinstance(leader, Leader):
-        if isinstance(leader, Resigned) and error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
-            leader.not_yet_refused.discard(request.replica.id)
+        if error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            core.fetch_refused(request.replica.id)
         core.answer(answer, core.fetch_error(error))
         return
     refusal = _divergence(core, leader, request)
@@ -110,6 +110,11 @@ def answer_parked(core: Core, leader: Leader, now: float = -inf) -> None:
             core.answer(parked.answer, _records(core, leader, parked.request))
         else:
             leader.parked.append(parked)
+
+
+def cancel(leader: Leader, answer: AnswerTo) -> None:
+    """The sender of that request is gone: if it was a Fetch that waits, it waits no longer."""
+    leader.parked = [parked for parked in leader.parked if parked.answer is not answer]
 
 
 def advance(core: Core, leader: Leader) -> None:
