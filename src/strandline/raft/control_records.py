@@ -88,7 +88,7 @@ def read_kraft_version(value: bytes) -> int:
         raise CorruptRecord(f"A KRaftVersionRecord cannot be read: {error}") from None
 
 
-class FetchedBatches(NamedTuple):
+class CheckedBatches(NamedTuple):
     """What a leader sent, checked."""
 
     records: bytes
@@ -98,7 +98,7 @@ class FetchedBatches(NamedTuple):
     kraft_versions: list[tuple[int, int]]
 
 
-def check(records: bytes, *, offset: int, last_epoch: int, leader_epoch: int) -> FetchedBatches:
+def check(records: bytes, *, offset: int, last_epoch: int, leader_epoch: int) -> CheckedBatches:
     """What these bytes bring to a log that ends at `offset`; CorruptRecord if they cannot follow it."""
     view = memoryview(records)
     voters: list[tuple[int, VoterSet]] = []
@@ -120,7 +120,7 @@ def check(records: bytes, *, offset: int, last_epoch: int, leader_epoch: int) ->
             _take_control(bytes(batch), voters, kraft_versions)
     if records and not size:
         raise CorruptRecord("The bytes end before their first batch does")
-    return FetchedBatches(records if size == len(records) else records[:size], offset, voters, kraft_versions)
+    return CheckedBatches(records if size == len(records) else records[:size], offset, voters, kraft_versions)
 
 
 def _take_control(batch: bytes, voters: list[tuple[int, VoterSet]], kraft_versions: list[tuple[int, int]]) -> None:
