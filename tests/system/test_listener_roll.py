@@ -77,7 +77,7 @@ def restart_by_up(cluster: Cluster, node_id: int) -> None:
 def test_sec_t7_a_cluster_of_the_version_before_is_restarted_node_by_node(cluster: Cluster) -> None:
     assert addresses(cluster) == [None] * 3
     assert told(cluster) == [
-        ("warn", "broker 1, 2, 3: PLAINTEXT serves clients and brokers alike: any client can act as a broker there")
+        ("warn", "broker 1, 2, 3: PLAINTEXT serves both clients and brokers: any client can act as a broker there")
     ]
     topic = make_topic(cluster, TOPIC, PARTITIONS, min_insync_replicas="2")
     with load(cluster, topic) as running:
@@ -88,13 +88,16 @@ def test_sec_t7_a_cluster_of_the_version_before_is_restarted_node_by_node(cluste
         of_their_own = [f"127.0.0.1:{cluster.port + 3000 + index}" for index in range(3)]
         assert addresses(cluster) == of_their_own
         assert told(cluster) == [
-            ("warn", "broker 1, 2: PLAINTEXT still serves brokers beside BROKER: any client can act as a broker there"),
-            ("ok", "broker 3: brokers have a listener of their own, BROKER"),
+            (
+                "warn",
+                "broker 1, 2: PLAINTEXT still serves brokers besides BROKER: any client can act as a broker there",
+            ),
+            ("ok", "broker 3: brokers have a separate listener, BROKER"),
         ]
         for node_id in (1, 2):
             restart_by_up(cluster, node_id)
             all_in_sync(cluster, topic)
         running.more()
         running.check()
-    assert told(cluster) == [("ok", "broker 1, 2, 3: brokers have a listener of their own, BROKER")]
+    assert told(cluster) == [("ok", "broker 1, 2, 3: brokers have a separate listener, BROKER")]
     assert_equal_on_disk(cluster, TOPIC, len(PARTITIONS), ends(running.acknowledged))

@@ -1,6 +1,6 @@
-"""What went wrong, in one line for a person.
+"""Error messages of commands, one line each.
 
-Always true: one line; it says what happened and where, and, where we know it, what to do.
+Always true: a message is one line; it says what happened and where, and, if that is known, what to do.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import click
 from strandline.cli.terminal.escaping import echo
 
 
-class Refused(click.ClickException):
-    """A command will not or cannot do what it was asked: exit code 1."""
+class CommandRefused(click.ClickException):
+    """A command that does not do what was requested: exit code 1, and the reason in one line."""
 
     def show(self, file: object = None) -> None:
         echo(f"strandline: {one_line(self.message)}", err=True)
@@ -25,7 +25,7 @@ def one_line(text: str) -> str:
 
 
 def explain(error: BaseException) -> str:
-    """A sentence for any exception that reached the entrance."""
+    """One line for any exception that reached the entry point."""
     from strandline.config.errors import ConfigError
     from strandline.errors import KafkaError
 
@@ -50,7 +50,7 @@ def explain_os(error: OSError) -> str:
 
 
 def _place(error: BaseException) -> str:
-    """The file and line that raised it."""
+    """The file and line where the error was raised."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

@@ -1,7 +1,7 @@
-"""The entrance: every command by name, loaded when it is called.
+"""The entry point of the command line: every command by name, loaded when it is called.
 
 Always true: exit code 0 means done, 1 refused or failed (one line on stderr says what, where and what to do), 2 wrong usage;
-a person never sees a traceback.
+a user never sees a traceback unless the environment asks for one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import click
 from strandline import __version__
 
 TRACEBACK = "STRANDLINE_TRACEBACK"
-"""An environment name: set it to see where an unexpected failure comes from."""
+"""The environment variable that shows the traceback of an unexpected failure."""
 
 
 class CommandEntry(NamedTuple):
@@ -38,7 +38,7 @@ COMMANDS: dict[str, dict[str, CommandEntry]] = {
         "status": CommandEntry("local.status", "Show the nodes that `up` started."),
         "down": CommandEntry("local.down", "Stop the nodes that `up` started."),
         "server": CommandEntry("local.server", "Run one node in the foreground."),
-        "cluster": CommandEntry("cluster.cluster", "Show a cluster and its nodes, and forget a broker."),
+        "cluster": CommandEntry("cluster.cluster", "Show a cluster and its nodes, and unregister a broker."),
         "quorum": CommandEntry("quorum.quorum", "Show and change the quorum of controllers."),
         "features": CommandEntry("cluster.features", "Show and change the features of a cluster."),
         "timeline": CommandEntry("monitoring.timeline", "Show what happened to a cluster, and why."),
@@ -50,23 +50,23 @@ COMMANDS: dict[str, dict[str, CommandEntry]] = {
         "consume": CommandEntry("records.consume", "Read records of a topic."),
         "groups": CommandEntry("groups.groups", "List and describe groups, and change their offsets."),
         "configs": CommandEntry("configs.configs", "Show and change the configuration of topics, brokers and groups."),
-        "replicas": CommandEntry("monitoring.replicas", "Show how far every replica is, and who is in sync."),
-        "elect": CommandEntry("elections.elect", "Give partitions their preferred leader back."),
-        "reassign": CommandEntry(
-            "reassignment.reassign", "Move partitions to other brokers, and show how far that is."
+        "replicas": CommandEntry(
+            "monitoring.replicas", "Show the offsets and lag of every replica, and which are in sync."
         ),
+        "elect": CommandEntry("elections.elect", "Elect the preferred leaders of partitions."),
+        "reassign": CommandEntry("reassignment.reassign", "Move partitions to other brokers, and show the progress."),
         "spark": CommandEntry(
             "spark.spark", "Start Spark on topics: a shell, a program, an environment for a cluster."
         ),
         "api-versions": CommandEntry("cluster.api_versions", "Show which APIs each broker serves."),
     },
     FILES: {
-        "storage": CommandEntry("storage.storage", "Format log dirs and look at them."),
+        "storage": CommandEntry("storage.storage", "Format log dirs and show them."),
         "dump-log": CommandEntry("storage.dump_log", "Print the batches and records of log files."),
         "config-reference": CommandEntry("configs.config_reference", "Print every configuration key as Markdown."),
     },
     PROOF: {
-        "sim": CommandEntry("simulator.sim", "Search simulated histories for a broken promise, or play one again."),
+        "sim": CommandEntry("simulator.sim", "Search simulated histories for a broken promise, or replay one."),
         "story": CommandEntry("simulator.story", "Tell how a cluster works, step by step, on simulated nodes."),
     },
     KAFKA: {
@@ -88,8 +88,8 @@ COMMANDS: dict[str, dict[str, CommandEntry]] = {
 }
 
 
-class Commands(click.Group):
-    """All commands, without their modules."""
+class LazyCommands(click.Group):
+    """The group of all commands; the module of one is imported when that one is called."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         return [name for entries in COMMANDS.values() for name in entries]
@@ -109,7 +109,7 @@ class Commands(click.Group):
             done = super().invoke(context)
             sys.stdout.flush()
         except BrokenPipeError:
-            # The reader of a pipe has seen enough. Python would complain once more when it flushes at exit.
+            # The reader of the pipe has closed it. Python would report that again when it flushes at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
         return done
@@ -133,7 +133,7 @@ class Commands(click.Group):
 
 
 @click.command(
-    cls=Commands,
+    cls=LazyCommands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Start here: strandline up · strandline COMMAND --help shows an example of each.",
 )
@@ -169,7 +169,7 @@ def run(arguments: list[str] | None = None) -> int:
 
 
 def _show(error: click.ClickException) -> None:
-    """As click shows it, but escaped: what strangers wrote may stand in it (SEC-H3)."""
+    """As click shows it, but escaped: it may quote text from an untrusted source (SEC-H3)."""
     import io
 
     from strandline.cli.terminal.escaping import echo

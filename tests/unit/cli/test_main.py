@@ -9,7 +9,7 @@ import click
 import pytest
 
 from strandline.cli import main as entrance
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.cli.main import COMMANDS, CommandEntry, strandline
 from strandline.errors import ErrorCode, KafkaError
 
@@ -135,7 +135,7 @@ SHOWN = r"\x1b]0;owned\x07\u202e"
         KafkaError(ErrorCode.INVALID_REQUEST, HOSTILE),
         OSError(errno.ENOENT, "No such file", HOSTILE),
         ZeroDivisionError(HOSTILE),
-        Refused(HOSTILE),
+        CommandRefused(HOSTILE),
         click.ClickException(HOSTILE),
         click.UsageError(HOSTILE),
         click.BadParameter(HOSTILE),

@@ -1,7 +1,7 @@
 """Kafka's `ssl.*` client properties as a TLS context.
 
 Always true: certificates are PEM; the broker's is checked against the trust store, or against this machine's if none is named;
-whether it must also bear the name that was dialled is up to `ssl.endpoint.identification.algorithm`. No text shows a secret.
+`ssl.endpoint.identification.algorithm` says whether its name must match the host name. No error message shows a secret.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _trust(context: ssl.SSLContext, text: Callable[[str], str | None]) -> None:
 
 
 def _identify(context: ssl.SSLContext, text: Callable[[str], str | None]) -> None:
-    """The certificate that the client shows, if it was given one."""
+    """Load the client certificate, if one was given."""
     location, chain, key = (
         text("ssl.keystore.location"),
         text("ssl.keystore.certificate.chain"),
@@ -84,7 +84,7 @@ def _identify(context: ssl.SSLContext, text: Callable[[str], str | None]) -> Non
         if location:
             context.load_cert_chain(location, password=password)
         elif chain:
-            # Python reads a key only from a file: it gets one for a moment, readable by nobody else.
+            # Python reads a key only from a file: a temporary one that only its owner can read.
             with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
                 file.write(f"{key}\n{chain}\n")
                 file.flush()

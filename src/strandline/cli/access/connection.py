@@ -1,7 +1,7 @@
-"""The cluster a command talks to.
+"""The connection of a command to its cluster.
 
-Always true: a command that reaches no broker says so at once instead of trying for a minute; every connection is closed when
-the command ends. Commands use the client without an event loop, which spares them the time to import one.
+Always true: a command that reaches no broker fails at once instead of retrying for a minute; every connection is closed when
+the command ends. Commands use the blocking client, which saves the time to import an event loop.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import TypeVar
 
 import click
 
-from strandline.cli.access.client_properties import Reach, reach
+from strandline.cli.access.client_properties import ConnectionSettings, connection_settings
 from strandline.cli.access.options import Access
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.client.blocking import Admin, Client
 from strandline.client.core.cluster import Topic
 from strandline.client.errors import MismatchedEndpoint
@@ -28,7 +28,7 @@ TOPIC_POLL_S = 0.05
 
 
 @contextlib.contextmanager
-def connect(to: Reach, *, controllers: bool = False) -> Iterator[Client]:
+def connect(to: ConnectionSettings, *, controllers: bool = False) -> Iterator[Client]:
     """A client that has reached a broker, or a controller."""
     try:
         client = Client(to.bootstrap_server, config=to.config, tls=to.tls, controllers=controllers)
@@ -54,22 +54,24 @@ def _mismatch(error: MismatchedEndpoint) -> str:
 @contextlib.contextmanager
 def connect_admin(access: Access) -> Iterator[Admin]:
     if access.bootstrap_controller is None:
-        with connect(reach(access)) as client:
+        with connect(connection_settings(access)) as client:
             yield Admin(client)
     else:
-        with connect(reach(access._replace(bootstrap_server=access.bootstrap_controller)), controllers=True) as client:
+        with connect(
+            connection_settings(access._replace(bootstrap_server=access.bootstrap_controller)), controllers=True
+        ) as client:
             yield Admin(client)
 
 
 def value_of(answer: T | KafkaError) -> T:
-    """The answer for one thing, or the error that was given instead."""
+    """The result for one resource; raises its error."""
     if isinstance(answer, KafkaError):
         raise answer
     return answer
 
 
 def require_topic(client: Client, name: str, *, create: bool = False) -> Topic:
-    """The topic. `create` lets the broker make it, if it is set to do so; a new one has its leaders in a moment."""
+    """The topic. With `create` the broker may create it (auto.create.topics.enable); then this waits until it has a leader."""
     deadline = time.monotonic() + TOPIC_TIMEOUT_S
     while True:
         client.scheduler.run(client.flow.refresh([name], allow_auto_topic_creation=create))
@@ -81,5 +83,5 @@ def require_topic(client: Client, name: str, *, create: bool = False) -> Topic:
         if not KafkaError(code).retriable:
             raise KafkaError(code, f"'{name}' cannot be a topic")
         if time.monotonic() > deadline or (code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not create):
-            raise Refused(f"there is no topic '{name}'; `strandline topics create {name}` makes it")
+            raise CommandRefused(f"there is no topic '{name}'; `strandline topics create {name}` makes it")
         time.sleep(TOPIC_POLL_S)

@@ -1,9 +1,9 @@
-"""Which cluster a command talks to, and the file that says how: `--bootstrap-server` and `--command-config`.
+"""The options that name a cluster: `--bootstrap-server` and `--command-config`.
 
-Commands that controllers can answer by themselves take `--bootstrap-controller` in place of the first.
+Commands that controllers can answer by themselves also accept `--bootstrap-controller` instead of `--bootstrap-server`.
 
-Always true: what was typed wins over the file, the file over the environment, and that over the default. Kafka's tools have
-neither of the last two.
+Always true: the command line wins over the file, the file over the environment, and that over the default. Kafka's tools have
+neither environment nor default.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ENVIRONMENT = "STRANDLINE_BOOTSTRAP_SERVER"
 
 
 class Access(NamedTuple):
-    """What was said about the cluster; `fallback` is asked if nobody named one."""
+    """The given addresses and file of a cluster; `fallback` is used if neither of them names a server."""
 
     bootstrap_server: str | None = None
     command_config: str | None = None
@@ -31,7 +31,7 @@ class Access(NamedTuple):
 
 
 def access_options(command: F) -> F:
-    """The two options of our own commands, which reach the command as one argument `access`."""
+    """The two options of our own commands, passed to the command as one argument `access`."""
     return _options(
         command,
         ("--bootstrap-server", "-b"),
@@ -42,7 +42,7 @@ def access_options(command: F) -> F:
 
 
 def kafka_access_options(*older_names: str, short: tuple[str, ...] = ()) -> Callable[[F], F]:
-    """The two options of Kafka's tools; some know the file by an older name too, and some the servers by a letter."""
+    """The two options of Kafka's tools; some accept older names of the file too, and some a letter for the servers."""
 
     def decorate(command: F) -> F:
         return _options(
@@ -57,7 +57,7 @@ def kafka_access_options(*older_names: str, short: tuple[str, ...] = ()) -> Call
 
 
 def or_controllers(options: Callable[[F], F], *short: str) -> Callable[[F], F]:
-    """The same options, and the address of controllers as another way in."""
+    """The same options, and `--bootstrap-controller` as an alternative."""
 
     def decorate(command: F) -> F:
         @functools.wraps(command)

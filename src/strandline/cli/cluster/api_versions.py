@@ -1,4 +1,4 @@
-"""`api-versions` and `kafka-broker-api-versions`: which APIs each broker serves, and in which versions."""
+"""`api-versions` and `kafka-broker-api-versions`: the APIs that each broker serves, and their versions."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 API_VERSIONS = 18
 API_KEYS_MAX = 128
-"""Beyond every key that there is."""
+"""Greater than every API key."""
 BETWEEN_NODES = frozenset({4, 5, 6, 7, 52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82})
-"""APIs that only brokers and controllers ask of each other; Kafka's tool does not miss them in a broker."""
+"""APIs between brokers and controllers; Kafka's tool does not list them as unsupported by a broker."""
 
 
 @click.command(epilog=example("strandline api-versions"))
@@ -55,7 +55,7 @@ def kafka_broker_api_versions(access: Access) -> None:
 
 
 def api_lines(apis: Iterable[Any]) -> list[str]:
-    """A line for each API that the broker serves or that a client may ask for, by key."""
+    """A line for each API that the broker serves or that a client may request, by key."""
     lines = {key: f"{name(key)}({key}): UNSUPPORTED" for key in client_apis()}
     for api in apis:
         low, high = api.min_version, api.max_version
@@ -65,7 +65,7 @@ def api_lines(apis: Iterable[Any]) -> list[str]:
 
 
 def usable(api_key: int, theirs: range) -> str:
-    """The newest version that both sides know, or who is behind; nothing for an API that we do not know."""
+    """The newest version that both sides support, or which side is too old; nothing for an unknown API."""
     from strandline.wire import messages
 
     try:
@@ -91,7 +91,7 @@ def client_apis() -> Iterator[int]:
 
 
 def name(api_key: int) -> str:
-    """The name of an API; UNKNOWN for one that is newer than we are."""
+    """The name of an API; UNKNOWN for one that is newer than this version."""
     from strandline.wire import messages
 
     try:
@@ -102,13 +102,13 @@ def name(api_key: int) -> str:
 
 def _ask(access: Access) -> list[tuple[Broker, list[Any]]]:
     from strandline import __version__
-    from strandline.cli.access.client_properties import reach
+    from strandline.cli.access.client_properties import connection_settings
     from strandline.cli.access.connection import connect
     from strandline.client.flow.retry import check
     from strandline.wire import messages
 
     found = []
-    with connect(reach(access)) as client:
+    with connect(connection_settings(access)) as client:
         for broker in client.flow.cluster.brokers.values():
             request = messages.request(API_VERSIONS)(
                 client_software_name="strandline", client_software_version=__version__

@@ -1,4 +1,4 @@
-"""`cluster`: the id of a cluster, its brokers or controllers, and forgetting a broker that is gone for good."""
+"""`cluster`: the id of a cluster, its brokers or controllers, and unregistering a broker that will not come back."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ cluster_options = or_controllers(access_options)
 
 @click.group(epilog=example("strandline cluster describe", "strandline cluster unregister 3"))
 def cluster() -> None:
-    """Show a cluster and its nodes, and forget a broker that is gone."""
+    """Show a cluster and its nodes, and unregister a broker."""
 
 
 @cluster.command(epilog=example("strandline cluster describe --bootstrap-controller 127.0.0.1:10092"))
 @cluster_options
 @json_option
 def describe(access: Access, as_json: bool) -> None:
-    """Show the cluster's id and its brokers, those that are fenced too; with --bootstrap-controller its controllers."""
+    """Show the cluster's id and its brokers, also fenced ones; with --bootstrap-controller its controllers."""
     from strandline.cli.access.connection import connect_admin
 
     of_controllers = access.bootstrap_controller is not None
@@ -44,7 +44,7 @@ def describe(access: Access, as_json: bool) -> None:
 @click.argument("node_id", type=click.IntRange(0))
 @cluster_options
 def unregister(node_id: int, access: Access) -> None:
-    """Forget a broker that will not come back. Its replicas are left without it."""
+    """Unregister a broker that will not come back. Its replicas stay assigned to it."""
     from strandline.cli.access.connection import connect_admin
 
     with connect_admin(access) as admin:

@@ -1,6 +1,6 @@
-"""What `features` and `kafka-features` share: which levels are meant, and changing them.
+"""What `features` and `kafka-features` share: parsing feature levels, and changing them.
 
-Always true: a feature is named once; what could not be done is said for each feature, and then the command has failed.
+Always true: a feature is named once; each feature that could not be changed is reported, and then the command fails.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from strandline.cli.access.options import Access
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.cli.terminal.escaping import echo
 
 UPGRADE, DOWNGRADE, DISABLE = "upgrade", "downgrade", "disable"
@@ -25,34 +25,34 @@ disabled_option = click.option(
 release_option = click.option(
     "--release-version", metavar="VERSION", help="All features as they are in this release, such as 4.3-IV0."
 )
-unsafe_option = click.option("--unsafe", is_flag=True, help="Even if metadata is lost by it.")
-dry_run_option = click.option("--dry-run", is_flag=True, help="Ask whether it could be done, and do nothing.")
+unsafe_option = click.option("--unsafe", is_flag=True, help="Allow it even if metadata is lost.")
+dry_run_option = click.option("--dry-run", is_flag=True, help="Check whether it is possible, and change nothing.")
 
 
 def parse_level(text: str) -> tuple[str, int]:
     name, equals, level = text.partition("=")
     if not equals:
-        raise Refused(f"Can't parse feature=level string {text}: equals sign not found.")
+        raise CommandRefused(f"Can't parse feature=level string {text}: equals sign not found.")
     try:
         number = int(level.strip())
     except ValueError:
         number = 1 << 15
     if not -(1 << 15) <= number < 1 << 15:
-        raise Refused(f"Can't parse feature=level string {text}: unable to parse {level.strip()} as a short.")
+        raise CommandRefused(f"Can't parse feature=level string {text}: unable to parse {level.strip()} as a short.")
     return name.strip(), number
 
 
 def levels_of(operation: str, features: Sequence[str], release: str | None = None) -> dict[str, int]:
-    """The level that each feature shall have."""
+    """The requested level of each feature."""
     if release is not None:
         if features:
-            raise Refused("Can not specify `release-version` with other feature flags.")
+            raise CommandRefused("Can not specify `release-version` with other feature flags.")
         return _release_levels(operation, release)
     levels: dict[str, int] = {}
     for text in features:
         name, level = (text, 0) if operation == DISABLE else parse_level(text)
         if name in levels:
-            raise Refused(f"Feature {name} was specified more than once.")
+            raise CommandRefused(f"Feature {name} was specified more than once.")
         levels[name] = level
     return levels
 
@@ -63,16 +63,16 @@ def _release_levels(operation: str, release: str) -> dict[str, int]:
     try:
         metadata_version = features.metadata_version(release)
     except features.UnknownFeature as error:
-        raise Refused(str(error)) from None
+        raise CommandRefused(str(error)) from None
     levels = {name: features.default_level(name, metadata_version) for name in features.SUPPORTED}
-    # A feature that the release does not have is not upgraded to nothing.
+    # A feature that the release does not have is not upgraded to level 0.
     return {name: level for name, level in levels.items() if level or operation != UPGRADE}
 
 
 def change(access: Access, operation: str, levels: dict[str, int], *, unsafe: bool, dry_run: bool) -> None:
-    """Ask for these levels and say what became of it."""
+    """Request these levels and print the result for each feature."""
     if not levels:
-        raise Refused(f"You must specify at least one feature to {operation}")
+        raise CommandRefused(f"You must specify at least one feature to {operation}")
     from strandline.cli.access.connection import connect_admin
     from strandline.client.flow.described import UpgradeType
 
@@ -85,7 +85,7 @@ def change(access: Access, operation: str, levels: dict[str, int], *, unsafe: bo
         echo(line)
     failures = sum(error is not None for error in answers.values())
     if failures:
-        raise Refused(f"{failures} out of {len(levels)} operation(s) failed.")
+        raise CommandRefused(f"{failures} out of {len(levels)} operation(s) failed.")
 
 
 def change_lines(operation: str, levels: dict[str, int], answers: dict[str, Any], dry_run: bool) -> list[str]:
@@ -103,32 +103,32 @@ def change_lines(operation: str, levels: dict[str, int], answers: dict[str, Any]
 
 
 def mapping(release: str | None) -> dict[str, int]:
-    """metadata.version first, and what goes with it."""
+    """The feature levels of a release, metadata.version first."""
     from strandline.metadata import features
 
     try:
         version = max(features.METADATA_VERSIONS) if release is None else features.metadata_version(release)
     except features.UnknownFeature as error:
-        raise Refused(str(error)) from None
+        raise CommandRefused(str(error)) from None
     others = [name for name in features.SUPPORTED if name != features.METADATA_VERSION]
     return {features.METADATA_VERSION: version} | {name: features.default_level(name, version) for name in others}
 
 
 def dependencies(text: str) -> tuple[str, int, dict[str, int]]:
-    """A feature, its level, and what that needs."""
+    """A feature, its level, and the features that this level depends on."""
     from strandline.metadata import features
 
     name, level = parse_level(text)
     if name not in features.SUPPORTED:
-        raise Refused(f"Unknown feature: {name}")
+        raise CommandRefused(f"Unknown feature: {name}")
     try:
         return name, level, dict(features.dependencies(name, level))
     except features.UnknownFeature as error:
-        raise Refused(str(error)) from None
+        raise CommandRefused(str(error)) from None
 
 
 def level_text(name: str, level: int) -> str:
-    """A level of metadata.version by its release."""
+    """A level as text; one of metadata.version as its release."""
     from strandline.metadata import features
 
     if name != features.METADATA_VERSION:

@@ -1,4 +1,4 @@
-"""`features`: which features a cluster has turned on, at which level, and turning them."""
+"""`features`: the features of a cluster and their levels: showing and changing them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def features() -> None:
 @click.option("--node-id", type=click.IntRange(0), help="The node to ask.  [default: any]")
 @json_option
 def describe(access: Access, node_id: int | None, as_json: bool) -> None:
-    """Show each feature: what the node supports, and the level that holds for the cluster."""
+    """Show each feature: the levels that the node supports, and the finalized level of the cluster."""
     from strandline.cli.access.connection import connect_admin
 
     with connect_admin(access) as admin:
@@ -82,7 +82,7 @@ def disable(access: Access, features: tuple[str, ...], unsafe: bool, dry_run: bo
 @feature_admin.release_option
 @json_option
 def version_mapping(release_version: str | None, as_json: bool) -> None:
-    """Show which level of each feature goes with a release. Asks no cluster."""
+    """Show the level of each feature in a release. Needs no cluster."""
     levels = feature_admin.mapping(release_version)
     if as_json:
         print_json(levels)
@@ -100,7 +100,7 @@ def version_mapping(release_version: str | None, as_json: bool) -> None:
 @feature_admin.feature_option
 @json_option
 def feature_dependencies(features: tuple[str, ...], as_json: bool) -> None:
-    """Show what a level of a feature needs. Asks no cluster."""
+    """Show what a level of a feature depends on. Needs no cluster."""
     if not features:
         raise click.UsageError("Missing option '--feature'.")
     found = [feature_admin.dependencies(text) for text in features]

@@ -27,12 +27,12 @@ KINDS = {"topics": ResourceType.TOPIC, "brokers": ResourceType.BROKER, "groups":
 
 
 def resource(kind: str, name: str) -> ConfigResource:
-    """A broker without a name is the default of all."""
+    """The resource; a broker without a name is the cluster-wide default."""
     return ConfigResource(KINDS[kind], name)
 
 
 def own_source(one: ConfigResource) -> int:
-    """The source of what was set for exactly this resource."""
+    """The source of values that were set on this resource itself."""
     if one.type is ResourceType.TOPIC:
         return DYNAMIC_TOPIC
     if one.type is ResourceType.GROUP:
@@ -41,7 +41,7 @@ def own_source(one: ConfigResource) -> int:
 
 
 def read(admin: Admin, one: ConfigResource, *, own_only: bool) -> list[ConfigEntry]:
-    """Sorted by name, with synonyms; only what was set for exactly this resource, or all that counts for it."""
+    """Its configuration, sorted by name and with synonyms: only what was set on this resource itself, or every value in effect."""
     entries = value_of((admin.describe_configs([one], include_synonyms=True))[one])
     return sorted(entry for entry in entries if not own_only or entry.source == own_source(one))
 
@@ -54,6 +54,6 @@ def change(admin: Admin, one: ConfigResource, to_set: Mapping[str, str], to_dele
 
 
 def note_without_effect(where: Where, configs: Mapping[str, str | None]) -> None:
-    """Say which of these settings were stored and have no effect."""
+    """Warn of settings that were stored and have no effect."""
     for warning in warnings(where, configs):
         note(f"warning: {warning}")

@@ -1,4 +1,4 @@
-"""`config-reference`: every configuration key, as the page `docs/config.md` has it."""
+"""`config-reference`: every configuration key, as in `docs/config.md`."""
 
 from __future__ import annotations
 

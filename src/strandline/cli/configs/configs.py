@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def target_options(command: F) -> F:
-    """Whose configuration: exactly one of these, which reaches the command as one argument `one`."""
+    """Exactly one resource, passed to the command as one argument `one`."""
 
     @functools.wraps(command)
     def with_target(
@@ -30,7 +30,7 @@ def target_options(command: F) -> F:
 
     target: Any = with_target
     for option in (
-        click.option("--default", "default", is_flag=True, help="What holds for every broker."),
+        click.option("--default", "default", is_flag=True, help="The default of all brokers."),
         click.option("--group", metavar="NAME", help="A group of the consumer protocol."),
         click.option("--broker", type=int, metavar="ID", help="A broker."),
         click.option("--topic", metavar="NAME", help="A topic."),
@@ -63,10 +63,10 @@ def configs() -> None:
 @configs.command(epilog=example("strandline configs describe --topic hello --all"))
 @target_options
 @access_options
-@click.option("--all", "all_", is_flag=True, help="Also what nobody set.")
+@click.option("--all", "all_", is_flag=True, help="Also defaults that were not changed.")
 @json_option
 def describe(one: ConfigResource, access: Access, all_: bool, as_json: bool) -> None:
-    """Show a configuration, and where each value comes from."""
+    """Show a configuration and the source of each value."""
     from strandline.cli.access.connection import connect_admin
     from strandline.cli.configs.config_admin import SOURCES, read
 
@@ -87,7 +87,9 @@ def describe(one: ConfigResource, access: Access, all_: bool, as_json: bool) -> 
         )
         return
     rows = [(entry.name, entry.value, SOURCES.get(entry.source, entry.source), entry.read_only) for entry in entries]
-    print_table(("key", "value", "from", "read-only"), rows, empty="nothing is set here; --all shows what counts")
+    print_table(
+        ("key", "value", "from", "read-only"), rows, empty="nothing is set here; --all shows the values in effect"
+    )
 
 
 @configs.command(
@@ -97,7 +99,7 @@ def describe(one: ConfigResource, access: Access, all_: bool, as_json: bool) -> 
 @target_options
 @access_options
 def set_(pairs: tuple[str, ...], one: ConfigResource, access: Access) -> None:
-    """Set keys of a topic, a broker or a group. Others stay as they are."""
+    """Set keys of a topic, a broker or a group. Other keys are not changed."""
     _change(one, access, key_values(pairs, "KEY=VALUE"), ())
     echo(f"Set {', '.join(pairs)}.")
 
@@ -107,7 +109,7 @@ def set_(pairs: tuple[str, ...], one: ConfigResource, access: Access) -> None:
 @target_options
 @access_options
 def unset(keys: tuple[str, ...], one: ConfigResource, access: Access) -> None:
-    """Give keys of a topic, a broker or a group their default back."""
+    """Reset keys of a topic, a broker or a group to their defaults."""
     _change(one, access, {}, keys)
     echo(f"Unset {', '.join(keys)}.")
 

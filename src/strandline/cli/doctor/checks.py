@@ -1,6 +1,6 @@
-"""What `doctor` looks at on this machine, and what a finding is.
+"""The checks of `doctor` on this machine, and Finding, the result of a check.
 
-Always true: a finding is ok, warn or fail; whatever is not ok says what to do about it.
+Always true: a finding is ok, warn or fail; one that is not ok says what to do about it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ JAVA_TIMEOUT_S = 10
 
 
 class Finding(NamedTuple):
+    """The result of one check."""
+
     level: str
+    """OK, WARN or FAIL."""
     check: str
     found: str
     advice: str = ""
@@ -57,7 +60,7 @@ def uvloop() -> Finding:
 
 
 def java(home: str | None) -> Finding:
-    """Only Spark needs it."""
+    """Java is needed by Spark only."""
     path = shutil.which("java", path=os.path.join(home, "bin")) if home else shutil.which("java")
     advice = f"install a JDK of {JAVA_MIN} or newer; only Spark needs it"
     if path is None:
@@ -72,23 +75,23 @@ def java(home: str | None) -> Finding:
 def java_version(text: str, advice: str) -> Finding:
     match = re.search(r'version "(?:1\.)?(\d+)[^"]*"', text)
     if match is None:
-        return Finding(WARN, "Java", "its version is not known", advice)
+        return Finding(WARN, "Java", "version unknown", advice)
     shown = match[0].removeprefix("version ").strip('"')
     return Finding(OK, "Java", shown) if int(match[1]) >= JAVA_MIN else Finding(WARN, "Java", shown, advice)
 
 
 def private_directories(paths: Iterable[str]) -> Iterator[Finding]:
-    """Those that nodes made before had the modes of the umask, and keep them (SEC-H1)."""
+    """Directories that older versions created with the modes of the umask, which they still have (SEC-H1)."""
     from strandline.runtime.modes import readable_by_others
 
     for path in paths:
         if readable_by_others(path):
             advice = f"chmod -R go-rwx {path}: credentials and records are in it"
-            yield Finding(WARN, "directories", f"everybody on this machine can look into {path}", advice)
+            yield Finding(WARN, "directories", f"every user of this machine can read {path}", advice)
 
 
 def record_walk() -> Finding:
-    """Every record that is produced is walked: in machine code where numba could make it, in Python elsewhere."""
+    """Each produced record is walked: in machine code if numba could compile it, in Python otherwise."""
     from strandline.columnar import compiled_walk
     from strandline.records import walk
 
@@ -97,14 +100,14 @@ def record_walk() -> Finding:
     if compiled is not None:
         return Finding(OK, "record walk", f"machine code, {cost}")
     if compiled_walk.can_be_made():
-        return Finding(OK, "record walk", f"Python, {cost}; a node that starts has machine code made")
+        return Finding(OK, "record walk", f"Python, {cost}; a node compiles it when it starts")
     return Finding(
         WARN, "record walk", f"Python, {cost}", "pip install 'strandline[fast]': machine code takes a fiftieth"
     )
 
 
 def _walk_us(walker: Walker) -> float:
-    """What this machine takes for one record of a hundred bytes among a thousand."""
+    """The time that this machine needs for one record of a hundred bytes, measured over a thousand."""
     data = b"".join(encode_record(i, i, b"key", bytes(100)) for i in range(1000))
     best_s = float("inf")
     for _ in range(5):

@@ -1,6 +1,6 @@
-"""What `doctor` looks at in a cluster: the quorum, brokers and disks, partitions, what each topic may lose, settings, groups.
+"""The checks of `doctor` in a cluster: quorum, brokers, disks, partitions, the durability of topics, settings, groups.
 
-Always true: a broker counts as well only if it is unfenced and answers; a check that can't be made says so, and the others go on.
+Always true: a broker is healthy only if it is unfenced and answers; a check that fails to run is reported, and the others go on.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 FREE_SHARE_MIN = 0.10
 CONNECT_TIMEOUT_S = 2.0
 SILENT_MS = 5000
-"""A voter asks its leader twice a second."""
+"""A voter fetches from its leader twice a second."""
 BEHIND_MS = 5000
 NOT_KNOWN = -1
 NAMES_SHOWN_MAX = 5
@@ -79,38 +79,38 @@ def _answers(host: str, port: int) -> bool:
 
 
 def voters(quorum: QuorumDescription) -> Iterator[Finding]:
-    """Who leads, whether the others follow, and how many more may be lost."""
+    """The leader, whether the other voters follow it, and how many more may fail."""
     leader = next((voter for voter in quorum.voters if voter.replica_id == quorum.leader_id), None)
     if leader is None:
         yield Finding(FAIL, "quorum", "the controllers have no leader", NO_QUORUM)
         return
-    troubles = {
-        voter.replica_id: trouble
+    problems = {
+        voter.replica_id: problem
         for voter in quorum.voters
-        if voter is not leader and (trouble := _trouble(voter, leader)) is not None
+        if voter is not leader and (problem := _problem(voter, leader)) is not None
     }
-    count, well = len(quorum.voters), len(quorum.voters) - len(troubles)
-    found = f"controller {quorum.leader_id} is active in epoch {quorum.leader_epoch}; {well} of {count} voters are caught up"
-    spare = well - (count // 2 + 1)
-    if troubles and spare <= 0:
-        yield Finding(FAIL, "quorum", found, "bring the others back: if one more is lost there is no active controller")
-    elif troubles:
-        yield Finding(WARN, "quorum", found, f"bring the others back: only {spare} more may be lost")
+    count, healthy = len(quorum.voters), len(quorum.voters) - len(problems)
+    found = f"controller {quorum.leader_id} is active in epoch {quorum.leader_epoch}; {healthy} of {count} voters are caught up"
+    spare = healthy - (count // 2 + 1)
+    if problems and spare <= 0:
+        yield Finding(FAIL, "quorum", found, "start the others: if one more fails there is no active controller")
+    elif problems:
+        yield Finding(WARN, "quorum", found, f"start the others: only {spare} more may fail")
     else:
         yield Finding(OK, "quorum", found)
-    for voter_id, trouble in troubles.items():
+    for voter_id, problem in problems.items():
         advice = f"is controller {voter_id} running, and does it reach controller {quorum.leader_id}?"
-        yield Finding(WARN, "quorum", f"voter {voter_id} {trouble}", advice)
+        yield Finding(WARN, "quorum", f"voter {voter_id} {problem}", advice)
 
 
-def _trouble(voter: ReplicaState, leader: ReplicaState) -> str | None:
-    """What is wrong with one that should follow."""
+def _problem(voter: ReplicaState, leader: ReplicaState) -> str | None:
+    """What is wrong with a voter that should follow the leader; None if nothing."""
     lag = leader.log_end_offset - voter.log_end_offset
     now_ms = leader.last_fetch_ms if leader.last_fetch_ms != NOT_KNOWN else leader.last_caught_up_ms
     if NOT_KNOWN in (voter.last_fetch_ms, voter.log_end_offset):
-        return "has not been heard of by the active controller"
+        return "has not contacted the active controller"
     if now_ms != NOT_KNOWN and now_ms - voter.last_fetch_ms > SILENT_MS:
-        return f"was last heard of {(now_ms - voter.last_fetch_ms) / 1000:.0f} s ago, and is {lag} records behind"
+        return f"last fetched {(now_ms - voter.last_fetch_ms) / 1000:.0f} s ago, and is {lag} records behind"
     if lag > 0 and now_ms != NOT_KNOWN and now_ms - voter.last_caught_up_ms > BEHIND_MS:
         return f"is {lag} records behind"
     return None
@@ -120,21 +120,21 @@ def _trouble(voter: ReplicaState, leader: ReplicaState) -> str | None:
 
 
 def brokers(described: ClusterDescription, silent: set[int]) -> Iterator[Finding]:
-    """Those that are well in one line, each of the others in its own."""
-    well = [b for b in described.brokers if b.node_id not in described.fenced | silent]
-    if well:
-        yield Finding(OK, "brokers", ", ".join(map(_name, well)))
+    """One finding for all healthy brokers, and one for each of the others."""
+    healthy = [b for b in described.brokers if b.node_id not in described.fenced | silent]
+    if healthy:
+        yield Finding(OK, "brokers", ", ".join(map(_name, healthy)))
     for broker in described.brokers:
         if broker.node_id in described.fenced and broker.node_id in silent:
-            found = f"{_name(broker)} is registered, but fenced, and nobody answers there"
+            found = f"{_name(broker)} is registered, but fenced, and does not answer"
             advice = "start it; if it is gone for good, move its replicas away and `strandline cluster unregister` it"
             yield Finding(FAIL, "brokers", found, advice)
         elif broker.node_id in described.fenced:
-            found = f"{_name(broker)} is fenced: it runs, but the active controller does not hear from it"
-            yield Finding(FAIL, "brokers", found, "does it reach the controllers? Its log says what it waits for")
+            found = f"{_name(broker)} is fenced: it runs, but the active controller gets no heartbeats from it"
+            yield Finding(FAIL, "brokers", found, "does it reach the controllers? Its log says what it is waiting for")
         elif broker.node_id in silent:
-            found = f"{_name(broker)} is not fenced, but nobody answers there"
-            advice = "if it has just died it will be fenced in a moment; else its port can't be reached from here"
+            found = f"{_name(broker)} is not fenced, but does not answer"
+            advice = "if it has just failed it will be fenced shortly; otherwise its port cannot be reached from here"
             yield Finding(FAIL, "brokers", found, advice)
 
 
@@ -147,7 +147,12 @@ def disks(admin: Admin, live: Iterable[Broker]) -> Iterator[Finding]:
         try:
             directories = admin.describe_log_dirs([broker.node_id])[broker.node_id]
         except KafkaError as error:
-            yield Finding(WARN, "disk", f"broker {_name(broker)} does not tell: {error.message}", "look at it with df")
+            yield Finding(
+                WARN,
+                "disk",
+                f"broker {_name(broker)} does not report its log dirs: {error.message}",
+                "look at it with df",
+            )
             continue
         for directory in directories:
             where = f"node {broker.node_id}, {directory.path}"
@@ -160,7 +165,7 @@ def disks(admin: Admin, live: Iterable[Broker]) -> Iterator[Finding]:
 
 def disk(where: str, total_bytes: int, usable_bytes: int) -> Finding:
     if total_bytes <= 0:
-        return Finding(WARN, "disk", f"{where}: size not known", "look at it with df")
+        return Finding(WARN, "disk", f"{where}: size unknown", "look at it with df")
     share = usable_bytes / total_bytes
     found = f"{where}: {usable_bytes / 1e9:.1f} GB of {total_bytes / 1e9:.1f} GB free"
     if share >= FREE_SHARE_MIN:
@@ -172,14 +177,14 @@ def disk(where: str, total_bytes: int, usable_bytes: int) -> Finding:
 
 
 def topics(views: Iterable[TopicView], silent: Collection[int] = ()) -> Iterator[Finding]:
-    """Partitions that are not well, then each topic's rule about losing data."""
+    """Unhealthy partitions, then for each topic whether it can lose data."""
     views = list(views)
-    unwell = [finding for view in views for finding in partitions(view, silent)]
-    if views and not unwell:
+    unhealthy = [finding for view in views for finding in partitions(view, silent)]
+    if views and not unhealthy:
         count = sum(len(view.topic.partitions) for view in views)
         found = f"{count} in {len(views)} topics: each has a leader, and all its replicas in sync"
         yield Finding(OK, "partitions", found)
-    yield from unwell
+    yield from unhealthy
     for view in views:
         verdict = view.verdict
         yield Finding(verdict.level, "durability", f"{view.topic.name} {verdict.sentence}", verdict.advice)
@@ -187,7 +192,7 @@ def topics(views: Iterable[TopicView], silent: Collection[int] = ()) -> Iterator
 
 
 def settings(views: Iterable[TopicView]) -> Iterator[Finding]:
-    """What was set for topics and has no effect here, one finding for each setting."""
+    """Settings of topics that have no effect here, one finding for each setting."""
     named: dict[tuple[str, str], list[str]] = {}
     for view in views:
         for entry in view.configs:
@@ -199,7 +204,7 @@ def settings(views: Iterable[TopicView]) -> Iterator[Finding]:
 
 
 def _unmet(name: str, value: str | None) -> str | None:
-    """Why a topic's setting is not kept; None if it is. A topic that Kafka made may have any."""
+    """Why a topic's setting has no effect; None if it has. A topic that Kafka created may have any setting."""
     key = TOPIC.get(name)
     if key is None or value is None:
         return None
@@ -211,24 +216,24 @@ def _unmet(name: str, value: str | None) -> str | None:
 
 
 def partitions(view: TopicView, silent: Collection[int] = ()) -> Iterator[Finding]:
-    """Those of a topic that have the same trouble for the same reason are one finding. `silent` brokers do not answer."""
+    """Unhealthy partitions; those with the same problem are one finding. `silent` are brokers that do not answer."""
     grouped: dict[tuple[str, str, str], list[int]] = {}
     for partition in view.topic.partitions:
-        if (trouble := _trouble_of(view, partition, silent)) is not None:
-            grouped.setdefault(trouble, []).append(partition.partition)
+        if (problem := _problem_of(view, partition, silent)) is not None:
+            grouped.setdefault(problem, []).append(partition.partition)
     for (level, found, advice), indexes in grouped.items():
         which = ", ".join(f"{view.topic.name}-{run}" for run in _runs(indexes))
         yield Finding(level, "partitions", f"{which}: {found}", advice)
 
 
 def _runs(indexes: Iterable[int]) -> Iterator[str]:
-    """Three or more that follow each other as one, `0..49`."""
+    """The numbers as text; three or more consecutive ones as a range, `0..49`."""
     for _, run in groupby(enumerate(sorted(indexes)), key=lambda placed: placed[1] - placed[0]):
         members = [index for _, index in run]
         yield from (f"{members[0]}..{members[-1]}",) if len(members) > 2 else map(str, members)
 
 
-def _trouble_of(
+def _problem_of(
     view: TopicView, partition: PartitionDescription, silent: Collection[int]
 ) -> tuple[str, str, str] | None:
     missing = _ids(sorted(set(partition.replicas) - set(partition.isr)))
@@ -237,23 +242,27 @@ def _trouble_of(
         return FAIL, "no leader, nothing can be read or written", _how_to_lead(partition)
     if partition.leader in silent:
         found = f"led by broker {partition.leader}, which does not answer"
-        return FAIL, found, "another one in sync leads once the active controller has fenced it; start it again"
+        return (
+            FAIL,
+            found,
+            "another in-sync replica becomes leader once the active controller has fenced it; restart it",
+        )
     if len(partition.isr) < min_isr:
         found = f"under min ISR: in sync is {_ids(partition.isr)}, and min.insync.replicas={min_isr}"
         return FAIL, found, f"acks=all is refused until broker {missing or 'more'} is in sync: is it running?"
     if topic_admin.is_under_replicated(partition, view.reassignments.get(partition.partition)):
-        advice = f"is broker {missing} running and catching up? `strandline replicas` shows how far each is"
+        advice = f"is broker {missing} running and catching up? `strandline replicas` shows the lag of each"
         return WARN, f"under-replicated: {missing} out of sync", advice
     return None
 
 
 def _how_to_lead(partition: PartitionDescription) -> str:
-    """Who may lead without losing what was committed, and what it costs to take another."""
+    """Which brokers may lead without losing committed records, and what electing another one costs."""
     eligible = _ids((*partition.isr, *(partition.elr or ()))) or _ids(partition.last_known_elr or ())
-    others = "`strandline elect --unclean` takes any replica that runs, and loses what that one has not"
+    others = "`strandline elect --unclean` elects any replica that runs, and loses the records that it lacks"
     if eligible:
-        return f"start broker {eligible}, which has all that was committed; {others}"
-    return f"start the brokers that hold it, {_ids(partition.replicas)}; {others}"
+        return f"start broker {eligible}, which has all committed records; {others}"
+    return f"start the brokers that have a replica, {_ids(partition.replicas)}; {others}"
 
 
 def _ids(ids: Iterable[int]) -> str:

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
     from strandline.cli.doctor.checks import Finding
 
-PATIENCE_MS = 8000
-"""For one question: whoever is ill and does not answer is a finding, not something to wait for."""
+REQUEST_TIMEOUT_MS = 8000
+"""The timeout of one request: a broker that does not answer is a finding, and is not waited for longer."""
 
 
 @click.command(epilog=example("strandline doctor", "strandline doctor --bootstrap-server 127.0.0.1:9092 --json"))
-@click.option("--bootstrap-server", "-b", metavar="HOST:PORT,…", help="The cluster to look at.")
+@click.option("--bootstrap-server", "-b", metavar="HOST:PORT,…", help="The cluster to check.")
 @command_config_option("--command-config")
 @click.option("--dir", "directory", metavar="DIR", help="The cluster that `up` started there.  [default: .strandline]")
 @json_option
@@ -30,7 +30,7 @@ def doctor(bootstrap_server: str | None, command_config: str | None, directory: 
 
     if directory is not None and (bootstrap_server is not None or command_config is not None):
         raise click.UsageError(
-            "--dir names a cluster of `up`, the other options one that is elsewhere; give one of them"
+            "--dir names a cluster that `up` started, the other options a remote one; give one of them"
         )
     findings = [*machine(), *_cluster(Access(bootstrap_server, command_config), directory)]
     if as_json:
@@ -56,7 +56,7 @@ def _cluster(access: Access, directory: str | None) -> Iterator[Finding]:
                 yield Finding(OK, "processes", f"node {node.node_id} runs, pid {node.status()['pid']}")
             else:
                 up = local_cluster.command("up --detach", known.directory)
-                advice = f"`{up}` starts it; its last words are in {node.log_path}"
+                advice = f"`{up}` starts it; the reason is at the end of {node.log_path}"
                 yield Finding(FAIL, "processes", f"node {node.node_id} does not run", advice)
         running = [node.address for node in known.brokers if node.alive]
         if not running:
@@ -64,16 +64,16 @@ def _cluster(access: Access, directory: str | None) -> Iterator[Finding]:
         access = Access(",".join(running))
     import dataclasses
 
-    from strandline.cli.access.client_properties import reach
+    from strandline.cli.access.client_properties import connection_settings
     from strandline.cli.access.connection import connect
     from strandline.cli.doctor import cluster_checks
     from strandline.client.blocking import Admin
 
-    to = reach(access)
+    to = connection_settings(access)
     config = dataclasses.replace(
         to.config,
-        default_api_timeout_ms=min(to.config.default_api_timeout_ms, PATIENCE_MS),
-        request_timeout_ms=min(to.config.request_timeout_ms, PATIENCE_MS),
+        default_api_timeout_ms=min(to.config.default_api_timeout_ms, REQUEST_TIMEOUT_MS),
+        request_timeout_ms=min(to.config.request_timeout_ms, REQUEST_TIMEOUT_MS),
     )
     try:
         with connect(to._replace(config=config)) as client:

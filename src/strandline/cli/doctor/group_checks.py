@@ -1,7 +1,7 @@
-"""What `doctor` looks at in groups, and in the cleaners that keep their offsets small.
+"""The checks of `doctor` in groups, and in the log cleaners that compact their offsets.
 
-Always true: a group that rebalances is looked at twice, and only one that has not come to rest in between is a finding; a cleaner
-that can't be asked is none.
+Always true: a rebalancing group is checked twice, and is a finding only if it is rebalancing both times; a cleaner whose metrics
+cannot be read is not a finding.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from strandline.client.flow.group_described import GroupListing
 
 REBALANCE_S = 5.0
-"""Longer than a rebalance takes whose members all answer."""
+"""Longer than a rebalance takes if all members respond."""
 METRICS_BYTES_MAX = 64 * 1024 * 1024
 UNCLEANABLE = re.compile(r"^kafka_log_logcleanermanager_uncleanable_partitions_count(?:\{.*\})? (\S+)$", re.MULTILINE)
 
 
 def groups(admin: Admin, sleep: Callable[[float], None] = time.sleep) -> Iterator[Finding]:
-    """How many there are, and which of them do not come to rest."""
+    """How many groups there are, and which of them do not finish a rebalance."""
     try:
         found = list_groups(admin)
         busy = {group.group_id for group in found if group.state in REBALANCING}
@@ -40,18 +40,18 @@ def groups(admin: Admin, sleep: Callable[[float], None] = time.sleep) -> Iterato
             found = list_groups(admin)
     except KafkaError as error:
         yield Finding(
-            WARN, "groups", f"can't be listed: {error.message}", "is every broker well that coordinates some?"
+            WARN, "groups", f"cannot be listed: {error.message}", "are all brokers healthy that coordinate groups?"
         )
         return
     yield Finding(OK, "groups", _summary(found))
     for group in found:
         if group.group_id in busy and group.state in REBALANCING:
-            told = f"{group.group_id} is {group.state}, as it was {REBALANCE_S:.0f} s ago"
+            found_state = f"{group.group_id} is {group.state}, as it was {REBALANCE_S:.0f} s ago"
             advice = (
-                "it waits for a member that does not answer, until its max.poll.interval.ms or session is over; "
+                "it waits for a member that does not respond, until its max.poll.interval.ms or session expires; "
                 f"`strandline groups describe {group.group_id} --members` shows them"
             )
-            yield Finding(WARN, "groups", told, advice)
+            yield Finding(WARN, "groups", found_state, advice)
 
 
 def _summary(found: Iterable[GroupListing]) -> str:
@@ -64,31 +64,31 @@ def _summary(found: Iterable[GroupListing]) -> str:
 
 
 def cleaners(metrics: Mapping[int, str]) -> Iterator[Finding]:
-    """Logs that can't be compacted grow for ever, and take longer to load each time. `metrics` are those of each node."""
+    """Logs that cannot be compacted: they grow, and take longer to load each time. `metrics` are those of each node."""
     for node_id, text in metrics.items():
         count = uncleanable(text)
         if count:
-            found = f"node {node_id} can't compact {count} log{'' if count == 1 else 's'}, which grow"
-            yield Finding(WARN, "cleaner", found, "its own log names them, and says why")
+            found = f"node {node_id} cannot compact {count} log{'' if count == 1 else 's'}, which grow"
+            yield Finding(WARN, "cleaner", found, "the log of the node names them and the reason")
 
 
 def uncleanable(metrics: str) -> int:
-    """Logs, in all directories."""
+    """The number of uncleanable logs, in all log dirs."""
     return round(sum(float(value) for value in UNCLEANABLE.findall(metrics)))
 
 
 def metrics_of(admin: Admin, broker: Broker) -> str:
-    """Nothing, where they are not served or can't be had from here."""
+    """The metrics of a broker; empty if it serves none or they cannot be reached."""
     resource = ConfigResource(ResourceType.BROKER, str(broker.node_id))
     try:
         entries = value_of(admin.describe_configs([resource])[resource])
     except KafkaError:
         return ""
     listener = next((entry.value for entry in entries if entry.name == endpoints.METRICS_KEY), None)
-    place = endpoints.place_of(broker.node_id, broker.host, listener or "")
-    if not place.port:
+    endpoint = endpoints.endpoint_of(broker.node_id, broker.host, listener or "")
+    if not endpoint.port:
         return ""
-    connection = http.client.HTTPConnection(place.host, place.port, timeout=endpoints.TIMEOUT_S)
+    connection = http.client.HTTPConnection(endpoint.host, endpoint.port, timeout=endpoints.TIMEOUT_S)
     try:
         connection.request("GET", "/metrics")
         return connection.getresponse().read(METRICS_BYTES_MAX).decode(errors="replace")

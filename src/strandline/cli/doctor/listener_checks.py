@@ -1,6 +1,6 @@
-"""What `doctor` looks at in the brokers' listeners: whether any client can act as a broker (SEC-T7).
+"""The checks of `doctor` in the listeners of brokers: whether any client can act as a broker (SEC-T7).
 
-Always true: brokers that are configured alike are one finding; one that does not tell its configuration is none.
+Always true: brokers with the same result are one finding; a broker that does not report its configuration is none.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Configs = Mapping[str, str | None]
 
 
 def configs_of(admin: Admin, broker: Broker) -> Configs:
-    """What a broker is configured with; nothing if it does not tell."""
+    """The configuration of a broker; empty if it does not report it."""
     resource = ConfigResource(ResourceType.BROKER, str(broker.node_id))
     try:
         return {entry.name: entry.value for entry in value_of(admin.describe_configs([resource])[resource])}
@@ -45,21 +45,21 @@ def _found(configs: Configs) -> tuple[str, str, str]:
     brokers = (configs.get("inter.broker.listener.name") or configs.get("security.inter.broker.protocol") or "").upper()
     previous = (configs.get("previous.inter.broker.listener.name") or "").upper()
     if len(serving) == 1:
-        found = f"{serving[0]} serves clients and brokers alike: any client can act as a broker there"
+        found = f"{serving[0]} serves both clients and brokers: any client can act as a broker there"
         return (
             WARN,
             found,
-            "give brokers a listener of their own, which clients do not reach (inter.broker.listener.name)",
+            "give brokers a separate listener that clients do not reach (inter.broker.listener.name)",
         )
     if previous:
-        found = f"{previous} still serves brokers beside {brokers}: any client can act as a broker there"
+        found = f"{previous} still serves brokers besides {brokers}: any client can act as a broker there"
         advice = (
             "once no broker uses it any more, restart without previous.inter.broker.listener.name; `up` leaves it out"
         )
         return WARN, found, advice
-    return OK, f"brokers have a listener of their own, {brokers}", ""
+    return OK, f"brokers have a separate listener, {brokers}", ""
 
 
 def _names(listeners: str | None) -> list[str]:
-    """Of NAME://host:port, or NAME alone, separated by commas."""
+    """The names in a list of NAME://host:port, or NAME alone, separated by commas."""
     return [text.strip().partition("://")[0].upper() for text in (listeners or "").split(",") if text.strip()]

@@ -1,11 +1,11 @@
-"""`elect`: give partitions their preferred leader back, or any leader at all."""
+"""`elect`: elect the preferred leaders of partitions, or any replica of those without a leader."""
 
 from __future__ import annotations
 
 import click
 
 from strandline.cli.access.options import Access, access_options
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.cli.terminal.output import example, json_option, note, print_json, print_table
 from strandline.ids import TopicPartition
 
@@ -15,16 +15,16 @@ from strandline.ids import TopicPartition
 )
 @click.argument("partitions", nargs=-1, metavar="[TOPIC-PARTITION]...")
 @access_options
-@click.option("--all", "all_", is_flag=True, help="Every partition that another replica leads than its first.")
+@click.option("--all", "all_", is_flag=True, help="Every partition whose leader is not its preferred one.")
 @click.option(
-    "--unclean", is_flag=True, help="A leader for partitions that have none, out of sync if need be: data may be lost."
+    "--unclean", is_flag=True, help="For partitions without a leader, also an out-of-sync replica: data may be lost."
 )
 @json_option
 def elect(partitions: tuple[str, ...], access: Access, all_: bool, unclean: bool, as_json: bool) -> int:
-    """Let the first replica of partitions lead them again, if it is in sync.
+    """Elect the preferred leader of partitions, if it is in sync.
 
-    The first replica is the preferred leader: with it, leaders are as evenly spread as the replicas were placed. With
-    --unclean, --all means every partition without a leader instead.
+    The preferred leader is the first replica: with it, leaders are spread as evenly as replicas were placed. With --unclean,
+    --all means every partition without a leader instead.
     """
     from strandline.cli.elections import election_admin
 
@@ -41,7 +41,7 @@ def elect(partitions: tuple[str, ...], access: Access, all_: bool, unclean: bool
     else:
         print_table(("topic", "partition", "result", "reason"), rows, empty=_nothing(unclean))
     if elected.failed:
-        note(f"{len(elected.failed)} of {len(rows)} partitions got no leader")
+        note(f"{len(elected.failed)} of {len(rows)} elections failed")
         return 1
     return 0
 
@@ -50,12 +50,12 @@ def _nothing(unclean: bool) -> str:
     return (
         "every partition has a leader"
         if unclean
-        else "every partition is led by its first replica, or that one is not in sync"
+        else "every partition is led by its preferred leader, or that one is not in sync"
     )
 
 
 def _parse(text: str) -> TopicPartition:
     topic, dash, partition = text.rpartition("-")
     if not dash or not topic or not partition.isdigit():
-        raise Refused(f"'{text}' is not a partition; write it as TOPIC-NUMBER, such as hello-0")
+        raise CommandRefused(f"'{text}' is not a partition; write it as TOPIC-NUMBER, such as hello-0")
     return topic, int(partition)

@@ -1,4 +1,4 @@
-"""What `elect` and `kafka-leader-election` share: which partitions are meant, and electing their leaders."""
+"""What `elect` and `kafka-leader-election` share: the partitions in a file, and electing their leaders."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import json
 from typing import NamedTuple
 
 from strandline.cli.access.options import Access
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.ids import TopicPartition
 
 Partitions = list[TopicPartition]
 
 
-class Elected(NamedTuple):
-    """Partitions by what became of them."""
+class ElectionResults(NamedTuple):
+    """The partitions of an election by their result."""
 
     done: Partitions
     not_needed: Partitions
@@ -26,24 +26,24 @@ def read_partitions(path: str) -> Partitions:
         try:
             found = [(str(each["topic"]), int(each["partition"])) for each in json.load(file)["partitions"]]
         except (ValueError, KeyError, TypeError) as error:
-            raise Refused(
+            raise CommandRefused(
                 f'{path} is not of the form {{"partitions": [{{"topic": "t", "partition": 0}}]}}: {error}'
             ) from None
     twice = sorted({f"{topic}-{partition}" for topic, partition in found if found.count((topic, partition)) > 1})
     if twice:
-        raise Refused(f"{path} contains duplicate partitions: {', '.join(twice)}")
+        raise CommandRefused(f"{path} contains duplicate partitions: {', '.join(twice)}")
     return found
 
 
-def elect(access: Access, unclean: bool, partitions: Partitions | None) -> Elected:
-    """Leaders for these partitions, or for all that need one (None)."""
+def elect(access: Access, unclean: bool, partitions: Partitions | None) -> ElectionResults:
+    """Elect leaders of these partitions, or of all that need an election (None)."""
     from strandline.cli.access.connection import connect_admin
     from strandline.client.flow.described import ElectionType
     from strandline.errors import ErrorCode
 
     with connect_admin(access) as admin:
         answers = admin.elect_leaders(ElectionType.UNCLEAN if unclean else ElectionType.PREFERRED, partitions)
-    found = Elected([], [], {})
+    found = ElectionResults([], [], {})
     for key, error in sorted(answers.items()):
         if error is None:
             found.done.append(key)

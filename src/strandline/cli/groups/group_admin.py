@@ -1,6 +1,6 @@
-"""What `groups` and `kafka-consumer-groups` share: looking at groups, and moving or removing their offsets.
+"""What `groups` and `kafka-consumer-groups` share: describing groups, and resetting or deleting their offsets.
 
-Always true: a group that has members is never reset; a partition whose log can't be asked has no lag, and the rest is told.
+Always true: a group that has members is never reset; a partition whose log end is unknown has no lag, and is still listed.
 """
 
 from __future__ import annotations
@@ -8,42 +8,49 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from strandline.cli.access.connection import value_of
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.cli.groups import offset_resets
 from strandline.cli.groups.group_rows import OffsetRow, offset_rows, partitions_of
-from strandline.cli.groups.offset_resets import LATEST, NO_OFFSET, OUR_WORDS, Plan, Scope, Words
+from strandline.cli.groups.offset_resets import (
+    LATEST,
+    NO_OFFSET,
+    OUR_WARNINGS,
+    OffsetPlan,
+    ResetScope,
+    ResetWarnings,
+)
 from strandline.client.blocking import Admin
 from strandline.client.flow.group_described import GroupDescription, GroupListing, OffsetAndMetadata
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import TopicPartition
 
 CONSUMER_PROTOCOLS = ("consumer", "")
-"""Groups of consumers, and those that only committed offsets."""
+"""Protocol types of consumer groups, and of groups that only committed offsets."""
 INACTIVE = ("Empty", "Dead")
 REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
 
 
-class NoSuchTopic(Refused):
-    """A topic was named that is not there; says which."""
+class NoSuchTopic(CommandRefused):
+    """A named topic that does not exist."""
 
     def __init__(self, topic: str) -> None:
-        super().__init__(f"there is no topic '{topic}'; `strandline topics list` shows those that there are")
+        super().__init__(f"there is no topic '{topic}'; `strandline topics list` lists the existing ones")
 
 
 def list_groups(admin: Admin, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[GroupListing]:
-    """Groups of consumers, as Kafka's tool has them: others that coordinate through a broker are not shown."""
+    """Consumer groups, as in Kafka's tool: groups of other protocol types are not listed."""
     found = admin.list_groups(states=states, types=types)
     return sorted(group for group in found if group.protocol_type in CONSUMER_PROTOCOLS)
 
 
 def describe(admin: Admin, groups: Sequence[str]) -> dict[str, GroupDescription]:
-    """Each of the groups, or the first error that was given for one."""
+    """The description of each group; raises the first error."""
     answers = admin.describe_groups(groups)
     return {group: value_of(answers[group]) for group in sorted(answers)}
 
 
-def look_at(admin: Admin, groups: Iterable[str]) -> tuple[list[GroupDescription], dict[str, KafkaError]]:
-    """The groups that can be described, and why the others can't."""
+def describe_or_error(admin: Admin, groups: Iterable[str]) -> tuple[list[GroupDescription], dict[str, KafkaError]]:
+    """The descriptions of groups, and the errors of those that have none."""
     answers = admin.describe_groups(list(groups))
     failed: dict[str, KafkaError] = {}
     found = []
@@ -58,7 +65,7 @@ def look_at(admin: Admin, groups: Iterable[str]) -> tuple[list[GroupDescription]
 
 
 def state_of(admin: Admin, group: str) -> str | None:
-    """None if there is no such group."""
+    """The state of a group; None if it does not exist."""
     answer = admin.describe_groups([group])[group]
     if isinstance(answer, KafkaError):
         if answer.code is ErrorCode.GROUP_ID_NOT_FOUND:
@@ -72,7 +79,7 @@ def has_members(state: str | None) -> bool:
 
 
 def committed(admin: Admin, group: str) -> dict[TopicPartition, OffsetAndMetadata]:
-    """What the group has committed; the first error of a partition if there is one."""
+    """The committed offsets of a group; raises the first error of a partition."""
     answers = value_of(admin.list_group_offsets({group: None})[group])
     return {key: value_of(answer) for key, answer in answers.items() if answer is not None}
 
@@ -89,8 +96,8 @@ def offsets_of(admin: Admin, group: GroupDescription) -> list[OffsetRow]:
     return offset_rows(group, known, ends)
 
 
-def log_offsets(admin: Admin) -> offset_resets.Ends:
-    """Where logs begin and end, and what they hold at a time."""
+def log_offsets(admin: Admin) -> offset_resets.OffsetLookup:
+    """Lookup of log start, log end, and the offset at a timestamp."""
 
     def ask(partitions: Sequence[TopicPartition], timestamp: int) -> Mapping[TopicPartition, int]:
         answers = admin.list_offsets(dict.fromkeys(partitions, timestamp)) if partitions else {}
@@ -101,12 +108,12 @@ def log_offsets(admin: Admin) -> offset_resets.Ends:
 
 
 def choose(admin: Admin, arguments: Sequence[str]) -> list[TopicPartition]:
-    """The partitions that `topic` or `topic:0,1` mean; refused if one is not there, or has no leader."""
-    wanted = [offset_resets.parse_partitions(argument) for argument in arguments]
-    topics = admin.describe_topics(dict.fromkeys(topic for topic, _ in wanted))
+    """The partitions named by `topic` or `topic:0,1`; refused if one does not exist or has no leader."""
+    requested = [offset_resets.parse_partitions(argument) for argument in arguments]
+    topics = admin.describe_topics(dict.fromkeys(topic for topic, _ in requested))
     chosen: dict[TopicPartition, None] = {}
     missing, leaderless = [], []
-    for topic, indexes in wanted:
+    for topic, indexes in requested:
         described = topics[topic]
         if isinstance(described, KafkaError) and described.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise NoSuchTopic(topic)
@@ -124,8 +131,8 @@ def choose(admin: Admin, arguments: Sequence[str]) -> list[TopicPartition]:
     return list(chosen)
 
 
-class Reset:
-    """A reset of one or several groups: planned, then perhaps carried out."""
+class OffsetReset:
+    """A reset of the offsets of one or several groups: a plan, and its execution."""
 
     def __init__(
         self,
@@ -137,7 +144,7 @@ class Reset:
         all_topics: bool,
         now_ms: int,
         warn: Callable[[str], None],
-        words: Words = OUR_WORDS,
+        warnings: ResetWarnings = OUR_WARNINGS,
     ) -> None:
         self._admin = admin
         self._scenario = scenario
@@ -146,11 +153,11 @@ class Reset:
         self._all_topics = all_topics
         self._now_ms = now_ms
         self._warn = warn
-        self._words = words
+        self._warnings = warnings
         self._offsets_at = log_offsets(admin)
 
-    def plan(self, group: str, groups: Sequence[str], known: Mapping[TopicPartition, int]) -> Plan:
-        """For one of the groups that are reset together; `known` is what it has committed."""
+    def plan(self, group: str, groups: Sequence[str], known: Mapping[TopicPartition, int]) -> OffsetPlan:
+        """The plan for one of `groups`, which are reset together; `known` are its committed offsets."""
         if self._scenario == "from_file":
             return self._from_file(group, groups, known)
         if self._all_topics:
@@ -160,22 +167,26 @@ class Reset:
         planned = offset_resets.plan(self._scope(group, partitions, known), self._scenario, self._value, self._now_ms)
         return {key: planned[key] for key in partitions}
 
-    def _scope(self, group: str, partitions: Sequence[TopicPartition], known: Mapping[TopicPartition, int]) -> Scope:
-        return Scope(group, partitions, known, self._offsets_at, self._warn, self._words)
+    def _scope(
+        self, group: str, partitions: Sequence[TopicPartition], known: Mapping[TopicPartition, int]
+    ) -> ResetScope:
+        return ResetScope(group, partitions, known, self._offsets_at, self._warn, self._warnings)
 
-    def _from_file(self, group: str, groups: Sequence[str], known: Mapping[TopicPartition, int]) -> Plan:
+    def _from_file(self, group: str, groups: Sequence[str], known: Mapping[TopicPartition, int]) -> OffsetPlan:
         try:
             with open(str(self._value), encoding="utf-8") as file:
                 text = file.read()
         except UnicodeDecodeError:
-            raise Refused(f"{self._value} is not text; a plan has lines of topic,partition,offset") from None
+            raise CommandRefused(
+                f"{self._value} is not text; an offset plan has lines of topic,partition,offset"
+            ) from None
         plans = offset_resets.read_csv(text, groups)
         if group not in plans:
-            raise Refused(f"No reset plan for group {group} found.")
+            raise CommandRefused(f"No reset plan for group {group} found.")
         choose(self._admin, [f"{topic}:{index}" for topic, index in plans[group]])
         return offset_resets.from_plan(self._scope(group, list(plans[group]), known), plans[group])
 
-    def execute(self, group: str, planned: Plan) -> None:
+    def execute(self, group: str, planned: OffsetPlan) -> None:
         if planned:
             offsets = {key: OffsetAndMetadata(offset) for key, offset in planned.items()}
             for answer in self._admin.alter_group_offsets(group, offsets).values():
@@ -185,11 +196,11 @@ class Reset:
 def delete_offsets(
     admin: Admin, group: str, arguments: Sequence[str]
 ) -> tuple[KafkaError | None, dict[TopicPartition, KafkaError | None]]:
-    """Remove a group's offsets of these topics or partitions: what stood against all of it, and against each partition."""
-    wanted = [offset_resets.parse_partitions(argument) for argument in arguments]
+    """Delete a group's offsets of topics or partitions; returns the error of the request, and that of each partition."""
+    requested = [offset_resets.parse_partitions(argument) for argument in arguments]
     results: dict[TopicPartition, KafkaError | None] = {}
-    partitions = [(topic, index) for topic, indexes in wanted for index in indexes or ()]
-    whole = [topic for topic, indexes in wanted if indexes is None]
+    partitions = [(topic, index) for topic, indexes in requested for index in indexes or ()]
+    whole = [topic for topic, indexes in requested if indexes is None]
     for topic, description in (admin.describe_topics(whole) if whole else {}).items():
         if isinstance(description, KafkaError):
             results[topic, -1] = description

@@ -1,7 +1,7 @@
-"""What there is to tell of a group, gathered: each partition with its offset and lag, each member, the group itself.
+"""Rows about a group for tables and JSON: partitions with offset and lag, members, and the state of the group.
 
-Always true: a partition that somebody holds is told even if nothing is committed for it, and one that is committed even if
-nobody holds it.
+Always true: an assigned partition has a row even if nothing is committed for it, and a committed one even if it is not assigned
+to a member.
 """
 
 from __future__ import annotations
@@ -59,11 +59,13 @@ class StateRow(NamedTuple):
 def offset_rows(
     group: GroupDescription, committed: Mapping[TopicPartition, OffsetAndMetadata], ends: Mapping[TopicPartition, int]
 ) -> list[OffsetRow]:
-    """Held partitions, of whoever holds most first; then those that are only committed."""
-    holding = sorted((m for m in group.members if m.assignment), key=lambda member: -len(member.assignment))
-    held = {key for member in holding for key in member.assignment}
-    owned: list[tuple[MemberDescription | None, list[TopicPartition]]] = [(m, sorted(m.assignment)) for m in holding]
-    owned.append((None, sorted(key for key in committed if key not in held)))
+    """Assigned partitions, those of the member with the most first; then those that are only committed."""
+    assigned_members = sorted((m for m in group.members if m.assignment), key=lambda member: -len(member.assignment))
+    assigned = {key for member in assigned_members for key in member.assignment}
+    owned: list[tuple[MemberDescription | None, list[TopicPartition]]] = [
+        (m, sorted(m.assignment)) for m in assigned_members
+    ]
+    owned.append((None, sorted(key for key in committed if key not in assigned)))
     return [
         OffsetRow(
             group.group_id,

@@ -1,6 +1,6 @@
-"""What `kafka-consumer-groups` prints of a group, to the byte: offsets with lag, members, state, a plan.
+"""The tables of `kafka-consumer-groups`, byte for byte: offsets with lag, members, state, and a plan of a reset.
 
-Always true: a column is as wide as its widest value and at least as wide as Kafka makes it; what is not known is a dash.
+Always true: a column is as wide as its widest value and at least as wide as in Kafka's tool; an unknown value is a dash.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Any
 
 from strandline.cli.groups.group_rows import MemberRow, OffsetRow, StateRow
-from strandline.cli.groups.offset_resets import Plan
+from strandline.cli.groups.offset_resets import OffsetPlan
 from strandline.cli.terminal.escaping import shown
 from strandline.ids import TopicPartition
 
@@ -92,7 +92,7 @@ def members_table(rows: Sequence[MemberRow], *, verbose: bool) -> str:
             line += [row.epoch, assignment(row.assigned), row.target_epoch, assignment(row.target)]
             line += [None if row.upgraded is None else str(row.upgraded).lower()] if with_upgrade else []
         lines.append(line)
-    # Where the verbose columns follow, or nothing does, a blank ends the line.
+    # Kafka's tool ends these lines with a blank.
     end = "" if verbose else " "
     return "\n" + "".join(_line(line, widths) + end + "\n" for line in lines)
 
@@ -117,8 +117,8 @@ def listing_table(rows: Sequence[Sequence[str]], headings: Sequence[str]) -> str
     return "".join(_line(line, widths) + "\n" for line in [headings, *rows])
 
 
-def plan_table(plans: Mapping[str, Plan]) -> str:
-    """What a reset does, or would do."""
+def plan_table(plans: Mapping[str, OffsetPlan]) -> str:
+    """The new offsets of a reset."""
     widths = [_width(plans), _width(topic for planned in plans.values() for topic, _ in planned), 10, 0]
     lines: list[Sequence[Any]] = [("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET")] if plans else []
     lines += [(group, *key, offset) for group, planned in plans.items() for key, offset in planned.items()]
@@ -126,7 +126,7 @@ def plan_table(plans: Mapping[str, Plan]) -> str:
 
 
 def deleted_offsets_table(results: Mapping[TopicPartition, str | None]) -> str:
-    """For each partition None, or what stood against it."""
+    """The result of each partition: None, or the error."""
     widths = [_width(topic for topic, _ in results), 10, 15]
     lines: list[Sequence[Any]] = [("TOPIC", "PARTITION", "STATUS")]
     for (topic, partition), problem in sorted(results.items(), key=lambda one: f"{one[0][0]}{one[0][1]}"):

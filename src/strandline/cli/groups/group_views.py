@@ -1,7 +1,7 @@
-"""What `groups` shows of a group: its offsets, members and state, and a plan, as tables and as JSON.
+"""The output of `groups`: offsets, members and state of a group, and a plan, as tables and as JSON.
 
-Always true: what goes to another program has every column; a terminal is spared what says nothing or the same in each row, and
-where even that is too wide, the middle of member ids.
+Always true: output to another program has every column; on a terminal, empty columns are left out, and if the table is too wide
+also columns with one value, and the middle of member ids.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from strandline.cli.groups.group_rows import OffsetRow
 from strandline.cli.groups.group_tables import assignment
-from strandline.cli.groups.offset_resets import Plan
+from strandline.cli.groups.offset_resets import OffsetPlan
 from strandline.cli.terminal.escaping import shown
 from strandline.cli.terminal.output import is_terminal, note, print_json, print_table
 from strandline.client.flow.group_described import GroupDescription
@@ -22,9 +22,9 @@ MEMBER_COLUMNS = ("group", "member", "client", "host", "instance", "partitions",
 STATE_COLUMNS = ("group", "type", "state", "members", "coordinator", "assignor", "epoch", "target epoch")
 PLAN_COLUMNS = ("topic", "partition", "current offset", "new offset", "difference")
 DISPENSABLE = ("host", "client")
-"""Left out of a table that is too wide if all rows say the same, in this order."""
-GOALS = {"target": "assignment", "target epoch": "epoch"}
-"""Left out where they are reached."""
+"""Columns left out of a table that is too wide if all rows have the same value, in this order."""
+TARGETS = {"target": "assignment", "target epoch": "epoch"}
+"""Target columns, left out if they equal the current ones."""
 GAP = 2
 """Blanks between columns."""
 MEMBER_ID_MIN = 16
@@ -43,9 +43,9 @@ def print_group(group: GroupDescription, offsets: Sequence[OffsetRow] | None) ->
     if offsets is None:
         columns, rows, empty = MEMBER_COLUMNS, _member_rows(group), "no members"
     else:
-        columns, rows, empty = OFFSET_COLUMNS, _offset_rows(offsets), "nothing is committed, and nobody reads"
+        columns, rows, empty = OFFSET_COLUMNS, _offset_rows(offsets), "no committed offsets, and no members"
     if is_terminal():
-        # The group was named in the line above.
+        # The line above names the group.
         columns, rows = columns[1:], [row[1:] for row in rows]
     _print(columns, rows, empty)
 
@@ -109,8 +109,8 @@ def print_states(found: Sequence[GroupDescription]) -> None:
     _print(STATE_COLUMNS, rows)
 
 
-def print_plan(planned: Plan, known: Mapping[TopicPartition, int], *, as_json: bool) -> None:
-    """Where the group is, where it is to go on, and how far that is."""
+def print_plan(planned: OffsetPlan, known: Mapping[TopicPartition, int], *, as_json: bool) -> None:
+    """The current and new offset of each partition, and the difference."""
     rows = [
         (*key, known.get(key), offset, None if key not in known else offset - known[key])
         for key, offset in planned.items()
@@ -126,12 +126,12 @@ def print_plan(planned: Plan, known: Mapping[TopicPartition, int], *, as_json: b
 
 
 def fitted(columns: Sequence[str], rows: Rows, width: int) -> tuple[list[str], list[list[object]]]:
-    """The table for a terminal of this width; it may still be wider, and is then folded."""
+    """The table for a terminal of this width; if it is still wider, the terminal folds it."""
     table = {name: [row[index] for row in rows] for index, name in enumerate(columns)}
     table = {name: cells for name, cells in table.items() if any(cell is not None for cell in cells)}
-    for goal, now in GOALS.items():
-        if goal in table and table[goal] == table[now]:
-            del table[goal]
+    for target, current in TARGETS.items():
+        if target in table and table[target] == table[current]:
+            del table[target]
     for name in DISPENSABLE:
         if name in table and len(set(table[name])) == 1 and _width(table) > width:
             del table[name]
@@ -150,7 +150,7 @@ def _column_width(name: str, cells: Sequence[object]) -> int:
 
 
 def shortened(text: str, width: int) -> str:
-    """Without its middle if it is longer: ids differ at their beginning or end."""
+    """The text without its middle if it is longer: ids differ at their beginning or end."""
     if len(text) <= width:
         return text
     tail = (width - 1) // 2

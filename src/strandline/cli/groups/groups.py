@@ -1,6 +1,6 @@
-"""`groups`: who reads what, how far each group is, and where it goes on.
+"""`groups`: consumer groups, their members, offsets and lag, and resetting their offsets.
 
-Always true: `reset-offsets` shows its plan and changes nothing unless it is told to; a group with members is never changed.
+Always true: without --execute, `reset-offsets` shows its plan and changes nothing; a group with members is never changed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from strandline.cli.access.options import Access, access_options
-from strandline.cli.errors import Refused, explain
+from strandline.cli.errors import CommandRefused, explain
 from strandline.cli.groups.offset_resets import SCENARIOS, parse_datetime, parse_duration_ms
 from strandline.cli.terminal.escaping import echo, shown
 from strandline.cli.terminal.output import example, json_option, note, print_json, print_table
@@ -61,7 +61,7 @@ def list_(access: Access, states: tuple[str, ...], types: tuple[str, ...], as_js
 
 def _none(states: Sequence[str], types: Sequence[str]) -> str:
     if not (states or types):
-        return "no groups; `strandline consume TOPIC --group NAME` makes one"
+        return "no groups; `strandline consume TOPIC --group NAME` creates one"
     of_type = f" of type {' or '.join(types)}" if types else ""
     return f"no group{of_type} is {' or '.join(states)}" if states else f"no group is{of_type}"
 
@@ -70,24 +70,24 @@ def _none(states: Sequence[str], types: Sequence[str]) -> str:
 @click.argument("names", nargs=-1)
 @access_options
 @click.option("--offsets", is_flag=True, help="Offsets and lag of each partition (the default).")
-@click.option("--members", is_flag=True, help="The members, and what each of them reads.")
+@click.option("--members", is_flag=True, help="The members and their assignments.")
 @click.option("--state", is_flag=True, help="State, coordinator, assignor and epochs.")
 @json_option
 def describe(names: tuple[str, ...], access: Access, as_json: bool, **views: bool) -> int:
-    """Show groups: how far they are, who is in them, in which state.
+    """Show groups: their offsets and lag, members or state.
 
-    Without a NAME, all groups. Exit code 1 if one that was named is not there.
+    Without a NAME, all groups. Exit code 1 if a named group does not exist.
     """
-    asked = [view for view, is_asked in views.items() if is_asked]
-    if len(asked) > 1:
-        raise click.UsageError(f"give one of {', '.join(f'--{view}' for view in asked)}")
+    requested = [view for view, is_requested in views.items() if is_requested]
+    if len(requested) > 1:
+        raise click.UsageError(f"give one of {', '.join(f'--{view}' for view in requested)}")
     from strandline.cli.access.connection import connect_admin
     from strandline.cli.groups import group_admin, group_views
 
-    view = asked[0] if asked else "offsets"
+    view = requested[0] if requested else "offsets"
     with connect_admin(access) as admin:
         chosen = names or [group.group_id for group in group_admin.list_groups(admin)]
-        found, failed = group_admin.look_at(admin, chosen)
+        found, failed = group_admin.describe_or_error(admin, chosen)
         offsets = {group.group_id: group_admin.offsets_of(admin, group) for group in found} if view == "offsets" else {}
     if as_json:
         print_json([group_views.details(group, offsets.get(group.group_id)) for group in found])
@@ -100,9 +100,9 @@ def describe(names: tuple[str, ...], access: Access, as_json: bool, **views: boo
             group_views.print_group(group, offsets.get(group.group_id))
     if not chosen and not as_json:
         note("no groups")
-    # One that nobody named, and that went away since it was listed, is no failure.
-    told = {name: error for name, error in failed.items() if names or error.code.name != "GROUP_ID_NOT_FOUND"}
-    return _refuse(_refusal(name, error) for name, error in told.items())
+    # A group that was not named and was deleted since it was listed is not a failure.
+    errors = {name: error for name, error in failed.items() if names or error.code.name != "GROUP_ID_NOT_FOUND"}
+    return _refuse(_refusal(name, error) for name, error in errors.items())
 
 
 def _datetime(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -113,7 +113,7 @@ def _datetime(context: click.Context, parameter: click.Parameter, value: str | N
 
 def _duration(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
     if value is not None and parse_duration_ms(value) < 0:
-        raise click.BadParameter(f"{value} is negative: it is how long ago, counted back from now")
+        raise click.BadParameter(f"{value} is negative: it counts back from now")
     return value
 
 
@@ -129,32 +129,37 @@ def _duration(context: click.Context, parameter: click.Parameter, value: str | N
 @click.option(
     "--topic", "-t", "topics", multiple=True, metavar="TOPIC[:0,1]", help="The topic, or some of its partitions."
 )
-@click.option("--all-topics", is_flag=True, help="All topics for which something is committed.")
+@click.option("--all-topics", is_flag=True, help="All topics with committed offsets.")
 @click.option("--to-earliest", is_flag=True, help="To the first offsets.")
 @click.option("--to-latest", is_flag=True, help="To the last offsets.")
-@click.option("--to-current", is_flag=True, help="To what is committed.")
+@click.option("--to-current", is_flag=True, help="To the committed offsets.")
 @click.option("--to-offset", type=click.IntRange(0), metavar="N", help="To this offset.")
 @click.option("--shift-by", type=int, metavar="N", help="Forward by N, or back if N is negative.")
 @click.option(
     "--to-datetime",
     callback=_datetime,
     metavar="TIME",
-    help="To what was written from then on, YYYY-MM-DDThh:mm:ss, in UTC.",
+    help="To the first records written at or after this time, YYYY-MM-DDThh:mm:ss, in UTC.",
 )
-@click.option("--by-duration", callback=_duration, metavar="PnDTnHnMnS", help="To what was written since so long ago.")
 @click.option(
-    "--from-file", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="To what a CSV file says."
+    "--by-duration",
+    callback=_duration,
+    metavar="PnDTnHnMnS",
+    help="To the first records written within this time before now.",
 )
-@click.option("--execute", is_flag=True, help="Do it; without, the plan is only shown.")
+@click.option(
+    "--from-file", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="To the offsets in a CSV file."
+)
+@click.option("--execute", is_flag=True, help="Reset the offsets; without it, the plan is only shown.")
 @click.option("--export", is_flag=True, help="Print the plan as CSV, which --from-file reads.")
 @json_option
 def reset_offsets(name: str, access: Access, **options: Any) -> None:
-    """Say where a group without members goes on."""
+    """Reset the offsets of a group without members."""
     scenarios = [scenario for scenario in SCENARIOS if options[scenario] not in (None, False)]
     if len(scenarios) != 1:
-        raise click.UsageError("say where to, once: " + ", ".join(f"--{s.replace('_', '-')}" for s in SCENARIOS))
+        raise click.UsageError("give exactly one of: " + ", ".join(f"--{s.replace('_', '-')}" for s in SCENARIOS))
     if not (options["topics"] or options["all_topics"] or scenarios == ["from_file"]):
-        raise click.UsageError("say of what: --topic or --all-topics")
+        raise click.UsageError("give --topic or --all-topics")
     from strandline.cli.access.connection import connect_admin
     from strandline.cli.groups import group_admin, group_views
     from strandline.cli.groups.offset_resets import write_csv
@@ -162,7 +167,7 @@ def reset_offsets(name: str, access: Access, **options: Any) -> None:
 
     (scenario,) = scenarios
     with connect_admin(access) as admin:
-        reset = group_admin.Reset(
+        reset = group_admin.OffsetReset(
             admin,
             scenario,
             options[scenario],
@@ -173,14 +178,14 @@ def reset_offsets(name: str, access: Access, **options: Any) -> None:
         )
         state = group_admin.state_of(admin, name)
         if options["execute"] and group_admin.has_members(state):
-            raise Refused(f"group '{shown(name, err=True)}' is {state} and not empty; stop its members first")
+            raise CommandRefused(f"group '{shown(name, err=True)}' is {state} and not empty; stop its members first")
         known = group_admin.committed_offsets(admin, name)
         planned = reset.plan(name, [name], known)
         if options["execute"]:
             try:
                 reset.execute(name, planned)
             except KafkaError as error:
-                raise Refused(_refusal(name, error)) from None
+                raise CommandRefused(_refusal(name, error)) from None
     if options["export"]:
         echo(write_csv({name: planned}, with_group=False), nl=False)
     else:
@@ -203,13 +208,11 @@ def _what_was_done(name: str, state: str | None, number: int, *, is_done: bool) 
         return f"{_count(number, 'offset')} of group '{shown(name, err=True)}' {'was' if number == 1 else 'were'} set{made}"
     if has_members(state):
         return (
-            f"nothing was changed; group '{shown(name, err=True)}' is {state}: --execute needs one without members, "
+            f"nothing was changed; group '{shown(name, err=True)}' is {state}: --execute needs a group without members, "
             "stop them first"
         )
     if state is None:
-        return (
-            f"nothing was changed; --execute does it, and makes group '{shown(name, err=True)}', which is not there yet"
-        )
+        return f"nothing was changed; --execute does it, and creates group '{shown(name, err=True)}', which does not exist yet"
     return "nothing was changed; --execute does it"
 
 
@@ -246,7 +249,7 @@ def delete(names: tuple[str, ...], access: Access, as_json: bool) -> int:
 )
 @json_option
 def delete_offsets(name: str, access: Access, topics: tuple[str, ...], as_json: bool) -> int:
-    """Forget how far a group is in topics that it does not read."""
+    """Delete the offsets of a group in topics that it is not subscribed to."""
     from strandline.cli.access.connection import connect_admin
     from strandline.cli.groups import group_admin
 
@@ -262,32 +265,32 @@ def delete_offsets(name: str, access: Access, topics: tuple[str, ...], as_json: 
 
 
 def _outcome(error: KafkaError | None) -> dict[str, Any]:
-    """What became of one deletion."""
+    """The result of one deletion, for JSON."""
     return {"deleted": error is None, "error": None if error is None else error.code.name}
 
 
 def _refusal(name: str, error: KafkaError, topic: str = "") -> str:
-    """What the coordinator did not do, and what to do first."""
+    """Why the coordinator refused, and what to do first."""
     match error.code.name:
         case "GROUP_ID_NOT_FOUND":
-            return f"there is no group '{shown(name, err=True)}'; `strandline groups list` shows those that there are"
+            return f"there is no group '{shown(name, err=True)}'; `strandline groups list` lists the existing ones"
         case "NON_EMPTY_GROUP" | "UNKNOWN_MEMBER_ID":
             return f"group '{shown(name, err=True)}' has members; stop them first"
         case "GROUP_SUBSCRIBED_TO_TOPIC":
             return f"group '{shown(name, err=True)}' reads {topic}; stop its members first"
         case "UNKNOWN_TOPIC_OR_PARTITION" if topic:
             return (
-                f"'{topic}' is no topic, or has no such partition; `strandline topics list` shows those that there are"
+                f"'{topic}' does not exist, or has no such partition; `strandline topics list` lists the existing ones"
             )
     return explain(error)
 
 
 def _refuse(messages: Iterable[str]) -> int:
-    """Each in a line of its own, once; the exit code."""
-    told = dict.fromkeys(messages)
-    for message in told:
-        Refused(message).show()
-    return 1 if told else 0
+    """Print each distinct message on its own line; returns the exit code."""
+    distinct = dict.fromkeys(messages)
+    for message in distinct:
+        CommandRefused(message).show()
+    return 1 if distinct else 0
 
 
 def _count(number: int, what: str) -> str:

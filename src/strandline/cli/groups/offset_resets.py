@@ -1,7 +1,7 @@
-"""Where a group is to go on: the plan behind `groups reset-offsets` and `kafka-consumer-groups --reset-offsets`.
+"""The plan of an offset reset, for `groups reset-offsets` and `kafka-consumer-groups --reset-offsets`.
 
-Always true: a planned offset lies between a partition's first and last offset; what was asked beyond them is brought to the
-nearer end, and said. Making a plan changes nothing.
+Always true: a planned offset lies between the log start and the log end of its partition; a requested offset outside is moved to
+the nearer end, with a warning. Making a plan changes nothing.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import NamedTuple, Protocol
 
 import click
 
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.ids import TopicPartition
 
-Plan = dict[TopicPartition, int]
+OffsetPlan = dict[TopicPartition, int]
 
 EARLIEST, LATEST = -2, -1
 NO_OFFSET = -1
 LINE_SHOWN = 200
-"""Characters of a line that is not understood."""
+"""Characters shown of a line that cannot be parsed."""
 SCENARIOS = (
     "to_offset",
     "shift_by",
@@ -41,47 +41,47 @@ _DURATION = re.compile(
 )
 
 
-class Ends(Protocol):
-    """Offsets of partitions at a timestamp, EARLIEST or LATEST."""
+class OffsetLookup(Protocol):
+    """Lookup of the offsets of partitions at a timestamp, EARLIEST or LATEST."""
 
     def __call__(self, partitions: Sequence[TopicPartition], timestamp: int) -> Mapping[TopicPartition, int]: ...
 
 
-class Words(NamedTuple):
-    """How it is said that a planned offset is not the one that was asked for."""
+class ResetWarnings(NamedTuple):
+    """Warnings for a planned offset that differs from the requested one."""
 
     beyond_the_end: str
     before_the_start: str
     too_late: str
 
 
-KAFKA_WORDS = Words(
+KAFKA_WARNINGS = ResetWarnings(
     "New offset ({asked}) is higher than latest offset for topic partition {topic}-{partition}. "
     "Value will be set to {planned}.",
     "New offset ({asked}) is lower than earliest offset for topic partition {topic}-{partition}. "
     "Value will be set to {planned}.",
     "Partition {partition} from topic {topic} is empty. Falling back to latest known offset.",
 )
-OUR_WORDS = Words(
+OUR_WARNINGS = ResetWarnings(
     "{topic}-{partition} ends at {planned}, before {asked}; its end is taken",
     "{topic}-{partition} begins at {planned}, after {asked}; its start is taken",
     "{topic}-{partition} has no record that late; its end is taken",
 )
 
 
-class Scope(NamedTuple):
-    """Of whom and where: the group's committed offsets, the partitions, and what their logs say."""
+class ResetScope(NamedTuple):
+    """What is reset: the group and its committed offsets, the partitions, and a lookup of their offsets."""
 
     group: str
     partitions: Sequence[TopicPartition]
     committed: Mapping[TopicPartition, int]
-    offsets_at: Ends
+    offsets_at: OffsetLookup
     warn: Callable[[str], None]
-    words: Words = OUR_WORDS
+    warnings: ResetWarnings = OUR_WARNINGS
 
 
-def plan(scope: Scope, scenario: str, value: str | int | None, now_ms: int) -> Plan:
-    """The new offset of each partition; `value` is what the scenario was given."""
+def plan(scope: ResetScope, scenario: str, value: str | int | None, now_ms: int) -> OffsetPlan:
+    """The new offset of each partition; `value` is the value of the scenario's option."""
     match scenario:
         case "to_earliest":
             return dict(scope.offsets_at(scope.partitions, EARLIEST))
@@ -100,45 +100,47 @@ def plan(scope: Scope, scenario: str, value: str | int | None, now_ms: int) -> P
     raise AssertionError(f"no scenario {scenario}")
 
 
-def from_plan(scope: Scope, asked: Mapping[TopicPartition, int]) -> Plan:
-    """What a file says, brought within the logs."""
+def from_plan(scope: ResetScope, asked: Mapping[TopicPartition, int]) -> OffsetPlan:
+    """The offsets in a file, limited to the logs."""
     return _within_the_log(scope, asked)
 
 
-def _current(scope: Scope, key: TopicPartition) -> int:
+def _current(scope: ResetScope, key: TopicPartition) -> int:
     if key not in scope.committed:
-        raise Refused(f"Cannot shift offset for partition {named(key)} since there is no current committed offset")
+        raise CommandRefused(
+            f"Cannot shift offset for partition {named(key)} since there is no current committed offset"
+        )
     return scope.committed[key]
 
 
-def _to_current(scope: Scope) -> Plan:
+def _to_current(scope: ResetScope) -> OffsetPlan:
     known = {key: scope.committed[key] for key in scope.partitions if key in scope.committed}
     unknown = [key for key in scope.partitions if key not in scope.committed]
     return {**known, **scope.offsets_at(unknown, LATEST)} if unknown else known
 
 
-def _at_time(scope: Scope, timestamp: int) -> Plan:
+def _at_time(scope: ResetScope, timestamp: int) -> OffsetPlan:
     found = dict(scope.offsets_at(scope.partitions, timestamp))
     none = [key for key in scope.partitions if found.get(key, NO_OFFSET) == NO_OFFSET]
     for topic, partition in none:
-        scope.warn(scope.words.too_late.format(topic=topic, partition=partition))
+        scope.warn(scope.warnings.too_late.format(topic=topic, partition=partition))
     return {**found, **scope.offsets_at(none, LATEST)} if none else found
 
 
-def _within_the_log(scope: Scope, asked: Mapping[TopicPartition, int]) -> Plan:
+def _within_the_log(scope: ResetScope, asked: Mapping[TopicPartition, int]) -> OffsetPlan:
     keys = list(asked)
     starts, ends = scope.offsets_at(keys, EARLIEST), scope.offsets_at(keys, LATEST)
     planned = {}
     for key, offset in asked.items():
         bound = min(max(offset, starts[key]), ends[key])
         if bound != offset:
-            said = scope.words.beyond_the_end if offset > bound else scope.words.before_the_start
-            scope.warn(said.format(topic=key[0], partition=key[1], asked=offset, planned=bound))
+            warning = scope.warnings.beyond_the_end if offset > bound else scope.warnings.before_the_start
+            scope.warn(warning.format(topic=key[0], partition=key[1], asked=offset, planned=bound))
         planned[key] = bound
     return planned
 
 
-# Reading what people write
+# Parsing
 
 
 def named(key: TopicPartition) -> str:
@@ -146,7 +148,7 @@ def named(key: TopicPartition) -> str:
 
 
 def parse_partitions(argument: str) -> tuple[str, list[int] | None]:
-    """`topic` or `topic:0,1,2`; None means all of them."""
+    """The topic and partitions in `topic` or `topic:0,1,2`; None means all partitions."""
     topic, colon, indexes = argument.partition(":")
     if not colon:
         return topic, None
@@ -161,7 +163,7 @@ def parse_datetime(text: str) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise click.UsageError(f"{text} is no time; write it as YYYY-MM-DDThh:mm:ss.sss") from None
+        raise click.UsageError(f"{text} is not a time; write it as YYYY-MM-DDThh:mm:ss.sss") from None
     if "T" not in text:
         raise click.UsageError(f"{text} has no time of day; write it as YYYY-MM-DDThh:mm:ss.sss")
     if moment.tzinfo is None:
@@ -174,7 +176,7 @@ def parse_duration_ms(text: str) -> int:
     found = _DURATION.fullmatch(text)
     parts = {} if found is None else {name: found[name] for name in ("days", "hours", "minutes", "seconds")}
     if found is None or not any(parts.values()) or found["time"] in ("T", "t"):
-        raise click.UsageError(f"{text} is no duration; write it as PnDTnHnMnS, for example PT1H30M")
+        raise click.UsageError(f"{text} is not a duration; write it as PnDTnHnMnS, for example PT1H30M")
     seconds = (
         int(parts["days"] or 0) * 86_400
         + int(parts["hours"] or 0) * 3_600
@@ -184,9 +186,9 @@ def parse_duration_ms(text: str) -> int:
     return round(seconds * 1000) * (-1 if found["sign"] == "-" else 1)
 
 
-def read_csv(text: str, groups: Sequence[str]) -> dict[str, Plan]:
+def read_csv(text: str, groups: Sequence[str]) -> dict[str, OffsetPlan]:
     """Plans by group: lines of `topic,partition,offset` for one group, or of `group,topic,partition,offset`."""
-    plans: dict[str, Plan] = {}
+    plans: dict[str, OffsetPlan] = {}
     lines = text.split("\n")
     rows = csv.reader(io.StringIO(text))
     read = 0
@@ -200,12 +202,12 @@ def read_csv(text: str, groups: Sequence[str]) -> dict[str, Plan]:
                 plans.setdefault(group, {})[topic, int(partition)] = int(offset)
         except (ValueError, csv.Error):
             what = "topic,partition,offset or group,topic,partition,offset"
-            raise Refused(f"line {read + 1} of the file is not {what}: {lines[read][:LINE_SHOWN]}") from None
+            raise CommandRefused(f"line {read + 1} of the file is not {what}: {lines[read][:LINE_SHOWN]}") from None
         read = rows.line_num
 
 
-def write_csv(plans: Mapping[str, Plan], *, with_group: bool) -> str:
-    """What `read_csv` reads back."""
+def write_csv(plans: Mapping[str, OffsetPlan], *, with_group: bool) -> str:
+    """The plans as CSV that `read_csv` reads."""
     output = io.StringIO()
     writer = csv.writer(output, lineterminator="\n")
     for group, planned in plans.items():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from strandline.cli.access.options import Access, kafka_access_options, or_controllers
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.cli.kafka_tools.kafka_flags import KafkaCommand
 from strandline.cli.terminal.escaping import echo
 from strandline.cli.terminal.output import example
@@ -24,7 +24,7 @@ cluster_options = or_controllers(kafka_access_options("-c", "--config", short=("
 
 @click.group(epilog=example(f"strandline kafka-cluster cluster-id {SERVER}"))
 def kafka_cluster() -> None:
-    """Show a cluster and forget brokers, with Kafka's flags and output."""
+    """Show a cluster and unregister brokers, with Kafka's flags and output."""
 
 
 def _command(name: str, flags: str = "") -> Callable[[Callable[..., Any]], click.Command]:
@@ -46,7 +46,7 @@ def cluster_id(access: Access) -> None:
 @cluster_options
 @click.option("--id", "-i", "broker_id", type=int, required=True, help="The broker.")
 def unregister(access: Access, broker_id: int) -> None:
-    """Forget a broker."""
+    """Unregister a broker."""
     from strandline.cli.access.connection import connect_admin
 
     with connect_admin(access) as admin:
@@ -61,7 +61,7 @@ def list_endpoints(access: Access, include_fenced_brokers: bool) -> None:
     """Show the brokers, or with --bootstrap-controller the controllers."""
     of_controllers = access.bootstrap_controller is not None
     if of_controllers and include_fenced_brokers:
-        raise Refused("The option --include-fenced-brokers is only supported with --bootstrap-server option")
+        raise CommandRefused("The option --include-fenced-brokers is only supported with --bootstrap-server option")
     from strandline.cli.access.connection import connect_admin
 
     with connect_admin(access) as admin:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from strandline.cli.access.options import Access, kafka_access_options
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.cli.kafka_tools.kafka_flags import comma_pairs, kafka_command
 from strandline.cli.terminal.escaping import echo
 from strandline.cli.terminal.output import example
@@ -40,8 +40,8 @@ TYPES = ("topics", "brokers", "groups")
 @click.option("--broker-defaults", is_flag=True, help="Short for --entity-type brokers --entity-default.")
 @click.option("--add-config", metavar="k1=v1,k2=[v1,v2]", help="Keys to set.")
 @click.option("--add-config-file", type=click.Path(exists=True, dir_okay=False), help="A file of keys to set.")
-@click.option("--delete-config", metavar="k1,k2", help="Keys to give their default back.")
-@click.option("--all", "all_", is_flag=True, help="Also what nobody set.")
+@click.option("--delete-config", metavar="k1,k2", help="Keys to reset to their defaults.")
+@click.option("--all", "all_", is_flag=True, help="Also defaults that were not changed.")
 def kafka_configs(access: Access, describe: bool, alter: bool, all_: bool, **options: Any) -> None:
     """Show and change the configuration of topics, brokers and groups, with Kafka's flags and output."""
     if describe == alter:
@@ -58,7 +58,7 @@ def kafka_configs(access: Access, describe: bool, alter: bool, all_: bool, **opt
     if alter and name is None:
         raise click.UsageError("an entity name must be specified with --alter of " + kind)
     if kind == "brokers" and name and not name.isdigit():
-        raise Refused(f"The entity name for brokers must be a valid integer broker id, found: {name}")
+        raise CommandRefused(f"The entity name for brokers must be a valid integer broker id, found: {name}")
     from strandline.cli.access.connection import connect_admin
 
     with connect_admin(access) as admin:
@@ -87,7 +87,7 @@ def _entity(options: dict[str, Any]) -> tuple[str, str | None]:
         )
     kind, name = given[0]
     if kind not in TYPES:
-        raise Refused(f"Invalid entity type {kind}, the entity type must be one of {', '.join(TYPES)}")
+        raise CommandRefused(f"Invalid entity type {kind}, the entity type must be one of {', '.join(TYPES)}")
     if options["entity_default"]:
         if kind != "brokers" or name is not None:
             raise click.UsageError("--entity-default goes with --entity-type brokers and without --entity-name")

@@ -1,6 +1,6 @@
 """`kafka-console-producer` and `kafka-console-consumer`, with Kafka's flags.
 
-Left out: several topics by pattern (--include); classes of Java (--formatter, --line-reader, deserializers).
+Left out: several topics by pattern (--include); Java classes (--formatter, --line-reader, deserializers).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from strandline.cli.access.options import Access, kafka_access_options
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.cli.kafka_tools.kafka_flags import kafka_command, key_values
 from strandline.cli.terminal.output import example, is_terminal, note
 
@@ -19,7 +19,7 @@ STRING_CLASSES = ("org.apache.kafka.common.serialization.StringDeserializer",)
 
 
 def _properties(path: str | None, pairs: tuple[str, ...], flag: str) -> dict[str, str]:
-    """The properties of a file, and those that were typed, which win."""
+    """The properties of a file and of the command line, which wins."""
     from strandline.cli.access.client_properties import from_file
 
     return {name: setting.text for name, setting in from_file(path).items()} | key_values(pairs, flag)
@@ -28,7 +28,7 @@ def _properties(path: str | None, pairs: tuple[str, ...], flag: str) -> dict[str
 def _refuse(options: dict[str, Any], names: tuple[str, ...], reason: str) -> None:
     for name in names:
         if options[name] is not None:
-            raise Refused(f"--{name.replace('_', '-')}: {reason}")
+            raise CommandRefused(f"--{name.replace('_', '-')}: {reason}")
 
 
 @kafka_command(
@@ -44,7 +44,7 @@ def _refuse(options: dict[str, Any], names: tuple[str, ...], reason: str) -> Non
 @click.option("--timeout", type=int, metavar="MS", help="How long a record waits for others (linger.ms).")
 @click.option("--request-required-acks", help="all, 1 or 0.")
 @click.option("--request-timeout-ms", type=int, help="How long a request may take.")
-@click.option("--max-memory-bytes", type=int, help="How much may wait to be sent.")
+@click.option("--max-memory-bytes", type=int, help="The buffer for records that wait to be sent.")
 @click.option(
     "--reader-property",
     "--property",
@@ -65,7 +65,7 @@ def _refuse(options: dict[str, Any], names: tuple[str, ...], reason: str) -> Non
 @click.option("--line-reader", hidden=True)
 def kafka_console_producer(access: Access, topic: str, sync: bool, **options: Any) -> None:
     """Send each line of stdin as a record, with Kafka's flags."""
-    _refuse(options, ("line_reader",), "classes of Java cannot be loaded here")
+    _refuse(options, ("line_reader",), "Java classes cannot be loaded here")
     from strandline.cli.access.client_properties import for_producer, from_file, from_flag
     from strandline.cli.records.lines import LineReader
     from strandline.cli.records.producing import produce_lines
@@ -133,14 +133,14 @@ def kafka_console_producer(access: Access, topic: str, sync: bool, **options: An
 def kafka_console_consumer(access: Access, topic: str, **options: Any) -> None:
     """Print the records of a topic, with Kafka's flags and output."""
     _refuse(options, ("include",), "one topic is read at a time; name it with --topic")
-    _refuse(options, ("formatter",), "classes of Java cannot be loaded here")
+    _refuse(options, ("formatter",), "Java classes cannot be loaded here")
     for name in ("key_deserializer", "value_deserializer"):
         if options[name] not in (None, *STRING_CLASSES):
-            raise Refused(
-                f"--{name.replace('_', '-')}: classes of Java cannot be loaded here; bytes are printed as they are"
+            raise CommandRefused(
+                f"--{name.replace('_', '-')}: Java classes cannot be loaded here; bytes are printed unchanged"
             )
     from strandline.cli.access.client_properties import for_consumer, from_file, from_flag
-    from strandline.cli.records.consuming import Wanted, consume, start_of
+    from strandline.cli.records.consuming import ConsumeOptions, consume, start_of
     from strandline.cli.records.lines import LineFormatter
 
     formatter = LineFormatter(
@@ -158,8 +158,8 @@ def kafka_console_consumer(access: Access, topic: str, **options: Any) -> None:
     start = start_of(config, settings, options["from_beginning"]) if offset is None else offset
     idle_s = None if options["timeout_ms"] is None else options["timeout_ms"] / 1000
     records_max = options["max_messages"] if options["max_messages"] not in (None, -1) else None
-    wanted = Wanted(topic, options["partition"], start, records_max, idle_s, create=True)
-    count = consume(reach, wanted, config, formatter.format, sys.stdout.buffer)
+    consume_options = ConsumeOptions(topic, options["partition"], start, records_max, idle_s, create=True)
+    count = consume(reach, consume_options, config, formatter.format, sys.stdout.buffer)
     note(f"Processed a total of {count} messages")
 
 

@@ -17,7 +17,7 @@ from strandline.cli.terminal.output import example
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from strandline.cli.groups.offset_resets import Plan
+    from strandline.cli.groups.offset_resets import OffsetPlan
     from strandline.client.blocking import Admin
     from strandline.errors import KafkaError
 
@@ -31,13 +31,13 @@ SENTENCES = {
     "GROUP_ID_NOT_FOUND": "The group id does not exist.",
     "GROUP_SUBSCRIBED_TO_TOPIC": "Deleting offsets of a topic is forbidden while the consumer group is actively subscribed to it.",
 }
-"""By the names of error codes."""
+"""The messages of Kafka's tool by error code."""
 EVERY = "*"
-"""Stands for an optional value that was not given."""
+"""The value of an option that was given without one."""
 
 
-class _Command(KafkaCommand):
-    """Two options may come without their value."""
+class _ConsumerGroupsCommand(KafkaCommand):
+    """The command; two of its options may be given without a value."""
 
     def expand(self, args: list[str]) -> list[str]:
         written = []
@@ -50,7 +50,7 @@ class _Command(KafkaCommand):
 
 
 @click.command(
-    cls=_Command,
+    cls=_ConsumerGroupsCommand,
     epilog=example(
         "strandline kafka-consumer-groups --bootstrap-server 127.0.0.1:9092 --describe --group readers",
         "strandline kafka-consumer-groups --bootstrap-server 127.0.0.1:9092 --group readers --topic hello "
@@ -61,13 +61,13 @@ class _Command(KafkaCommand):
 @click.option("--list", "list_", is_flag=True, help="List the groups.")
 @click.option("--describe", is_flag=True, help="Show groups: their offsets and lag, members or state.")
 @click.option("--delete", is_flag=True, help="Delete groups that have no members, with their offsets.")
-@click.option("--reset-offsets", is_flag=True, help="Say where groups without members go on.")
+@click.option("--reset-offsets", is_flag=True, help="Reset the offsets of groups without members.")
 @click.option("--delete-offsets", is_flag=True, help="Delete a group's offsets of topics.")
 @click.option("--validate-regex", metavar="REGEX", help="Check a pattern of topics, in RE2's syntax.")
 @click.option("--group", multiple=True, help="The group; may be given several times.")
 @click.option("--all-groups", is_flag=True, help="All groups.")
 @click.option("--topic", multiple=True, metavar="TOPIC[:0,1]", help="The topic, or some of its partitions.")
-@click.option("--all-topics", is_flag=True, help="All topics for which something is committed.")
+@click.option("--all-topics", is_flag=True, help="All topics with committed offsets.")
 @click.option("--offsets", is_flag=True, help="Describe offsets and lag (the default).")
 @click.option("--members", is_flag=True, help="Describe the members.")
 @click.option("--state", metavar="[STATES]", help="Describe the state; with --list, show states or list those in some.")
@@ -77,17 +77,22 @@ class _Command(KafkaCommand):
 @click.option("--verbose", is_flag=True, help="Describe more.")
 @click.option("--timeout", type=int, default=30_000, metavar="MS", help="How long to try.  [default: 30000]")
 @click.option("--dry-run", is_flag=True, help="Only show the offsets of a reset (the default).")
-@click.option("--execute", is_flag=True, help="Carry the reset out.")
+@click.option("--execute", is_flag=True, help="Execute the reset.")
 @click.option("--export", is_flag=True, help="Print the offsets of a reset as CSV.")
 @click.option("--to-offset", type=int, help="Reset to this offset.")
 @click.option("--to-earliest", is_flag=True, help="Reset to the first offsets.")
 @click.option("--to-latest", is_flag=True, help="Reset to the last offsets.")
-@click.option("--to-current", is_flag=True, help="Reset to what is committed.")
-@click.option("--shift-by", type=int, metavar="N", help="Move what is committed by N, which may be negative.")
-@click.option("--to-datetime", metavar="YYYY-MM-DDThh:mm:ss.sss", help="Reset to what was written from then on.")
-@click.option("--by-duration", metavar="PnDTnHnMnS", help="Reset to what was written since so long ago.")
+@click.option("--to-current", is_flag=True, help="Reset to the committed offsets.")
+@click.option("--shift-by", type=int, metavar="N", help="Move the committed offsets by N, which may be negative.")
 @click.option(
-    "--from-file", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="Reset to what a CSV file says."
+    "--to-datetime", metavar="YYYY-MM-DDThh:mm:ss.sss", help="Reset to the first records at or after this time."
+)
+@click.option("--by-duration", metavar="PnDTnHnMnS", help="Reset to the first records within this time before now.")
+@click.option(
+    "--from-file",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Reset to the offsets in a CSV file.",
 )
 def kafka_consumer_groups(access: Access, **options: Any) -> int:
     """List, describe and delete groups, and change their offsets, with Kafka's flags and output."""
@@ -95,14 +100,14 @@ def kafka_consumer_groups(access: Access, **options: Any) -> int:
     action = _check(options)
     if action == "validate_regex":
         return _validate(options["validate_regex"])
-    from strandline.cli.access.client_properties import reach
+    from strandline.cli.access.client_properties import connection_settings
     from strandline.cli.access.connection import connect
-    from strandline.cli.errors import Refused
+    from strandline.cli.errors import CommandRefused
     from strandline.cli.groups.group_admin import NoSuchTopic
     from strandline.client.blocking import Admin
     from strandline.errors import KafkaError
 
-    to = reach(access)
+    to = connection_settings(access)
     config = dataclasses.replace(to.config, default_api_timeout_ms=options["timeout"])
     try:
         with connect(to._replace(config=config)) as client:
@@ -110,7 +115,7 @@ def kafka_consumer_groups(access: Access, **options: Any) -> int:
     except NoSuchTopic:
         _error(f"Executing consumer group command failed due to {SENTENCES['UNKNOWN_TOPIC_OR_PARTITION']}")
         return 1
-    except (KafkaError, Refused) as error:
+    except (KafkaError, CommandRefused) as error:
         _error(f"Executing consumer group command failed due to {error.message}")
         return 1
     return 0
@@ -183,7 +188,7 @@ def _error(message: str) -> None:
 
 
 def _sentence(error: KafkaError) -> str:
-    """What Kafka's tool says of this error."""
+    """The message of Kafka's tool for this error."""
     return SENTENCES.get(error.code.name, f"{error.message} ({error.code.name})")
 
 
@@ -261,7 +266,7 @@ def _describe(admin: Admin, options: dict[str, Any]) -> None:
 
 
 def _is_shown(group_id: str, state: str, rows: int) -> bool:
-    """Say what state the group is in where that matters; whether there is a table to print."""
+    """Print the group's state if it has no stable members; returns whether there is a table to print."""
     from strandline.cli.groups.group_admin import REBALANCING
 
     if state == "Dead":
@@ -288,12 +293,12 @@ def _delete(admin: Admin, options: dict[str, Any]) -> None:
 
 
 def _reset(admin: Admin, options: dict[str, Any]) -> None:
-    from strandline.cli.groups.group_admin import Reset, committed_offsets, has_members, state_of
+    from strandline.cli.groups.group_admin import OffsetReset, committed_offsets, has_members, state_of
     from strandline.cli.groups.group_tables import plan_table
-    from strandline.cli.groups.offset_resets import KAFKA_WORDS, write_csv
+    from strandline.cli.groups.offset_resets import KAFKA_WARNINGS, write_csv
 
     (scenario,) = _scenarios(options)
-    reset = Reset(
+    reset = OffsetReset(
         admin,
         scenario,
         options[scenario],
@@ -301,10 +306,10 @@ def _reset(admin: Admin, options: dict[str, Any]) -> None:
         all_topics=options["all_topics"],
         now_ms=time.time_ns() // 1_000_000,
         warn=lambda text: echo(f"\nWarn: {text}", err=True),
-        words=KAFKA_WORDS,
+        warnings=KAFKA_WARNINGS,
     )
     groups = _groups(admin, options)
-    plans: dict[str, Plan] = {}
+    plans: dict[str, OffsetPlan] = {}
     for group in groups:
         state = state_of(admin, group)
         if has_members(state):

@@ -8,7 +8,7 @@ import click
 
 from strandline.cli.access.options import Access, kafka_access_options, or_controllers
 from strandline.cli.cluster import feature_admin
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.cli.kafka_tools.kafka_flags import KafkaCommand
 from strandline.cli.terminal.escaping import echo
 from strandline.cli.terminal.output import example
@@ -34,7 +34,7 @@ def kafka_features(context: click.Context, access: Access) -> None:
 def describe(access: Access, node_id: int | None) -> None:
     """Show each feature."""
     if node_id is not None and node_id < 0:
-        raise Refused(f"Invalid node id {node_id}: must be non-negative.")
+        raise CommandRefused(f"Invalid node id {node_id}: must be non-negative.")
     from strandline.cli.access.connection import connect_admin
 
     with connect_admin(access) as admin:
@@ -61,7 +61,7 @@ def _levels(
     if metadata is None:
         return feature_admin.levels_of(operation, features, release_version)
     if release_version is not None:
-        raise Refused("Can not specify `release-version` with other feature flags.")
+        raise CommandRefused("Can not specify `release-version` with other feature flags.")
     echo(" `metadata` flag is deprecated and may be removed in a future release.")
     named = f"metadata.version={feature_admin.mapping(metadata)['metadata.version']}"
     return feature_admin.levels_of(operation, (named, *features))
@@ -126,7 +126,7 @@ def disable(access: Access, features: tuple[str, ...], unsafe: bool, dry_run: bo
 )
 @feature_admin.release_option
 def version_mapping(release_version: str | None) -> None:
-    """Show which level of each feature goes with a release. Asks no cluster."""
+    """Show the level of each feature in a release. Needs no cluster."""
     for name, level in feature_admin.mapping(release_version).items():
         release = release_version or feature_admin.level_text(name, level)
         echo(f"{name}={level} ({release})" if name == "metadata.version" else f"{name}={level}")
@@ -139,7 +139,7 @@ def version_mapping(release_version: str | None) -> None:
 )
 @feature_admin.feature_option
 def feature_dependencies(features: tuple[str, ...]) -> None:
-    """Show what a level of a feature needs. Asks no cluster."""
+    """Show what a level of a feature depends on. Needs no cluster."""
     if not features:
         raise click.UsageError("Missing option '--feature'.")
     for text in features:

@@ -1,4 +1,4 @@
-"""How Kafka's tools read their command line, on top of click.
+"""The command line syntax of Kafka's tools, on top of click.
 
 Always true: a long option may be shortened as far as it stays unambiguous (`--boot`, `--part`), as Kafka's own parser allows.
 """
@@ -48,7 +48,7 @@ def kafka_command(**attributes: Any) -> Callable[[Callable[..., Any]], KafkaComm
 
 
 def key_values(pairs: tuple[str, ...], flag: str) -> dict[str, str]:
-    """Several `key=value` as a mapping; wrong usage if one is none."""
+    """Several `key=value` as a mapping; UsageError if one is not."""
     found: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
@@ -59,7 +59,7 @@ def key_values(pairs: tuple[str, ...], flag: str) -> dict[str, str]:
 
 
 def comma_pairs(text: str, flag: str) -> dict[str, str]:
-    """`k1=v1,k2=[a,b]`: brackets keep commas together, as in kafka-configs."""
+    """The pairs in `k1=v1,k2=[a,b]`; commas within brackets belong to the value, as in kafka-configs."""
     pairs: list[str] = []
     depth, begin = 0, 0
     for position, character in enumerate(text):

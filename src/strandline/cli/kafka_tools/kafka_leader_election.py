@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from strandline.cli.access.options import Access, kafka_access_options
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.cli.kafka_tools.kafka_flags import kafka_command
 from strandline.cli.terminal.escaping import echo
 from strandline.cli.terminal.output import example
 
 if TYPE_CHECKING:
-    from strandline.cli.elections.election_admin import Elected, Partitions
+    from strandline.cli.elections.election_admin import ElectionResults, Partitions
 
 TYPES = ("preferred", "unclean")
 
@@ -29,7 +29,7 @@ TYPES = ("preferred", "unclean")
     "--election-type",
     type=click.Choice(TYPES, case_sensitive=False),
     required=True,
-    help="preferred: the first replica leads again; unclean: a partition without a leader gets any.",
+    help="preferred: the first replica becomes leader; unclean: any replica, for partitions without a leader.",
 )
 @click.option("--all-topic-partitions", is_flag=True, help="Every partition that needs it.")
 @click.option("--topic", help="The topic of one partition.")
@@ -44,7 +44,7 @@ def kafka_leader_election(access: Access, election_type: str, **options: Any) ->
     for line in lines(elected, election_type.upper()):
         echo(line)
     if elected.failed:
-        raise Refused(f"{len(elected.failed)} replica(s) could not be elected")
+        raise CommandRefused(f"{len(elected.failed)} replica(s) could not be elected")
     return 0
 
 
@@ -67,7 +67,7 @@ def _partitions(options: dict[str, Any]) -> Partitions | None:
     return read_partitions(options["path_to_json_file"])
 
 
-def lines(elected: Elected, kind: str) -> list[str]:
+def lines(elected: ElectionResults, kind: str) -> list[str]:
     from strandline.cli.elections.election_admin import names
 
     found = []

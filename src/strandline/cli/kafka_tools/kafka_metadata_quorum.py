@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from strandline.cli.access.options import Access, kafka_access_options, or_controllers
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.cli.kafka_tools.kafka_flags import KafkaCommand
 from strandline.cli.terminal.escaping import echo
 from strandline.cli.terminal.output import example
@@ -33,17 +33,17 @@ def kafka_metadata_quorum(context: click.Context, access: Access) -> None:
     epilog=example("strandline kafka-metadata-quorum --bootstrap-server 127.0.0.1:9092 describe --replication"),
 )
 @click.option("--status", is_flag=True, help="A summary of the quorum.")
-@click.option("--replication", is_flag=True, help="How far each voter and observer is.")
-@click.option("--human-readable", is_flag=True, help="With --replication: how long ago instead of when.")
+@click.option("--replication", is_flag=True, help="The log end and lag of each voter and observer.")
+@click.option("--human-readable", is_flag=True, help="With --replication: ages instead of timestamps.")
 @click.pass_obj
 def describe(access: Access, status: bool, replication: bool, human_readable: bool) -> None:
     """Show the quorum."""
     if status and replication:
-        raise Refused("Only one of --status or --replication should be specified with describe sub-command")
+        raise CommandRefused("Only one of --status or --replication should be specified with describe sub-command")
     if not status and not replication:
-        raise Refused("One of --status or --replication must be specified with describe sub-command")
+        raise CommandRefused("One of --status or --replication must be specified with describe sub-command")
     if human_readable and status:
-        raise Refused("The option --human-readable is only supported along with --replication")
+        raise CommandRefused("The option --human-readable is only supported along with --replication")
     from strandline.cli.access.connection import connect_admin
 
     with connect_admin(access) as admin:
@@ -106,12 +106,12 @@ def table_lines(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[
         "add-controller"
     ),
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
 @click.pass_obj
 def add_controller(access: Access, dry_run: bool) -> None:
-    """Let a controller vote; --command-config is its own configuration."""
+    """Add a controller to the voters; --command-config is its configuration."""
     if access.command_config is None:
-        raise Refused(
+        raise CommandRefused(
             "You must supply the configuration file of the controller you are adding when using add-controller."
         )
     from strandline.cli.access.connection import connect_admin
@@ -135,15 +135,15 @@ def add_controller(access: Access, dry_run: bool) -> None:
 )
 @click.option("--controller-id", "-i", type=int, required=True, help="The controller.")
 @click.option("--controller-directory-id", "-d", required=True, help="The id of its directory.")
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
 @click.pass_obj
 def remove_controller(access: Access, controller_id: int, controller_directory_id: str, dry_run: bool) -> None:
-    """Let a controller vote no more."""
+    """Remove a controller from the voters."""
     from strandline.cli.access.connection import connect_admin
     from strandline.cli.quorum.quorum_admin import parse_directory_id
 
     if controller_id < 0:
-        raise Refused(f"Invalid negative --controller-id: {controller_id}")
+        raise CommandRefused(f"Invalid negative --controller-id: {controller_id}")
     directory_id = parse_directory_id(controller_directory_id, "--controller-directory-id")
     if not dry_run:
         with connect_admin(access) as admin:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from strandline.cli.access.options import Access, kafka_access_options, or_controllers
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.cli.kafka_tools.kafka_flags import kafka_command
 from strandline.cli.terminal.escaping import echo
 from strandline.cli.terminal.output import example, note
@@ -18,8 +18,8 @@ from strandline.cli.terminal.output import example, note
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from strandline.cli.reassignment.reassignment_admin import State
-    from strandline.cli.reassignment.reassignment_plan import Plan, Replica
+    from strandline.cli.reassignment.reassignment_admin import PartitionMoveState
+    from strandline.cli.reassignment.reassignment_plan import ReassignmentPlan, Replica
     from strandline.client.blocking import Admin
     from strandline.client.flow.described import Reassignment
     from strandline.ids import TopicPartition
@@ -41,7 +41,7 @@ ACTIONS = {
     "cancel": ((FILE,), ("preserve_throttles", "timeout")),
     "list": ((), ()),
 }
-"""By action, the options that it needs and those that it may have."""
+"""For each action, its required and its optional options."""
 OF_CONTROLLERS = ("cancel", "list")
 EXISTING = (
     "Cannot execute because there is an existing partition assignment.  Use --additional to override this and create a new "
@@ -65,9 +65,9 @@ VERIFY_PERIODICALLY = (
 @or_controllers(kafka_access_options())
 @click.option("--generate", is_flag=True, help="Propose a plan for topics and brokers; nothing is moved.")
 @click.option("--execute", is_flag=True, help="Begin the moves of a plan.")
-@click.option("--verify", is_flag=True, help="Show how far a plan is; once all is done, remove its throttle.")
-@click.option("--cancel", is_flag=True, help="Let the partitions of a plan go back to where they were.")
-@click.option("--list", "list_", is_flag=True, help="List all reassignments under way.")
+@click.option("--verify", is_flag=True, help="Show the progress of a plan; when all is done, remove its throttle.")
+@click.option("--cancel", is_flag=True, help="Cancel the reassignments of a plan.")
+@click.option("--list", "list_", is_flag=True, help="List all reassignments in progress.")
 @click.option("--topics-to-move-json-file", metavar="FILE", help='{"version": 1, "topics": [{"topic": "foo"}]}')
 @click.option("--broker-list", metavar="1,2,3", help="The brokers that the topics should be on.")
 @click.option("--disable-rack-aware", is_flag=True, help="Propose without regard to racks.")
@@ -76,7 +76,7 @@ VERIFY_PERIODICALLY = (
     metavar="FILE",
     help='{"version": 1, "partitions": [{"topic": "foo", "partition": 1, "replicas": [1, 2, 3], "log_dirs": ["any", …]}]}',
 )
-@click.option("--additional", is_flag=True, help="Beside those under way; also changes the throttle of those.")
+@click.option("--additional", is_flag=True, help="Allow it during other reassignments; also changes their throttle.")
 @click.option("--throttle", type=int, help="Bytes per second that brokers may copy.")
 @click.option("--replica-alter-log-dirs-throttle", type=int, help="The same between log dirs; nothing moves there.")
 @click.option(
@@ -94,24 +94,24 @@ def kafka_reassign_partitions(access: Access, **options: Any) -> int:
     try:
         with connect_admin(access) as admin:
             _DO[action](admin, options)
-    except _Terse as error:
+    except _PlainError as error:
         echo(str(error))
         return 1
-    except (Refused, KafkaError, OSError) as error:
+    except (CommandRefused, KafkaError, OSError) as error:
         from strandline.cli.errors import explain
 
-        message = error.message if isinstance(error, Refused) else explain(error)
+        message = error.message if isinstance(error, CommandRefused) else explain(error)
         echo(f"Error: {message}")
         return 1
     return 0
 
 
-class _Terse(Exception):
-    """What Kafka's tool says without "Error:"."""
+class _PlainError(Exception):
+    """An error that Kafka's tool prints without "Error:"."""
 
 
 def _action(access: Access, options: dict[str, Any]) -> str:
-    """The action; wrong usage for flags that do not go together."""
+    """The requested action; raises UsageError for options that exclude each other."""
     given = [action for action in ACTIONS if options[action]]
     if len(given) != 1:
         raise click.UsageError(
@@ -141,14 +141,14 @@ def _generate(admin: Admin, options: dict[str, Any]) -> None:
     brokers = reassignment_plan.parse_brokers(options["broker_list"])
     topics = reassignment_plan.parse_topics(reassignment_admin.read_file(options["topics_to_move_json_file"]))
     current = reassignment_admin.assignment_of(admin, topics)
-    places = reassignment_admin.current_places(admin, current)
+    log_dirs = reassignment_admin.current_log_dirs(admin, current)
     racks = reassignment_admin.usable_racks(admin, brokers, rack_aware=not options["disable_rack_aware"])
     proposed = propose(current, racks)
-    echo(f"Current partition replica assignment\n{reassignment_plan.encode(current, places)}\n")
+    echo(f"Current partition replica assignment\n{reassignment_plan.encode(current, log_dirs)}\n")
     echo(f"Proposed partition reassignment configuration\n{reassignment_plan.encode(proposed)}")
 
 
-def _plan(options: dict[str, Any]) -> Plan:
+def _plan(options: dict[str, Any]) -> ReassignmentPlan:
     from strandline.cli.reassignment import reassignment_admin, reassignment_plan
 
     return reassignment_plan.parse_plan(reassignment_admin.read_file(options[FILE]))
@@ -161,13 +161,13 @@ def _execute(admin: Admin, options: dict[str, Any]) -> None:
     reassignment_plan.check(plan)
     under_way = admin.list_partition_reassignments()
     if under_way and not options["additional"]:
-        raise _Terse(EXISTING)
+        raise _PlainError(EXISTING)
     reassignment_admin.check_brokers(admin, plan.brokers)
     current = reassignment_admin.replicas_of(admin, plan.targets)
     if plan.log_dirs:
         reassignment_admin.check_log_dirs(plan, reassignment_admin.log_dirs(admin, plan.brokers))
-    places = reassignment_admin.current_places(admin, current)
-    echo(f"Current partition replica assignment\n\n{reassignment_plan.encode(current, places)}\n")
+    log_dirs = reassignment_admin.current_log_dirs(admin, current)
+    echo(f"Current partition replica assignment\n\n{reassignment_plan.encode(current, log_dirs)}\n")
     echo("Save this to use as the --reassignment-json-file option during rollback")
     rate, log_dir_rate = (_rate(options[name]) for name in ("throttle", "replica_alter_log_dirs_throttle"))
     if rate is not None or log_dir_rate is not None:
@@ -177,13 +177,13 @@ def _execute(admin: Admin, options: dict[str, Any]) -> None:
         reassignment_throttles.set_throttle(admin, moving, rate)
         echo(f"The inter-broker throttle limit was set to {rate} B/s")
     if log_dir_rate is not None:
-        # It holds for no broker, since nothing moves between log dirs.
+        # It has no effect, since nothing moves between log dirs.
         echo(f"The replica-alter-dir throttle limit was set to {log_dir_rate} B/s")
     refused = reassignment_admin.begin(
         admin, plan.targets, allow_replication_factor_change=not options["disallow_replication_factor_change"]
     )
     if refused:
-        raise _Terse("\n".join(["Error reassigning partition(s):", *reassignment_admin.refusal_lines(refused)]))
+        raise _PlainError("\n".join(["Error reassigning partition(s):", *reassignment_admin.refusal_lines(refused)]))
     partitions = reassignment_plan.names(plan.targets, ",")
     echo(f"Successfully started partition reassignment{_s(plan.targets)} for {partitions}")
     for (topic, index, broker), path in sorted(plan.log_dirs.items(), key=_by_broker):
@@ -191,7 +191,7 @@ def _execute(admin: Admin, options: dict[str, Any]) -> None:
 
 
 def _rate(given: int | None) -> int | None:
-    """A negative number is none, as Kafka's default."""
+    """The rate; a negative number means none, as Kafka's default."""
     return None if given is None or given < 0 else given
 
 
@@ -202,13 +202,13 @@ def _verify(admin: Admin, options: dict[str, Any]) -> None:
     states, under_way = reassignment_admin.states(admin, plan.targets)
     echo("\n".join(state_lines(states)))
     dirs = reassignment_admin.log_dirs(admin, {broker for _, _, broker in plan.log_dirs}) if plan.log_dirs else {}
-    places = reassignment_admin.places(dirs)
-    echo("\n".join(place_lines(plan.log_dirs, places)))
-    if not under_way and plan.log_dirs.keys() <= places.keys() and not options["preserve_throttles"]:
+    current_dirs = reassignment_admin.replica_log_dirs(dirs)
+    echo("\n".join(log_dir_lines(plan.log_dirs, current_dirs)))
+    if not under_way and plan.log_dirs.keys() <= current_dirs.keys() and not options["preserve_throttles"]:
         _clear_throttles(admin, plan)
 
 
-def state_lines(states: Mapping[TopicPartition, State]) -> list[str]:
+def state_lines(states: Mapping[TopicPartition, PartitionMoveState]) -> list[str]:
     from strandline.cli.reassignment.reassignment_plan import name
 
     lines = ["Status of partition reassignment:"]
@@ -225,21 +225,21 @@ def state_lines(states: Mapping[TopicPartition, State]) -> list[str]:
     return lines
 
 
-def place_lines(wanted: Mapping[Replica, str], places: Mapping[Replica, str]) -> list[str]:
-    """Of the log dirs that a plan names."""
+def log_dir_lines(planned: Mapping[Replica, str], current: Mapping[Replica, str]) -> list[str]:
+    """The state of each log dir that a plan names."""
     lines = []
-    for (topic, index, broker), path in sorted(wanted.items(), key=_by_broker):
-        place = places.get((topic, index, broker))
-        if place is None:
+    for (topic, index, broker), path in sorted(planned.items(), key=_by_broker):
+        log_dir = current.get((topic, index, broker))
+        if log_dir is None:
             lines.append(
                 f"Partition {topic}-{index} is not found in any live log dir on broker {broker}. There is likely an offline "
                 "log directory on the broker."
             )
-        elif place == path:
+        elif log_dir == path:
             lines.append(f"Reassignment of replica {topic}-{index}-{broker} completed successfully.")
         else:
             lines.append(
-                f"Partition {topic}-{index} on broker {broker} is not being moved from log dir {place} to {path}."
+                f"Partition {topic}-{index} on broker {broker} is not being moved from log dir {log_dir} to {path}."
             )
     return lines
 
@@ -254,7 +254,7 @@ def _cancel(admin: Admin, options: dict[str, Any]) -> None:
         refused = reassignment_admin.cancel(admin, active)
         if refused:
             head = f"Error cancelling partition reassignment{_s(refused)} for:"
-            raise _Terse("\n".join([head, *reassignment_admin.refusal_lines(refused)]))
+            raise _PlainError("\n".join([head, *reassignment_admin.refusal_lines(refused)]))
         echo(f"Successfully cancelled partition reassignment{_s(active)} for: {names(active, ',')}")
     else:
         echo("None of the specified partition reassignments are active.")
@@ -264,7 +264,7 @@ def _cancel(admin: Admin, options: dict[str, Any]) -> None:
         _clear_throttles(admin, plan)
 
 
-def _clear_throttles(admin: Admin, plan: Plan) -> None:
+def _clear_throttles(admin: Admin, plan: ReassignmentPlan) -> None:
     from strandline.cli.reassignment import reassignment_admin, reassignment_throttles
 
     live = reassignment_admin.live_brokers(admin)
@@ -272,7 +272,7 @@ def _clear_throttles(admin: Admin, plan: Plan) -> None:
     echo(f"Clearing broker-level throttles on broker{_s(brokers)} {_ids(brokers)}")
     reassignment_throttles.clear_broker_throttles(admin, live)
     if gone := sorted(plan.brokers - live.keys()):
-        note(f"not cleared on {_ids(gone)}: only a broker that is alive can be asked")
+        note(f"not cleared on {_ids(gone)}: only live brokers can be changed")
     echo(f"Clearing topic-level throttles on topic{_s(plan.topics)} {','.join(plan.topics)}")
     reassignment_throttles.clear_topic_throttles(admin, plan.topics)
 

@@ -47,7 +47,7 @@ COLLISION = (
 @click.option("--replica-assignment", metavar="1:2,2:3,…", help="The brokers of each partition.")
 @click.option("--config", multiple=True, metavar="NAME=VALUE", help="A configuration of the new topic.")
 @click.option("--if-exists", is_flag=True, help="Do nothing if there is no such topic.")
-@click.option("--if-not-exists", is_flag=True, help="Do nothing if the topic is there.")
+@click.option("--if-not-exists", is_flag=True, help="Do nothing if the topic exists.")
 @click.option("--under-replicated-partitions", is_flag=True, help="Describe only those with replicas out of sync.")
 @click.option("--unavailable-partitions", is_flag=True, help="Describe only those without a leader.")
 @click.option("--under-min-isr-partitions", is_flag=True, help="Describe only those below min.insync.replicas.")
@@ -62,19 +62,19 @@ def kafka_topics(access: Access, **options: Any) -> int:
 
     try:
         _act(access, options)
-    except (KafkaError, _Failed) as error:
+    except (KafkaError, _TopicCommandFailed) as error:
         message = error.message if isinstance(error, KafkaError) else str(error)
         echo(f"Error while executing topic command : {' '.join(message.split())}")
         return 1
     return 0
 
 
-class _Failed(Exception):
-    """What Kafka's tool reports as a failure of the command."""
+class _TopicCommandFailed(Exception):
+    """An error that Kafka's tool prints itself, without one from a broker."""
 
 
 def _check(options: dict[str, Any]) -> None:
-    """Wrong usage for flags that do not go together."""
+    """Raise UsageError for options that exclude each other."""
     given = [action for action in ACTIONS if options[action]]
     if len(given) != 1:
         raise click.UsageError(
@@ -113,11 +113,11 @@ def _flag(name: str) -> str:
 
 
 def _act(access: Access, options: dict[str, Any]) -> None:
-    from strandline.cli.access.client_properties import reach
+    from strandline.cli.access.client_properties import connection_settings
     from strandline.cli.access.connection import connect
     from strandline.client.blocking import Admin
 
-    with connect(reach(access)) as client:
+    with connect(connection_settings(access)) as client:
         if options["alter"] and options["replica_assignment"]:
             _alter_with_assignment(client, options)
             return
@@ -134,9 +134,9 @@ def _create(admin: Admin, options: dict[str, Any]) -> None:
     if "." in name or "_" in name:
         echo(COLLISION)
     if replicas is not None and not 1 <= replicas <= SHORT_MAX:
-        raise _Failed(f"The replication factor must be between 1 and {SHORT_MAX} inclusive")
+        raise _TopicCommandFailed(f"The replication factor must be between 1 and {SHORT_MAX} inclusive")
     if partitions is not None and partitions < 1:
-        raise _Failed("The partitions must be greater than 0")
+        raise _TopicCommandFailed("The partitions must be greater than 0")
     topic = NewTopic(
         name,
         -1 if partitions is None else partitions,
@@ -179,7 +179,7 @@ def _matching(admin: Admin, options: dict[str, Any]) -> list[str]:
 
     names = topic_admin.find(admin, options["topic"], exclude_internal=options["exclude_internal"])
     if options["topic"] and not names and not options["if_exists"]:
-        raise _Failed(f"Topic '{options['topic']}' does not exist as expected")
+        raise _TopicCommandFailed(f"Topic '{options['topic']}' does not exist as expected")
     return names
 
 
@@ -200,7 +200,7 @@ def _alter(admin: Admin, options: dict[str, Any]) -> None:
 
 
 def _alter_with_assignment(client: Client, options: dict[str, Any]) -> None:
-    """New partitions on the brokers that were named: those after the partitions that are there."""
+    """Add partitions with a replica assignment, of which the entries after the existing partitions count."""
     from strandline.cli.access.connection import value_of
     from strandline.client.blocking import Admin
     from strandline.client.flow.retry import check
@@ -238,7 +238,7 @@ def _describe(admin: Admin, options: dict[str, Any]) -> None:
         listings = admin.list_topics(include_internal=not options["exclude_internal"])
         names = [listing.name for listing in listings if str(listing.topic_id) == options["topic_id"]]
         if not names and not options["if_exists"]:
-            raise _Failed(f"TopicId '{options['topic_id']}' does not exist as expected")
+            raise _TopicCommandFailed(f"TopicId '{options['topic_id']}' does not exist as expected")
     else:
         names = _matching(admin, options)
     views = topic_admin.describe(admin, names, with_reassignments=True)
@@ -248,17 +248,17 @@ def _describe(admin: Admin, options: dict[str, Any]) -> None:
 
 
 def describe_lines(views: list[TopicView], options: dict[str, Any], live: set[int]) -> list[str]:
-    """The lines of --describe, with the reports that were asked for."""
-    wanted = _reports(options, live)
+    """The lines of --describe, with the requested reports."""
+    reports = _reports(options, live)
     lines = []
     for view in views:
-        if not wanted and (not options["topics_with_overrides"] or view.overrides):
+        if not reports and (not options["topics_with_overrides"] or view.overrides):
             lines.append(topic_line(view))
         if not options["topics_with_overrides"]:
             lines += [
                 partition_line(view, partition)
                 for partition in view.topic.partitions
-                if not wanted or any(shows(view, partition) for shows in wanted)
+                if not reports or any(shows(view, partition) for shows in reports)
             ]
     return lines
 

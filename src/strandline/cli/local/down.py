@@ -7,7 +7,7 @@ import time
 import click
 
 from strandline.cli.local import local_cluster
-from strandline.cli.local.processes import Process, stop
+from strandline.cli.local.processes import NodeProcess, stop
 from strandline.cli.terminal.escaping import echo
 from strandline.cli.terminal.output import example, note
 
@@ -19,7 +19,7 @@ from strandline.cli.terminal.output import example, note
     default=local_cluster.DEFAULT_DIR,
     show_default=True,
     metavar="DIR",
-    help="Where the cluster lives.",
+    help="The directory of the cluster.",
 )
 @click.option(
     "--timeout",
@@ -28,17 +28,17 @@ from strandline.cli.terminal.output import example, note
     show_default=True,
     metavar="SECONDS",
     type=click.FloatRange(0),
-    help="Kill a node after that long.",
+    help="Kill a node that has not stopped by then.",
 )
 def down(directory: str, timeout_s: float) -> int:
-    """Stop the nodes that `up` started in DIR. Their data stays; `up` goes on with it."""
+    """Stop the nodes that `up` started in DIR. Their data stays; `up` starts them again."""
     cluster = local_cluster.require(directory)
     if not cluster.running:
         echo(f"nothing is running in {directory}")
         return 0
-    killed: list[Process] = []
+    killed: list[NodeProcess] = []
 
-    def on_kill(process: Process) -> None:
+    def on_kill(process: NodeProcess) -> None:
         killed.append(process)
         note(
             f"pid {process.pid} did not stop within {timeout_s:g} s and is killed; its logs are checked at the next start"

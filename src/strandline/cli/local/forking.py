@@ -1,7 +1,7 @@
-"""A child that goes on from here as something else, with everything that was imported before.
+"""Forked child processes, which share the modules that their parent has imported.
 
-Always true: the child never returns into its parent's code, answers none of the signals that were meant for its parent, belongs
-to a session of its own and holds none of its parent's files; what it says goes to its log.
+Always true: the child never returns into its parent's code, gets no signal that was sent to its parent's process group, has its
+own session and none of its parent's open files; its output goes to its log.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import traceback
 from collections.abc import Callable
 from typing import NoReturn
 
-FORWARDED_LATER = (signal.SIGINT, signal.SIGTERM)
-"""Held back while the two processes part; the parent gets them right after."""
+DEFERRED_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+"""Blocked during the fork; the parent gets them afterwards."""
 
 
-class Child:
-    """A process that this one forked: nobody else can ask how it ended."""
+class ForkedChild:
+    """A child process; only its parent can read its exit code."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -33,16 +33,16 @@ class Child:
         return self._code
 
 
-def fork(run: Callable[[], int], log_path: str, name: str) -> Child:
-    """Start `run` in a child; what it returns is the exit code. No thread and no event loop may exist yet."""
+def fork(run: Callable[[], int], log_path: str, name: str) -> ForkedChild:
+    """Run `run` in a child, with its result as the exit code. No thread and no event loop may exist yet."""
     sys.stdout.flush()
     sys.stderr.flush()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED_LATER)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, DEFERRED_SIGNALS)
     try:
         pid = os.fork()
         if pid == 0:
             _be_child(run, log_path, name)
-        return Child(pid)
+        return ForkedChild(pid)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
@@ -75,12 +75,12 @@ def _leave_parent(log_path: str, name: str) -> None:
         os.dup2(source, target)
     os.close(nothing)
     os.close(log)
-    # The parent's were made for whatever it was connected to.
+    # The parent's streams belong to its terminal or pipes.
     sys.stdin = open(0, encoding="utf-8")  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED_LATER)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, DEFERRED_SIGNALS)
     with open("/proc/self/comm", "w") as file:
         file.write(name)

@@ -1,9 +1,9 @@
 """The node processes of one `up`, while it is their parent.
 
-Nodes are forked from this process once it has imported all that a node needs, so that three of them pay for that once.
+Nodes are forked from this process after it has imported everything that a node needs, so that the imports are paid for once.
 
-Always true: all nodes are started before any is waited for; ready means that every broker named all others in an answer of its
-own; controllers are stopped after the brokers that need them.
+Always true: all nodes are started before any is waited for; the cluster is ready when the metadata of every broker lists all
+brokers; controllers are stopped after the brokers that need them.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import time
 from dataclasses import replace
 from functools import partial
 
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.cli.local import local_cluster, probe
-from strandline.cli.local.forking import Child, fork
+from strandline.cli.local.forking import ForkedChild, fork
 from strandline.cli.local.local_cluster import HOST, LocalCluster, LocalNode
 from strandline.cli.local.processes import identify, stop
 from strandline.cli.terminal.output import is_terminal, note
@@ -29,21 +29,21 @@ WATCH_S = 0.2
 LAST_LINES = 10
 
 
-class Launch:
-    """Started, watched and stopped together."""
+class NodeProcesses:
+    """The nodes of a local cluster, started, watched and stopped together."""
 
     def __init__(self, cluster: LocalCluster) -> None:
         self.cluster = cluster
-        self._children: dict[int, Child] = {}
+        self._children: dict[int, ForkedChild] = {}
         self._log_starts: dict[int, int] = {}
-        """Where the words of this run begin in each node's log."""
+        """Where the output of this run begins in each node's log."""
         signal.signal(signal.SIGTERM, _interrupt)
 
     def spawn(self) -> None:
         from strandline.runtime import server
 
         server.warm_up()
-        # What is there now is never looked at again, so the nodes go on sharing its memory.
+        # The garbage collector ignores what exists now, so the nodes keep sharing its memory.
         gc.collect()
         gc.freeze()
         for node in [node for node in self.cluster.nodes if not node.alive]:
@@ -62,46 +62,48 @@ class Launch:
 
     def wait_until_ready(self) -> None:
         deadline = time.monotonic() + READY_TIMEOUT_S
-        everyone = {node.node_id for node in self.cluster.brokers}
+        all_brokers = {node.node_id for node in self.cluster.brokers}
         with Spinner(f"starting {_nodes(len(self.cluster.nodes))}") as spinner:
             for node in self.cluster.brokers:
-                while not self._answers(node, everyone):
+                while not self._answers(node, all_brokers):
                     spinner.turn()
                     self._check_all_run()
                     if time.monotonic() > deadline:
-                        raise Refused(
+                        raise CommandRefused(
                             f"node {node.node_id} did not answer within {READY_TIMEOUT_S:.0f} s; see {node.log_path}"
                         )
                     time.sleep(POLL_S)
 
-    def _answers(self, node: LocalNode, everyone: set[int]) -> bool:
+    def _answers(self, node: LocalNode, all_brokers: set[int]) -> bool:
         assert node.port is not None
         answer = probe.ask(HOST, node.port)
-        return answer is not None and answer.cluster_id == self.cluster.cluster_id and answer.brokers.keys() >= everyone
+        return (
+            answer is not None and answer.cluster_id == self.cluster.cluster_id and answer.brokers.keys() >= all_brokers
+        )
 
     def _check_all_run(self) -> None:
         self.check()
         if any(child.poll() is not None for child in self._children.values()):
-            raise Refused("a node was stopped before all of them were ready")
+            raise CommandRefused("a node was stopped before all of them were ready")
 
     def check(self) -> None:
-        """Refused, with its last words, if a node has ended otherwise than in order."""
+        """Print the last log lines of a node that has failed, and raise CommandRefused."""
         for node in self._started:
             code = self._children[node.node_id].poll()
             if code:
-                _tell_end(node, self._log_starts[node.node_id])
-                raise Refused(f"node {node.node_id} ended {_how(code)}; its log is {node.log_path}")
+                _print_last_lines(node, self._log_starts[node.node_id])
+                raise CommandRefused(f"node {node.node_id} ended {_how(code)}; its log is {node.log_path}")
 
     def watch(self) -> None:
-        """Stay until Ctrl-C. A node that dies leaves the others running; Refused when the last one is gone, unless in order."""
-        told: set[int] = set()
+        """Block until Ctrl-C or until all nodes have ended; then CommandRefused if one has failed."""
+        reported: set[int] = set()
         while any(child.poll() is None for child in self._children.values()):
             time.sleep(WATCH_S)
             self.reap()
             for node in self._started:
                 code = self._children[node.node_id].poll()
-                if code and node.node_id not in told and len(self._children) > 1:
-                    told.add(node.node_id)
+                if code and node.node_id not in reported and len(self._children) > 1:
+                    reported.add(node.node_id)
                     note(
                         f"node {node.node_id} ended {_how(code)}; start it with `strandline server {node.properties_path}`"
                     )
@@ -112,7 +114,7 @@ class Launch:
             child.poll()
 
     def stop(self) -> None:
-        """Stop what was started; a second Ctrl-C kills it."""
+        """Stop the nodes that were started here; a second Ctrl-C kills them."""
         processes = [node.process for node in self._started if node.process]
         try:
             for group in self.cluster.stop_order:
@@ -121,7 +123,7 @@ class Launch:
         except KeyboardInterrupt:
             for process in processes:
                 process.send(signal.SIGKILL)
-            raise Refused(
+            raise CommandRefused(
                 "interrupted again: the nodes were killed; their logs are checked at the next start"
             ) from None
 
@@ -134,7 +136,7 @@ def _say_killed(process: object) -> None:
     note(f"pid {getattr(process, 'pid', '?')} did not stop within {STOP_TIMEOUT_S:.0f} s and is killed")
 
 
-def _tell_end(node: LocalNode, log_start: int) -> None:
+def _print_last_lines(node: LocalNode, log_start: int) -> None:
     for line in node.last_lines(LAST_LINES, log_start):
         note(f"  node {node.node_id} | {line}")
 
@@ -148,7 +150,7 @@ def _nodes(count: int) -> str:
 
 
 class Spinner:
-    """A sign of life on a terminal. Our own: rich takes as long to import as a node to start."""
+    """A spinner on a terminal. Not rich's, whose import takes as long as starting a node."""
 
     FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
     EVERY_S = 0.08

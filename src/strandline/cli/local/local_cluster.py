@@ -1,16 +1,16 @@
-"""A cluster on this machine, as `up` starts it: its directory, and what is written down about it.
+"""A cluster on this machine, as `up` starts it: its directory and its description there.
 
     DIR/cluster.json                what was started: ids, ports, processes
     DIR/node-1/server.properties    the node's configuration
     DIR/node-1/data                 its log dir
-    DIR/node-1/log                  what it says
+    DIR/node-1/log                  its output
 
-Nodes 1, 2, … are brokers, on PORT, PORT+1, …, and among themselves on PORT+3000, …. They are the controllers as well, on
-PORT+1000, …, unless separate ones were asked for, which are the nodes 101, 102, … on the same ports. Metrics are on PORT+2000, …,
-those of separate controllers on PORT+2100, ….
+Nodes 1, 2, … are brokers: clients connect to PORT, PORT+1, …, other brokers to PORT+3000, …. They are also controllers, on
+PORT+1000, …, unless there are separate ones: these are nodes 101, 102, … on the same ports. Metrics are on PORT+2000, …, those of
+separate controllers on PORT+2100, ….
 
-Always true: `cluster.json` is replaced as a whole, and a directory without it is not ours unless it is empty. The file of a node
-that runs says what it was started with.
+Always true: `cluster.json` is replaced atomically; a directory without it is used only if it is empty. The properties file of a
+running node is the one it was started with.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import shutil
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from strandline.cli.errors import Refused
-from strandline.cli.local.processes import Process
+from strandline.cli.errors import CommandRefused
+from strandline.cli.local.processes import NodeProcess
 
 HOST = "127.0.0.1"
 CONTROLLER_PORTS_FROM = 1000
@@ -36,7 +36,7 @@ STATE_VERSION = 1
 CONTROLLER_IDS_FROM = 101
 BROKER, CONTROLLER = "broker", "controller"
 METRICS_KEY = "metrics.listener"
-"""Given with --config, it is the person's own affair, and empty it turns them off."""
+"""With this key in --config, `up` chooses no metrics ports; an empty value turns metrics off."""
 CLIENT_LISTENER, BROKER_LISTENER, CONTROLLER_LISTENER = "PLAINTEXT", "BROKER", "CONTROLLER"
 INTER_BROKER_KEY = "inter.broker.listener.name"
 LISTENER_KEYS = {
@@ -47,22 +47,22 @@ LISTENER_KEYS = {
     INTER_BROKER_KEY,
     "security.inter.broker.protocol",
 }
-"""With one of these in --config the listeners are the person's own affair: brokers get none of their own."""
+"""With one of these keys in --config, `up` adds no separate listener for brokers."""
 
 
 @dataclass
 class LocalNode:
-    """A node has a port for each of its roles."""
+    """A node of a local cluster, with a port for each of its roles."""
 
     node_id: int
     port: int | None
     controller_port: int | None
     directory: str
-    process: Process | None = None
+    process: NodeProcess | None = None
     metrics_port: int | None = None
-    """None if there is no such port left."""
+    """None if the port would be above PORT_MAX, or --config sets the listener."""
     broker_port: int | None = None
-    """For brokers among themselves; None if they use the clients', for want of another."""
+    """The listener for other brokers; None if they use that of the clients."""
 
     @property
     def roles(self) -> list[str]:
@@ -75,27 +75,27 @@ class LocalNode:
 
     @property
     def metrics(self) -> str:
-        """Where its metrics, events and replicas are served; empty if nowhere."""
+        """The address of its metrics, events and replicas; empty if there is none."""
         if self.metrics_port is None:
             return ""
         planned = f"{HOST}:{self.metrics_port}"
-        # One that an older version has started may have them elsewhere.
+        # A node that an older version started may have another address.
         return self.written().get(METRICS_KEY, planned) if self.alive else planned
 
     @property
     def broker_address(self) -> str | None:
-        """Where other brokers reach it, if that is not where clients do."""
+        """The address for other brokers, if it is not that of the clients."""
         if self.broker_port is None or (self.alive and not self.serves_brokers_apart):
             return None
         return f"{HOST}:{self.broker_port}"
 
     @property
     def serves_brokers_apart(self) -> bool:
-        """Whether its file says so: one that an older version has written does not."""
+        """Whether its properties file has a separate listener for brokers; older versions wrote none."""
         return self.written().get(INTER_BROKER_KEY) == BROKER_LISTENER
 
     def written(self) -> dict[str, str]:
-        """The properties in its file, as they stand there; none if there is no such file."""
+        """The properties in its file, unparsed; none if there is no file."""
         try:
             with open(self.properties_path, encoding="iso-8859-1") as file:
                 lines = [line.rstrip("\n").partition("=") for line in file if not line.startswith("#")]
@@ -105,7 +105,7 @@ class LocalNode:
 
     @property
     def address(self) -> str:
-        """Where clients reach it; where other nodes do, if it is no broker."""
+        """Its address for clients; for a separate controller, its address for other nodes."""
         return f"{HOST}:{self.ports[0]}"
 
     @property
@@ -129,7 +129,7 @@ class LocalNode:
         return self.process is not None and self.process.alive
 
     def last_lines(self, count: int, start: int = 0) -> list[str]:
-        """The end of what the node said, from a place in its log on."""
+        """The last lines of the node's output, from a position in its log on."""
         try:
             with open(self.log_path, "rb") as file:
                 file.seek(max(start, os.path.getsize(self.log_path) - 64 * 1024))
@@ -138,7 +138,7 @@ class LocalNode:
             return []
 
     def status(self) -> dict[str, Any]:
-        """One element of what `status --json` prints. Others read it: its keys stay."""
+        """One element of `status --json`. Programs read it: its keys must not change."""
         return {
             "node_id": self.node_id,
             "pid": None if self.process is None else self.process.pid,
@@ -153,14 +153,16 @@ class LocalNode:
 
 @dataclass
 class LocalCluster:
+    """A cluster in a directory of this machine."""
+
     directory: str
     cluster_id: str
     port: int
     nodes_count: int
     config: dict[str, str] = field(default_factory=dict)
-    processes: dict[int, Process] = field(default_factory=dict)
+    processes: dict[int, NodeProcess] = field(default_factory=dict)
     controllers_count: int = 0
-    """Separate controllers; without any, every node is one."""
+    """The number of separate controllers; with 0, every node is a controller."""
 
     @property
     def nodes(self) -> list[LocalNode]:
@@ -199,7 +201,7 @@ class LocalCluster:
     ) -> LocalNode:
         directory = os.path.join(self.directory, f"node-{node_id}")
         has_metrics = metrics_port <= PORT_MAX and METRICS_KEY not in self.config
-        # All brokers have it or none: the last one's port decides.
+        # Either all brokers have the listener or none: the last port decides.
         has_brokers = self.port + BROKER_PORTS_FROM + self.nodes_count - 1 <= PORT_MAX
         if not has_brokers or LISTENER_KEYS & self.config.keys():
             broker_port = None
@@ -223,7 +225,7 @@ class LocalCluster:
 
     @property
     def stop_order(self) -> tuple[list[LocalNode], list[LocalNode]]:
-        """Brokers leave through their controllers, so those that are nothing else come last."""
+        """The order to stop nodes in: brokers need the controllers for a controlled shutdown, so separate controllers come last."""
         return self.brokers, [node for node in self.nodes if node.port is None]
 
     @property
@@ -239,7 +241,7 @@ class LocalCluster:
         os.replace(f"{path}.tmp", path)
 
     def write_properties(self) -> None:
-        """The configuration of each node that does not run, made anew at every start."""
+        """Write the configuration of each node that does not run; this is repeated at every start."""
         for node in [node for node in self.nodes if not node.alive]:
             os.makedirs(node.directory, 0o700, exist_ok=True)
             lines = ["# Written by `strandline up` at every start; change it with --config key=value."]
@@ -257,7 +259,7 @@ class LocalCluster:
             CONTROLLER_LISTENER: node.controller_port,
         }
         listeners = {name: f"{name}://{HOST}:{port}" for name, port in ports.items() if port is not None}
-        advertised = [told for name, told in listeners.items() if name != CONTROLLER_LISTENER]
+        advertised = [address for name, address in listeners.items() if name != CONTROLLER_LISTENER]
         clients = {
             "advertised.listeners": ",".join(advertised),
             INTER_BROKER_KEY: CLIENT_LISTENER if node.broker_port is None else BROKER_LISTENER,
@@ -277,14 +279,14 @@ class LocalCluster:
         } | self.config
 
     def _previous_listener(self, node: LocalNode) -> dict[str, str]:
-        """While brokers run that an older version started, they are met where they look: on the clients' listener."""
+        """For a rolling upgrade: brokers that an older version started connect to the clients' listener."""
         is_rolling = any(other.alive and not other.serves_brokers_apart for other in self.brokers)
         if node.broker_port is None or not is_rolling:
             return {}
         return {"previous.inter.broker.listener.name": CLIENT_LISTENER}
 
     def _replication(self) -> dict[str, str]:
-        """As many replicas as there are brokers, up to three, and of those all but one in sync: the loss of one loses nothing."""
+        """One replica on each broker, up to three, and all but one of them in sync: the loss of one broker loses no record."""
         factor = min(self.nodes_count, 3)
         min_isr = max(factor - 1, 1)
         return {
@@ -308,41 +310,45 @@ def find(directory: str) -> LocalCluster | None:
         with open(path) as file:
             state = json.load(file)
         if state.pop("version") != STATE_VERSION:
-            raise Refused(f"{path} was written by another version; remove {directory} or name another with --dir")
-        state["processes"] = {int(node_id): Process(**process) for node_id, process in state["processes"].items()}
+            raise CommandRefused(
+                f"{path} was written by another version; remove {directory} or name another with --dir"
+            )
+        state["processes"] = {int(node_id): NodeProcess(**process) for node_id, process in state["processes"].items()}
         return LocalCluster(directory=directory, **state)
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise Refused(f"{path} cannot be read as a cluster; remove {directory} or name another with --dir") from None
+        raise CommandRefused(
+            f"{path} cannot be read as a cluster; remove {directory} or name another with --dir"
+        ) from None
 
 
 def require(directory: str) -> LocalCluster:
     cluster = find(directory)
     if cluster is None:
-        raise Refused(f"there is no cluster in {directory}; `{command('up', directory)}` starts one")
+        raise CommandRefused(f"there is no cluster in {directory}; `{command('up', directory)}` starts one")
     return cluster
 
 
 def command(verb: str, directory: str) -> str:
-    """What to type to do that with the cluster in a directory."""
+    """The command line that does this with the cluster in a directory."""
     import shlex
 
     return f"strandline {verb} --dir {shlex.quote(directory)}"
 
 
 def check_ours(directory: str) -> None:
-    """Refuse a directory that holds something else."""
+    """Refuse a directory that holds anything but a cluster of `up`."""
     if os.path.isfile(os.path.join(directory, STATE_FILE)):
         return
     if os.path.exists(directory) and not os.path.isdir(directory):
-        raise Refused(f"{directory} is not a directory; name another with --dir")
+        raise CommandRefused(f"{directory} is not a directory; name another with --dir")
     if os.path.isdir(directory) and set(os.listdir(directory)) - {LOCK_FILE}:
-        raise Refused(f"{directory} is not empty and holds no cluster of ours; name another with --dir")
+        raise CommandRefused(f"{directory} is not empty and holds no cluster of `up`; name another with --dir")
 
 
 def clear(directory: str) -> None:
-    """Delete a cluster that is ours: its nodes, then the record of it."""
+    """Delete the nodes of a cluster, then its description."""
     for name in os.listdir(directory) if os.path.isdir(directory) else ():
         if name.startswith("node-"):
             shutil.rmtree(os.path.join(directory, name))
@@ -354,21 +360,21 @@ LOCK_FILE = ".lock"
 
 
 def _private(path: str, flags: int) -> int:
-    """For its owner alone: a node's configuration may hold passwords (SEC-H1)."""
+    """Open a file that only its owner can read: a node's configuration may hold passwords (SEC-H1)."""
     return os.open(path, flags, 0o600)
 
 
 def lock(directory: str) -> Any:
-    """Keep other `up`s out of this directory while the returned file is open."""
+    """Lock the directory against another `up` while the returned file is open."""
     import fcntl
 
     os.makedirs(directory, 0o700, exist_ok=True)
-    file = open(os.path.join(directory, LOCK_FILE), "w", opener=_private)  # noqa: SIM115  (held by the caller)
+    file = open(os.path.join(directory, LOCK_FILE), "w", opener=_private)  # noqa: SIM115  (the caller closes it)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         file.close()
-        raise Refused(f"another `strandline up` is busy in {directory}; stop it first") from None
+        raise CommandRefused(f"another `strandline up` is busy in {directory}; stop it first") from None
     return file
 
 

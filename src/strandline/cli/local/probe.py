@@ -1,6 +1,6 @@
-"""Is a broker answering, and does a controller lead? Asked with small requests written by hand, so that asking costs no imports.
+"""Probes of local nodes: whether a broker answers, and whether a controller is active; with hand-written requests, to save imports.
 
-Always true: an answer is believed only if it comes from the cluster that was expected.
+Always true: a result says which cluster answered, so that a broker of another cluster is not mistaken for ours.
 """
 
 from __future__ import annotations
@@ -10,23 +10,23 @@ import struct
 
 API_VERSIONS, METADATA, DESCRIBE_QUORUM = 18, 3, 55
 METADATA_VERSION = 2
-"""The first version that names the cluster."""
+"""The first version with the cluster id."""
 DESCRIBE_QUORUM_VERSION = 0
 METADATA_TOPIC = b"__cluster_metadata"
 FRAME_BYTES_MAX = 1 << 20
 _CLIENT = b"strandline-probe"
 
 
-class Answer:
-    """Brokers of the cluster by id, and the cluster's id."""
+class ProbedCluster:
+    """The cluster that a broker belongs to: its id, and the addresses of its brokers by id."""
 
     def __init__(self, cluster_id: str | None, brokers: dict[int, str]) -> None:
         self.cluster_id = cluster_id
         self.brokers = brokers
 
 
-def ask(host: str, port: int, timeout_s: float = 1.0) -> Answer | None:
-    """What the broker there says of its cluster, or None if it does not answer."""
+def ask(host: str, port: int, timeout_s: float = 1.0) -> ProbedCluster | None:
+    """The cluster as this broker describes it; None if it does not answer."""
     try:
         with socket.create_connection((host, port), timeout_s) as connection:
             _call(connection, API_VERSIONS, 0, b"")
@@ -36,20 +36,20 @@ def ask(host: str, port: int, timeout_s: float = 1.0) -> Answer | None:
 
 
 def leads(host: str, port: int, timeout_s: float = 1.0) -> bool:
-    """Whether the controller that listens there is the active one: only that one describes the quorum."""
-    # One topic with one partition, 0, in the compact notation: lengths are one more than they are, and structs end with no tags.
+    """Whether this controller is the active one: only that one describes the quorum."""
+    # One topic with partition 0, in the compact encoding: lengths are stored plus one, and structs end with an empty tag section.
     topic = bytes((len(METADATA_TOPIC) + 1,)) + METADATA_TOPIC
-    asked = b"\x02" + topic + b"\x02" + struct.pack(">i", 0) + b"\x00" + b"\x00" + b"\x00"
+    request = b"\x02" + topic + b"\x02" + struct.pack(">i", 0) + b"\x00" + b"\x00" + b"\x00"
     try:
         with socket.create_connection((host, port), timeout_s) as connection:
-            reply = _call(connection, DESCRIBE_QUORUM, DESCRIBE_QUORUM_VERSION, b"\x00" + asked)
+            reply = _call(connection, DESCRIBE_QUORUM, DESCRIBE_QUORUM_VERSION, b"\x00" + request)
             return _describes_quorum(reply[1:], topic)
     except (OSError, ValueError, struct.error, IndexError):
         return False
 
 
 def _describes_quorum(reply: bytes, topic: bytes) -> bool:
-    """No error at the top, nor for the only partition of the only topic."""
+    """Whether the reply has no error, neither at the top nor for its only partition."""
     (error_code,) = struct.unpack_from(">h", reply)
     if error_code or reply[2 : 4 + len(topic)] != b"\x02" + topic + b"\x02":
         return False
@@ -76,7 +76,7 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
     return data
 
 
-def _read_metadata(reply: bytes) -> Answer:
+def _read_metadata(reply: bytes) -> ProbedCluster:
     (count,) = struct.unpack_from(">i", reply, 0)
     position = 4
     brokers: dict[int, str] = {}
@@ -87,7 +87,7 @@ def _read_metadata(reply: bytes) -> Answer:
         _rack, position = _string(reply, position + 4)
         brokers[node_id] = f"{host}:{port}"
     cluster_id, _ = _string(reply, position)
-    return Answer(cluster_id, brokers)
+    return ProbedCluster(cluster_id, brokers)
 
 
 def _string(reply: bytes, position: int) -> tuple[str | None, int]:

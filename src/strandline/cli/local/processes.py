@@ -1,7 +1,7 @@
 """Processes that outlive the command that started them.
 
-Always true: a process is known by its id, the tick it started at and the boot it belongs to, so a number that the system gave
-to somebody else is never taken for ours, nor sent a signal.
+Always true: a process is identified by its pid, its start time and the boot id, so that a pid which the system has reused is
+never mistaken for ours, nor sent a signal.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ POLL_S = 0.01
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
-class Process(NamedTuple):
-    """`started_ticks` counts from the boot whose id is `boot_id`."""
+class NodeProcess(NamedTuple):
+    """The identity of a process; `started_ticks` counts from the boot with the id `boot_id`."""
 
     pid: int
     started_ticks: int
@@ -29,7 +29,7 @@ class Process(NamedTuple):
         return stat is not None and stat == ("live", self.started_ticks) and boot_id() == self.boot_id
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal if the process is still there."""
+        """Send a signal if the process still runs."""
         if self.alive:
             try:
                 os.kill(self.pid, number)
@@ -37,10 +37,10 @@ class Process(NamedTuple):
                 pass
 
 
-def identify(pid: int) -> Process:
-    """A process that is there now."""
+def identify(pid: int) -> NodeProcess:
+    """The identity of a process that runs now."""
     stat = _stat(pid)
-    return Process(pid, stat[1] if stat else 0, boot_id())
+    return NodeProcess(pid, stat[1] if stat else 0, boot_id())
 
 
 def boot_id() -> str:
@@ -52,7 +52,7 @@ def boot_id() -> str:
 
 
 def _stat(pid: int) -> tuple[str, int] | None:
-    """Whether a process is live or has ended (and waits for its parent to notice), and its start; None if there is none."""
+    """Whether a process is live or has ended (a zombie), and its start time; None if there is no such process."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             # The second field is the program's name in parentheses, which may hold spaces.
@@ -63,7 +63,7 @@ def _stat(pid: int) -> tuple[str, int] | None:
 
 
 def age_s() -> float:
-    """Seconds since this process was started, its interpreter's own start included."""
+    """Seconds since this process was started, including the start of the interpreter."""
     stat = _stat(os.getpid())
     if stat is None:
         return 0.0
@@ -71,9 +71,9 @@ def age_s() -> float:
 
 
 def stop(
-    processes: Sequence[Process], timeout_s: float, on_kill: Callable[[Process], None], reap: Callable[[], None]
+    processes: Sequence[NodeProcess], timeout_s: float, on_kill: Callable[[NodeProcess], None], reap: Callable[[], None]
 ) -> None:
-    """Ask all to end, wait, and kill those that have not ended in time. `reap` lets a parent notice its children's ends."""
+    """Send SIGTERM to all, wait, and kill those that have not ended in time. `reap` lets a parent reap its children."""
     for process in processes:
         process.send(signal.SIGTERM)
     deadline = time.monotonic() + timeout_s

@@ -6,10 +6,10 @@ import os
 
 import click
 
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.cli.terminal.output import example
 
-INSECURE = "Let a PLAINTEXT listener be reached from other machines, and everybody on this one read a TLS key."
+INSECURE = "Allow a PLAINTEXT listener that other machines reach, and a TLS key that every user of this one can read."
 
 LEVELS = ("debug", "info", "warning", "error")
 
@@ -22,7 +22,7 @@ def run(
     try:
         run_node(path, overrides, cluster_id=cluster_id, insecure=insecure, level=level, environment=os.environ)
     except ServerError as error:
-        raise Refused(str(error)) from None
+        raise CommandRefused(str(error)) from None
 
 
 @click.command(
@@ -34,13 +34,14 @@ def run(
 @click.argument("file", type=click.Path(dir_okay=False), metavar="FILE.properties")
 @click.option("--override", multiple=True, metavar="KEY=VALUE", help="A property that wins over the file.")
 @click.option("--insecure", is_flag=True, help=INSECURE)
-@click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="The least to log.")
+@click.option(
+    "--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="The lowest level to log."
+)
 @click.option("--cluster-id", metavar="ID", help="Format log dirs that are not formatted yet, for this cluster.")
 def server(file: str, override: tuple[str, ...], insecure: bool, log_level: str, cluster_id: str | None) -> None:
     """Run one node in the foreground, configured with Kafka's property names.
 
-    Logs to stdout: lines for people on a terminal, JSON otherwise. Ctrl-C or SIGTERM stops it cleanly; a second one ends
-    it at once.
+    Logs to stdout: text on a terminal, JSON otherwise. Ctrl-C or SIGTERM stops it cleanly; a second one ends it at once.
     """
     run(file, override, insecure, log_level, cluster_id)
 

@@ -18,7 +18,7 @@ from strandline.cli.terminal.output import example, json_option, note, print_jso
     default=local_cluster.DEFAULT_DIR,
     show_default=True,
     metavar="DIR",
-    help="Where the cluster lives.",
+    help="The directory of the cluster.",
 )
 @json_option
 def status(directory: str, as_json: bool) -> None:
@@ -39,15 +39,15 @@ def status(directory: str, as_json: bool) -> None:
 
 def _no_controller(cluster: LocalCluster) -> str:
     count, alive = len(cluster.controllers), sum(node.alive for node in cluster.controllers)
-    said = f"there is no active controller: {alive} of {count} controllers run"
+    summary = f"there is no active controller: {alive} of {count} controllers run"
     if alive > count // 2:
-        return f"{said}, which is enough to elect one; if they have not in a moment, `strandline doctor` says more"
+        return f"{summary}, enough to elect one; if that takes longer than a moment, `strandline doctor` shows why"
     up = local_cluster.command("up --detach", cluster.directory)
-    return f"{said}, and more than half must; `{up}` starts the others"
+    return f"{summary}, and more than half must; `{up}` starts the others"
 
 
 def _leadership(node: LocalNode) -> dict[str, bool]:
-    """Whether this is the active controller, of nodes that can be."""
+    """Whether the node is the active controller; empty for a node that is no controller."""
     if node.controller_port is None:
         return {}
     return {"controller": node.alive and probe.leads(local_cluster.HOST, node.controller_port)}

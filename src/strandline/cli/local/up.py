@@ -1,7 +1,7 @@
 """`up`: a cluster of real processes on this machine.
 
-Always true: the nodes are started before anything is drawn; whatever `up` started and could not bring up is stopped again; what a
-cluster is made of changes only where that is safe, by more brokers under separate controllers.
+Always true: the nodes are started before anything is drawn; if the start fails, the nodes that were started are stopped again;
+the number of nodes changes only where that is safe: brokers can be added if there are separate controllers.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import replace
 
 import click
 
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.cli.local import local_cluster
-from strandline.cli.local.launch import Launch
+from strandline.cli.local.launch import NodeProcesses
 from strandline.cli.local.local_cluster import DEFAULT_DIR, HOST, LocalCluster, LocalNode
 from strandline.cli.local.processes import age_s
 from strandline.cli.terminal.escaping import echo
@@ -41,18 +41,18 @@ NODES_DEFAULT = 1
 @click.option(
     "--controllers",
     type=click.IntRange(0, 99),
-    help="How many separate controllers, ids 101, 102, …; 0 lets every node be one.  [default: as before in DIR, or 0]",
+    help="How many separate controllers, ids 101, 102, …; with 0 every node is one.  [default: as before in DIR, or 0]",
 )
 @click.option(
-    "--dir", "directory", default=DEFAULT_DIR, show_default=True, metavar="DIR", help="Where the cluster lives."
+    "--dir", "directory", default=DEFAULT_DIR, show_default=True, metavar="DIR", help="The directory of the cluster."
 )
 @click.option(
     "--port",
     type=click.IntRange(1, 64000),
     help="The first node's port; the others follow.  [default: as before in DIR, or 9092]",
 )
-@click.option("--detach", is_flag=True, help="Return when it is ready and leave it running.")
-@click.option("--fresh", is_flag=True, help="Delete what an earlier cluster left in DIR first.")
+@click.option("--detach", is_flag=True, help="Return when the cluster is ready, and leave it running.")
+@click.option("--fresh", is_flag=True, help="First delete the data of an earlier cluster in DIR.")
 @click.option(
     "--config", multiple=True, metavar="KEY=VALUE", help="A property for every node, kept for the next start."
 )
@@ -69,15 +69,15 @@ def up(
 ) -> None:
     """Start a cluster on this machine and wait until it answers.
 
-    Clients connect to 127.0.0.1:PORT, PORT+1, …; controllers listen on PORT+1000, …, brokers among themselves on PORT+3000, …;
-    metrics are on PORT+2000, …. Whoever reaches the ports from PORT+1000 on can act as a controller or a broker. Started again on
-    the same DIR, the cluster goes on where it was; with --detach, nodes that died are started beside those that run. Ctrl-C
-    stops it cleanly.
+    Clients connect to 127.0.0.1:PORT, PORT+1, …; controllers listen on PORT+1000, …, brokers for each other on PORT+3000, …;
+    metrics are on PORT+2000, …. A program that reaches the ports from PORT+1000 on can act as a controller or a broker. Started
+    again on the same DIR, the cluster keeps its data; with --detach, nodes that have failed are started beside those that run.
+    Ctrl-C stops it cleanly.
     """
     local_cluster.check_ours(directory)
     with local_cluster.lock(directory):
         cluster = _prepare(directory, nodes, controllers, port, fresh, config, detach)
-        launch = Launch(cluster)
+        launch = NodeProcesses(cluster)
         try:
             launch.spawn()
             launch.wait_until_ready()
@@ -89,15 +89,15 @@ def up(
             launch.stop()
             raise
         if detach:
-            # It is on its own now: whoever closes the pipe that this goes to does not stop it.
+            # From here on a closed pipe must not stop the cluster.
             _announce(cluster, ready_s, detach, as_json)
 
 
-def _stay(launch: Launch, ready_s: float, as_json: bool) -> None:
+def _stay(launch: NodeProcesses, ready_s: float, as_json: bool) -> None:
     try:
         _announce(launch.cluster, ready_s, False, as_json)
         launch.watch()
-        note("stopped from elsewhere, in order")
+        note("stopped cleanly by another process")
     except KeyboardInterrupt:
         began = time.monotonic()
         launch.stop()
@@ -113,7 +113,7 @@ def _prepare(
     config: tuple[str, ...],
     detach: bool,
 ) -> LocalCluster:
-    """The cluster to start: the one in the directory, or a new one."""
+    """The cluster to start: that in the directory, or a new one."""
     from strandline.cli.kafka_tools.kafka_flags import key_values
 
     given = key_values(config, "--config")
@@ -135,7 +135,7 @@ def _prepare(
         instead = f"`{local_cluster.command('down', directory)}` first"
         if len(present.running) < len(present.nodes):
             instead = f"`{local_cluster.command('up --detach', directory)}` starts the nodes that do not run"
-        raise Refused(f"a cluster is already running in {directory} (pid {pids}); {instead}")
+        raise CommandRefused(f"a cluster is already running in {directory} (pid {pids}); {instead}")
     if present is not None and fresh:
         local_cluster.clear(directory)
         present = None
@@ -145,7 +145,7 @@ def _prepare(
         resize(present, nodes, controllers)
     present.port = port or present.port
     present.processes = {}
-    # What --config gives is kept only once a cluster has started with it.
+    # The values of --config are kept only once a cluster has started with them.
     cluster = replace(present, config=present.config | given)
     for node in cluster.nodes:
         _check_free(node, cluster)
@@ -155,7 +155,7 @@ def _prepare(
 
 
 def resize(cluster: LocalCluster, nodes: int | None, controllers: int | None) -> None:
-    """More brokers for a cluster that is there. The voters of its quorum are written down in every node's log."""
+    """Add brokers to an existing cluster. Its controllers cannot change: the voters are in the configuration of every node."""
     nodes = cluster.nodes_count if nodes is None else nodes
     controllers = cluster.controllers_count if controllers is None else controllers
     if (nodes, controllers) == (cluster.nodes_count, cluster.controllers_count):
@@ -163,7 +163,7 @@ def resize(cluster: LocalCluster, nodes: int | None, controllers: int | None) ->
     if controllers != cluster.controllers_count or cluster.controllers_count == 0 or nodes < cluster.nodes_count:
         separate = f" and {cluster.controllers_count} controllers" if cluster.controllers_count else ""
         has = f"{cluster.nodes_count} {'nodes' if cluster.nodes_count > 1 else 'node'}{separate}"
-        raise Refused(
+        raise CommandRefused(
             f"the cluster in {cluster.directory} has {has}; start it without --nodes and --controllers, name another --dir, "
             "or let --fresh delete it and start anew"
         )
@@ -181,11 +181,11 @@ def _check_free(node: LocalNode, cluster: LocalCluster) -> None:
             except OSError:
                 for other in cluster.running:
                     if other.metrics == f"{HOST}:{port}":
-                        raise Refused(
+                        raise CommandRefused(
                             f"{HOST}:{port} is for broker {node.node_id}, and node {other.node_id}, started by an older version, "
                             "has its metrics there; restart the controllers first"
                         ) from None
-                raise Refused(f"{HOST}:{port} is in use; choose another with --port") from None
+                raise CommandRefused(f"{HOST}:{port} is in use; choose another with --port") from None
 
 
 def _announce(cluster: LocalCluster, ready_s: float, detach: bool, as_json: bool) -> None:
@@ -217,7 +217,7 @@ def _announce(cluster: LocalCluster, ready_s: float, detach: bool, as_json: bool
 
 
 def _program() -> str:
-    """How this program is called from here: by its name where that is found."""
+    """How to call this program: by its name if that is on the path."""
     return "strandline" if shutil.which("strandline") else _short(os.path.abspath(sys.argv[0]))
 
 

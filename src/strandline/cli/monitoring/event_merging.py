@@ -1,24 +1,50 @@
-"""The events of several nodes as one story.
+"""Merging of the events of several nodes into one timeline.
 
-Always true: what every node reads off the same metadata is told once, by whoever was first; what a node did itself is told by that
-node. Order is by wall time, which is as good as the nodes' clocks.
+Always true: an event that every node derives from the same metadata appears once, from the node that reported it first; an event
+of a node itself is that node's. Events are ordered by wall-clock time, which is as exact as the nodes' clocks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict
 
 OF_ONE_NODE = frozenset(
     {"truncated", "became leader", "became follower", "dir failed", "corrupt batch", "batch repaired", "compacted"}
 )
-"""Kinds that a node notes of itself; the others are of the cluster."""
+"""Kinds of events of a node itself; the others are of the cluster."""
 _IDENTITY = ("leader_epoch", "partition_epoch", "broker", "broker_epoch", "topic_id", "controller", "epoch")
 SEEN_MAX = 200_000
 
 
-class Told(NamedTuple):
-    """One event, and which node told it."""
+EventFact = int | str | bool | list[int] | None
+"""A fact about an event: an id, an epoch, an offset, a name, or a list of replicas."""
+Identity = tuple[EventFact, ...]
+
+
+class ReportedEvent(TypedDict):
+    """An event as its node reports it in `/events`."""
+
+    wall_ms: int
+    sequence: int
+    kind: str
+    reason: str
+    topic: str | None
+    partition: int | None
+    facts: dict[str, EventFact]
+
+
+class EventsReport(TypedDict):
+    """A node's answer to `/events`."""
+
+    node_id: int
+    incarnation_id: str
+    last: int
+    events: list[ReportedEvent]
+
+
+class NodeEvent(NamedTuple):
+    """An event, and the node that reported it."""
 
     wall_ms: int
     node_id: int
@@ -27,23 +53,23 @@ class Told(NamedTuple):
     reason: str
     topic: str | None
     partition: int | None
-    facts: Mapping[str, Any]
+    facts: Mapping[str, EventFact]
 
     @property
-    def identity(self) -> tuple[Any, ...]:
-        """Equal for two tellings of the same change."""
+    def identity(self) -> Identity:
+        """Equal for two reports of the same change."""
         if self.kind in OF_ONE_NODE:
             return (self.kind, self.topic, self.partition, self.node_id, self.sequence, self.wall_ms)
         return (self.kind, self.topic, self.partition, *(self.facts.get(name) for name in _IDENTITY))
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return self._asdict() | {"facts": dict(self.facts)}
 
 
-def told(answer: Mapping[str, Any]) -> list[Told]:
-    """From a node's `/events`."""
+def events_in(answer: EventsReport) -> list[NodeEvent]:
+    """The events in a node's answer to `/events`."""
     return [
-        Told(
+        NodeEvent(
             event["wall_ms"],
             answer["node_id"],
             event["sequence"],
@@ -57,24 +83,24 @@ def told(answer: Mapping[str, Any]) -> list[Told]:
     ]
 
 
-class Story:
-    """What was told before is not told again."""
+class EventMerger:
+    """Events of several nodes, without duplicates, of one topic if it is named."""
 
     def __init__(self, topic: str | None = None, since_ms: int = 0) -> None:
         self._topic = topic
         self._since_ms = since_ms
-        self._seen: dict[tuple[Any, ...], None] = {}
+        self._seen: dict[Identity, None] = {}
 
-    def add(self, events: Iterable[Told]) -> list[Told]:
-        """The news among these, in order. An event of no topic belongs to every topic's story."""
-        news = []
-        # Within a millisecond, what the cluster decided comes before what a node made of it.
+    def add(self, events: Iterable[NodeEvent]) -> list[NodeEvent]:
+        """The new events among these, in order. An event without a topic belongs to every topic's timeline."""
+        new = []
+        # Within a millisecond, events of the cluster come before those of a node.
         for event in sorted(events, key=lambda event: (event.wall_ms, event.kind in OF_ONE_NODE, *event[1:3])):
             if event.identity in self._seen:
                 continue
             self._seen[event.identity] = None
             if event.wall_ms >= self._since_ms and (self._topic is None or event.topic in (None, self._topic)):
-                news.append(event)
+                new.append(event)
         while len(self._seen) > SEEN_MAX:
             del self._seen[next(iter(self._seen))]
-        return news
+        return new

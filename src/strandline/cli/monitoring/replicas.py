@@ -1,4 +1,4 @@
-"""`replicas`: how far every replica of a partition is, on all brokers side by side."""
+"""`replicas`: offsets, lag and state of every replica of a partition, on all brokers side by side."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import click
 
 from strandline.cli.access.options import Access
-from strandline.cli.monitoring.endpoints import Place, get_all, places, sight_options
+from strandline.cli.monitoring.endpoints import MonitoringEndpoint, endpoints_of, get_all, monitoring_options
 from strandline.cli.terminal.output import example, is_terminal, json_option, note, print_json, print_table
 from strandline.escaping import escaped
 
@@ -24,7 +24,7 @@ WATCH_S = 1.0
     epilog=example("strandline replicas describe --topic hello", "strandline replicas describe --topic hello --watch")
 )
 def replicas() -> None:
-    """Show how far every replica is."""
+    """Show the offsets and lag of every replica."""
 
 
 @replicas.command(
@@ -34,34 +34,34 @@ def replicas() -> None:
         "strandline replicas describe --dir .strandline --json",
     )
 )
-@sight_options
+@monitoring_options
 @click.option("--topic", metavar="NAME", help="Only this topic.")
 @click.option("--partition", type=click.IntRange(0), metavar="N", help="Only this partition of each topic.")
-@click.option("--watch", is_flag=True, help="Show it again every second, until Ctrl-C.")
+@click.option("--watch", is_flag=True, help="Refresh every second, until Ctrl-C.")
 @json_option
 def describe(
     access: Access, directory: str | None, topic: str | None, partition: int | None, watch: bool, as_json: bool
 ) -> None:
-    """Show log start, watermark, log end, lag and leader epoch of every replica, and who is in sync.
+    """Show log start, high watermark, log end, lag and leader epoch of every replica, and which are in sync.
 
-    Each broker is asked at its metrics.listener. The lag is the leader's word; of a broker that can't be asked, its leader's word
-    is all there is. OSR are replicas out of sync.
+    Each broker is asked at its metrics.listener. The lag is the one that the leader measures; a broker that does not answer is
+    shown as its leader sees it. OSR are out-of-sync replicas.
     """
-    where = places(access, directory)
+    endpoints = endpoints_of(access, directory)
     wanted = {"topic": topic, "partition": partition}
     query = urlencode({name: value for name, value in wanted.items() if value is not None})
     path = f"/replicas?{query}" if query else "/replicas"
     if watch:
-        _watch(where, path, as_json)
+        _watch(endpoints, path, as_json)
         return
-    found, problems = _look(where, path)
+    found, problems = _look(endpoints, path)
     _print(found, problems, as_json)
 
 
-def _look(where: Sequence[Place], path: str) -> tuple[list[PartitionTable], dict[int, str]]:
+def _look(endpoints: Sequence[MonitoringEndpoint], path: str) -> tuple[list[PartitionTable], dict[int, str]]:
     from strandline.cli.monitoring.replica_table import tables
 
-    answers, problems = get_all(where, path)
+    answers, problems = get_all(endpoints, path)
     return tables(answers), problems
 
 
@@ -83,28 +83,28 @@ def _print(found: list[PartitionTable], problems: Mapping[int, str], as_json: bo
 
 
 def _nothing(problems: Mapping[int, str]) -> str:
-    return "no replica is known from the nodes that answer" if problems else "no replica is there to be shown"
+    return "the nodes that answer know of no replica" if problems else "there are no replicas to show"
 
 
 def _named(problems: Mapping[int, str]) -> list[dict[str, Any]]:
     return [{"node_id": node_id, "reason": problem} for node_id, problem in problems.items()]
 
 
-def _watch(where: Sequence[Place], path: str, as_json: bool) -> None:
+def _watch(endpoints: Sequence[MonitoringEndpoint], path: str, as_json: bool) -> None:
     from strandline.cli.terminal.interrupts import POLL_S, ctrl_c
 
-    with ctrl_c() as asked:
+    with ctrl_c() as stop:
         if as_json or not is_terminal():
-            while not asked.to_end:
-                _print(*_look(where, path), as_json)
-                _pause(lambda: asked.to_end, POLL_S)
+            while not stop.requested:
+                _print(*_look(endpoints, path), as_json)
+                _pause(lambda: stop.requested, POLL_S)
             return
         from rich.live import Live
 
-        with Live(_drawn(*_look(where, path)), auto_refresh=False, screen=False) as live:
-            while not asked.to_end:
-                _pause(lambda: asked.to_end, POLL_S)
-                live.update(_drawn(*_look(where, path)), refresh=True)
+        with Live(_drawn(*_look(endpoints, path)), auto_refresh=False, screen=False) as live:
+            while not stop.requested:
+                _pause(lambda: stop.requested, POLL_S)
+                live.update(_drawn(*_look(endpoints, path)), refresh=True)
 
 
 def _pause(is_asked: Any, poll_s: float) -> None:
@@ -114,7 +114,7 @@ def _pause(is_asked: Any, poll_s: float) -> None:
 
 
 def _drawn(found: list[PartitionTable], problems: Mapping[int, str]) -> Any:
-    """For a terminal: a table per partition, under a line that says who leads it."""
+    """For a terminal: a table for each partition, under a line with its leader and ISR."""
     from rich.console import Group
     from rich.text import Text
 
@@ -150,7 +150,7 @@ def _rows(table: PartitionTable) -> Any:
 
     drawn = Table(box=None, pad_edge=True, header_style="dim")
     for heading in HEADINGS:
-        drawn.add_column(heading, justify="left" if heading in ("role", "in sync", "level") else "right")
+        drawn.add_column(heading, justify="left" if heading in ("role", "in sync", "caught up") else "right")
     for row in columns(table.replicas):
         drawn.add_row(*(Text("-" if value is None else str(value), style=_STYLES.get(value, "")) for value in row))
     return drawn

@@ -1,4 +1,4 @@
-"""`timeline`: what happened to the cluster and why, from all nodes, as one story."""
+"""`timeline`: what happened in the cluster and why: the events of all nodes, merged."""
 
 from __future__ import annotations
 
@@ -7,25 +7,34 @@ import queue
 import re
 import threading
 import time
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from strandline.cli.access.options import Access
-from strandline.cli.monitoring.endpoints import TIMEOUT_S, Place, Unreachable, get, get_all, places, sight_options
+from strandline.cli.monitoring.endpoints import (
+    TIMEOUT_S,
+    MonitoringEndpoint,
+    NodeUnreachable,
+    endpoints_of,
+    get,
+    get_all,
+    monitoring_options,
+)
 from strandline.cli.terminal.escaping import echo, shown
 from strandline.cli.terminal.output import example, is_terminal, note
 
 if TYPE_CHECKING:
-    from strandline.cli.monitoring.event_merging import Told
+    from strandline.cli.monitoring.event_merging import EventFact, EventMerger, NodeEvent
 
 WAIT_MS = 10_000
-"""How long a node holds a question for events that there are none of yet."""
+"""How long a node may hold a request until there are events."""
 RETRY_S = 1.0
 GATHER_S = 0.3
-"""News is held for so long, so that what other nodes say of the same moment is sorted in."""
+"""How long events are held back, so that those of other nodes from the same moment are sorted in."""
 QUEUE_MAX = 1000
+NO_BROKER = -1
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -34,7 +43,7 @@ def _duration_ms(context: click.Context, parameter: click.Parameter, value: str 
         return None
     match = re.fullmatch(r"(\d{1,9})([smhd])", value)
     if match is None:
-        raise click.BadParameter(f"'{value}' is no duration; write it as 30s, 10m, 2h or 1d")
+        raise click.BadParameter(f"'{value}' is not a duration; write it as 30s, 10m, 2h or 1d")
     return int(match[1]) * _UNITS_S[match[2]] * 1000
 
 
@@ -45,53 +54,54 @@ def _duration_ms(context: click.Context, parameter: click.Parameter, value: str 
         "strandline timeline --since 10m --json --dir .strandline",
     )
 )
-@sight_options
-@click.option("--follow", is_flag=True, help="Go on, and show what happens as it does, until Ctrl-C.")
-@click.option("--topic", metavar="NAME", help="Only this topic, and what is of no topic: brokers and controllers.")
-@click.option("--since", "since_ms", callback=_duration_ms, metavar="10m", help="Only what is no older than that.")
+@monitoring_options
+@click.option("--follow", is_flag=True, help="Keep showing new events, until Ctrl-C.")
+@click.option("--topic", metavar="NAME", help="Only events of this topic, and of brokers and controllers.")
+@click.option("--since", "since_ms", callback=_duration_ms, metavar="10m", help="Only events that are not older.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one object per line.")
 def timeline(
     access: Access, directory: str | None, follow: bool, topic: str | None, since_ms: int | None, as_json: bool
 ) -> None:
     """Show elections, epochs, ISR changes, fencing, truncations and reassignments, each with its reason.
 
-    Each node keeps its newest events in memory and serves them at its metrics.listener; what several of them tell is shown once.
+    Each node keeps its newest events in memory and serves them at its metrics.listener; an event that several nodes report is
+    shown once.
     """
-    from strandline.cli.monitoring.event_merging import Story
+    from strandline.cli.monitoring.event_merging import EventMerger
 
-    where = places(access, directory)
+    endpoints = endpoints_of(access, directory)
     oldest_ms = 0 if since_ms is None else time.time_ns() // 1_000_000 - since_ms
-    story = Story(topic, oldest_ms)
+    merger = EventMerger(topic, oldest_ms)
     if follow:
-        _follow(where, story, as_json)
+        _follow(endpoints, merger, as_json)
         return
-    events, problems = _all_events(where)
-    news = story.add(events)
-    for event in news:
+    events, problems = _all_events(endpoints)
+    shown_events = merger.add(events)
+    for event in shown_events:
         _print(event, as_json)
     for node_id, problem in problems.items():
         note(f"node {node_id} {problem}")
-    if not news:
-        note("nothing is known from the nodes that answer" if problems else "nothing has happened")
+    if not shown_events:
+        note("the nodes that answer know of no events" if problems else "no events")
 
 
-def _all_events(where: Sequence[Place]) -> tuple[list[Told], dict[int, str]]:
-    """Everything that the nodes still have."""
-    from strandline.cli.monitoring.event_merging import told
+def _all_events(endpoints: Sequence[MonitoringEndpoint]) -> tuple[list[NodeEvent], dict[int, str]]:
+    """All events that the nodes still keep."""
+    from strandline.cli.monitoring.event_merging import events_in
 
-    events: list[Told] = []
+    events: list[NodeEvent] = []
     problems: dict[int, str] = {}
-    left = {place.node_id: (place, 0) for place in where}
+    left = {endpoint.node_id: (endpoint, 0) for endpoint in endpoints}
     while left:
         since = {number for _, number in left.values()}
         for number in since:
-            asked = [place for place, at in left.values() if at == number]
-            answers, failed = get_all(asked, f"/events?since={number}")
+            due = [endpoint for endpoint, at in left.values() if at == number]
+            answers, failed = get_all(due, f"/events?since={number}")
             problems |= failed
             for node_id in failed:
                 del left[node_id]
             for node_id, answer in answers.items():
-                events += told(answer)
+                events += events_in(answer)
                 if answer["events"]:
                     left[node_id] = (left[node_id][0], answer["last"])
                 else:
@@ -102,61 +112,61 @@ def _all_events(where: Sequence[Place]) -> tuple[list[Told], dict[int, str]]:
 # Following
 
 
-def _follow(where: Sequence[Place], story: Any, as_json: bool) -> None:
+def _follow(endpoints: Sequence[MonitoringEndpoint], merger: EventMerger, as_json: bool) -> None:
     from strandline.cli.terminal.interrupts import POLL_S, ctrl_c
 
-    news: queue.Queue[list[Told]] = queue.Queue(QUEUE_MAX)
-    for place in where:
-        if place.port:
-            threading.Thread(target=_listen, args=(place, news), daemon=True).start()
+    new_events: queue.Queue[list[NodeEvent]] = queue.Queue(QUEUE_MAX)
+    for endpoint in endpoints:
+        if endpoint.port:
+            threading.Thread(target=_listen, args=(endpoint, new_events), daemon=True).start()
         else:
-            note(f"node {place.node_id} {place.problem}")
-    gathered: list[Told] = []
+            note(f"node {endpoint.node_id} {endpoint.problem}")
+    gathered: list[NodeEvent] = []
     show_at = 0.0
-    with ctrl_c() as asked:
-        while not asked.to_end:
+    with ctrl_c() as stop:
+        while not stop.requested:
             try:
-                more = news.get(timeout=POLL_S)
+                more = new_events.get(timeout=POLL_S)
                 if not gathered:
                     show_at = time.monotonic() + GATHER_S
                 gathered += more
             except queue.Empty:
                 pass
             if gathered and time.monotonic() >= show_at:
-                for event in story.add(gathered):
+                for event in merger.add(gathered):
                     _print(event, as_json)
                 gathered = []
 
 
-def _listen(place: Place, news: queue.Queue[list[Told]]) -> None:
-    """Ask one node for what is new, for ever; one that was started again is asked from its beginning."""
-    from strandline.cli.monitoring.event_merging import told
+def _listen(endpoint: MonitoringEndpoint, new_events: queue.Queue[list[NodeEvent]]) -> None:
+    """Ask one node for new events, forever; after its restart, from the beginning."""
+    from strandline.cli.monitoring.event_merging import events_in
 
     since, incarnation, is_gone = 0, None, False
     while True:
         try:
-            answer = get(place, f"/events?since={since}&wait_ms={WAIT_MS}", TIMEOUT_S + WAIT_MS / 1000)
-        except Unreachable as error:
+            answer = get(endpoint, f"/events?since={since}&wait_ms={WAIT_MS}", TIMEOUT_S + WAIT_MS / 1000)
+        except NodeUnreachable as error:
             if not is_gone:
-                note(f"node {place.node_id} {error}")
+                note(f"node {endpoint.node_id} {error}")
             is_gone = True
             time.sleep(RETRY_S)
             continue
         if is_gone:
-            note(f"node {place.node_id} answers again")
+            note(f"node {endpoint.node_id} answers again")
             is_gone = False
         if incarnation not in (None, answer["incarnation_id"]) and since:
             since, incarnation = 0, answer["incarnation_id"]
             continue
         incarnation, since = answer["incarnation_id"], answer["last"]
         if answer["events"]:
-            news.put(told(answer))
+            new_events.put(events_in(answer))
 
 
 # Showing
 
 
-def _print(event: Told, as_json: bool) -> None:
+def _print(event: NodeEvent, as_json: bool) -> None:
     if as_json:
         echo(json.dumps(event.as_json()))
         return
@@ -185,7 +195,7 @@ def _time(wall_ms: int) -> str:
     return f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(wall_ms / 1000))}.{wall_ms % 1000:03d}"
 
 
-def _where(event: Told) -> str:
+def _where(event: NodeEvent) -> str:
     from strandline.cli.monitoring.event_merging import OF_ONE_NODE
 
     where = "" if event.topic is None else event.topic
@@ -196,7 +206,7 @@ def _where(event: Told) -> str:
     return f"{where:<20}" if where else " " * 20
 
 
-def _what(event: Told) -> str:
+def _what(event: NodeEvent) -> str:
     facts = event.facts
     words = []
     if "from" in facts and "to" in facts:
@@ -204,16 +214,16 @@ def _what(event: Told) -> str:
     if event.kind.startswith("isr") and "isr" in facts:
         words.append(f"ISR {_ids(facts['isr'])}")
     if event.kind == "elr changed":
-        words.append(f"ELR {_ids(facts.get('elr', ()))}")
+        words.append(f"ELR {_ids(facts.get('elr'))}")
     if event.partition is not None and "leader_epoch" in facts:
         words.append(f"epoch {facts['leader_epoch']}")
-    told = ", ".join(words)
-    return f"{told}: {event.reason}" if told else event.reason
+    summary = ", ".join(words)
+    return f"{summary}: {event.reason}" if summary else event.reason
 
 
-def _name(broker: int) -> str:
-    return "none" if broker < 0 else str(broker)
+def _name(broker: EventFact) -> str:
+    return "none" if broker == NO_BROKER else str(broker)
 
 
-def _ids(replicas: Iterable[int]) -> str:
-    return ",".join(map(str, replicas)) or "-"
+def _ids(replicas: EventFact) -> str:
+    return (",".join(map(str, replicas)) if isinstance(replicas, list) else "") or "-"

@@ -1,4 +1,4 @@
-"""`quorum`: who leads the controllers, how far the others are, and who votes."""
+"""`quorum`: the leader of the controllers, the voters and observers and their lag; adding and removing voters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from strandline.cli.terminal.escaping import echo
 from strandline.cli.terminal.output import example, json_option, print_json, print_table
 
 if TYPE_CHECKING:
-    from strandline.cli.quorum.quorum_admin import Row
+    from strandline.cli.quorum.quorum_admin import QuorumReplicaRow
     from strandline.client.flow.described import QuorumDescription
 
 quorum_options = or_controllers(access_options)
@@ -28,11 +28,11 @@ def quorum() -> None:
 )
 @quorum_options
 @click.option("--status", is_flag=True, help="The leader, the voters and the observers.  [default]")
-@click.option("--replication", is_flag=True, help="How far each voter and observer is.")
-@click.option("--human-readable", is_flag=True, help="With --replication: how long ago instead of when.")
+@click.option("--replication", is_flag=True, help="The log end and lag of each voter and observer.")
+@click.option("--human-readable", is_flag=True, help="With --replication: ages instead of timestamps.")
 @json_option
 def describe(access: Access, status: bool, replication: bool, human_readable: bool, as_json: bool) -> None:
-    """Show who leads the quorum, who votes, and how far each member is."""
+    """Show the leader, the voters and the observers of the quorum, or their lag."""
     if status and replication:
         raise click.UsageError("give --status or --replication, not both")
     if human_readable and not replication:
@@ -82,7 +82,7 @@ def _text(value: Any) -> Any:
     return [member["node_id"] for member in value] if isinstance(value, list) else value
 
 
-def _print_replication(rows: list[Row], human_readable: bool, as_json: bool) -> None:
+def _print_replication(rows: list[QuorumReplicaRow], human_readable: bool, as_json: bool) -> None:
     from strandline.cli.quorum.quorum_admin import age
 
     now_ms = time.time_ns() // 1_000_000
@@ -113,9 +113,9 @@ def _print_replication(rows: list[Row], human_readable: bool, as_json: bool) -> 
 @quorum.command("add-controller", epilog=example("strandline quorum add-controller controller.properties"))
 @click.argument("file", type=click.Path(exists=True, dir_okay=False), metavar="FILE.properties")
 @quorum_options
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
 def add_controller(file: str, access: Access, dry_run: bool) -> None:
-    """Let a controller vote. FILE.properties is its own configuration, and its log dir must be formatted."""
+    """Add a controller to the voters. FILE.properties is its configuration; its log dir must be formatted."""
     from strandline.cli.quorum.quorum_admin import read_controller
 
     controller = read_controller(file)
@@ -131,9 +131,9 @@ def add_controller(file: str, access: Access, dry_run: bool) -> None:
 @click.argument("controller_id", type=click.IntRange(0))
 @click.argument("directory_id")
 @quorum_options
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
 def remove_controller(controller_id: int, directory_id: str, access: Access, dry_run: bool) -> None:
-    """Let a controller vote no more. `quorum describe --replication` shows the ids of controllers and their directories."""
+    """Remove a controller from the voters. `quorum describe --replication` shows the ids of controllers and their directories."""
     from strandline.cli.quorum.quorum_admin import parse_directory_id
 
     directory = parse_directory_id(directory_id, "DIRECTORY_ID")

@@ -10,26 +10,28 @@ import socket
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.client.flow.described import QuorumDescription, RaftEndpoint, ReplicaState
 from strandline.ids import ZERO_UUID, Uuid
 
 NOT_KNOWN = -1
 
 
-class Row(NamedTuple):
+class QuorumReplicaRow(NamedTuple):
+    """A voter or observer, with its lag behind the leader, and its status in Kafka's words."""
+
     replica: ReplicaState
     lag: int
     status: str
 
 
-def rows(quorum: QuorumDescription) -> list[Row]:
-    """The leader, the voters that follow it, and the observers."""
+def rows(quorum: QuorumDescription) -> list[QuorumReplicaRow]:
+    """The leader, then the other voters, then the observers."""
     leader = leader_of(quorum)
     followers = [voter for voter in quorum.voters if voter.replica_id != quorum.leader_id]
     groups = (("Leader", [leader]), ("Follower", followers), ("Observer", quorum.observers))
     return [
-        Row(replica, leader.log_end_offset - replica.log_end_offset, status)
+        QuorumReplicaRow(replica, leader.log_end_offset - replica.log_end_offset, status)
         for status, replicas in groups
         for replica in replicas
     ]
@@ -39,11 +41,11 @@ def leader_of(quorum: QuorumDescription) -> ReplicaState:
     for voter in quorum.voters:
         if voter.replica_id == quorum.leader_id:
             return voter
-    raise Refused(f"the leader of the quorum, {quorum.leader_id}, is none of its voters; ask again")
+    raise CommandRefused(f"the leader of the quorum, {quorum.leader_id}, is not one of its voters; try again")
 
 
 def follower_lag(quorum: QuorumDescription) -> tuple[int, int]:
-    """How far the slowest voter is behind the leader: records, and milliseconds (-1: not known)."""
+    """The lag of the slowest voter behind the leader: in records, and in milliseconds (-1: unknown)."""
     leader = leader_of(quorum)
     slowest = min(quorum.voters, key=lambda voter: voter.log_end_offset)
     lag = leader.log_end_offset - slowest.log_end_offset
@@ -55,7 +57,7 @@ def follower_lag(quorum: QuorumDescription) -> tuple[int, int]:
 
 
 def age(timestamp_ms: int, now_ms: int) -> str:
-    """How long ago that was, for a person."""
+    """The age of a timestamp as text."""
     return str(NOT_KNOWN) if timestamp_ms == NOT_KNOWN else f"{max(0, now_ms - timestamp_ms)} ms ago"
 
 
@@ -73,8 +75,8 @@ def _node_text(quorum: QuorumDescription, replica: ReplicaState) -> str:
     return "{" + ", ".join(parts) + "}"
 
 
-class Controller(NamedTuple):
-    """A controller that is to become a voter, from its own configuration and log dir."""
+class JoiningController(NamedTuple):
+    """A controller that is being added as a voter, as its configuration and log dir describe it."""
 
     controller_id: int
     directory_id: Uuid
@@ -85,20 +87,22 @@ class Controller(NamedTuple):
         return f"controller {self.controller_id} with directory id {self.directory_id} and endpoints: {endpoints}"
 
 
-def read_controller(path: str) -> Controller:
+def read_controller(path: str) -> JoiningController:
     from strandline.config.node import NodeConfig
     from strandline.config.properties import load
 
     config = NodeConfig.build(load(path), insecure=True, hostname=socket.gethostname())
     if not config.controller:
-        raise Refused(f"process.roles in {path} does not contain controller; name the properties file of a controller")
+        raise CommandRefused(
+            f"process.roles in {path} does not contain controller; name the properties file of a controller"
+        )
     endpoints = tuple(
         RaftEndpoint(listener.name, listener.advertised_host or listener.host or "localhost", listener.advertised_port)
         for name in config.controller_listener_names
         for listener in config.listeners
         if listener.name == name
     )
-    return Controller(config.node_id, _directory_id(config.metadata_log_dir), endpoints)
+    return JoiningController(config.node_id, _directory_id(config.metadata_log_dir), endpoints)
 
 
 def _directory_id(directory: str) -> Uuid:
@@ -108,9 +112,11 @@ def _directory_id(directory: str) -> Uuid:
             properties = dict(_pairs(file))
         return Uuid.parse(properties["directory.id"])
     except FileNotFoundError:
-        raise Refused(f"there is no {path}; `strandline storage format` makes it") from None
+        raise CommandRefused(f"there is no {path}; `strandline storage format` creates it") from None
     except (KeyError, ValueError):
-        raise Refused(f"{path} names no directory id; start the controller once, or format its directory") from None
+        raise CommandRefused(
+            f"{path} names no directory id; start the controller once, or format its directory"
+        ) from None
 
 
 def _pairs(lines: Iterator[str]) -> Iterator[tuple[str, str]]:

@@ -1,6 +1,6 @@
-"""`reassign`: move partitions to other brokers, and see how far that is.
+"""`reassign`: move partitions to other brokers, and watch the progress.
 
-Always true: plans are Kafka's JSON files and go through stdout and stdin, what is said about them goes to stderr; Ctrl-C stops
+Always true: plans are Kafka's JSON files and are read from stdin and written to stdout, messages go to stderr; Ctrl-C stops
 watching, never the moves.
 """
 
@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import click
 
 from strandline.cli.access.options import Access, access_options
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.cli.terminal.escaping import echo
 from strandline.cli.terminal.output import example, is_terminal, json_option, note, print_json, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from strandline.cli.reassignment.reassignment_plan import Assignment, Plan
+    from strandline.cli.reassignment.reassignment_plan import Assignment, ReassignmentPlan
     from strandline.client.blocking import Admin
     from strandline.ids import TopicPartition
 
@@ -35,7 +35,7 @@ file_argument = click.argument("file", type=click.Path(exists=True, dir_okay=Fal
 def reassign() -> None:
     """Move partitions to other brokers.
 
-    A plan is a JSON file of Kafka's form: generate proposes one, execute begins it, verify tells how far it is, cancel goes back.
+    A plan is a JSON file of Kafka's form: generate proposes one, execute begins it, verify shows its progress, cancel goes back.
     """
 
 
@@ -46,7 +46,7 @@ def reassign() -> None:
     )
 )
 @access_options
-@click.option("--brokers", metavar="1,2,3", help="Where the topics should be.  [default: all brokers that are alive]")
+@click.option("--brokers", metavar="1,2,3", help="The brokers to move to.  [default: all live brokers]")
 @click.option("--topic", "-t", "topics", multiple=True, help="A topic to move; may be repeated.  [default: all topics]")
 @click.option(
     "--replication-factor", "-r", type=click.IntRange(1), help="How many replicas.  [default: as many as now]"
@@ -59,7 +59,7 @@ def generate(
     replication_factor: int | None,
     disable_rack_aware: bool,
 ) -> None:
-    """Propose a plan that moves little: print the partitions that should change. Nothing is moved."""
+    """Propose a plan with few moves: print the partitions that should change. Nothing is moved."""
     from strandline.cli.access.connection import connect_admin
     from strandline.cli.reassignment import reassignment_admin, reassignment_plan
     from strandline.cli.reassignment.reassignment_proposal import propose
@@ -78,7 +78,7 @@ def generate(
 
 
 def summary(current: Assignment, changed: Assignment) -> str:
-    """What a plan asks for, in one line."""
+    """A summary of a plan in one line."""
     if not changed:
         return f"nothing to move: {_count(len(current), 'partition')} are where they should be"
     copies = sum(len(set(replicas) - set(current[key])) for key, replicas in changed.items())
@@ -102,12 +102,12 @@ def _count(number: int, what: str) -> str:
 @file_argument
 @access_options
 @click.option("--throttle", metavar="RATE", help="How fast each broker may copy, such as 10MB/s.  [default: no limit]")
-@click.option("--additional", is_flag=True, help="Beside reassignments under way; also changes their throttle.")
+@click.option("--additional", is_flag=True, help="Allow it during other reassignments; also changes their throttle.")
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Show progress until all is done.")
 def execute(file: str, access: Access, throttle: str | None, additional: bool, wait: bool) -> int:
-    """Begin the moves of a plan (FILE, or - for stdin) and show how far they are.
+    """Begin the moves of a plan (FILE, or - for stdin) and show their progress.
 
-    Prints the plan that leads back. Ctrl-C leaves the moves running.
+    Prints a plan that undoes it. Ctrl-C leaves the moves running.
     """
     from strandline.cli.access.connection import connect_admin
     from strandline.cli.reassignment import reassignment_admin, reassignment_plan, reassignment_throttles
@@ -118,7 +118,7 @@ def execute(file: str, access: Access, throttle: str | None, additional: bool, w
     with connect_admin(access) as admin:
         under_way = admin.list_partition_reassignments()
         if under_way and not additional:
-            raise Refused(
+            raise CommandRefused(
                 f"{_count(len(under_way), 'reassignment')} under way (`strandline reassign list`); wait for the end, or give "
                 "--additional"
             )
@@ -134,10 +134,10 @@ def execute(file: str, access: Access, throttle: str | None, additional: bool, w
         for line in reassignment_admin.refusal_lines(refused):
             note(line)
         if refused:
-            raise Refused(f"{len(refused)} of {_count(len(plan.targets), 'partition')} could not be reassigned")
+            raise CommandRefused(f"{len(refused)} of {_count(len(plan.targets), 'partition')} could not be reassigned")
         if wait:
             return _watch(admin, plan, file, clear_throttles=rate_bytes is not None)
-    note(f"{_count(len(plan.targets), 'partition')} on the way; {_how_to_go_on(file)}")
+    note(f"{_count(len(plan.targets), 'partition')} are being moved; {_next_steps(file)}")
     return 0
 
 
@@ -148,9 +148,9 @@ def execute(file: str, access: Access, throttle: str | None, additional: bool, w
 @click.option("--preserve-throttles", is_flag=True, help="Leave throttles as they are.")
 @json_option
 def verify(file: str, access: Access, wait: bool, preserve_throttles: bool, as_json: bool) -> int:
-    """Show how far a plan is; once nothing moves any more, remove the throttles.
+    """Show the progress of a plan; when nothing moves any more, remove the throttles.
 
-    The exit code is 0 when every partition is where the plan wants it.
+    The exit code is 0 when every partition has the replicas of the plan.
     """
     from strandline.cli.access.connection import connect_admin
 
@@ -167,7 +167,7 @@ def verify(file: str, access: Access, wait: bool, preserve_throttles: bool, as_j
 @click.option("--all", "all_", is_flag=True, help="Every reassignment under way.")
 @click.option("--preserve-throttles", is_flag=True, help="Leave throttles as they are.")
 def cancel(file: str | None, access: Access, all_: bool, preserve_throttles: bool) -> None:
-    """Let the partitions of a plan that are still on their way go back."""
+    """Cancel the reassignments of a plan that are still in progress."""
     from strandline.cli.access.connection import connect_admin
     from strandline.cli.reassignment import reassignment_admin
     from strandline.cli.reassignment.reassignment_plan import name
@@ -188,20 +188,20 @@ def cancel(file: str | None, access: Access, all_: bool, preserve_throttles: boo
     if refused:
         for line in reassignment_admin.refusal_lines(refused):
             note(line)
-        raise Refused(f"{len(refused)} of {_count(len(active), 'reassignment')} could not be cancelled")
+        raise CommandRefused(f"{len(refused)} of {_count(len(active), 'reassignment')} could not be cancelled")
 
 
 @reassign.command("list", epilog=example("strandline reassign list"))
 @access_options
 @json_option
 def list_(access: Access, as_json: bool) -> None:
-    """List the reassignments under way, with how much is copied."""
+    """List the reassignments in progress, and how much of each is copied."""
     from strandline.cli.access.connection import connect_admin
     from strandline.cli.reassignment import reassignment_progress
 
     with connect_admin(access) as admin:
         under_way = admin.list_partition_reassignments()
-        progress = reassignment_progress.look(admin, under_way) if under_way else {}
+        progress = reassignment_progress.read_progress(admin, under_way) if under_way else {}
     rows = [
         (*key, one.replicas, one.adding, one.removing, progress[key].percent, progress[key].missing)
         for key, one in sorted(under_way.items())
@@ -215,39 +215,41 @@ def list_(access: Access, as_json: bool) -> None:
     print_table(columns, shown, empty="no reassignment is under way")
 
 
-def _read(file: str) -> Plan:
+def _read(file: str) -> ReassignmentPlan:
     from strandline.cli.reassignment import reassignment_admin, reassignment_plan
 
     try:
         return reassignment_plan.parse_plan(reassignment_admin.read_file(file))
     except reassignment_plan.PlanError as error:
         where = "stdin" if file == reassignment_admin.STANDARD_INPUT else file
-        raise Refused(f"{where}: {error.message}") from None
+        raise CommandRefused(f"{where}: {error.message}") from None
 
 
-def _watch(admin: Admin, plan: Plan, file: str, *, clear_throttles: bool, as_json: bool = False) -> int:
+def _watch(admin: Admin, plan: ReassignmentPlan, file: str, *, clear_throttles: bool, as_json: bool = False) -> int:
     from strandline.cli.reassignment import reassignment_admin, reassignment_progress
 
     if not reassignment_progress.watch(admin, plan.targets):
-        note(f"the moves go on; {_how_to_go_on(file)}")
+        note(f"the moves continue; {_next_steps(file)}")
         return 1
     reassignment_admin.await_in_place(admin, plan.targets)
     return _report(admin, plan, clear_throttles=clear_throttles, as_json=as_json, to_stderr=not as_json)
 
 
-def _how_to_go_on(file: str) -> str:
+def _next_steps(file: str) -> str:
     if file == "-":
         return "`strandline reassign list` shows them, `strandline reassign cancel --all` goes back"
-    return f"`strandline reassign verify {file}` shows how far they are, `strandline reassign cancel {file}` goes back"
+    return f"`strandline reassign verify {file}` shows their progress, `strandline reassign cancel {file}` goes back"
 
 
-def _report(admin: Admin, plan: Plan, *, clear_throttles: bool, as_json: bool = False, to_stderr: bool = False) -> int:
-    """What became of each partition; throttles go once nothing moves. 0 if all are where they should be."""
+def _report(
+    admin: Admin, plan: ReassignmentPlan, *, clear_throttles: bool, as_json: bool = False, to_stderr: bool = False
+) -> int:
+    """Print the result of each partition; clear throttles if nothing moves. Returns 0 if all are in place."""
     from strandline.cli.reassignment import reassignment_admin, reassignment_progress
 
     states, under_way = reassignment_admin.states(admin, plan.targets)
     moving = {key: one for key, one in under_way.items() if key in states}
-    progress = reassignment_progress.look(admin, moving) if moving else {}
+    progress = reassignment_progress.read_progress(admin, moving) if moving else {}
     results: dict[TopicPartition, str] = {}
     for key, state in states.items():
         if not state.done:
@@ -258,7 +260,7 @@ def _report(admin: Admin, plan: Plan, *, clear_throttles: bool, as_json: bool = 
         _clear_throttles(admin, plan.topics)
     reached = sum(state.reached for state in states.values())
     if to_stderr:
-        _say_what_is_left(results)
+        _note_unfinished(results)
     else:
         columns = ("topic", "partition", "result", "replicas", "target")
         rows = [(*key, results[key], state.replicas or None, state.target) for key, state in states.items()]
@@ -271,7 +273,7 @@ def _report(admin: Admin, plan: Plan, *, clear_throttles: bool, as_json: bool = 
     return 0 if reached == len(states) else 1
 
 
-def _say_what_is_left(results: Mapping[TopicPartition, str]) -> None:
+def _note_unfinished(results: Mapping[TopicPartition, str]) -> None:
     from strandline.cli.reassignment.reassignment_plan import name
 
     for key, result in results.items():

@@ -1,6 +1,6 @@
-"""What `reassign` and `kafka-reassign-partitions` share: where partitions are, moving them, and how far that is.
+"""What `reassign` and `kafka-reassign-partitions` share: the current assignment, starting and cancelling moves, their state.
 
-Always true: nothing is begun before the whole plan was found to be possible, as far as can be known from here.
+Always true: no move is begun before the whole plan was checked, as far as a client can check it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,14 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from strandline.cli.access.connection import value_of
-from strandline.cli.errors import Refused
-from strandline.cli.reassignment.reassignment_plan import Assignment, Plan, Replica, name, names
+from strandline.cli.errors import CommandRefused
+from strandline.cli.reassignment.reassignment_plan import (
+    Assignment,
+    ReassignmentPlan,
+    Replica,
+    name,
+    names,
+)
 from strandline.cli.reassignment.reassignment_proposal import Racks, racks_of
 from strandline.client.blocking import Admin
 from strandline.client.flow.described import LogDir, Reassignment
@@ -21,11 +27,11 @@ from strandline.ids import TopicPartition
 
 STANDARD_INPUT = "-"
 METADATA_TIMEOUT_S, METADATA_POLL_S = 5.0, 0.1
-"""How long a broker may take to apply what the controller has decided before its answer is believed."""
+"""How long a broker may take to apply the metadata of the controller before its answer is taken as final."""
 
 
-class State(NamedTuple):
-    """Where one partition of a plan is; `done`: it is not on its way any more."""
+class PartitionMoveState(NamedTuple):
+    """The current and planned replicas of a partition; `done` means that no reassignment of it is in progress."""
 
     replicas: tuple[int, ...]
     target: tuple[int, ...]
@@ -44,42 +50,42 @@ def read_file(path: str) -> str:
 
 
 def live_brokers(admin: Admin) -> dict[int, str | None]:
-    """With their racks."""
+    """The live brokers and their racks."""
     return {broker.node_id: broker.rack for broker in admin.describe_cluster().brokers}
 
 
 def usable_racks(admin: Admin, brokers: Iterable[int] | None, *, rack_aware: bool) -> Racks:
-    """The live ones among these brokers, or all (None)."""
+    """The racks of the live brokers among these, or of all live brokers (None)."""
     live, wanted = live_brokers(admin), None if brokers is None else set(brokers)
     return racks_of({i: rack for i, rack in live.items() if wanted is None or i in wanted}, rack_aware=rack_aware)
 
 
 def assignment_of(admin: Admin, topics: Iterable[str]) -> dict[TopicPartition, tuple[int, ...]]:
-    """Every partition of these topics."""
+    """The replicas of every partition of these topics."""
     found = {}
     wanted = sorted(set(topics))
     for topic, answer in (admin.describe_topics(wanted) if wanted else {}).items():
         if isinstance(answer, KafkaError) and answer.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            raise Refused(f"Topic {topic} not found.")
+            raise CommandRefused(f"Topic {topic} not found.")
         found.update({(topic, one.partition): one.replicas for one in value_of(answer).partitions})
     return found
 
 
 def replicas_of(admin: Admin, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, ...]]:
-    """These partitions; all of them must be there."""
+    """The replicas of these partitions; all of them must exist."""
     wanted = sorted(partitions)
     known = assignment_of(admin, (topic for topic, _ in wanted))
     if missing := [partition for partition in wanted if partition not in known]:
-        raise Refused(f"Unable to find partition: {names(missing)}")
+        raise CommandRefused(f"Unable to find partition: {names(missing)}")
     return {partition: known[partition] for partition in wanted}
 
 
 def log_dirs(admin: Admin, brokers: Iterable[int]) -> dict[int, list[LogDir]]:
-    """Of those among these brokers that are alive."""
+    """The log dirs of the live brokers among these."""
     return admin.describe_log_dirs(sorted(set(brokers) & live_brokers(admin).keys()))
 
 
-def places(dirs: Mapping[int, list[LogDir]]) -> dict[Replica, str]:
+def replica_log_dirs(dirs: Mapping[int, list[LogDir]]) -> dict[Replica, str]:
     """The log dir of each replica."""
     return {
         (topic, index, broker): one.path
@@ -90,21 +96,21 @@ def places(dirs: Mapping[int, list[LogDir]]) -> dict[Replica, str]:
     }
 
 
-def current_places(admin: Admin, current: Assignment) -> dict[Replica, str]:
-    found = places(log_dirs(admin, {broker for replicas in current.values() for broker in replicas}))
-    return {place: path for place, path in found.items() if place[:2] in current}
+def current_log_dirs(admin: Admin, current: Assignment) -> dict[Replica, str]:
+    found = replica_log_dirs(log_dirs(admin, {broker for replicas in current.values() for broker in replicas}))
+    return {replica: path for replica, path in found.items() if replica[:2] in current}
 
 
-def check_log_dirs(plan: Plan, dirs: Mapping[int, list[LogDir]]) -> None:
-    """A log dir may be named if the replica is in it, or can be in no other: nothing has to move between log dirs then."""
-    current = places(dirs)
+def check_log_dirs(plan: ReassignmentPlan, dirs: Mapping[int, list[LogDir]]) -> None:
+    """Refuse a log dir unless the replica is in it or the broker has no other: moves between log dirs are not supported."""
+    current = replica_log_dirs(dirs)
     for (topic, index, broker), path in sorted(plan.log_dirs.items()):
-        place = current.get((topic, index, broker))
-        if place is None and [one.path for one in dirs.get(broker, [])] == [path]:
+        log_dir = current.get((topic, index, broker))
+        if log_dir is None and [one.path for one in dirs.get(broker, [])] == [path]:
             continue
-        if place != path:
-            where = f"it is in {place}" if place is not None else "the broker chooses where a new replica goes"
-            raise Refused(
+        if log_dir != path:
+            where = f"it is in {log_dir}" if log_dir is not None else "the broker chooses where a new replica goes"
+            raise CommandRefused(
                 f"{topic}-{index} cannot be moved to log dir {path} of broker {broker} ({where}): moves between the log dirs "
                 'of one broker are not supported; write "any" instead'
             )
@@ -114,13 +120,13 @@ def check_brokers(admin: Admin, brokers: Iterable[int]) -> None:
     live = live_brokers(admin)
     for broker in sorted(brokers):
         if broker not in live:
-            raise Refused(f"Unknown broker id {broker}")
+            raise CommandRefused(f"Unknown broker id {broker}")
 
 
 def states(
     admin: Admin, targets: Mapping[TopicPartition, tuple[int, ...]]
-) -> tuple[dict[TopicPartition, State], dict[TopicPartition, Reassignment]]:
-    """Of each partition, and all reassignments under way, also those of others. A partition that is gone has no replicas."""
+) -> tuple[dict[TopicPartition, PartitionMoveState], dict[TopicPartition, Reassignment]]:
+    """The state of each partition, and all reassignments in progress in the cluster. A deleted partition has no replicas."""
     under_way = admin.list_partition_reassignments()
     settled = {topic for topic, index in targets if (topic, index) not in under_way}
     known: dict[TopicPartition, tuple[int, ...]] = {}
@@ -132,14 +138,14 @@ def states(
     found = {}
     for partition, target in sorted(targets.items()):
         if partition in under_way:
-            found[partition] = State(under_way[partition].replicas, target, False)
+            found[partition] = PartitionMoveState(under_way[partition].replicas, target, False)
         else:
-            found[partition] = State(known.get(partition, ()), target, True)
+            found[partition] = PartitionMoveState(known.get(partition, ()), target, True)
     return found, under_way
 
 
 def await_in_place(admin: Admin, targets: Mapping[TopicPartition, tuple[int, ...]]) -> None:
-    """Of moves that have ended: the controller knows it first, and the broker that describes topics a moment later."""
+    """Wait until a broker's metadata shows moves that have ended; the controller knows of it a moment earlier."""
     deadline = time.monotonic() + METADATA_TIMEOUT_S
     while time.monotonic() < deadline:
         found, _ = states(admin, targets)
@@ -151,7 +157,7 @@ def await_in_place(admin: Admin, targets: Mapping[TopicPartition, tuple[int, ...
 def begin(
     admin: Admin, targets: Assignment, *, allow_replication_factor_change: bool = True
 ) -> dict[TopicPartition, str]:
-    """Start to move; what was refused, and why."""
+    """Begin the moves; returns those that were refused, with the reasons."""
     answers = admin.alter_partition_reassignments(
         targets, allow_replication_factor_change=allow_replication_factor_change
     )
@@ -159,7 +165,7 @@ def begin(
 
 
 def cancel(admin: Admin, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, str]:
-    """Go back to the replicas from before; what was refused, and why."""
+    """Cancel the moves; returns those that were refused, with the reasons."""
     return _refused(admin.alter_partition_reassignments(dict.fromkeys(sorted(partitions))))
 
 

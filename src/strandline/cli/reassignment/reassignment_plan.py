@@ -1,9 +1,9 @@
-"""A plan of reassignment: Kafka's JSON files, read, checked and written.
+"""Reassignment plans: reading, checking and writing Kafka's JSON files.
 
     {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 2], "log_dirs": ["any", "any"]}]}
     {"version": 1, "topics": [{"topic": "t"}]}
 
-Always true: a file that is wrong is refused with one line that names the place; `log_dirs` may be left out and means "any".
+Always true: an invalid file is refused with one line that names the entry; without `log_dirs`, any log dir is meant.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.ids import TopicPartition
 
 VERSION = 1
@@ -23,11 +23,11 @@ Assignment = Mapping[TopicPartition, Sequence[int]]
 H = TypeVar("H", bound=Hashable)
 
 
-class PlanError(Refused):
-    """What is wrong with a plan."""
+class PlanError(CommandRefused):
+    """An invalid plan, with the reason."""
 
 
-class Plan(NamedTuple):
+class ReassignmentPlan(NamedTuple):
     """Partitions with their new replicas, as the file lists them, and the log dirs that it names."""
 
     partitions: tuple[tuple[TopicPartition, tuple[int, ...]], ...]
@@ -46,8 +46,8 @@ class Plan(NamedTuple):
         return {broker for _, replicas in self.partitions for broker in replicas}
 
 
-def parse_plan(text: str) -> Plan:
-    """The plan of a file; it may still name a partition twice, which `check` finds."""
+def parse_plan(text: str) -> ReassignmentPlan:
+    """The plan in a file; `check` finds partitions that it names twice."""
     partitions: list[tuple[TopicPartition, tuple[int, ...]]] = []
     log_dirs: dict[Replica, str] = {}
     for number, entry in enumerate(_entries(text, "partitions")):
@@ -64,11 +64,11 @@ def parse_plan(text: str) -> Plan:
         log_dirs.update(
             {(topic, index, r): path for r, path in zip(replicas, dirs, strict=True) if path != ANY_LOG_DIR}
         )
-    return Plan(tuple(partitions), log_dirs)
+    return ReassignmentPlan(tuple(partitions), log_dirs)
 
 
-def check(plan: Plan) -> None:
-    """PlanError unless it may be executed."""
+def check(plan: ReassignmentPlan) -> None:
+    """Raise PlanError unless the plan can be executed."""
     if not plan.partitions:
         raise PlanError("Partition reassignment list cannot be empty")
     if not all(replicas for _, replicas in plan.partitions):
@@ -128,7 +128,7 @@ def names(partitions: Iterable[TopicPartition], between: str = ", ") -> str:
 
 
 def duplicates(items: Iterable[H]) -> list[H]:
-    """What comes more than once, each once."""
+    """The items that occur more than once, each once."""
     seen: set[H] = set()
     again: dict[H, None] = {}
     for item in items:
@@ -142,9 +142,9 @@ def _entries(text: str, key: str) -> list[dict[str, Any]]:
     try:
         document = json.loads(text)
     except ValueError as error:
-        raise PlanError(f"this is no JSON: {error}") from None
+        raise PlanError(f"not JSON: {error}") from None
     if not isinstance(document, dict):
-        raise PlanError(f'this is no JSON object with "version" and "{key}"')
+        raise PlanError(f'not a JSON object with "version" and "{key}"')
     version = document.get("version", VERSION)
     if version != VERSION or isinstance(version, bool):
         raise PlanError(f"Not supported version field value {version}")

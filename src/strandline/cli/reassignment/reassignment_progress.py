@@ -1,9 +1,9 @@
-"""How far reassignments are, and watching them until they end.
+"""The progress of reassignments, and watching them until they end.
 
-A new replica's share is the size of its log against that of the replicas that were there before. Sizes are close, not exact:
-retention and compaction run on each broker for itself.
+The progress of a new replica is the size of its log relative to that of the replicas from before. It is approximate: retention
+and compaction run on each broker independently.
 
-Always true: watching changes nothing; who stops watching stops nothing else. What is under way never counts as whole.
+Always true: watching changes nothing, and to stop watching stops nothing else. A reassignment in progress is never shown as 100%.
 """
 
 from __future__ import annotations
@@ -27,16 +27,18 @@ if TYPE_CHECKING:
 
 POLL_S = 0.5
 BARS_MAX = 15
-"""Partitions that get a bar of their own; the rest is in the sum."""
+"""Partitions with their own progress bar; the others are in the total."""
 PERCENT_MAX = 99
-"""Of a partition that is under way, whatever the sizes say."""
+"""The limit for a partition that is still being moved."""
 
 
-class Progress(NamedTuple):
+class MoveProgress(NamedTuple):
+    """How much of a partition's new replicas is copied."""
+
     copied_bytes: int
     total_bytes: int
     missing: tuple[int, ...] = ()
-    """Brokers that it waits for and that are not alive."""
+    """Brokers of new replicas that are not alive."""
 
     @property
     def percent(self) -> int:
@@ -45,8 +47,8 @@ class Progress(NamedTuple):
 
 def measure(
     under_way: Mapping[TopicPartition, Reassignment], sizes: Mapping[Replica, int], live: Iterable[int]
-) -> dict[TopicPartition, Progress]:
-    """By partition, how much of what must be copied is there."""
+) -> dict[TopicPartition, MoveProgress]:
+    """The progress of each partition."""
     alive = set(live)
     found = {}
     for (topic, index), one in under_way.items():
@@ -54,12 +56,12 @@ def measure(
         whole = max(before, default=0)
         copied = sum(min(whole, sizes.get((topic, index, broker), 0)) for broker in one.adding)
         missing = tuple(broker for broker in one.adding if broker not in alive)
-        found[topic, index] = Progress(copied, whole * len(one.adding), missing)
+        found[topic, index] = MoveProgress(copied, whole * len(one.adding), missing)
     return found
 
 
-def look(admin: Admin, under_way: Mapping[TopicPartition, Reassignment]) -> dict[TopicPartition, Progress]:
-    """Ask the brokers for the sizes; a broker that goes away meanwhile has none."""
+def read_progress(admin: Admin, under_way: Mapping[TopicPartition, Reassignment]) -> dict[TopicPartition, MoveProgress]:
+    """The progress from the log sizes that brokers report; a broker that does not answer counts as 0."""
     live = live_brokers(admin)
     sizes: dict[Replica, int] = {}
     for broker in sorted({broker for one in under_way.values() for broker in one.replicas} & live.keys()):
@@ -72,40 +74,42 @@ def look(admin: Admin, under_way: Mapping[TopicPartition, Reassignment]) -> dict
     return measure(under_way, sizes, live)
 
 
-class Display(Protocol):
-    def show(self, progress: Mapping[TopicPartition, Progress]) -> None:
-        """Those that are still under way."""
+class ReassignmentDisplay(Protocol):
+    """A display of the progress of reassignments."""
+
+    def show(self, progress: Mapping[TopicPartition, MoveProgress]) -> None:
+        """Update the display; `progress` has the partitions that are still being moved."""
 
     def close(self) -> None: ...
 
 
 def watch(admin: Admin, partitions: Iterable[TopicPartition]) -> bool:
-    """Until none of these is under way (True), or until Ctrl-C (False)."""
+    """Show the progress until none of these is in progress (True), or until Ctrl-C (False)."""
     wanted = sorted(partitions)
-    display: Display = Bars(wanted) if is_terminal(sys.stderr) else Lines(wanted)
-    with ctrl_c() as asked:
+    display: ReassignmentDisplay = ReassignmentBars(wanted) if is_terminal(sys.stderr) else ReassignmentLines(wanted)
+    with ctrl_c() as stop:
         try:
             while True:
                 under_way = admin.list_partition_reassignments(wanted)
-                display.show(look(admin, under_way) if under_way else {})
+                display.show(read_progress(admin, under_way) if under_way else {})
                 if not under_way:
                     return True
-                if asked.to_end:
+                if stop.requested:
                     return False
                 time.sleep(POLL_S)
         finally:
             display.close()
 
 
-class Lines:
-    """Where nobody watches: a line for each partition that ended, and for each broker that is waited for."""
+class ReassignmentLines:
+    """Without a terminal: a line for each partition that has ended, and for each broker that is not alive."""
 
     def __init__(self, partitions: Iterable[TopicPartition]) -> None:
         self._left = dict.fromkeys(partitions)
         self._count = len(self._left)
         self._missed: set[int] = set()
 
-    def show(self, progress: Mapping[TopicPartition, Progress]) -> None:
+    def show(self, progress: Mapping[TopicPartition, MoveProgress]) -> None:
         for partition in [partition for partition in self._left if partition not in progress]:
             del self._left[partition]
             note(f"{name(partition)}: ended ({self._count - len(self._left)} of {self._count})")
@@ -117,15 +121,14 @@ class Lines:
         pass
 
 
-class Bars:
-    """On a terminal: one bar for all, and one for each of the first partitions that are under way."""
+class ReassignmentBars:
+    """On a terminal: one bar for all partitions, and one for each of the first that are being moved."""
 
     def __init__(self, partitions: Iterable[TopicPartition]) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, DownloadColumn, TextColumn, TransferSpeedColumn
-        from rich.progress import Progress as RichProgress
+        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-        self._bars = RichProgress(
+        self._bars = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
             TextColumn("{task.fields[percent]:>3}%"),
@@ -134,13 +137,13 @@ class Bars:
             TextColumn("{task.fields[remark]}"),
             console=Console(stderr=True),
         )
-        self._seen: dict[TopicPartition, Progress] = {}
+        self._seen: dict[TopicPartition, MoveProgress] = {}
         self._count = len(list(partitions))
         self._sum = self._bars.add_task("all", total=None, percent=0, remark="")
         self._of: dict[TopicPartition, TaskID] = {}
         self._bars.start()
 
-    def show(self, progress: Mapping[TopicPartition, Progress]) -> None:
+    def show(self, progress: Mapping[TopicPartition, MoveProgress]) -> None:
         self._seen.update(progress)
         for partition in [partition for partition in self._of if partition not in progress]:
             self._bars.remove_task(self._of.pop(partition))
@@ -151,10 +154,10 @@ class Bars:
                 self._update(self._of[partition], one, _remark(one))
         ended = [one for partition, one in self._seen.items() if partition not in progress]
         copied = sum(one.copied_bytes for one in progress.values()) + sum(one.total_bytes for one in ended)
-        together = Progress(copied, sum(one.total_bytes for one in self._seen.values()))
+        together = MoveProgress(copied, sum(one.total_bytes for one in self._seen.values()))
         self._update(self._sum, together, f"{self._count - len(progress)} of {self._count} partitions", not progress)
 
-    def _update(self, task: TaskID, one: Progress, remark: str, whole: bool = False) -> None:
+    def _update(self, task: TaskID, one: MoveProgress, remark: str, whole: bool = False) -> None:
         percent = 100 if whole else one.percent
         total = max(one.total_bytes, 1)
         self._bars.update(
@@ -165,5 +168,5 @@ class Bars:
         self._bars.stop()
 
 
-def _remark(one: Progress) -> str:
+def _remark(one: MoveProgress) -> str:
     return f"waits for broker {', '.join(map(str, one.missing))}, not alive" if one.missing else ""

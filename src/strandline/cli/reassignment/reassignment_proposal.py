@@ -1,10 +1,10 @@
-"""Which brokers should hold which partitions: a proposal that moves little.
+"""A proposed assignment of partitions to brokers that moves few replicas.
 
-Replicas stay where they are unless their broker is not wanted, their rack holds more of the partition than another could, or
-their broker holds at least two more than another. The first replicas, who lead, are then evened out by order alone.
+A replica stays unless its broker is not in the list, its rack has more replicas of the partition than another could have, or its
+broker has at least two more than another. Then preferred leaders are balanced by reordering replicas only.
 
-Always true: no broker holds a partition twice; the replicas of a partition lie on as many racks as there are, which goes before
-evenness; the same question has the same answer.
+Always true: no broker has two replicas of a partition; the replicas of a partition are on as many racks as possible, which takes
+precedence over balance; the same input gives the same proposal.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from strandline.cli.reassignment.reassignment_plan import Assignment, PlanError
 from strandline.ids import TopicPartition
 
 Racks = Mapping[int, str]
-"""By broker; a broker that has no rack is one by itself."""
+"""The rack of each broker; a broker without a rack is a rack of its own."""
 Proposal = dict[TopicPartition, list[int]]
 
 
 def racks_of(brokers: Mapping[int, str | None], *, rack_aware: bool) -> Racks:
-    """The racks to spread over; PlanError if only some brokers name theirs."""
+    """The racks to spread over; PlanError if only some brokers have one."""
     with_rack = [broker for broker, rack in brokers.items() if rack is not None]
     if rack_aware and with_rack and len(with_rack) < len(brokers):
         raise PlanError(
@@ -34,25 +34,25 @@ def racks_of(brokers: Mapping[int, str | None], *, rack_aware: bool) -> Racks:
 def propose(
     current: Assignment, racks: Racks, replication_factor: int | None = None
 ) -> dict[TopicPartition, list[int]]:
-    """Replicas for every partition on these brokers; as many as it has, or `replication_factor`."""
+    """Replicas on these brokers for every partition; as many as it has now, or `replication_factor`."""
     most = max((replication_factor or len(replicas) for replicas in current.values()), default=0)
     if most > len(racks):
         raise PlanError(
             f"The target replication factor of {most} cannot be reached because only {len(racks)} broker(s) are registered."
         )
     proposal: Proposal = {key: [r for r in dict.fromkeys(current[key]) if r in racks] for key in sorted(current)}
-    loads = _Loads(proposal, racks)
+    counts = _ReplicaCounts(proposal, racks)
     for key, replicas in proposal.items():
-        _resize(key, replicas, replication_factor or len(current[key]), racks, loads)
-        _spread(key, replicas, racks, loads)
-    _even(proposal, loads, lambda replicas, high, low: _may_replace(replicas, high, low, racks), _replace)
-    leaders = _Loads({key: replicas[:1] for key, replicas in proposal.items()}, racks)
+        _resize(key, replicas, replication_factor or len(current[key]), racks, counts)
+        _spread(key, replicas, racks, counts)
+    _even(proposal, counts, lambda replicas, high, low: _may_replace(replicas, high, low, racks), _replace)
+    leaders = _ReplicaCounts({key: replicas[:1] for key, replicas in proposal.items()}, racks)
     _even(proposal, leaders, lambda replicas, high, low: replicas[0] == high and low in replicas[1:], _swap)
     return proposal
 
 
-class _Loads:
-    """How many of these replicas each broker holds, of each topic and in all."""
+class _ReplicaCounts:
+    """The number of replicas on each broker, for each topic and in total."""
 
     def __init__(self, held: Mapping[TopicPartition, Sequence[int]], brokers: Iterable[int]) -> None:
         self.brokers = sorted(brokers)
@@ -71,48 +71,48 @@ class _Loads:
         self.add(key, low)
 
     def of(self, topic: str, broker: int) -> tuple[int, int]:
-        """Evenness within a topic comes first."""
+        """The sort key of a broker: balance within a topic comes first."""
         return self.by_topic.get(topic, Counter())[broker], self.total[broker]
 
 
-def _resize(key: TopicPartition, replicas: list[int], factor: int, racks: Racks, loads: _Loads) -> None:
+def _resize(key: TopicPartition, replicas: list[int], factor: int, racks: Racks, counts: _ReplicaCounts) -> None:
     while len(replicas) > factor:
         crowd = Counter(racks[replica] for replica in replicas)
-        # The one that leads stays.
-        leaver = max(replicas[1:], key=lambda r: (crowd[racks[r]], loads.of(key[0], r), replicas.index(r)))
+        # The preferred leader stays.
+        leaver = max(replicas[1:], key=lambda r: (crowd[racks[r]], counts.of(key[0], r), replicas.index(r)))
         replicas.remove(leaver)
-        loads.add(key, leaver, -1)
+        counts.add(key, leaver, -1)
     while len(replicas) < factor:
-        joiner = _least(key[0], replicas, racks, loads)
+        joiner = _least(key[0], replicas, racks, counts)
         replicas.append(joiner)
-        loads.add(key, joiner)
+        counts.add(key, joiner)
 
 
-def _least(topic: str, replicas: Sequence[int], racks: Racks, loads: _Loads) -> int:
-    """The broker, not of these, on the rack with the fewest of them, and with the least to hold."""
+def _least(topic: str, replicas: Sequence[int], racks: Racks, counts: _ReplicaCounts) -> int:
+    """The broker for a new replica: on the rack with the fewest of these replicas, and with the fewest in total."""
     crowd = Counter(racks[replica] for replica in replicas)
     return min(
         (broker for broker in racks if broker not in replicas),
-        key=lambda broker: (crowd[racks[broker]], loads.of(topic, broker), broker),
+        key=lambda broker: (crowd[racks[broker]], counts.of(topic, broker), broker),
     )
 
 
-def _spread(key: TopicPartition, replicas: list[int], racks: Racks, loads: _Loads) -> None:
-    """Take replicas off racks that hold two more than another rack could."""
+def _spread(key: TopicPartition, replicas: list[int], racks: Racks, counts: _ReplicaCounts) -> None:
+    """Move replicas off racks that have two more than another rack could have."""
     while True:
         crowd = Counter(racks[replica] for replica in replicas)
         if len(replicas) == len(racks):
             return
-        leaver = max(reversed(replicas), key=lambda r: (crowd[racks[r]], loads.of(key[0], r)))
-        joiner = _least(key[0], replicas, racks, loads)
+        leaver = max(reversed(replicas), key=lambda r: (crowd[racks[r]], counts.of(key[0], r)))
+        joiner = _least(key[0], replicas, racks, counts)
         if crowd[racks[leaver]] - crowd[racks[joiner]] < 2:
             return
         _replace(replicas, leaver, joiner)
-        loads.move(key, leaver, joiner)
+        counts.move(key, leaver, joiner)
 
 
 def _may_replace(replicas: Sequence[int], high: int, low: int, racks: Racks) -> bool:
-    """Whether `low` may hold it in place of `high`, with the racks as spread as before."""
+    """Whether `low` may replace `high` without using fewer racks."""
     if high not in replicas or low in replicas:
         return False
     crowd = Counter(racks[replica] for replica in replicas)
@@ -130,11 +130,11 @@ def _swap(replicas: list[int], high: int, low: int) -> None:
 
 def _even(
     proposal: Proposal,
-    loads: _Loads,
+    counts: _ReplicaCounts,
     may: Callable[[Sequence[int], int, int], bool],
     do: Callable[[list[int], int, int], None],
 ) -> None:
-    """Step by step from a broker with more to one with less, as long as it makes topics or the whole more even."""
+    """Move replicas one by one from a broker with more to one with fewer, while this improves the balance."""
     topics: dict[str, list[TopicPartition]] = {}
     for key in proposal:
         topics.setdefault(key[0], []).append(key)
@@ -142,10 +142,10 @@ def _even(
     while moved:
         moved = False
         for topic, keys in topics.items():
-            while (step := _step(topic, keys, proposal, loads, may)) is not None:
+            while (step := _step(topic, keys, proposal, counts, may)) is not None:
                 key, high, low = step
                 do(proposal[key], high, low)
-                loads.move(key, high, low)
+                counts.move(key, high, low)
                 moved = True
 
 
@@ -153,25 +153,25 @@ def _step(
     topic: str,
     keys: list[TopicPartition],
     proposal: Proposal,
-    loads: _Loads,
+    counts: _ReplicaCounts,
     may: Callable[[Sequence[int], int, int], bool],
 ) -> tuple[TopicPartition, int, int] | None:
-    for high, low in _uneven(topic, loads):
-        # The last partitions first: the early ones of small topics stay where people expect them.
+    for high, low in _uneven(topic, counts):
+        # The last partitions first: partition 0 of a small topic stays where users expect it.
         for key in reversed(keys):
             if may(proposal[key], high, low):
                 return key, high, low
     return None
 
 
-def _uneven(topic: str, loads: _Loads) -> Iterator[tuple[int, int]]:
-    """Pairs of which the first should give to the second, the most uneven first."""
+def _uneven(topic: str, counts: _ReplicaCounts) -> Iterator[tuple[int, int]]:
+    """Pairs of brokers with too many and too few replicas, the most uneven pair first."""
     pairs = []
-    for high in loads.brokers:
-        for low in loads.brokers:
-            (high_topic, high_total), (low_topic, low_total) = loads.of(topic, high), loads.of(topic, low)
+    for high in counts.brokers:
+        for low in counts.brokers:
+            (high_topic, high_total), (low_topic, low_total) = counts.of(topic, high), counts.of(topic, low)
             within, over_all = high_topic - low_topic, high_total - low_total
-            # A topic one apart stays one apart the other way round: worth it only if the whole gets more even.
+            # A difference of one within a topic would only be reversed: worth it only if the total gets more even.
             if within >= 2 or (within == 1 and over_all >= 2):
                 pairs.append((-within, -over_all, high, low))
     for _, _, high, low in sorted(pairs):

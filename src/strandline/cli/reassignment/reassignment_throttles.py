@@ -1,9 +1,9 @@
-"""The throttle of a reassignment: which configs say it, and how they are set and taken away again.
+"""The throttle of a reassignment: the configurations that define it, setting and clearing them.
 
-A rate on the brokers counts only for the replicas that a topic names: on the leaders' side all that may be copied from, on the
-followers' side those that are being added.
+A broker's rate applies only to the throttled replicas that a topic names: for leaders all that may be copied from, for followers
+those that are being added.
 
-Always true: whatever sets a throttle names the brokers and topics that it set it on; taking it away leaves other configs alone.
+Always true: a throttle is set on exactly the brokers and topics of the moves; clearing it changes no other configuration.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from strandline.cli.access.connection import value_of
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.cli.reassignment.reassignment_plan import Assignment
 from strandline.client.blocking import Admin
 from strandline.client.flow.described import ConfigResource, Reassignment, ResourceType
@@ -27,37 +27,37 @@ LEADER_REPLICAS, FOLLOWER_REPLICAS = "leader.replication.throttled.replicas", "f
 UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "ki": 1024, "mi": 1024**2, "gi": 1024**3}
 
 
-class Move(NamedTuple):
-    """Brokers that one partition is copied from, and to."""
+class ThrottledMove(NamedTuple):
+    """The brokers that one partition is copied from, and to."""
 
     sources: frozenset[int]
     destinations: frozenset[int]
 
 
 def parse_rate(text: str) -> int:
-    """Bytes per second: `10MB/s`, `512KiB`, `1000000`."""
+    """The bytes per second in `10MB/s`, `512KiB` or `1000000`."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmg]i?)?b?(?:/s)?", text.strip().lower())
     if match is None or float(match[1]) <= 0:
-        raise Refused(f"'{text}' is no rate; write it like 10MB/s, 512KiB/s or 1000000 (bytes per second)")
+        raise CommandRefused(f"'{text}' is not a rate; write it like 10MB/s, 512KiB/s or 1000000 (bytes per second)")
     return int(float(match[1]) * UNITS[match[2] or ""])
 
 
 def moves(
     under_way: Mapping[TopicPartition, Reassignment], targets: Assignment, current: Assignment
-) -> dict[TopicPartition, Move]:
-    """All that moves once `targets` has begun, with what moves already."""
+) -> dict[TopicPartition, ThrottledMove]:
+    """All moves after `targets` has begun, including those in progress."""
     found = {
-        partition: Move(frozenset(one.replicas) - frozenset(one.adding), frozenset(one.adding))
+        partition: ThrottledMove(frozenset(one.replicas) - frozenset(one.adding), frozenset(one.adding))
         for partition, one in under_way.items()
     }
     for partition, replicas in targets.items():
         sources = found[partition].sources if partition in found else frozenset(current[partition])
-        found[partition] = Move(sources, frozenset(replicas) - sources)
+        found[partition] = ThrottledMove(sources, frozenset(replicas) - sources)
     return found
 
 
-def topic_configs(moving: Mapping[TopicPartition, Move]) -> dict[str, dict[str, str]]:
-    """By topic, the replicas that are throttled."""
+def topic_configs(moving: Mapping[TopicPartition, ThrottledMove]) -> dict[str, dict[str, str]]:
+    """The throttled replicas of each topic, as configurations."""
     leaders: dict[str, set[str]] = {}
     followers: dict[str, set[str]] = {}
     for (topic, index), move in moving.items():
@@ -72,8 +72,8 @@ def topic_configs(moving: Mapping[TopicPartition, Move]) -> dict[str, dict[str, 
     }
 
 
-def set_throttle(admin: Admin, moving: Mapping[TopicPartition, Move], rate_bytes: int) -> None:
-    """Before the move begins: topics first, so that no rate holds back replicas that are not moved."""
+def set_throttle(admin: Admin, moving: Mapping[TopicPartition, ThrottledMove], rate_bytes: int) -> None:
+    """Set the throttle before the moves begin: topics first, so that the rate never applies to other replicas."""
     topics = {
         ConfigResource(ResourceType.TOPIC, topic): [Alteration(key, Op.SET, value) for key, value in configs.items()]
         for topic, configs in topic_configs(moving).items()
@@ -102,7 +102,7 @@ def clear_topic_throttles(admin: Admin, topics: Iterable[str]) -> None:
 def _clear(admin: Admin, kind: ResourceType, named: Iterable[str], keys: tuple[str, ...]) -> None:
     alterations = {ConfigResource(kind, name): [Alteration(key, Op.DELETE, None) for key in keys] for name in named}
     for answer in admin.alter_configs(alterations).values():
-        # A topic that was deleted meanwhile took its throttles along.
+        # The throttle of a topic that was deleted meanwhile is gone with it.
         if answer is None or answer.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             value_of(answer)
 

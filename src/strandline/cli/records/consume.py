@@ -27,7 +27,7 @@ def _offset(context: click.Context, parameter: click.Parameter, value: str | Non
 
 def _group(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
     if value is not None and not value.strip():
-        raise click.BadParameter("a group has a name, and this one is empty")
+        raise click.BadParameter("the name of a group cannot be empty")
     return value
 
 
@@ -47,16 +47,16 @@ def _group(context: click.Context, parameter: click.Parameter, value: str | None
 @click.option("--from-beginning", is_flag=True, help="Short for --offset earliest.")
 @click.option("--max-messages", "-n", type=click.IntRange(1), help="Stop after that many.")
 @click.option("--timeout", "timeout_s", type=float, metavar="SECONDS", help="Stop after that long without a record.")
-@click.option("--until-end", "-e", is_flag=True, help="Stop at what is the end now.")
+@click.option("--until-end", "-e", is_flag=True, help="Stop at the current log end.")
 @click.option("--key", "-k", "keys", is_flag=True, help="Print keys too, with a tab in between.")
 @click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each record.")
 @click.option(
-    "--group", "-g", callback=_group, metavar="NAME", help="Read as a member of this group, from where it is."
+    "--group", "-g", callback=_group, metavar="NAME", help="Read as a member of this group, from its committed offsets."
 )
 @click.option(
     "--group-protocol",
     type=click.Choice(("classic", "consumer")),
-    help="How the group agrees on who reads what.  [default: classic]",
+    help="The group protocol.  [default: classic]",
 )
 @click.option("--read-committed", is_flag=True, help="Leave out records of transactions that are not committed.")
 def consume(
@@ -84,7 +84,7 @@ def consume(
     if group_protocol is not None and group is None:
         raise click.UsageError("--group-protocol needs --group")
     from strandline.cli.access.client_properties import for_consumer, from_file, from_flag
-    from strandline.cli.records.consuming import Wanted, start_of
+    from strandline.cli.records.consuming import ConsumeOptions, start_of
     from strandline.cli.records.consuming import consume as consume_records
     from strandline.cli.records.lines import LineFormatter
 
@@ -95,27 +95,27 @@ def consume(
     settings |= from_flag({name: text for name, text in named.items() if text is not None}, "--group")
     reach, config = for_consumer(access, settings)
     start = start_of(config, settings, from_beginning) if offset is None else offset
-    wanted = Wanted(topic, partition, start, max_messages, timeout_s, until_end)
+    options = ConsumeOptions(topic, partition, start, max_messages, timeout_s, until_end)
     show = json_line if as_json else LineFormatter({"print.key": str(keys)}, for_terminal=is_terminal()).format
     is_watched = is_terminal(sys.stderr)
-    count = consume_records(reach, wanted, config, show, sys.stdout.buffer, _say_what_is_read if is_watched else None)
+    count = consume_records(reach, options, config, show, sys.stdout.buffer, _note_assignment if is_watched else None)
     if is_watched:
         note(f"{count} records")
 
 
-def _say_what_is_read(group: str, partitions: Sequence[TopicPartition]) -> None:
+def _note_assignment(group: str, partitions: Sequence[TopicPartition]) -> None:
     from strandline.cli.groups.group_tables import assignment
 
     read = (
         assignment(partitions).replace(":", " ").replace(";", "; ")
         if partitions
-        else "nothing yet, others read all partitions"
+        else "no partitions yet, other members have them all"
     )
     note(f"{group}: {read}")
 
 
 def json_line(record: ConsumerRecord) -> bytes:
-    """A record as JSON; bytes that are no text come as base64 under a name of their own."""
+    """A record as a line of JSON; bytes that are not UTF-8 are given as base64 under another name."""
     import json
 
     line: dict[str, Any] = {

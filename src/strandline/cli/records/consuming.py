@@ -1,8 +1,7 @@
-"""Records of a topic to a stream, for `consume` and `kafka-console-consumer`.
+"""Printing the records of a topic to a stream, for `consume` and `kafka-console-consumer`.
 
-Partitions are read by assignment, all of the topic's or the one that was named, or as a member of a group. Always true: what was
-printed is flushed before waiting for more, so whoever reads the pipe sees each record when it is there; a group's offsets never
-pass what was printed.
+The partitions are all of the topic, or a named one, or those that a group assigns. Always true: output is flushed before waiting
+for more records, so that the reader of a pipe sees each record at once; a group's offsets never pass what was printed.
 """
 
 from __future__ import annotations
@@ -12,20 +11,20 @@ import time
 from collections.abc import Callable, Container, Mapping
 from typing import BinaryIO, NamedTuple
 
-from strandline.cli.access.client_properties import Reach
+from strandline.cli.access.client_properties import ConnectionSettings
 from strandline.cli.access.connection import connect, require_topic
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.cli.terminal.interrupts import POLL_S, ctrl_c
 from strandline.client.blocking import Client, Consumer, ConsumerConfig
 from strandline.client.core.fetched import ConsumerRecord
 from strandline.ids import TopicPartition
 
 EARLIEST, LATEST = "earliest", "latest"
-Reads = Callable[[str, list[TopicPartition]], None]
-"""Called with a group's name, and with what its member here reads."""
+OnAssignment = Callable[[str, list[TopicPartition]], None]
+"""Called with a group's name and the partitions assigned to this member."""
 
 
-class Wanted(NamedTuple):
+class ConsumeOptions(NamedTuple):
     """What to read, and when to stop."""
 
     topic: str
@@ -36,42 +35,44 @@ class Wanted(NamedTuple):
     idle_s: float | None = None
     """Stop after that long without a record."""
     until_end: bool = False
-    """Stop at what was the end when reading began."""
+    """Stop at the log end of the time when reading began."""
     create: bool = False
 
 
 def consume(
-    to: Reach,
-    wanted: Wanted,
+    to: ConnectionSettings,
+    options: ConsumeOptions,
     config: ConsumerConfig,
     show: Callable[[ConsumerRecord], bytes],
     output: BinaryIO,
-    reads: Reads | None = None,
+    on_assignment: OnAssignment | None = None,
 ) -> int:
-    """Print records until told to stop; how many. Ctrl-C is a way to stop.
+    """Print records until an option or Ctrl-C stops it; returns how many.
 
-    As a member of a group, `reads` is called with its name and what this member reads, once it has joined and after each change.
+    As a member of a group, `on_assignment` is called after joining and after each change of the assignment.
     """
     count = 0
-    in_group = config.group_id is not None and wanted.partition is None
+    in_group = config.group_id is not None and options.partition is None
     if in_group:
-        # Where the group has no offset yet.
-        config = dataclasses.replace(config, auto_offset_reset="earliest" if wanted.start == EARLIEST else "latest")
-    with ctrl_c() as asked, connect(to) as client:
-        partitions = _partitions(client, wanted)
+        # For partitions without a committed offset.
+        config = dataclasses.replace(config, auto_offset_reset="earliest" if options.start == EARLIEST else "latest")
+    with ctrl_c() as stop, connect(to) as client:
+        partitions = _partitions(client, options)
         consumer = Consumer(client, config)
         if in_group:
-            consumer.subscribe([wanted.topic], on_assigned=_telling(config.group_id or "", consumer, reads))
+            consumer.subscribe(
+                [options.topic], on_assigned=_on_assigned(config.group_id or "", consumer, on_assignment)
+            )
         else:
             consumer.assign(partitions)
-            _seek(consumer, wanted, partitions)
-        ends = consumer.end_offsets(partitions) if wanted.until_end else None
+            _seek(consumer, options, partitions)
+        ends = consumer.end_offsets(partitions) if options.until_end else None
         last = time.monotonic()
-        while not asked.to_end and (wanted.records_max is None or count < wanted.records_max):
+        while not stop.requested and (options.records_max is None or count < options.records_max):
             if ends is not None and _is_at(ends, consumer):
                 break
-            left = None if wanted.records_max is None else wanted.records_max - count
-            records = consumer.poll(POLL_S if wanted.idle_s is None else min(POLL_S, wanted.idle_s), left)
+            left = None if options.records_max is None else options.records_max - count
+            records = consumer.poll(POLL_S if options.idle_s is None else min(POLL_S, options.idle_s), left)
             if ends is not None and not in_group:
                 records = [record for record in records if record.offset < ends[record.topic, record.partition]]
             if records:
@@ -79,64 +80,68 @@ def consume(
                 output.flush()
                 count += len(records)
                 last = time.monotonic()
-            elif wanted.idle_s is not None and time.monotonic() - last >= wanted.idle_s:
+            elif options.idle_s is not None and time.monotonic() - last >= options.idle_s:
                 break
-        # A member says how far it came, and leaves; one whose output failed does neither.
+        # Closing commits the offsets and leaves the group; if the output failed, neither happens.
         consumer.close()
     return count
 
 
-def _telling(group: str, consumer: Consumer, reads: Reads | None) -> Callable[[list[TopicPartition]], None] | None:
-    """Tells all that the member has, when that is not what was told before; a rebalance may have left it as it was."""
-    if reads is None:
+def _on_assigned(
+    group: str, consumer: Consumer, on_assignment: OnAssignment | None
+) -> Callable[[list[TopicPartition]], None] | None:
+    """A callback that reports the whole assignment, if it differs from the last one; a rebalance may not change it."""
+    if on_assignment is None:
         return None
-    told: list[TopicPartition] | None = None
+    reported: list[TopicPartition] | None = None
 
     def on_assigned(_: list[TopicPartition]) -> None:
-        nonlocal told
-        held = sorted(consumer.assignment())
-        if held != told:
-            told = held
-            reads(group, held)
+        nonlocal reported
+        assigned = sorted(consumer.assignment())
+        if assigned != reported:
+            reported = assigned
+            on_assignment(group, assigned)
 
     return on_assigned
 
 
 def _is_at(ends: Mapping[TopicPartition, int], consumer: Consumer) -> bool:
-    """Everything that is read here was read to its end."""
+    """Whether every assigned partition was read to its end."""
     assigned = consumer.assignment()
     return bool(assigned) and all(consumer.position(*key) >= ends.get(key, 0) for key in assigned)
 
 
 def start_of(config: ConsumerConfig, given: Container[str], from_beginning: bool) -> str:
-    """Where to begin when no offset was named, and the group has none: at what auto.offset.reset says if it was given."""
+    """Where to begin without an offset and without a committed one: at auto.offset.reset if it was given."""
     if "auto.offset.reset" not in given:
         return EARLIEST if from_beginning else LATEST
     reset = config.auto_offset_reset
     if from_beginning and reset != EARLIEST:
-        raise Refused(f"--from-beginning and auto.offset.reset={reset} contradict each other; remove one of them")
+        raise CommandRefused(
+            f"--from-beginning and auto.offset.reset={reset} contradict each other; remove one of them"
+        )
     if reset == "none":
-        raise Refused("auto.offset.reset=none leaves no place to begin; name one with --partition and --offset")
+        raise CommandRefused("auto.offset.reset=none gives no offset to begin with; give --partition and --offset")
     return reset
 
 
-def _partitions(client: Client, wanted: Wanted) -> list[TopicPartition]:
-    present = sorted(require_topic(client, wanted.topic, create=wanted.create).partitions)
-    if wanted.partition is None:
-        return [(wanted.topic, partition) for partition in present]
-    if wanted.partition not in present:
-        raise Refused(f"{wanted.topic} has partitions 0 to {len(present) - 1}, and no {wanted.partition}")
-    return [(wanted.topic, wanted.partition)]
+def _partitions(client: Client, options: ConsumeOptions) -> list[TopicPartition]:
+    present = sorted(require_topic(client, options.topic, create=options.create).partitions)
+    if options.partition is None:
+        return [(options.topic, partition) for partition in present]
+    if options.partition not in present:
+        raise CommandRefused(f"{options.topic} has partitions 0 to {len(present) - 1}, but no {options.partition}")
+    return [(options.topic, options.partition)]
 
 
-def _seek(consumer: Consumer, wanted: Wanted, partitions: list[TopicPartition]) -> None:
-    if wanted.start == EARLIEST:
+def _seek(consumer: Consumer, options: ConsumeOptions, partitions: list[TopicPartition]) -> None:
+    if options.start == EARLIEST:
         consumer.seek_to_beginning(partitions)
-    elif wanted.start == LATEST:
+    elif options.start == LATEST:
         consumer.seek_to_end(partitions)
         for key in partitions:
-            # Now, not with the first fetch: records that arrive from here on belong to the reader.
+            # Resolve the offset now, not with the first fetch: records written from here on are read.
             consumer.position(*key)
     else:
         for topic, partition in partitions:
-            consumer.seek(topic, partition, int(wanted.start))
+            consumer.seek(topic, partition, int(options.start))

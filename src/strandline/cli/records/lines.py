@@ -1,4 +1,4 @@
-"""Records as lines of text, in and out, with the properties of Kafka's console tools.
+"""Conversion between records and lines of text, with the properties of Kafka's console tools.
 
 Always true: what `LineFormatter` prints with a separator that no key or value contains, `LineReader` reads back the same.
 """
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.escaping import escaped_bytes
 
 if TYPE_CHECKING:
@@ -20,7 +20,9 @@ Headers = tuple[tuple[str, bytes | None], ...]
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
 
 
-class Line(NamedTuple):
+class ParsedRecord(NamedTuple):
+    """The key, value and headers in a line of input."""
+
     key: bytes | None
     value: bytes | None
     headers: Headers
@@ -55,7 +57,7 @@ FORMATTER_PROPERTIES = {
 def _settled(given: Mapping[str, str], defaults: Mapping[str, str], what: str) -> dict[str, str]:
     for name in given:
         if name not in defaults:
-            raise click.UsageError(f"'{name}' is no property of the {what}; it knows {', '.join(defaults)}")
+            raise click.UsageError(f"'{name}' is not a property of the {what}; these are: {', '.join(defaults)}")
     return {**defaults, **given}
 
 
@@ -64,7 +66,7 @@ def _is_true(text: str) -> bool:
 
 
 class LineReader:
-    """Lines to records."""
+    """A parser of lines into records. `properties` are those of Kafka's default line reader."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         settled = _settled(properties, READER_PROPERTIES, "line reader")
@@ -87,8 +89,8 @@ class LineReader:
             if settled[one] == settled[other]:
                 raise click.UsageError(f"{one} and {other} may not be equal")
 
-    def parse(self, line: str, number: int) -> Line:
-        """The record of a line; Refused if a separator that was asked for is not in it."""
+    def parse(self, line: str, number: int) -> ParsedRecord:
+        """The record in a line; CommandRefused if a required separator is missing."""
         headers: Headers = ()
         key: bytes | None = None
         if self._parse_headers:
@@ -97,14 +99,14 @@ class LineReader:
         if self._parse_key:
             text, line = self._split(line, self._key_separator, "key separator", number)
             key = self._bytes(text)
-        return Line(key, self._bytes(line), headers)
+        return ParsedRecord(key, self._bytes(line), headers)
 
     def _split(self, line: str, separator: str, name: str, number: int) -> tuple[str | None, str]:
         before, found, after = line.partition(separator)
         if not found:
             if self._ignore_error:
                 return None, line
-            raise Refused(f"No {name} found on line number {number}: '{line}'")
+            raise CommandRefused(f"No {name} found on line number {number}: '{line}'")
         return before, after
 
     def _headers(self, text: str, number: int) -> Headers:
@@ -112,9 +114,9 @@ class LineReader:
         for pair in text.split(self._headers_separator):
             key, found, value = pair.partition(self._headers_key_separator)
             if not found and not self._ignore_error:
-                raise Refused(f"No header key separator found in pair '{pair}' on line number {number}")
+                raise CommandRefused(f"No header key separator found in pair '{pair}' on line number {number}")
             if key == self._null_marker:
-                raise Refused(f"a header's key cannot be the null marker '{key}', on line number {number}")
+                raise CommandRefused(f"a header's key cannot be the null marker '{key}', on line number {number}")
             headers.append((key, self._bytes(value) if found else None))
         return tuple(headers)
 
@@ -123,7 +125,7 @@ class LineReader:
 
 
 class LineFormatter:
-    """Records to lines. `properties` are those of Kafka's default formatter. For a terminal what is in records is escaped."""
+    """A formatter of records as lines. `properties` are those of Kafka's default one. For a terminal, records are escaped."""
 
     def __init__(self, properties: Mapping[str, str], *, for_terminal: bool = False) -> None:
         settled = _settled(properties, FORMATTER_PROPERTIES, "formatter")

@@ -26,16 +26,21 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 @click.option(
     "--file", "-f", type=click.File("rb"), default="-", metavar="FILE", help="Lines to send.  [default: stdin]"
 )
-@click.option("--key-separator", "-k", metavar="TEXT", help="What is before it in a line is the key.")
+@click.option("--key-separator", "-k", metavar="TEXT", help="Separates the key from the value in a line.")
 @click.option("--partition", "-p", type=click.IntRange(0), help="Send all to this partition.")
-@click.option("--acks", type=click.Choice(["all", "1", "0"]), help="Whom to wait for.  [default: all]")
+@click.option("--acks", type=click.Choice(["all", "1", "0"]), help="Which replicas acknowledge.  [default: all]")
 @click.option("--compression", type=click.Choice(CODECS), help="How batches are compressed.  [default: none]")
 @click.option(
     "--property", "properties", multiple=True, metavar="KEY=VALUE", help="A producer property, by Kafka's name."
 )
 @click.option("--count", type=click.IntRange(1), help="Send that many records of random bytes instead of lines.")
 @click.option(
-    "--size", default=100, show_default=True, type=click.IntRange(0), metavar="BYTES", help="How large each of them is."
+    "--size",
+    default=100,
+    show_default=True,
+    type=click.IntRange(0),
+    metavar="BYTES",
+    help="The size of each of these records.",
 )
 def produce(
     topic: str,

@@ -1,7 +1,7 @@
-"""Records from lines or from nothing to a topic, for `produce` and `kafka-console-producer`.
+"""Sending records to a topic, from lines or of random bytes, for `produce` and `kafka-console-producer`.
 
-Always true: whoever types lines gets each one sent when the input pauses; a record that was not acknowledged ends the command
-with exit code 1 and is counted.
+Always true: when the input pauses, all lines read so far are sent; a record that is not acknowledged is counted and ends the
+command with exit code 1.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
-from strandline.cli.access.client_properties import Reach
+from strandline.cli.access.client_properties import ConnectionSettings
 from strandline.cli.access.connection import connect, require_topic
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.cli.records.lines import LineReader
-from strandline.cli.terminal.interrupts import POLL_S, Asked, ctrl_c
+from strandline.cli.terminal.interrupts import POLL_S, StopRequest, ctrl_c
 from strandline.cli.terminal.output import is_terminal
 from strandline.client.blocking import Producer, ProducerConfig
 from strandline.errors import KafkaError
@@ -27,8 +27,8 @@ CHUNK_BYTES = 1 << 16
 PROMPT = ">"
 
 
-class Sender:
-    """Sends records and remembers which of them were not acknowledged."""
+class RecordSender:
+    """A producer for one topic that counts records which were not acknowledged."""
 
     def __init__(self, producer: Producer, topic: str, partition: int | None) -> None:
         self._producer = producer
@@ -60,11 +60,11 @@ class Sender:
     def check(self) -> None:
         if self._error is not None:
             reason = f"{self._error.message} ({self._error.code.name})"
-            raise Refused(f"{self.failed} of {self.sent} records were not acknowledged; the first: {reason}")
+            raise CommandRefused(f"{self.failed} of {self.sent} records were not acknowledged; the first: {reason}")
 
 
 def produce_lines(
-    to: Reach,
+    to: ConnectionSettings,
     topic: str,
     stream: BinaryIO,
     reader: LineReader,
@@ -73,12 +73,12 @@ def produce_lines(
     *,
     sync: bool = False,
 ) -> int:
-    """Each line is a record; with `sync`, each is acknowledged before the next is read. Returns how many there were."""
-    with ctrl_c() as asked, connect(to) as client:
+    """Send each line as a record; with `sync`, wait for each before reading the next. Returns how many were sent."""
+    with ctrl_c() as stop, connect(to) as client:
         require_topic(client, topic, create=True)
         with Producer(client, config) as producer:
-            sender = Sender(producer, topic, partition)
-            for number, line in enumerate(_lines(stream, sender.flush, asked), 1):
+            sender = RecordSender(producer, topic, partition)
+            for number, line in enumerate(_lines(stream, sender.flush, stop), 1):
                 key, value, headers = reader.parse(line.decode("utf-8", "surrogateescape"), number)
                 sender.send(value, key, headers)
                 if sync:
@@ -89,8 +89,8 @@ def produce_lines(
             return sender.sent
 
 
-def _lines(stream: BinaryIO, on_pause: Callable[[], None], asked: Asked) -> Iterator[bytes]:
-    """Lines without their ends, until there are no more or Ctrl-C. Before waiting for input, what was sent is flushed."""
+def _lines(stream: BinaryIO, on_pause: Callable[[], None], stop: StopRequest) -> Iterator[bytes]:
+    """Lines without line ends, until the input ends or Ctrl-C. Before waiting for input, `on_pause` is called."""
     try:
         descriptor = stream.fileno()
     except (OSError, AttributeError):
@@ -104,9 +104,9 @@ def _lines(stream: BinaryIO, on_pause: Callable[[], None], asked: Asked) -> Iter
         if prompt:
             sys.stdout.write(PROMPT)
             sys.stdout.flush()
-        while not asked.to_end and not select.select([descriptor], [], [], POLL_S)[0]:
+        while not stop.requested and not select.select([descriptor], [], [], POLL_S)[0]:
             pass
-        chunk = b"" if asked.to_end else os.read(descriptor, CHUNK_BYTES)
+        chunk = b"" if stop.requested else os.read(descriptor, CHUNK_BYTES)
         if not chunk:
             break
         *lines, rest = (rest + chunk).split(b"\n")
@@ -116,15 +116,20 @@ def _lines(stream: BinaryIO, on_pause: Callable[[], None], asked: Asked) -> Iter
 
 
 def produce_load(
-    to: Reach, topic: str, count: int, size_bytes: int, config: ProducerConfig, partition: int | None = None
+    to: ConnectionSettings,
+    topic: str,
+    count: int,
+    size_bytes: int,
+    config: ProducerConfig,
+    partition: int | None = None,
 ) -> tuple[int, float]:
-    """`count` records of `size_bytes` random bytes, as fast as they are taken. How many, and in how many seconds."""
+    """Send `count` records of `size_bytes` random bytes as fast as possible. Returns how many, and the seconds."""
     with connect(to) as client:
         require_topic(client, topic, create=True)
         value = os.urandom(size_bytes)
         began = time.monotonic()
-        with Producer(client, config) as producer, _progress(count) as advance:
-            sender = Sender(producer, topic, partition)
+        with Producer(client, config) as producer, _LoadProgress(count) as advance:
+            sender = RecordSender(producer, topic, partition)
             for done in range(1, count + 1):
                 sender.send(value)
                 if done % 1000 == 0:
@@ -136,8 +141,8 @@ def produce_load(
         return sender.sent, time.monotonic() - began
 
 
-class _progress:
-    """A bar on stderr, if that is a terminal."""
+class _LoadProgress:
+    """A progress bar on stderr, if that is a terminal."""
 
     def __init__(self, total: int) -> None:
         self._total = total

@@ -1,6 +1,6 @@
-"""How far a search of histories is, while it runs: seeds, seeds per second, failures.
+"""The progress of a search of histories: seeds, seeds per second, failures.
 
-Always true: it is drawn on stderr, as a bar on a terminal and as a line now and then elsewhere.
+Always true: it is shown on stderr, as a bar on a terminal and as a line every half minute elsewhere.
 """
 
 from __future__ import annotations
@@ -18,34 +18,36 @@ if TYPE_CHECKING:
 LINE_EVERY_S = 30.0
 
 
-class Display(Protocol):
+class SearchDisplay(Protocol):
+    """A display of the progress of a search."""
+
     def show(self, tally: Tally) -> None: ...
 
     def say(self, text: str) -> None:
-        """Something that does not wait for the end."""
+        """Print a message at once."""
 
     def shrinking(self, seed: int, runs: int, runs_max: int, faults: int) -> None: ...
 
     def close(self) -> None: ...
 
 
-def display(seeds: int | None, time_s: float | None) -> Display:
-    """Of a search that ends after so many seeds, or so many seconds, or both."""
-    return Bar(seeds, time_s) if is_terminal(sys.stderr) else Lines(seeds)
+def display(seeds: int | None, time_s: float | None) -> SearchDisplay:
+    """The display of a search that ends after this many seeds, or seconds, or both."""
+    return SearchBar(seeds, time_s) if is_terminal(sys.stderr) else SearchLines(seeds)
 
 
-class Lines:
-    """Where nobody watches."""
+class SearchLines:
+    """Without a terminal: lines."""
 
     def __init__(self, seeds: int | None) -> None:
         self._of = "" if seeds is None else f" of {seeds}"
-        self._began = self._told = time.monotonic()
+        self._began = self._last_line_at = time.monotonic()
 
     def show(self, tally: Tally) -> None:
         now = time.monotonic()
-        if now - self._told < LINE_EVERY_S:
+        if now - self._last_line_at < LINE_EVERY_S:
             return
-        self._told = now
+        self._last_line_at = now
         per_s = tally.seeds / (now - self._began)
         note(f"{tally.seeds}{self._of} seeds, {per_s:.1f} per second, {tally.failed} failed")
 
@@ -54,16 +56,16 @@ class Lines:
 
     def shrinking(self, seed: int, runs: int, runs_max: int, faults: int) -> None:
         now = time.monotonic()
-        if now - self._told >= LINE_EVERY_S:
-            self._told = now
+        if now - self._last_line_at >= LINE_EVERY_S:
+            self._last_line_at = now
             note(f"seed {seed} with fewer faults: {faults} after {runs} runs")
 
     def close(self) -> None:
         pass
 
 
-class Bar:
-    """On a terminal."""
+class SearchBar:
+    """On a terminal: a bar."""
 
     def __init__(self, seeds: int | None, time_s: float | None) -> None:
         from rich.console import Console

@@ -1,6 +1,6 @@
-"""What a search of histories came to: failures, what was exercised, how fast, and the last line `1000 seeds, 0 failed`.
+"""The report of a search of histories: failures, coverage, speed, and the last line `1000 seeds, 0 failed`.
 
-Always true: the last line of the text is that one, whatever was found; what is below a requirement is named before it.
+Always true: the text always ends with that line; coverage below the requirement is listed before it.
 """
 
 from __future__ import annotations
@@ -18,18 +18,20 @@ if TYPE_CHECKING:
     from strandline.histories.shrink import SmallestFaultSet
     from strandline.histories.tally import Tally
 
-FAILURES_TOLD = 10
+FAILURES_SHOWN_MAX = 10
 
 
 @dataclass(slots=True)
-class Report:
+class SearchReport:
+    """The result of a search."""
+
     tally: Tally
     elapsed_s: float
-    """Of the search, without what came after it."""
+    """The time of the search, without that of shrinking."""
     smallest: Mapping[int, SmallestFaultSet] = field(default_factory=dict)
-    """By seed, of the failures that were made smaller."""
+    """For failed seeds that were shrunk, the smallest set of faults."""
     lacking: Sequence[str] = ()
-    """What was required and did not happen often enough, in words."""
+    """Requirements that were not met, as text."""
 
     @property
     def failed(self) -> bool:
@@ -44,19 +46,19 @@ class Report:
         return self.tally.virtual_s / 60 / max(self.elapsed_s, 1e-9)
 
 
-def print_report(report: Report, whole_coverage: bool) -> None:
+def print_report(report: SearchReport, whole_coverage: bool) -> None:
     from strandline.histories import reporting
 
     tally = report.tally
     failures = sorted(tally.failures, key=lambda outcome: outcome.seed)
-    for outcome in failures[:FAILURES_TOLD]:
+    for outcome in failures[:FAILURES_SHOWN_MAX]:
         _echo(reporting.failure(outcome))
         found = report.smallest.get(outcome.seed)
         _echo(
             reporting.smallest(found, len(outcome.faults)) if found else [f"  again: {reporting.command(outcome.seed)}"]
         )
-    if len(failures) > FAILURES_TOLD:
-        seeds = ", ".join(str(outcome.seed) for outcome in failures[FAILURES_TOLD:])
+    if len(failures) > FAILURES_SHOWN_MAX:
+        seeds = ", ".join(str(outcome.seed) for outcome in failures[FAILURES_SHOWN_MAX:])
         echo(f"failed too, among others: {seeds}")
     _print_coverage(tally.coverage, whole_coverage)
     echo(
@@ -106,7 +108,7 @@ def _by_category(coverage: Coverage) -> dict[str, dict[str, int]]:
 # For machines
 
 
-def print_report_json(report: Report) -> None:
+def print_report_json(report: SearchReport) -> None:
     tally, least = report.tally, report.tally.least
     print_json(
         {
@@ -133,7 +135,7 @@ def print_report_json(report: Report) -> None:
 def _failure_json(outcome: HistoryOutcome, smallest: SmallestFaultSet | None) -> dict[str, Any]:
     from strandline.histories.reporting import command
 
-    told: dict[str, Any] = {
+    found: dict[str, Any] = {
         "seed": outcome.seed,
         "setting": outcome.setting,
         "problems": [_problem_json(problem) for problem in outcome.problems],
@@ -142,14 +144,14 @@ def _failure_json(outcome: HistoryOutcome, smallest: SmallestFaultSet | None) ->
         "command": command(outcome.seed),
     }
     if smallest is not None:
-        told["smallest"] = {
+        found["smallest"] = {
             "problem": smallest.problem and _problem_json(smallest.problem),
             "faults": [_fault_json(fault) for fault in smallest.faults],
             "runs": smallest.runs,
             "complete": smallest.complete,
             "command": command(outcome.seed, smallest.without if smallest.problem else frozenset()),
         }
-    return told
+    return found
 
 
 def _problem_json(problem: Problem) -> dict[str, Any]:

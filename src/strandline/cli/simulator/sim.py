@@ -1,4 +1,4 @@
-"""`sim`: search thousands of simulated histories for one that breaks a promise, or play one again."""
+"""`sim`: search thousands of simulated histories for one that breaks a promise, or replay one."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from strandline.cli.errors import Refused, explain_os
+from strandline.cli.errors import CommandRefused, explain_os
 from strandline.cli.terminal.escaping import echo
 from strandline.cli.terminal.output import example, is_terminal, note
 
 if TYPE_CHECKING:
-    from strandline.cli.simulator.search_progress import Display
-    from strandline.cli.simulator.search_report import Report
-    from strandline.cli.terminal.interrupts import Asked
+    from strandline.cli.simulator.search_progress import SearchDisplay
+    from strandline.cli.simulator.search_report import SearchReport
+    from strandline.cli.terminal.interrupts import StopRequest
     from strandline.histories.outcome import HistoryOutcome
     from strandline.histories.seed_choice import SeedChoice
     from strandline.histories.shrink import SmallestFaultSet
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from strandline.histories.worker_pool import Play
 
 SHRUNK_MAX = 3
-"""Failing seeds of one search that are made smaller, each of another property."""
+"""Failed seeds of one search that are shrunk, each of another property."""
 _UNITS_S = {"s": 1, "m": 60, "h": 3600}
 
 
@@ -35,7 +35,7 @@ def _seconds(context: click.Context, parameter: click.Parameter, value: str | No
         return None
     match = re.fullmatch(r"([1-9]\d{0,5})([smh])", value)
     if match is None:
-        raise click.BadParameter(f"'{value}' is no time to search; write it as 30s, 10m or 2h")
+        raise click.BadParameter(f"'{value}' is not a duration; write it as 30s, 10m or 2h")
     return int(match[1]) * _UNITS_S[match[2]]
 
 
@@ -69,7 +69,7 @@ def _play() -> Play:
     )
 )
 @click.option("--seeds", type=click.IntRange(min=1), metavar="COUNT", help="Play so many histories.")
-@click.option("--time", "time_s", callback=_seconds, metavar="10m", help="Play as many as fit into this time.")
+@click.option("--time", "time_s", callback=_seconds, metavar="10m", help="Play histories for this time.")
 @click.option("--first", type=click.IntRange(min=0), metavar="SEED", help="The seed to begin with (default: 0).")
 @click.option("--seeds-from", metavar="FILE", help="Play the seeds that a file names, one in each line.")
 @click.option(
@@ -77,18 +77,24 @@ def _play() -> Play:
 )
 @click.option("--out", metavar="FILE", help="Where the chosen seeds are written to.")
 @click.option("--jobs", type=click.IntRange(min=1), metavar="COUNT", help="Processes (default: one for each core).")
-@click.option("--twice", is_flag=True, help="Play each seed in two processes, and see that it is the same history.")
+@click.option("--twice", is_flag=True, help="Play each seed in two processes, and check that the histories are equal.")
 @click.option(
-    "--require", type=click.IntRange(min=1), metavar="TIMES", help="Fail if a fault or transition was met less often."
+    "--require", type=click.IntRange(min=1), metavar="TIMES", help="Fail if a fault or transition occurred less often."
 )
-@click.option("--coverage", is_flag=True, help="Show everything that was exercised, not a line for each category.")
-@click.option("--seed", type=click.IntRange(min=0), metavar="SEED", help="Play this one, and tell what happens.")
+@click.option("--coverage", is_flag=True, help="Show the whole coverage instead of a line for each category.")
+@click.option("--seed", type=click.IntRange(min=0), metavar="SEED", help="Play this history, and print what happens.")
 @click.option("--without", callback=_fault_numbers, metavar="3,5", help="Leave out these faults of the seed.")
-@click.option("--trace", metavar="FILE", help="Write all that happens in the seed, each delivery too, as JSON lines.")
-@click.option("--nemeses", "--acts", "nemeses", is_flag=True, help="Show the nemeses that histories are made of.")
-@click.option("--shrink/--no-shrink", default=True, help="Look for the fewest faults of a seed that fails (default).")
 @click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON: of a search one object, of a seed one for each line."
+    "--trace", metavar="FILE", help="Write everything that happens in the history, also each delivery, as JSON lines."
+)
+@click.option("--nemeses", "--acts", "nemeses", is_flag=True, help="Show the nemeses that histories are made of.")
+@click.option(
+    "--shrink/--no-shrink",
+    default=True,
+    help="Search for the fewest faults with which a failed seed still fails (default).",
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON: one object for a search, one for each line of a history."
 )
 def sim(
     seeds: int | None,
@@ -108,9 +114,9 @@ def sim(
     shrink: bool,
     as_json: bool,
 ) -> int:
-    """Play whole clusters in virtual time, harmed as the seed says, and judge whether every promise held.
+    """Play whole clusters in virtual time, with the faults of a seed, and judge whether every promise was kept.
 
-    A seed is one history, always the same. Exit code 1 if one failed. Ctrl-C ends a search with what was done so far.
+    A seed is one history, always the same. Exit code 1 if one failed. After Ctrl-C a search reports what was played so far.
     """
     jobs = jobs or _jobs()
     if nemeses:
@@ -127,7 +133,7 @@ def sim(
             require=require,
             coverage=coverage,
         )
-        return _tell(seed, without, trace, as_json, jobs if shrink and not as_json else 0)
+        return _replay(seed, without, trace, as_json, jobs if shrink and not as_json else 0)
     if without or trace:
         raise click.UsageError(f"{'--without' if without else '--trace'} is for one seed: name it with --seed")
     named = None if seeds_from is None else _read_seeds(seeds_from)
@@ -137,7 +143,7 @@ def sim(
         raise click.UsageError("--choose and --out go together: how many seeds, and the file to write them to")
     if seeds is None and time_s is None and named is None:
         raise click.UsageError(
-            "nothing to do: say how many histories (--seeds 1000), how long (--time 10m) or which one (--seed 7)"
+            "nothing to do: give a number of histories (--seeds 1000), a time (--time 10m) or one seed (--seed 7)"
         )
     from strandline.cli.simulator.search_report import print_report, print_report_json
     from strandline.histories.seed_choice import SeedChoice
@@ -183,12 +189,12 @@ def _read_seeds(path: str) -> list[int]:
         with open(path, encoding="utf-8") as file:
             return seed_choice.read(file.read())
     except OSError as error:
-        raise Refused(explain_os(error)) from None
+        raise CommandRefused(explain_os(error)) from None
     except ValueError as error:
-        raise Refused(f"{path} is no list of seeds: {error}") from None
+        raise CommandRefused(f"{path} is not a list of seeds: {error}") from None
 
 
-def _write_chosen(seed_choice: SeedChoice, count: int, path: str, report: Report) -> None:
+def _write_chosen(seed_choice: SeedChoice, count: int, path: str, report: SearchReport) -> None:
     from strandline.histories.seed_choice import TIMES, write
 
     seeds = seed_choice.choose(count)
@@ -196,10 +202,10 @@ def _write_chosen(seed_choice: SeedChoice, count: int, path: str, report: Report
         with open(path, "w", encoding="utf-8") as file:
             file.write(write(seeds, str(report.tally)))
     except OSError as error:
-        raise Refused(explain_os(error)) from None
+        raise CommandRefused(explain_os(error)) from None
     rare = seed_choice.rarest(seeds, below=TIMES)
     note(
-        f"{len(seeds)} seeds written to {path}; {len(rare)} items are met less than {TIMES} times though others met them"
+        f"{len(seeds)} seeds written to {path}; {len(rare)} items occur less than {TIMES} times, though more often in other seeds"
     )
 
 
@@ -212,9 +218,9 @@ def _search(
     require: int | None,
     shrink: bool,
     seed_choice: SeedChoice | None = None,
-) -> Report:
+) -> SearchReport:
     from strandline.cli.simulator.search_progress import display
-    from strandline.cli.simulator.search_report import Report
+    from strandline.cli.simulator.search_report import SearchReport
     from strandline.cli.terminal.interrupts import ctrl_c
     from strandline.histories import search
     from strandline.histories.tally import Tally
@@ -225,10 +231,10 @@ def _search(
     runs = search.twice if twice else search.once
     shown = display(count, time_s)
     shown.show(tally)
-    with ctrl_c() as asked:
+    with ctrl_c() as stop:
 
         def go_on() -> bool:
-            return not asked.to_end and (time_s is None or time.monotonic() - began < time_s)
+            return not stop.requested and (time_s is None or time.monotonic() - began < time_s)
 
         try:
             for outcome in runs(iter(seeds), play, jobs, go_on):
@@ -239,40 +245,44 @@ def _search(
                     shown.say(f"seed {outcome.seed} failed: {outcome.problems[0]}")
                 shown.show(tally)
             elapsed_s = time.monotonic() - began
-            smallest = _shrink_some(tally, play, jobs, shown, asked) if shrink and tally.failures else {}
+            smallest = _shrink_some(tally, play, jobs, shown, stop) if shrink and tally.failures else {}
         finally:
             shown.close()
-        if asked.to_end:
-            note("interrupted; this is what was done so far")
-    return Report(tally, elapsed_s, smallest, _lacking(tally, require))
+        if stop.requested:
+            note("interrupted; this is the result so far")
+    return SearchReport(tally, elapsed_s, smallest, _lacking(tally, require))
 
 
-def _shrink_some(tally: Tally, play: Play, jobs: int, shown: Display, asked: Asked) -> dict[int, SmallestFaultSet]:
-    """The first failure of each property, as long as nobody wants it to end."""
+def _shrink_some(
+    tally: Tally, play: Play, jobs: int, shown: SearchDisplay, stop: StopRequest
+) -> dict[int, SmallestFaultSet]:
+    """Shrink the first failure of each property, until a stop is requested."""
     firsts: dict[str, HistoryOutcome] = {}
     for outcome in sorted(tally.failures, key=lambda outcome: outcome.seed):
         firsts.setdefault(outcome.problems[0].property, outcome)
     found = {}
     for outcome in itertools.islice(filter(_can_shrink, firsts.values()), SHRUNK_MAX):
-        if not asked.to_end:
-            found[outcome.seed] = _shrunk(outcome, play, jobs, shown, asked)
+        if not stop.requested:
+            found[outcome.seed] = _shrunk(outcome, play, jobs, shown, stop)
     return found
 
 
 def _can_shrink(outcome: HistoryOutcome) -> bool:
-    """One that crashed, or that is another history each time, says nothing about the faults that it needs."""
+    """Whether shrinking makes sense: not for a crash, nor for a history that differs each time."""
     from strandline.histories.search import DETERMINISM
 
     return bool(outcome.faults) and outcome.problems[0].property != DETERMINISM
 
 
-def _shrunk(outcome: HistoryOutcome, play: Play, jobs: int, shown: Display, asked: Asked) -> SmallestFaultSet:
+def _shrunk(
+    outcome: HistoryOutcome, play: Play, jobs: int, shown: SearchDisplay, stop: StopRequest
+) -> SmallestFaultSet:
     from strandline.histories.shrink import RUNS_MAX, shrink
     from strandline.histories.worker_pool import WorkerPool
 
     def go_on(runs: int, faults: int) -> bool:
         shown.shrinking(outcome.seed, runs, RUNS_MAX, faults)
-        return not asked.to_end
+        return not stop.requested
 
     shown.shrinking(outcome.seed, 0, RUNS_MAX, len(outcome.faults))
     with WorkerPool(play, jobs) as pool:
@@ -291,10 +301,10 @@ def _lacking(tally: Tally, require: int | None) -> list[str]:
     ]
 
 
-# Telling
+# One history
 
 
-def _tell(seed: int, without: frozenset[int], trace: str | None, as_json: bool, shrink_jobs: int) -> int:
+def _replay(seed: int, without: frozenset[int], trace: str | None, as_json: bool, shrink_jobs: int) -> int:
     from strandline.histories import reporting, trace_file
     from strandline.histories.worker_pool import expect_abandoned
 
@@ -307,7 +317,7 @@ def _tell(seed: int, without: frozenset[int], trace: str | None, as_json: bool, 
             with open(trace, "w", encoding="utf-8") as file:
                 count = recorded.write(outcome, file)
         except OSError as error:
-            raise Refused(explain_os(error)) from None
+            raise CommandRefused(explain_os(error)) from None
         note(f"{count} lines written to {trace}")
     if as_json:
         import json
@@ -324,19 +334,19 @@ def _tell(seed: int, without: frozenset[int], trace: str | None, as_json: bool, 
     for words in (*reporting.ending(outcome), *reporting.failure(outcome)):
         echo(words)
     if outcome.problems and shrink_jobs and not without and _can_shrink(outcome):
-        _tell_smallest(outcome, play, shrink_jobs)
+        _print_smallest(outcome, play, shrink_jobs)
     return 1 if outcome.problems else 0
 
 
-def _tell_smallest(outcome: HistoryOutcome, play: Play, jobs: int) -> None:
+def _print_smallest(outcome: HistoryOutcome, play: Play, jobs: int) -> None:
     from strandline.cli.simulator.search_progress import display
     from strandline.cli.terminal.interrupts import ctrl_c
     from strandline.histories import reporting
 
     shown = display(None, None)
-    with ctrl_c() as asked:
+    with ctrl_c() as stop:
         try:
-            found = _shrunk(outcome, play, jobs, shown, asked)
+            found = _shrunk(outcome, play, jobs, shown, stop)
         finally:
             shown.close()
     for line in reporting.smallest(found, len(outcome.faults)):

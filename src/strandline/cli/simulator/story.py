@@ -1,4 +1,4 @@
-"""`story`: the stories of the notes, told on a simulated cluster of the nodes that are shipped."""
+"""`story`: stories of how a Kafka cluster works, played on a simulated cluster of real nodes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.cli.terminal.escaping import echo
 from strandline.cli.terminal.output import example, is_terminal, note, print_json, print_table
 
@@ -35,11 +35,11 @@ QUIT = ("q", "Q", "\x1b")
     "mechanisms",
     multiple=True,
     metavar="MECHANISM",
-    help="Tell it in a world without this: leader-epochs, idempotence or high-watermark.",
+    help="Tell it without this mechanism: leader-epochs, idempotence or high-watermark.",
 )
-@click.option("--acks", type=click.Choice(["all", "1"]), default="all", help="What the producer asks for.")
+@click.option("--acks", type=click.Choice(["all", "1"]), default="all", help="The acks of the producer.")
 @click.option(
-    "--lag-by", type=click.Choice(["time", "messages"]), default="time", help="How a follower's lag is judged."
+    "--lag-by", type=click.Choice(["time", "messages"]), default="time", help="How a follower's lag is measured."
 )
 @click.option("--unclean", is_flag=True, help="Let a replica that is out of sync be elected.")
 @click.option("--step", is_flag=True, help="Wait for a key after each step.")
@@ -59,8 +59,8 @@ def story(
 ) -> None:
     """Tell a story of how a Kafka cluster works, step by step; without NAME, list all.
 
-    Each runs the shipped nodes in a simulated world and shows what every broker holds. An option tells it in a world where
-    something is missing, and then it ends with a message that is lost, doubled, or not the same everywhere.
+    Each runs real nodes in the simulator and shows the log of every broker. With an option it is told without a mechanism, and
+    then it ends with a message that is lost, duplicated, or different on some brokers.
     """
     from strandline.stories import registry
     from strandline.stories.stage import PointMissed
@@ -77,7 +77,7 @@ def story(
     except registry.UnknownOption as error:
         raise click.UsageError(str(error)) from None
     except PointMissed as missed:
-        raise Refused(f"the story does not come out as it should: {missed}") from None
+        raise CommandRefused(f"the story did not end as it should: {missed}") from None
     if picture is not None:
         from strandline.stories.render.svg import draw
 

@@ -1,6 +1,6 @@
-"""How far packing is, while it runs.
+"""The progress of packing.
 
-Always true: it is drawn on stderr, as a bar on a terminal and as one line for each step elsewhere.
+Always true: it is shown on stderr, as a bar on a terminal and as one line for each step elsewhere.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from strandline.cli.terminal.output import is_terminal, note
 
 @contextmanager
 def display() -> Iterator[Callable[[str, int, int], None]]:
-    """What packing is to call with a step, how much of it is done, and how much there is."""
+    """A callback for packing: the step, how much of it is done, and its total."""
     if not is_terminal(sys.stderr):
-        yield Lines().show
+        yield PackingLines().show
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -27,8 +27,8 @@ def display() -> Iterator[Callable[[str, int, int], None]]:
         yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total)
 
 
-class Lines:
-    """Where nobody watches."""
+class PackingLines:
+    """Without a terminal: lines."""
 
     def __init__(self) -> None:
         self._step = ""

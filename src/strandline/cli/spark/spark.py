@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.cli.terminal.escaping import echo
 from strandline.cli.terminal.output import example, json_option, note, print_json
 
 if TYPE_CHECKING:
     from strandline.spark.packing import PackedArchive
 
-HANDED_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+PASS_THROUGH = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 HOW_TO_INSTALL = "pip install 'strandline[spark]'"
 SUBMIT, SHELL = "spark-submit", "pyspark"
 
@@ -33,7 +33,7 @@ def spark() -> None:
 
 
 @spark.command(
-    context_settings=HANDED_ON,
+    context_settings=PASS_THROUGH,
     epilog=example(
         "strandline spark shell", "strandline spark shell --master 'local[2]' --conf spark.ui.enabled=false"
     ),
@@ -48,7 +48,7 @@ def shell(arguments: tuple[str, ...]) -> None:
 
 
 @spark.command(
-    context_settings=HANDED_ON,
+    context_settings=PASS_THROUGH,
     epilog=example(
         "strandline spark submit pipeline.py",
         "strandline spark submit --master spark://spark-master:7077 --environment environment.tar.gz pipeline.py",
@@ -59,8 +59,7 @@ def submit(arguments: tuple[str, ...]) -> None:
     """Run a program on Spark; the exit code is that of spark-submit.
 
     Takes every option of spark-submit (`strandline spark submit -- --help` lists them) and one more: --environment FILE ships
-    what `strandline spark pack` has made to executors that have no Python packages. It is the same as --archives
-    FILE#environment.
+    an archive of `strandline spark pack` to executors without Python packages. It is the same as --archives FILE#environment.
     """
     if not arguments:
         raise click.UsageError("name the program to run, such as pipeline.py")
@@ -77,17 +76,15 @@ def submit(arguments: tuple[str, ...]) -> None:
 @click.argument("out", required=False, type=click.Path(dir_okay=False, path_type=Path), metavar="[OUT.tar.gz]")
 @click.option(
     "--pure", "pure_out", type=click.Path(dir_okay=False, path_type=Path), metavar="OUT.zip",
-    help="The packages that are Python alone, for --py-files, where the native ones are installed.",
+    help="Only the pure Python packages, for --py-files, where the native ones are installed.",
 )  # fmt: skip
-@click.option(
-    "--python", metavar="PATH", help="Use the Python that executors have at this path instead of bringing this one."
-)
-@click.option("--with-pyspark", is_flag=True, help="Pack PySpark too, which a Spark cluster brings by itself.")
+@click.option("--python", metavar="PATH", help="Use the executors' Python at this path instead of packing this one.")
+@click.option("--with-pyspark", is_flag=True, help="Also pack PySpark, which a Spark cluster already has.")
 @json_option
 def pack(out: Path | None, pure_out: Path | None, python: str | None, with_pyspark: bool, as_json: bool) -> None:
-    """Pack Python, Strandline and all it needs, for executors that have none of it and no network.
+    """Pack Python, Strandline and its dependencies, for executors that have neither these nor a network.
 
-    It runs on machines with the same system and processor architecture as this one. On processors of another model each
+    The archive runs on machines with the same system and processor architecture as this one. On another processor model each
     executor compiles a few loops once, which takes seconds.
     """
     from strandline.cli.spark.pack_progress import display
@@ -110,7 +107,7 @@ def pack(out: Path | None, pure_out: Path | None, python: str | None, with_pyspa
             if pure_out is not None:
                 made.append(packing.pack_pure(pure_out, progress))
     except Unpackable as error:
-        raise Refused(str(error)) from None
+        raise CommandRefused(str(error)) from None
     if as_json:
         print_json([_as_json(packed) for packed in made])
         return
@@ -120,7 +117,7 @@ def pack(out: Path | None, pure_out: Path | None, python: str | None, with_pyspa
 
 
 def _run(program: str, written: tuple[str, ...]) -> NoReturn:
-    """Become Spark's own script, with the right settings and environment."""
+    """Replace this process by Spark's own script, with the settings and environment that it needs."""
     _check_installed("pyspark", "pyarrow")
     from strandline.columnar.warming import compile_once
     from strandline.spark import arguments, java, launching
@@ -129,14 +126,14 @@ def _run(program: str, written: tuple[str, ...]) -> NoReturn:
         java.find()
         read = arguments.read(written)
     except java.JavaMissing as error:
-        raise Refused(str(error)) from None
+        raise CommandRefused(str(error)) from None
     except arguments.WrongArguments as error:
         raise click.UsageError(str(error)) from None
     home = launching.spark_home(os.environ)
     script = home / "bin" / program
     if not os.access(script, os.X_OK):
-        raise Refused(
-            f"there is no {script}; let SPARK_HOME name a Spark, or unset it to use that of the PySpark package"
+        raise CommandRefused(
+            f"there is no {script}; set SPARK_HOME to a Spark installation, or unset it to use that of the PySpark package"
         )
     defaults = launching.defaults_of(read.properties_file or launching.defaults_file(os.environ))
     config = {launching.MASTER: os.environ.get("MASTER", "local[*]")} | defaults | read.config
@@ -152,7 +149,7 @@ def _run(program: str, written: tuple[str, ...]) -> NoReturn:
 def _check_installed(*modules: str) -> None:
     missing = [module for module in modules if not _is_installed(module)]
     if missing:
-        raise Refused(f"not installed: {', '.join(missing)}; {HOW_TO_INSTALL}")
+        raise CommandRefused(f"not installed: {', '.join(missing)}; {HOW_TO_INSTALL}")
 
 
 def _is_installed(module: str) -> bool:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.cli.kafka_tools.kafka_flags import kafka_command
 from strandline.cli.terminal.output import example, is_terminal, note
 from strandline.escaping import escaped
 
 if TYPE_CHECKING:
-    from strandline.cli.storage.dump.indexes import Findings
-    from strandline.cli.storage.dump.segments import Gaps, Options
+    from strandline.cli.storage.dump.indexes import IndexMismatches
+    from strandline.cli.storage.dump.segments import DumpOptions, Gaps
 
 WHOLE_FILE = 0x7FFF_FFFF
 
@@ -48,10 +48,10 @@ def dump_log(
     files: tuple[str, ...], print_data_log: bool, deep: bool, metadata: bool, verify_index_only: bool, max_bytes: int
 ) -> None:
     """Print the batches and records of log files: .log .index .timeindex .txnindex .snapshot .checkpoint."""
-    from strandline.cli.storage.dump.segments import Options, as_metadata, as_text
+    from strandline.cli.storage.dump.segments import DumpOptions, as_metadata, as_text
 
     contents = print_data_log or metadata
-    options = Options(deep or contents, contents, True, max_bytes, as_metadata if metadata else as_text)
+    options = DumpOptions(deep or contents, contents, True, max_bytes, as_metadata if metadata else as_text)
     _dump_all(files, options, sanity_only=False, verify_only=verify_index_only)
 
 
@@ -63,14 +63,14 @@ def dump_log(
 @click.option("--files", required=True, metavar="FILE,…", help="The files to print.")
 @click.option("--print-data-log", is_flag=True, help="Also print keys and values.")
 @click.option("--deep-iteration", is_flag=True, help="Also print a line for each record.")
-@click.option("--index-sanity-check", is_flag=True, help="Only make the checks that a broker makes at its start.")
+@click.option("--index-sanity-check", is_flag=True, help="Only run the checks that a broker runs at its start.")
 @click.option("--verify-index-only", is_flag=True, help="Check indexes without printing them.")
 @click.option(
     "--max-message-size",
     type=int,
     default=5 * 1024 * 1024,
     metavar="BYTES",
-    help="No bound here: batches of any size are read.",
+    help="Ignored: batches of any size are read.",
 )
 @click.option(
     "--max-bytes",
@@ -102,40 +102,42 @@ def kafka_dump_log(
     **decoders: bool,
 ) -> None:
     """Print the batches and records of log files, with Kafka's flags and output."""
-    from strandline.cli.storage.dump.segments import Options, as_metadata, as_text
+    from strandline.cli.storage.dump.segments import DumpOptions, as_metadata, as_text
 
     for name, given in decoders.items():
         if given:
-            raise Refused(f"--{name.replace('_', '-')} is not there yet; --print-data-log shows the bytes as text")
+            raise CommandRefused(
+                f"--{name.replace('_', '-')} is not supported yet; --print-data-log shows the bytes as text"
+            )
     for decoder in (key_decoder_class, value_decoder_class):
         if decoder is not None and not decoder.endswith(".StringDecoder"):
-            raise Refused(f"the Java class {decoder} cannot be loaded here; leave it out to see text")
+            raise CommandRefused(f"the Java class {decoder} cannot be loaded here; leave it out to see text")
     contents = any((print_data_log, cluster_metadata_decoder, key_decoder_class, value_decoder_class))
     show = as_metadata if cluster_metadata_decoder else as_text
-    options = Options(deep_iteration or contents, contents, not skip_record_metadata, max_bytes, show)
+    options = DumpOptions(deep_iteration or contents, contents, not skip_record_metadata, max_bytes, show)
     _dump_all(tuple(files.split(",")), options, sanity_only=index_sanity_check, verify_only=verify_index_only)
 
 
-def _dump_all(files: tuple[str, ...], options: Options, *, sanity_only: bool, verify_only: bool) -> None:
-    from strandline.cli.storage.dump.indexes import Findings
+def _dump_all(files: tuple[str, ...], options: DumpOptions, *, sanity_only: bool, verify_only: bool) -> None:
+    from strandline.cli.storage.dump.indexes import IndexMismatches
 
     for path in files:
         if not os.path.exists(path):
-            raise Refused(f"there is no file {path}")
+            raise CommandRefused(f"there is no file {path}")
         if os.path.isdir(path):
-            raise Refused(
+            raise CommandRefused(
                 f"{path} is a directory; name the files in it: .log .index .timeindex .txnindex .snapshot .checkpoint"
             )
     gaps: Gaps = {}
-    findings = Findings()
-    # A line per record: through click it would take several times as long.
+    mismatches = IndexMismatches()
+    # One line for each record: click would take several times as long.
     write, show = sys.stdout.write, escaped if is_terminal() else str
     for path in map(os.path.normpath, files):
         write(f"Dumping {path}\n")
-        for line in _lines(path, options, sanity_only, verify_only, gaps, findings):
+        for line in _lines(path, options, sanity_only, verify_only, gaps, mismatches):
             write(show(line) + "\n")
     sys.stdout.flush()
-    for line in findings.lines():
+    for line in mismatches.lines():
         note(line)
     for path, pairs in gaps.items():
         note(f"Non-consecutive offsets in {path}")
@@ -144,7 +146,7 @@ def _dump_all(files: tuple[str, ...], options: Options, *, sanity_only: bool, ve
 
 
 def _lines(
-    path: str, options: Options, sanity_only: bool, verify_only: bool, gaps: Gaps, findings: Findings
+    path: str, options: DumpOptions, sanity_only: bool, verify_only: bool, gaps: Gaps, mismatches: IndexMismatches
 ) -> Iterator[str]:
     from strandline.cli.storage.dump import indexes, segments
 
@@ -152,9 +154,9 @@ def _lines(
     if suffix in (".log", ".checkpoint"):
         return segments.dump(path, options, gaps)
     if suffix == ".index":
-        return indexes.dump_index(path, sanity_only, verify_only, findings)
+        return indexes.dump_index(path, sanity_only, verify_only, mismatches)
     if suffix == ".timeindex":
-        return indexes.dump_time_index(path, sanity_only, verify_only, findings)
+        return indexes.dump_time_index(path, sanity_only, verify_only, mismatches)
     if suffix == ".txnindex":
         return indexes.dump_txn_index(path)
     if suffix == ".snapshot":

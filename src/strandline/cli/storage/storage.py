@@ -1,4 +1,4 @@
-"""`storage` and `kafka-storage`: make directories the log dirs of a node, and look at them."""
+"""`storage` and `kafka-storage`: formatting the log dirs of a node, and showing them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.cli.terminal.escaping import echo
 from strandline.cli.terminal.output import example, print_json
 
@@ -26,18 +26,18 @@ config_option = click.option(
     )
 )
 def storage() -> None:
-    """Format log dirs and look at them."""
+    """Format log dirs and show them."""
 
 
 @click.group(
     epilog=example("strandline kafka-storage format -t $(strandline kafka-storage random-uuid) -c server.properties")
 )
 def kafka_storage() -> None:
-    """Format log dirs and look at them, with Kafka's flags."""
+    """Format log dirs and show them, with Kafka's flags."""
 
 
 def _both(command: click.Command) -> click.Command:
-    """The same command under our name and Kafka's."""
+    """Add the command to both groups, ours and Kafka's."""
     storage.add_command(command)
     kafka_storage.add_command(command)
     return command
@@ -50,7 +50,7 @@ release_option = click.option(
     "--release-version",
     "-r",
     metavar="VERSION",
-    help="The release whose features are meant, 3.3-IV3 to 4.3-IV0.  [default: the newest]",
+    help="The release that sets the levels, 3.3-IV3 to 4.3-IV0.  [default: the newest]",
 )
 
 
@@ -71,7 +71,7 @@ release_option = click.option(
 )
 @release_option
 @feature_option
-@click.option("--add-scram", "-S", multiple=True, metavar="CREDENTIAL", help="Not there yet.")
+@click.option("--add-scram", "-S", multiple=True, metavar="CREDENTIAL", help="Not supported yet.")
 def format_(
     config: str,
     cluster_id: str,
@@ -83,20 +83,20 @@ def format_(
     features: tuple[str, ...],
     add_scram: tuple[str, ...],
 ) -> None:
-    """Make the log dirs of a properties file usable by its node.
+    """Format the log dirs in a properties file for its node.
 
     A controller without controller.quorum.voters needs --standalone, --initial-controllers or --no-initial-controllers.
     """
     from strandline.ids import Uuid
 
     if add_scram:
-        raise Refused("--add-scram: SCRAM credentials are not there yet")
+        raise CommandRefused("--add-scram: SCRAM credentials are not supported yet")
     if standalone + no_initial_controllers + (initial_controllers is not None) > 1:
         raise click.UsageError("give one of --standalone, --no-initial-controllers and --initial-controllers")
     try:
         Uuid.parse(cluster_id)
     except ValueError as error:
-        raise Refused(f"--cluster-id {error}; `strandline storage random-uuid` prints one") from None
+        raise CommandRefused(f"--cluster-id {error}; `strandline storage random-uuid` prints one") from None
     node = _load(config)
     levels = _levels(release_version, features, dynamic_quorum=not node.quorum_voters)
     voters = _voters(node, standalone, no_initial_controllers, initial_controllers)
@@ -104,7 +104,7 @@ def format_(
 
 
 def _levels(release: str | None, features: tuple[str, ...], *, dynamic_quorum: bool) -> dict[str, int]:
-    """The features that the cluster begins with."""
+    """The initial feature levels of the cluster."""
     from strandline.metadata import features as table
     from strandline.metadata.records import METADATA_VERSION_4_3
 
@@ -116,12 +116,12 @@ def _levels(release: str | None, features: tuple[str, ...], *, dynamic_quorum: b
         elif release is None:
             level = wanted[table.METADATA_VERSION]
         else:
-            raise Refused("Use --release-version instead of --feature metadata.version=X to avoid ambiguity.")
+            raise CommandRefused("Use --release-version instead of --feature metadata.version=X to avoid ambiguity.")
         levels = table.bootstrap_features(level, wanted)
     except table.UnknownFeature as error:
-        raise Refused(str(error)) from None
+        raise CommandRefused(str(error)) from None
     if bool(kraft_version) != dynamic_quorum:
-        raise Refused(
+        raise CommandRefused(
             f"Cannot set kraft.version to {kraft_version}: it is 1 when controller.quorum.voters is empty and one of "
             "--standalone, --initial-controllers and --no-initial-controllers is given, and 0 otherwise."
         )
@@ -131,29 +131,29 @@ def _levels(release: str | None, features: tuple[str, ...], *, dynamic_quorum: b
 def _name_and_level(text: str) -> tuple[str, int]:
     name, equals, level = (part.strip() for part in text.partition("="))
     if not equals:
-        raise Refused(f"Can't parse feature=level string {text}: equals sign not found.")
+        raise CommandRefused(f"Can't parse feature=level string {text}: equals sign not found.")
     try:
         return name, int(level)
     except ValueError:
-        raise Refused(f"Can't parse feature=level string {text}: unable to parse {level} as a short.") from None
+        raise CommandRefused(f"Can't parse feature=level string {text}: unable to parse {level} as a short.") from None
 
 
 def _voters(node: NodeConfig, standalone: bool, no_initial: bool, initial: str | None) -> list[InitialVoter]:
-    """The voters of a dynamic quorum, as far as they are said here."""
+    """The initial voters of a dynamic quorum, as far as the options name them."""
     import random
 
     from strandline.ids import Uuid
     from strandline.metadata.initial_voters import InitialVoter, parse
 
     if node.quorum_voters and (standalone or initial is not None):
-        raise Refused(
+        raise CommandRefused(
             "You cannot specify controller.quorum.voters and format the node with --initial-controllers or --standalone. "
             "If you want to use dynamic quorum, please remove controller.quorum.voters and specify "
             "controller.quorum.bootstrap.servers instead."
         )
     if standalone:
         if not node.controller:
-            raise Refused("You can only use --standalone on a controller.")
+            raise CommandRefused("You can only use --standalone on a controller.")
         listener = next(each for each in node.listeners if each.name == node.controller_listener_names[0])
         directory_id = Uuid.draw(random.SystemRandom())
         return [InitialVoter(node.node_id, listener.advertised_host, listener.advertised_port, directory_id)]
@@ -161,9 +161,9 @@ def _voters(node: NodeConfig, standalone: bool, no_initial: bool, initial: str |
         try:
             return parse(initial)
         except ValueError as error:
-            raise Refused(f"--initial-controllers: {error}") from None
+            raise CommandRefused(f"--initial-controllers: {error}") from None
     if node.controller and not node.quorum_voters and not no_initial:
-        raise Refused(
+        raise CommandRefused(
             "Because controller.quorum.voters is not set on this controller, you must specify one of the following: "
             "--standalone, --initial-controllers, or --no-initial-controllers."
         )
@@ -186,7 +186,7 @@ def _format(
     try:
         formatted = [path for path in paths if cluster_id_of(disk, path) is not None]
         if formatted and not ignore_formatted:
-            raise Refused(
+            raise CommandRefused(
                 f"Log directory {formatted[0]} is already formatted. "
                 "Use --ignore-formatted to ignore this directory and format the others."
             )
@@ -202,7 +202,7 @@ def _format(
             timestamp_ms=SystemClock().wall_ms(),
         )
     except StorageError as error:
-        raise Refused(str(error)) from None
+        raise CommandRefused(str(error)) from None
     finally:
         disk.close()
     if not fresh:
@@ -231,7 +231,7 @@ def _bootstrap_text(levels: dict[str, int]) -> str:
 @click.command("version-mapping", epilog=example("strandline storage version-mapping --release-version 4.2"))
 @release_option
 def version_mapping(release_version: str | None) -> None:
-    """Show the level of each feature that belongs to a release."""
+    """Show the level of each feature in a release."""
     from strandline.metadata import features as table
     from strandline.metadata.records import METADATA_VERSION_4_3
 
@@ -239,7 +239,7 @@ def version_mapping(release_version: str | None) -> None:
     try:
         level = table.metadata_version(release_version or newest)
     except table.UnknownFeature as error:
-        raise Refused(str(error)) from None
+        raise CommandRefused(str(error)) from None
     echo(f"metadata.version={level} ({release_version or newest})")
     for name in table.SUPPORTED:
         if name != table.METADATA_VERSION:
@@ -254,14 +254,14 @@ def version_mapping(release_version: str | None) -> None:
     "--feature", "-f", "features", multiple=True, required=True, metavar="NAME=LEVEL", help="May be repeated."
 )
 def feature_dependencies(features: tuple[str, ...]) -> None:
-    """Show which features a level of a feature needs."""
+    """Show what a level of a feature depends on."""
     from strandline.metadata import features as table
 
     for name, level in map(_name_and_level, features):
         try:
             needed = table.dependencies(name, level)
         except table.UnknownFeature as error:
-            raise Refused(str(error)) from None
+            raise CommandRefused(str(error)) from None
         title = _feature_text(name, level)
         echo(f"{title} requires:" if needed else f"{title} has no dependencies.")
         for other, least in needed.items():
@@ -290,7 +290,7 @@ def random_uuid() -> None:
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def info(config: str, as_json: bool) -> int:
-    """Show the log dirs of a properties file and whose they are."""
+    """Show the log dirs in a properties file, and the cluster and node they belong to."""
     rows = [_inspect(path) for path in sorted(_log_dirs(_load(config)))]
     problems = [row["problem"] for row in rows if row["problem"]]
     metas = [row["meta"] for row in rows if row["meta"]]
@@ -338,12 +338,12 @@ def _load(path: str) -> NodeConfig:
     from strandline.config.properties import load
 
     try:
-        # Formatting listens on nothing, so a listener that only --insecure would allow is no reason to refuse.
+        # Formatting opens no listener, so one that needs --insecure is no reason to refuse.
         return NodeConfig.build(load(path, os.environ), insecure=True)
     except ConfigError as error:
-        raise Refused(str(error)) from None
+        raise CommandRefused(str(error)) from None
 
 
 def _log_dirs(node: NodeConfig) -> list[str]:
-    """The one with the metadata log first."""
+    """The log dirs, that of the metadata log first."""
     return list(dict.fromkeys((node.metadata_log_dir, *node.log_dirs)))

@@ -1,9 +1,9 @@
-r"""What strangers wrote, on somebody's terminal (SEC-H3).
+r"""Escaping of untrusted text on a terminal (SEC-H3).
 
-A group id, a client id, a header or a record's value is whatever its writer made it. A terminal obeys the control characters in it:
-it would change its title, its colours, or what the lines before seem to say. So they are shown as what they are: `\x1b`.
+A group id, a client id, a header or a record's value may hold any bytes. A terminal would obey control characters in them: change
+its title or its colours, or overwrite the lines before. They are printed escaped instead: `\x1b`.
 
-Always true: on a terminal no control character that was not ours arrives; what goes into a pipe or a file is left as it is.
+Always true: untrusted text sends no control character to a terminal; output to a pipe or a file is not changed.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ def is_terminal(stream: Any = None) -> bool:
 
 
 def shown(text: str, *, err: bool = False) -> str:
-    """A name or a value on its way to stdout, or stderr: escaped if that is a terminal."""
+    """A name or a value for stdout, or stderr: escaped if that is a terminal."""
     return escaped(text) if is_terminal(sys.stderr if err else sys.stdout) else text
 
 
 def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
-    """A line that may hold what strangers wrote. What is styled goes to `click.echo`, each part of it escaped before."""
+    """Print a line that may hold untrusted text. Styled text goes to `click.echo` instead, after each part was escaped."""
     stream = sys.stderr if err else sys.stdout
     if is_terminal(stream):
         click.echo(escaped_text(str(text)), err=err, nl=nl)
     else:
-        # With `color` click leaves the text alone.
+        # With `color`, click does not change the text.
         click.echo(str(text), err=err, nl=nl, color=True)

@@ -1,7 +1,7 @@
-"""Ctrl-C, and SIGTERM, as a request to come to an end, for commands that stream.
+"""Ctrl-C and SIGTERM as requests to stop, for commands that stream.
 
-Always true: the first one never interrupts work under way, so connections are closed, groups are left and output is whole; the
-second one does.
+Always true: the first signal interrupts no work, so connections are closed, groups are left and output is complete; the second
+one raises KeyboardInterrupt.
 """
 
 from __future__ import annotations
@@ -12,30 +12,30 @@ import threading
 from collections.abc import Iterator
 
 POLL_S = 0.2
-"""How long a command may wait for something else before it looks whether it was asked to end."""
+"""How long a command may block before it checks for a stop request."""
 
 
-class Asked:
-    """Whether the person at the terminal wants the command to end."""
+class StopRequest:
+    """Whether the user has asked the command to stop."""
 
     def __init__(self) -> None:
-        self.to_end = False
+        self.requested = False
 
     def on_signal(self, number: int, frame: object) -> None:
-        if self.to_end:
+        if self.requested:
             raise KeyboardInterrupt
-        self.to_end = True
+        self.requested = True
 
 
 @contextlib.contextmanager
-def ctrl_c() -> Iterator[Asked]:
-    asked = Asked()
+def ctrl_c() -> Iterator[StopRequest]:
+    stop = StopRequest()
     if threading.current_thread() is not threading.main_thread():
-        yield asked
+        yield stop
         return
-    before = {number: signal.signal(number, asked.on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, stop.on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield asked
+        yield stop
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

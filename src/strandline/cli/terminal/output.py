@@ -1,8 +1,8 @@
-"""What commands show: tables, JSON, and words.
+"""The output of commands: tables, JSON and notes.
 
-Always true: what another program may read goes to stdout and is plain (no colour, no frame, tabs between columns) unless it is
-a terminal, where what strangers wrote is escaped (`terminal.py`); JSON is ASCII; progress and advice go to stderr; rich is
-imported only when something is drawn on a terminal.
+Always true: results go to stdout, and are plain (no colour, no frame, tabs between columns) unless that is a terminal, where
+untrusted text is escaped (`escaping.py`); JSON is ASCII; progress and advice go to stderr; rich is imported only to draw on a
+terminal.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def print_json(value: Any) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str = "") -> None:
-    """Rows under their headings; `empty` says, on stderr, that there are none."""
+    """Print rows under their headings; without rows, print `empty` on stderr."""
     if not rows:
         if empty:
             note(empty)
@@ -65,7 +65,7 @@ def _style(value: object) -> str:
 
 
 def note(text: str) -> None:
-    """A word to the person at the terminal; never part of the output."""
+    """Print a message for the user on stderr; never part of the output."""
     echo(text, err=True)
 
 

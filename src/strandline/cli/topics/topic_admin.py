@@ -1,6 +1,6 @@
-"""What `topics` and `kafka-topics` share: finding, describing and judging topics.
+"""What `topics` and `kafka-topics` share: finding and describing topics, and their durability.
 
-Always true: a topic that vanishes between two questions is left out, never an error.
+Always true: a topic that is deleted between two requests is left out, and is not an error.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import click
 
-from strandline.cli.topics.durability import Verdict, judge
+from strandline.cli.topics.durability import DurabilityVerdict, judge
 from strandline.client.blocking import Admin
 from strandline.client.flow.described import (
     ConfigEntry,
@@ -26,11 +26,11 @@ from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import TopicPartition
 
 DEFAULT_CONFIG = 5
-"""Kafka's number for a value that nobody set."""
+"""Kafka's number for a default value."""
 
 
 class TopicView(NamedTuple):
-    """A topic and its configuration, and (if asked for) which of its partitions are being moved."""
+    """A topic, its configuration, and (on request) the reassignments of its partitions."""
 
     topic: TopicDescription
     configs: tuple[ConfigEntry, ...]
@@ -38,7 +38,7 @@ class TopicView(NamedTuple):
 
     @property
     def overrides(self) -> list[ConfigEntry]:
-        """What somebody set, for the topic or for the brokers."""
+        """Values that were set, on the topic or on the brokers."""
         return [entry for entry in self.configs if entry.source != DEFAULT_CONFIG]
 
     @property
@@ -53,7 +53,7 @@ class TopicView(NamedTuple):
         return int(self._value("min.insync.replicas") or 1)
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> DurabilityVerdict:
         unclean = self._value("unclean.leader.election.enable") == "true"
         return judge(self.replication_factor, self.min_insync_replicas, unclean)
 
@@ -66,7 +66,7 @@ def has_leader(partition: PartitionDescription) -> bool:
 
 
 def replica_count(partition: PartitionDescription, moving: Reassignment | None = None) -> int:
-    """Without those that a reassignment is adding: they are not missed yet."""
+    """The number of replicas, without those that a reassignment is adding."""
     if moving is None or not {*moving.adding, *moving.removing} & set(partition.replicas):
         return len(partition.replicas)
     return len(moving.replicas) - len(moving.adding)
@@ -85,19 +85,19 @@ def is_at_min_isr(partition: PartitionDescription, min_insync_replicas: int) -> 
 
 
 def find(admin: Admin, pattern: str | None, *, exclude_internal: bool = False) -> list[str]:
-    """The names that a regular expression (or a comma-separated list of them) matches as a whole; all without one."""
+    """The topics whose whole name matches a regular expression, or a comma-separated list of them; all without a pattern."""
     names = [listing.name for listing in admin.list_topics(include_internal=not exclude_internal)]
     if pattern is None:
         return names
     try:
         expression = re.compile("|".join(part.strip() for part in pattern.strip("\"'").split(",")))
     except re.error as error:
-        raise click.UsageError(f"--topic {pattern} is no regular expression: {error}") from None
+        raise click.UsageError(f"--topic {pattern} is not a regular expression: {error}") from None
     return [name for name in names if expression.fullmatch(name)]
 
 
 def reassignments(admin: Admin) -> dict[TopicPartition, Reassignment]:
-    """All under way; none where the cluster does not tell, or not us."""
+    """All reassignments in progress; none if the cluster does not support or allow the request."""
     try:
         return admin.list_partition_reassignments()
     except KafkaError as error:
@@ -107,17 +107,17 @@ def reassignments(admin: Admin) -> dict[TopicPartition, Reassignment]:
 
 
 def describe(admin: Admin, names: Iterable[str], *, with_reassignments: bool = False) -> list[TopicView]:
-    """The topics of these names that are there, sorted. Only the active controller knows of reassignments."""
-    wanted = sorted(set(names))
-    if not wanted:
+    """The existing topics among these names, sorted. Reassignments are known to the active controller only."""
+    requested = sorted(set(names))
+    if not requested:
         return []
-    described = admin.describe_topics(wanted)
-    configs = admin.describe_configs([ConfigResource(ResourceType.TOPIC, name) for name in wanted])
+    described = admin.describe_topics(requested)
+    configs = admin.describe_configs([ConfigResource(ResourceType.TOPIC, name) for name in requested])
     moving: dict[str, dict[int, Reassignment]] = {}
     for (name, index), reassignment in (reassignments(admin) if with_reassignments else {}).items():
         moving.setdefault(name, {})[index] = reassignment
     views = []
-    for name in wanted:
+    for name in requested:
         topic, entries = described[name], configs[ConfigResource(ResourceType.TOPIC, name)]
         for answer in (topic, entries):
             if isinstance(answer, KafkaError) and answer.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:

@@ -1,6 +1,6 @@
 """`topics`: list, create, describe, alter and delete topics.
 
-Always true: `describe` says of each topic whether it can lose acknowledged records, and by which rule.
+Always true: `describe` says for each topic whether it can lose acknowledged records, and names the rule.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from strandline.cli.access.options import Access, access_options
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.cli.kafka_tools.kafka_flags import key_values
 from strandline.cli.terminal.escaping import echo, shown
 from strandline.cli.terminal.output import example, is_terminal, json_option, note, print_json, print_table
@@ -41,7 +41,9 @@ def list_(access: Access, internal: bool, as_json: bool) -> None:
         print_json([_summary(view) for view in views])
         return
     rows = [(view.topic.name, len(view.topic.partitions), view.replication_factor) for view in views]
-    print_table(("topic", "partitions", "replicas"), rows, empty="no topics; `strandline topics create NAME` makes one")
+    print_table(
+        ("topic", "partitions", "replicas"), rows, empty="no topics; `strandline topics create NAME` creates one"
+    )
 
 
 @topics.command(epilog=example("strandline topics create hello --partitions 3 --config retention.ms=3600000"))
@@ -55,7 +57,7 @@ def list_(access: Access, internal: bool, as_json: bool) -> None:
     help="How many replicas of each.  [default: the cluster's]",
 )
 @click.option("--config", multiple=True, metavar="KEY=VALUE", help="A configuration of the topic.")
-@click.option("--if-not-exists", is_flag=True, help="It is fine if the topic is there.")
+@click.option("--if-not-exists", is_flag=True, help="Succeed if the topic already exists.")
 def create(
     name: str,
     access: Access,
@@ -79,7 +81,7 @@ def create(
         echo(f"Created topic {name}: {counts}.")
         note_without_effect(Where.TOPIC, topic.configs)
     elif made.code is ErrorCode.TOPIC_ALREADY_EXISTS and if_not_exists:
-        echo(f"Topic {name} is there already.")
+        echo(f"Topic {name} already exists.")
     else:
         raise made
 
@@ -95,14 +97,14 @@ def create(
 @access_options
 @click.option("--under-replicated", is_flag=True, help="Only partitions with replicas out of sync.")
 @click.option("--unavailable", is_flag=True, help="Only partitions without a leader.")
-@click.option("--under-min-isr", is_flag=True, help="Only partitions that refuse acks=all: fewer in sync than needed.")
-@click.option("--at-min-isr", is_flag=True, help="Only partitions with just as many in sync as needed.")
+@click.option("--under-min-isr", is_flag=True, help="Only partitions below min.insync.replicas, which refuse acks=all.")
+@click.option("--at-min-isr", is_flag=True, help="Only partitions at min.insync.replicas.")
 @json_option
 def describe(names: tuple[str, ...], access: Access, as_json: bool, **only: bool) -> None:
     """Show topics, their partitions, and whether they can lose data.
 
-    Without a NAME, all topics. Whether data can be lost assumes producers that wait for acks=all. With several of the options
-    that begin with Only, partitions that any of them means; topics that have none are left out.
+    Without a NAME, all topics. Whether data can be lost assumes producers with acks=all. With several of the options that
+    begin with Only, a partition is shown if one of them matches; topics without such partitions are left out.
     """
     from strandline.cli.access.connection import connect_admin
     from strandline.cli.topics import topic_admin
@@ -113,7 +115,7 @@ def describe(names: tuple[str, ...], access: Access, as_json: bool, **only: bool
     if any(only.values()):
         views = _narrow(views, only)
         if not views:
-            note("no partition is so")
+            note("no partition matches")
     if as_json:
         print_json([_details(view) for view in views])
         return
@@ -122,7 +124,7 @@ def describe(names: tuple[str, ...], access: Access, as_json: bool, **only: bool
 
 
 def _narrow(views: list[TopicView], only: dict[str, bool]) -> list[TopicView]:
-    """The topics that have such partitions, with those alone."""
+    """The topics with matching partitions, and only those partitions."""
     from strandline.cli.topics import topic_admin
 
     found = []
@@ -148,13 +150,13 @@ def _count(number: int, what: str) -> str:
 def _require(names: tuple[str, ...], found: list[str]) -> None:
     for name in names:
         if name not in found:
-            raise Refused(f"there is no topic '{name}'; `strandline topics list` shows those that are there")
+            raise CommandRefused(f"there is no topic '{name}'; `strandline topics list` lists the existing ones")
 
 
 @topics.command(epilog=example("strandline topics delete hello"))
 @click.argument("names", nargs=-1, required=True)
 @access_options
-@click.option("--if-exists", is_flag=True, help="It is fine if a topic is not there.")
+@click.option("--if-exists", is_flag=True, help="Succeed if a topic does not exist.")
 def delete(names: tuple[str, ...], access: Access, if_exists: bool) -> None:
     """Delete topics and all their records."""
     from strandline.cli.access.connection import connect_admin
@@ -177,9 +179,9 @@ def delete(names: tuple[str, ...], access: Access, if_exists: bool) -> None:
 @topics.command(epilog=example("strandline topics alter hello --partitions 6"))
 @click.argument("name")
 @access_options
-@click.option("--partitions", "-p", type=click.IntRange(1), required=True, help="How many it should have in all.")
+@click.option("--partitions", "-p", type=click.IntRange(1), required=True, help="The new total number of partitions.")
 def alter(name: str, access: Access, partitions: int) -> None:
-    """Add partitions to a topic. Keys may then go to other partitions than before."""
+    """Add partitions to a topic. Afterwards keys may be sent to other partitions than before."""
     from strandline.cli.access.connection import connect_admin, value_of
 
     with connect_admin(access) as admin:

@@ -3,9 +3,16 @@ from __future__ import annotations
 import click
 import pytest
 
-from strandline.cli.access.client_properties import Setting, for_consumer, for_producer, from_file, from_flag, reach
+from strandline.cli.access.client_properties import (
+    ClientProperty,
+    connection_settings,
+    for_consumer,
+    for_producer,
+    from_file,
+    from_flag,
+)
 from strandline.cli.access.options import Access
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.records.compression import CompressionType
 
 SERVER = Access("127.0.0.1:9092")
@@ -47,10 +54,10 @@ def test_a_codecs_level_counts_with_that_codec():
 @pytest.mark.parametrize(
     ("properties", "reason"),
     [
-        ({"interceptor.classes": "x"}, "interceptor.classes is no producer property that is honoured here; these are"),
-        ({"isolation.level": "read_committed"}, "isolation.level is no producer property"),
+        ({"interceptor.classes": "x"}, "interceptor.classes is not a supported producer property; these are"),
+        ({"isolation.level": "read_committed"}, "isolation.level is not a supported producer property"),
         ({"client.idd": "x"}, r"did you mean client\.id\?"),
-        ({"compression.level": "3"}, "compression.level is no producer property"),
+        ({"compression.level": "3"}, "compression.level is not a supported producer property"),
         ({"compression.zstd.level": "23"}, "compression.zstd.level=23 is not a value"),
         ({"acks": "2"}, "acks=2 is not a value"),
         ({"linger.ms": "soon"}, "linger.ms=soon is not a value"),
@@ -58,8 +65,8 @@ def test_a_codecs_level_counts_with_that_codec():
         ({"request.timeout.ms": "-1"}, "request.timeout.ms=-1 is not a value"),
         ({"acks": "1", "enable.idempotence": "true"}, "enable.idempotence needs acks"),
         ({"security.protocol": "TLS"}, "security.protocol=TLS is none of PLAINTEXT, SSL"),
-        ({"security.protocol": "SASL_SSL"}, "security.protocol=SASL_SSL: SASL is not there yet"),
-        ({"sasl.mechanism": "PLAIN"}, "sasl.mechanism: SASL is not there yet"),
+        ({"security.protocol": "SASL_SSL"}, "security.protocol=SASL_SSL: SASL is not supported yet"),
+        ({"sasl.mechanism": "PLAIN"}, "sasl.mechanism: SASL is not supported yet"),
         ({"ssl.truststore.location": "/ca.pem"}, "ssl.truststore.location has no effect without security.protocol=SSL"),
         ({"ssl.truststore.password": "secret"}, "ssl.truststore.password belongs to Java's stores"),
         ({"key.serializer": "org.example.Avro"}, "the Java class org.example.Avro cannot be loaded"),
@@ -78,13 +85,13 @@ def test_a_value_is_named_as_kafka_names_it():
 
 def test_a_wrong_file_is_told_with_its_line_and_is_no_wrong_usage(file):
     path = file("# mine", "client.id=me", "acks=all")
-    with pytest.raises(Refused, match=r"client\.properties:3: acks is no client property that is honoured here"):
-        reach(Access("127.0.0.1:9092", path))
+    with pytest.raises(CommandRefused, match=r"client\.properties:3: acks is not a supported client property"):
+        connection_settings(Access("127.0.0.1:9092", path))
 
 
 def test_the_file_says_how_to_reach_the_cluster(file):
     path = file("bootstrap.servers=broker:1", "client.id=me", "request.timeout.ms=7", "default.api.timeout.ms=8")
-    found = reach(Access(None, path, "127.0.0.1:9092"))
+    found = connection_settings(Access(None, path, "127.0.0.1:9092"))
     assert found.bootstrap_server == "broker:1"
     assert (found.config.client_id, found.config.request_timeout_ms, found.config.default_api_timeout_ms) == (
         "me",
@@ -92,42 +99,42 @@ def test_the_file_says_how_to_reach_the_cluster(file):
         8,
     )
     assert found.tls is None
-    assert reach(Access("typed:2", path, "127.0.0.1:9092")).bootstrap_server == "typed:2"
+    assert connection_settings(Access("typed:2", path, "127.0.0.1:9092")).bootstrap_server == "typed:2"
 
 
 def test_without_a_file_the_fallback_counts_and_without_that_it_is_wrong_usage():
-    assert reach(Access(None, None, "here:1")).bootstrap_server == "here:1"
+    assert connection_settings(Access(None, None, "here:1")).bootstrap_server == "here:1"
     with pytest.raises(click.UsageError, match="Missing option '--bootstrap-server'"):
-        reach(Access())
+        connection_settings(Access())
 
 
 def test_what_only_tunes_the_jvm_is_let_through_with_a_warning(file, capsys):
-    reach(Access("127.0.0.1:9092", file("metrics.num.samples=2")))
+    connection_settings(Access("127.0.0.1:9092", file("metrics.num.samples=2")))
     assert "client.properties:1: metrics.num.samples has no effect" in capsys.readouterr().err
 
 
 def test_classes_that_do_what_happens_anyway_are_accepted():
     producer(key_serializer="org.apache.kafka.common.serialization.StringSerializer")
-    with pytest.raises(click.UsageError, match=r"key.serializer is no consumer property"):
+    with pytest.raises(click.UsageError, match=r"key.serializer is not a supported consumer property"):
         for_consumer(SERVER, from_flag({"key.serializer": "x"}, "--property"))
 
 
 def test_the_last_of_two_counts_and_is_told(file, capsys):
     path = file("client.id=one", "client.id=two")
-    assert from_file(path)["client.id"] == Setting("two", f"{path}:2")
+    assert from_file(path)["client.id"] == ClientProperty("two", f"{path}:2")
     assert "was already given" in capsys.readouterr().err
 
 
 def test_ssl_makes_a_context_that_checks(file):
-    found = reach(Access("127.0.0.1:9092", file("security.protocol=ssl")))
+    found = connection_settings(Access("127.0.0.1:9092", file("security.protocol=ssl")))
     assert found.tls is not None
     assert found.tls.check_hostname
 
 
 def test_a_trust_store_that_is_not_there_is_told_with_its_line(file):
     path = file("security.protocol=SSL", "ssl.truststore.location=/nowhere/ca.pem")
-    with pytest.raises(Refused, match=r"client\.properties:2: ssl\.truststore\.location /nowhere/ca\.pem"):
-        reach(Access("127.0.0.1:9092", path))
+    with pytest.raises(CommandRefused, match=r"client\.properties:2: ssl\.truststore\.location /nowhere/ca\.pem"):
+        connection_settings(Access("127.0.0.1:9092", path))
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from strandline.cli.cluster import feature_admin
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.cli.kafka_tools.kafka_features import describe_lines
 from strandline.client.flow.described import Feature, FeaturesDescription
 from strandline.errors import ErrorCode, KafkaError
@@ -14,10 +14,10 @@ ELR = "eligible.leader.replicas.version"
 def test_levels_are_named_once():
     assert feature_admin.levels_of("upgrade", (f"{ELR}=1", "metadata.version = 30")) == {ELR: 1, "metadata.version": 30}
     assert feature_admin.levels_of("disable", (ELR,)) == {ELR: 0}
-    with pytest.raises(Refused, match="more than once"):
+    with pytest.raises(CommandRefused, match="more than once"):
         feature_admin.levels_of("upgrade", (f"{ELR}=1", f"{ELR}=0"))
     for wrong, reason in ((ELR, "equals sign not found"), (f"{ELR}=x", "as a short"), (f"{ELR}=40000", "as a short")):
-        with pytest.raises(Refused, match=reason):
+        with pytest.raises(CommandRefused, match=reason):
             feature_admin.levels_of("upgrade", (wrong,))
 
 
@@ -28,9 +28,9 @@ def test_a_release_stands_for_the_levels_of_all_features():
         "group.version": 1,
     }
     assert feature_admin.levels_of("downgrade", (), "4.0")[ELR] == 0
-    with pytest.raises(Refused, match=r"Unknown metadata\.version '9\.9'"):
+    with pytest.raises(CommandRefused, match=r"Unknown metadata\.version '9\.9'"):
         feature_admin.levels_of("upgrade", (), "9.9")
-    with pytest.raises(Refused, match="with other feature flags"):
+    with pytest.raises(CommandRefused, match="with other feature flags"):
         feature_admin.levels_of("upgrade", (f"{ELR}=1",), "4.0")
 
 

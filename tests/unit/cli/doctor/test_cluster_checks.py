@@ -82,10 +82,10 @@ def test_a_quorum_that_is_well():
 @pytest.mark.parametrize(
     ("ill", "said"),
     [
-        (voter(3, end=-1, fetched=-1, caught_up=-1), "has not been heard of"),
+        (voter(3, end=-1, fetched=-1, caught_up=-1), "has not contacted"),
         (
             voter(3, end=90, fetched=NOW - 60_000, caught_up=NOW - 60_000),
-            "last heard of 60 s ago, and is 10 records behind",
+            "last fetched 60 s ago, and is 10 records behind",
         ),
         (voter(3, end=90, caught_up=NOW - 60_000), "is 10 records behind"),
     ],
@@ -94,7 +94,7 @@ def test_a_voter_that_is_not_well_is_named(ill, said):
     first, second = checks.voters(quorum(voter(2), ill))
     assert (first.level, second.level) == (FAIL, WARN)
     assert "2 of 3" in first.found
-    assert "one more is lost" in first.advice
+    assert "one more fails" in first.advice
     assert second.found.startswith("voter 3 ")
     assert said in second.found
 
@@ -102,7 +102,7 @@ def test_a_voter_that_is_not_well_is_named(ill, said):
 def test_how_many_voters_may_still_be_lost():
     dead = voter(5, end=1, fetched=1, caught_up=1)
     [first, _] = checks.voters(quorum(voter(2), voter(3), voter(4), dead))
-    assert (first.level, first.advice) == (WARN, "bring the others back: only 1 more may be lost")
+    assert (first.level, first.advice) == (WARN, "start the others: only 1 more may fail")
 
 
 def test_a_quorum_without_a_leader():
@@ -123,7 +123,7 @@ def test_brokers_that_are_dead_fenced_or_both_are_named():
         (FAIL, "4 (h:9094)"),
     ]
     assert "it runs" in found[1].found
-    assert "nobody answers" in found[2].found
+    assert "does not answer" in found[2].found
     assert "not fenced" in found[3].found
     assert all(finding.advice for finding in found[1:])
 
@@ -178,7 +178,7 @@ def test_partitions_from_well_to_worse():
         (part(leader=-1, isr=(3,)), "start broker 3, which has all"),
         (part(leader=-1, isr=(), elr=(2,)), "start broker 2, which has all"),
         (part(leader=-1, isr=(), last=(1,)), "start broker 1, which has all"),
-        (part(leader=-1, isr=(), elr=None, last=None), "start the brokers that hold it, 1, 2, 3"),
+        (part(leader=-1, isr=(), elr=None, last=None), "start the brokers that have a replica, 1, 2, 3"),
     ],
 )
 def test_who_may_lead_again(partition, said):

@@ -52,7 +52,7 @@ def test_groups_that_can_not_be_listed_are_a_finding():
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "still loading")
 
     [finding] = groups(Silent(), rests)  # type: ignore[arg-type]
-    assert (finding.level, finding.found) == (WARN, "can't be listed: still loading")
+    assert (finding.level, finding.found) == (WARN, "cannot be listed: still loading")
 
 
 METRIC = "kafka_log_logcleanermanager_uncleanable_partitions_count"
@@ -73,7 +73,7 @@ def test_logs_that_can_not_be_cleaned_are_counted(text: str, expected: int):
 
 def test_only_a_cleaner_that_can_not_clean_is_a_finding():
     [finding] = cleaners({1: f"{METRIC} 0.0\n", 2: f"{METRIC} 2.0\n", 3: ""})
-    assert (finding.level, finding.found) == (WARN, "node 2 can't compact 2 logs, which grow")
+    assert (finding.level, finding.found) == (WARN, "node 2 cannot compact 2 logs, which grow")
 
 
 @pytest.mark.parametrize("is_given", [False, True])

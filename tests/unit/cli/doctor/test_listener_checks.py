@@ -22,12 +22,12 @@ TWO = ONE | {
 @pytest.mark.parametrize(
     ("configs", "level", "found"),
     [
-        (ONE, WARN, "broker 1: PLAINTEXT serves clients and brokers alike: any client can act as a broker there"),
-        (TWO, OK, "broker 1: brokers have a listener of their own, BROKER"),
+        (ONE, WARN, "broker 1: PLAINTEXT serves both clients and brokers: any client can act as a broker there"),
+        (TWO, OK, "broker 1: brokers have a separate listener, BROKER"),
         (
             TWO | {"previous.inter.broker.listener.name": "plaintext"},
             WARN,
-            "broker 1: PLAINTEXT still serves brokers beside BROKER: any client can act as a broker there",
+            "broker 1: PLAINTEXT still serves brokers besides BROKER: any client can act as a broker there",
         ),
     ],
 )

@@ -31,7 +31,7 @@ def test_no_groups_and_none_that_match_are_two_things(groups, call):
         "no group of type Consumer is Empty or Dead\n"
     )
     groups.groups.clear()
-    assert "makes one" in call("groups", "list").err
+    assert "creates one" in call("groups", "list").err
 
 
 def test_json_names_a_group_alike(groups, call):
@@ -104,7 +104,7 @@ def test_a_group_with_members_can_be_planned_for_and_not_reset(groups, call):
     done = reset(call, "live", "--topic", "hello", "--to-earliest")
     assert done.code == 0
     assert "hello\t0\t10\t0\t-10" in done.out
-    assert "is Stable: --execute needs one without members" in done.err
+    assert "is Stable: --execute needs a group without members" in done.err
     done = reset(call, "live", "--topic", "hello", "--to-earliest", "--execute")
     assert (done.code, done.out) == (1, "")
     assert "stop its members first" in done.err
@@ -112,7 +112,7 @@ def test_a_group_with_members_can_be_planned_for_and_not_reset(groups, call):
 
 
 def test_a_group_that_a_reset_makes_is_called_new(groups, call):
-    assert "makes group 'fresh'" in reset(call, "fresh", "-t", "hello", "--to-earliest").err
+    assert "creates group 'fresh'" in reset(call, "fresh", "-t", "hello", "--to-earliest").err
     assert "fresh" not in groups.groups
     assert "(the group is new)" in reset(call, "fresh", "-t", "hello", "--to-earliest", "--execute").err
     assert groups.offsets["fresh"] == {A: 0, B: 0}
@@ -155,7 +155,7 @@ def test_each_group_that_can_not_be_deleted_says_what_to_do(groups, call):
     assert (done.code, done.out) == (1, "Deleted group readers.\n")
     assert done.err.splitlines() == [
         "strandline: group 'live' has members; stop them first",
-        "strandline: there is no group 'nosuch'; `strandline groups list` shows those that there are",
+        "strandline: there is no group 'nosuch'; `strandline groups list` lists the existing ones",
     ]
 
 
@@ -177,4 +177,4 @@ def test_offsets_that_can_not_be_deleted_are_named_once_for_a_topic(groups, call
     assert (done.code, done.out, done.err) == (1, "", "strandline: group 'live' reads hello; stop its members first\n")
     done = call("groups", "delete-offsets", "readers", "--topic", "hello", "--topic", "nosuch")
     assert (done.code, done.out) == (1, "Deleted the offsets of group readers for 2 partitions.\n")
-    assert "'nosuch' is no topic" in done.err
+    assert "'nosuch' does not exist" in done.err

@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 import click
 import pytest
 
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.cli.groups.offset_resets import (
     EARLIEST,
-    KAFKA_WORDS,
+    KAFKA_WARNINGS,
     LATEST,
     NO_OFFSET,
-    OUR_WORDS,
-    Scope,
-    Words,
+    OUR_WARNINGS,
+    ResetScope,
+    ResetWarnings,
     from_plan,
     parse_datetime,
     parse_duration_ms,
@@ -42,10 +42,10 @@ def offsets_at(partitions: Sequence[tuple[str, int]], timestamp: int) -> Mapping
 
 
 def scope(
-    warnings: list[str], committed: Mapping[tuple[str, int], int] | None = None, words: Words = OUR_WORDS
-) -> Scope:
+    warnings: list[str], committed: Mapping[tuple[str, int], int] | None = None, words: ResetWarnings = OUR_WARNINGS
+) -> ResetScope:
     known = {A: 20, B: 0} if committed is None else committed
-    return Scope("g", [A, B], known, offsets_at, warnings.append, words)
+    return ResetScope("g", [A, B], known, offsets_at, warnings.append, words)
 
 
 @pytest.mark.parametrize(
@@ -82,9 +82,9 @@ def test_what_is_out_of_bounds_is_said() -> None:
 
 def test_kafkas_tool_says_it_in_kafkas_words() -> None:
     warnings: list[str] = []
-    plan(scope(warnings, words=KAFKA_WORDS), "to_offset", 60, now_ms=0)
-    plan(scope(warnings, words=KAFKA_WORDS), "shift_by", -15, now_ms=0)
-    plan(scope(warnings, words=KAFKA_WORDS), "to_datetime", "1970-01-01T00:00:02.000", now_ms=0)
+    plan(scope(warnings, words=KAFKA_WARNINGS), "to_offset", 60, now_ms=0)
+    plan(scope(warnings, words=KAFKA_WARNINGS), "shift_by", -15, now_ms=0)
+    plan(scope(warnings, words=KAFKA_WARNINGS), "to_datetime", "1970-01-01T00:00:02.000", now_ms=0)
     assert warnings == [
         "New offset (60) is higher than latest offset for topic partition t-0. Value will be set to 50.",
         "New offset (60) is higher than latest offset for topic partition t-1. Value will be set to 0.",
@@ -102,7 +102,7 @@ def test_a_time_after_the_last_record_falls_back_to_the_end_and_says_so() -> Non
 
 def test_what_is_not_committed_is_not_shifted_and_current_is_then_the_end() -> None:
     assert plan(scope([], {B: 0}), "to_current", None, now_ms=0) == {A: 50, B: 0}
-    with pytest.raises(Refused, match="t-0"):
+    with pytest.raises(CommandRefused, match="t-0"):
         plan(scope([], {B: 0}), "shift_by", 1, now_ms=0)
 
 
@@ -116,14 +116,14 @@ def test_a_plan_survives_its_file_for_one_group_and_for_several() -> None:
 
 @pytest.mark.parametrize("line", ["t,0", "t,x,1", "g,t,0,1,2", 't,"0', "t; 0; 1", " "])
 def test_a_line_that_is_no_plan_is_shown_as_it_stands_in_the_file(line: str) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(CommandRefused) as refused:
         read_csv(f"t,0,1\n\n{line}\nt,1,1\n", ["g"])
     assert refused.value.message.startswith("line 3 of the file is not ")
     assert refused.value.message.endswith(f": {line}")
 
 
 def test_a_name_may_go_over_two_lines_and_both_count() -> None:
-    with pytest.raises(Refused, match=r"line 3 of the file .*: wrong$"):
+    with pytest.raises(CommandRefused, match=r"line 3 of the file .*: wrong$"):
         read_csv('"g\nh",t,0,1\nwrong\n', ["g", "g\nh"])
 
 

@@ -3,21 +3,21 @@ from __future__ import annotations
 import pytest
 
 from strandline.cli.elections import election_admin
-from strandline.cli.elections.election_admin import Elected
-from strandline.cli.errors import Refused
+from strandline.cli.elections.election_admin import ElectionResults
+from strandline.cli.errors import CommandRefused
 from strandline.cli.kafka_tools.kafka_leader_election import lines
 
 FLAGS = ("kafka-leader-election", "--bootstrap-server", "127.0.0.1:1")
 
 
 def test_kafkas_lines():
-    elected = Elected([("t", 0), ("t", 1)], [("u", 0)], {("v", 2): "nobody (ELIGIBLE_LEADERS_NOT_AVAILABLE)"})
+    elected = ElectionResults([("t", 0), ("t", 1)], [("u", 0)], {("v", 2): "nobody (ELIGIBLE_LEADERS_NOT_AVAILABLE)"})
     assert lines(elected, "PREFERRED") == [
         "Successfully completed leader election (PREFERRED) for partitions t-0, t-1",
         "Valid replica already elected for partitions u-0",
         "Error completing leader election (PREFERRED) for partition: v-2: nobody (ELIGIBLE_LEADERS_NOT_AVAILABLE)",
     ]
-    assert lines(Elected([], [], {}), "UNCLEAN") == []
+    assert lines(ElectionResults([], [], {}), "UNCLEAN") == []
 
 
 def test_a_file_of_partitions(tmp_path):
@@ -25,11 +25,11 @@ def test_a_file_of_partitions(tmp_path):
     file.write_text('{"partitions": [{"topic": "t", "partition": 1}, {"topic": "u", "partition": 0}]}')
     assert election_admin.read_partitions(str(file)) == [("t", 1), ("u", 0)]
     file.write_text('{"partitions": [{"topic": "t", "partition": 1}, {"topic": "t", "partition": 1}]}')
-    with pytest.raises(Refused, match="duplicate partitions: t-1"):
+    with pytest.raises(CommandRefused, match="duplicate partitions: t-1"):
         election_admin.read_partitions(str(file))
     for broken in ("{", "{}", '{"partitions": [1]}', "[]"):
         file.write_text(broken)
-        with pytest.raises(Refused, match="is not of the form"):
+        with pytest.raises(CommandRefused, match="is not of the form"):
             election_admin.read_partitions(str(file))
 
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from strandline.cli.kafka_tools.kafka_reassign_partitions import list_lines, place_lines, state_lines
-from strandline.cli.reassignment.reassignment_admin import State
+from strandline.cli.kafka_tools.kafka_reassign_partitions import list_lines, log_dir_lines, state_lines
+from strandline.cli.reassignment.reassignment_admin import PartitionMoveState
 from strandline.client.flow.described import Reassignment
 
 SERVER = ("--bootstrap-server", "127.0.0.1:1")
@@ -11,10 +11,10 @@ SERVER = ("--bootstrap-server", "127.0.0.1:1")
 
 def test_kafkas_lines_about_partitions():
     states = {
-        ("t", 0): State((1, 2), (1, 2), True),
-        ("t", 1): State((3, 1, 2), (3, 1), False),
-        ("t", 2): State((1, 2), (2, 3), True),
-        ("u", 0): State((), (1,), True),
+        ("t", 0): PartitionMoveState((1, 2), (1, 2), True),
+        ("t", 1): PartitionMoveState((3, 1, 2), (3, 1), False),
+        ("t", 2): PartitionMoveState((1, 2), (2, 3), True),
+        ("u", 0): PartitionMoveState((), (1,), True),
     }
     assert state_lines(states) == [
         "Status of partition reassignment:",
@@ -27,12 +27,12 @@ def test_kafkas_lines_about_partitions():
 
 def test_kafkas_lines_about_log_dirs():
     wanted = {("t", 0, 2): "/a", ("u", 0, 1): "/a", ("t", 1, 1): "/a"}
-    assert place_lines(wanted, {("t", 0, 2): "/a", ("u", 0, 1): "/b"}) == [
+    assert log_dir_lines(wanted, {("t", 0, 2): "/a", ("u", 0, 1): "/b"}) == [
         "Partition t-1 is not found in any live log dir on broker 1. There is likely an offline log directory on the broker.",
         "Partition u-0 on broker 1 is not being moved from log dir /b to /a.",
         "Reassignment of replica t-0-2 completed successfully.",
     ]
-    assert place_lines({}, {}) == []
+    assert log_dir_lines({}, {}) == []
 
 
 def test_kafkas_lines_of_the_list():

@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from strandline.cli.local.forking import Child, fork
+from strandline.cli.local.forking import ForkedChild, fork
 
 
-def ended(child: Child) -> int:
+def ended(child: ForkedChild) -> int:
     while (code := child.poll()) is None:
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     return code

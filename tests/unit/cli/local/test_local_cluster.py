@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.cli.local import local_cluster, up
 from strandline.cli.local.processes import identify
 from strandline.config.node import NodeConfig
@@ -142,7 +142,7 @@ def test_the_ports_of_metrics_and_brokers_do_not_meet(tmp_path):
 
 def test_a_directory_with_something_else_is_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("")
-    with pytest.raises(Refused, match="not empty and holds no cluster of ours"):
+    with pytest.raises(CommandRefused, match="not empty and holds no cluster of `up`"):
         local_cluster.check_ours(str(tmp_path))
 
 
@@ -156,15 +156,15 @@ def test_clearing_leaves_what_is_not_ours(cluster, tmp_path):
 
 def test_a_broken_record_is_told(tmp_path):
     (tmp_path / "cluster.json").write_text("{")
-    with pytest.raises(Refused, match="cannot be read as a cluster"):
+    with pytest.raises(CommandRefused, match="cannot be read as a cluster"):
         local_cluster.find(str(tmp_path))
     (tmp_path / "cluster.json").write_text(json.dumps({"version": 99}))
-    with pytest.raises(Refused, match="another version"):
+    with pytest.raises(CommandRefused, match="another version"):
         local_cluster.find(str(tmp_path))
 
 
 def test_one_up_at_a_time(tmp_path):
-    with local_cluster.lock(str(tmp_path)), pytest.raises(Refused, match="another `strandline up`"):
+    with local_cluster.lock(str(tmp_path)), pytest.raises(CommandRefused, match="another `strandline up`"):
         local_cluster.lock(str(tmp_path))
 
 
@@ -182,7 +182,7 @@ def test_a_cluster_grows_only_by_brokers_under_separate_controllers(cluster, sep
         assert ran.code == 1
         assert f"the cluster in {tmp_path} has 3 nodes; start it without --nodes and --controllers" in ran.err
     for nodes, controllers in ((1, 3), (2, 1), (2, 0)):
-        with pytest.raises(Refused, match="has 2 nodes and 3 controllers"):
+        with pytest.raises(CommandRefused, match="has 2 nodes and 3 controllers"):
             up.resize(separate, nodes, controllers)
     up.resize(separate, 5, None)
     assert [node.node_id for node in separate.nodes] == [1, 2, 3, 4, 5, 101, 102, 103]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from strandline.cli.local import local_cluster
-from strandline.cli.monitoring.endpoints import Place, Unreachable, get, get_all, place_of
+from strandline.cli.monitoring.endpoints import MonitoringEndpoint, NodeUnreachable, endpoint_of, get, get_all
 
 from .lookouts import lookouts
 
@@ -11,29 +11,29 @@ from .lookouts import lookouts
 @pytest.mark.parametrize(
     ("listener", "place"),
     [
-        ("127.0.0.1:9404", Place(1, "broker-1", 9404)),
-        (":9404", Place(1, "broker-1", 9404)),
-        ("0.0.0.0:9404", Place(1, "broker-1", 9404)),
-        ("[::]:9404", Place(1, "broker-1", 9404)),
-        ("metrics.example:9404", Place(1, "metrics.example", 9404)),
+        ("127.0.0.1:9404", MonitoringEndpoint(1, "broker-1", 9404)),
+        (":9404", MonitoringEndpoint(1, "broker-1", 9404)),
+        ("0.0.0.0:9404", MonitoringEndpoint(1, "broker-1", 9404)),
+        ("[::]:9404", MonitoringEndpoint(1, "broker-1", 9404)),
+        ("metrics.example:9404", MonitoringEndpoint(1, "metrics.example", 9404)),
     ],
 )
 def test_where_a_broker_can_be_looked_at(listener, place):
-    assert place_of(1, "broker-1", listener) == place
+    assert endpoint_of(1, "broker-1", listener) == place
 
 
 @pytest.mark.parametrize("listener", ["", "127.0.0.1:0"])
 def test_a_broker_without_metrics_is_told_how_to_have_them(listener):
-    assert "set metrics.listener" in place_of(1, "broker-1", listener).problem
-    with pytest.raises(Unreachable, match=r"metrics\.listener"):
-        get(place_of(1, "broker-1", listener), "/events")
+    assert "set metrics.listener" in endpoint_of(1, "broker-1", listener).problem
+    with pytest.raises(NodeUnreachable, match=r"metrics\.listener"):
+        get(endpoint_of(1, "broker-1", listener), "/events")
 
 
 def test_those_who_answer_are_heard_and_the_others_named(tmp_path):
     with lookouts(str(tmp_path), {"/x": {"a": 1}}, None, {"/y": 2}):
         nodes = local_cluster.require(str(tmp_path)).nodes
-        where = [Place(node.node_id, local_cluster.HOST, node.metrics_port or 0) for node in nodes]
-        answers, problems = get_all([*where, Place(9, problem="is fenced")], "/x")
+        where = [MonitoringEndpoint(node.node_id, local_cluster.HOST, node.metrics_port or 0) for node in nodes]
+        answers, problems = get_all([*where, MonitoringEndpoint(9, problem="is fenced")], "/x")
     assert answers == {1: {"a": 1}}
     assert problems[9] == "is fenced"
     assert "does not answer" in problems[2]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from strandline.cli.monitoring.event_merging import Story, told
+from strandline.cli.monitoring.event_merging import EventMerger, events_in
 
 
 def event(sequence: int, wall_ms: int, kind: str = "leader elected", **values: Any) -> dict[str, Any]:
@@ -13,7 +13,7 @@ def event(sequence: int, wall_ms: int, kind: str = "leader elected", **values: A
 
 
 def answer(node_id: int, *events: dict[str, Any]) -> list[Any]:
-    return told({"node_id": node_id, "events": list(events)})
+    return events_in({"node_id": node_id, "events": list(events)})
 
 
 def epochs(leader_epoch: int, partition_epoch: int) -> dict[str, int]:
@@ -21,12 +21,12 @@ def epochs(leader_epoch: int, partition_epoch: int) -> dict[str, int]:
 
 
 def test_what_several_nodes_tell_is_told_once_by_the_first():
-    news = Story().add([*answer(1, event(1, 1005)), *answer(2, event(9, 1001)), *answer(3, event(4, 1009))])
+    news = EventMerger().add([*answer(1, event(1, 1005)), *answer(2, event(9, 1001)), *answer(3, event(4, 1009))])
     assert [(one.node_id, one.wall_ms) for one in news] == [(2, 1001)]
 
 
 def test_what_is_told_later_is_known_already():
-    story = Story()
+    story = EventMerger()
     assert len(story.add(answer(1, event(1, 1000)))) == 1
     assert story.add(answer(2, event(1, 2000))) == []
     assert len(story.add(answer(2, event(2, 2001, facts=epochs(1, 2))))) == 1
@@ -42,32 +42,32 @@ def test_changes_of_other_partitions_kinds_and_epochs_are_others():
         event(6, 1000, "fenced", topic=None, partition=None, facts={"broker": 1, "broker_epoch": 5}),
         event(7, 1000, "fenced", topic=None, partition=None, facts={"broker": 2, "broker_epoch": 5}),
     ]
-    assert len(Story().add(answer(1, *events))) == len(events)
+    assert len(EventMerger().add(answer(1, *events))) == len(events)
 
 
 def test_what_a_node_did_itself_is_its_own():
-    news = Story().add([*answer(1, event(1, 1000, "truncated")), *answer(2, event(1, 1000, "truncated"))])
+    news = EventMerger().add([*answer(1, event(1, 1000, "truncated")), *answer(2, event(1, 1000, "truncated"))])
     assert [one.node_id for one in news] == [1, 2]
 
 
 def test_a_node_that_is_asked_from_its_beginning_again_repeats_nothing():
-    story = Story()
+    story = EventMerger()
     both = answer(1, event(1, 1000, "truncated"), event(2, 1001))
     assert len(story.add(both)) == 2
     assert story.add(both) == []
 
 
 def test_order_is_by_time():
-    news = Story().add([*answer(1, event(1, 3000)), *answer(2, event(7, 1000, facts=epochs(0, 0)))])
+    news = EventMerger().add([*answer(1, event(1, 3000)), *answer(2, event(7, 1000, facts=epochs(0, 0)))])
     assert [one.wall_ms for one in news] == [1000, 3000]
 
 
 def test_a_topics_story_has_the_brokers_in_it():
     events = [event(1, 1000), event(2, 1001, topic="u"), event(3, 1002, "fenced", topic=None, partition=None)]
-    assert [one.sequence for one in Story("t").add(answer(1, *events))] == [1, 3]
+    assert [one.sequence for one in EventMerger("t").add(answer(1, *events))] == [1, 3]
 
 
 def test_what_is_too_old_is_left_out():
     assert [
-        one.wall_ms for one in Story(since_ms=2000).add(answer(1, event(1, 1999), event(2, 2000, partition=1)))
+        one.wall_ms for one in EventMerger(since_ms=2000).add(answer(1, event(1, 1999), event(2, 2000, partition=1)))
     ] == [2000]

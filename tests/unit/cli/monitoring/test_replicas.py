@@ -29,7 +29,7 @@ def test_every_replica_and_who_can_not_be_asked(call, tmp_path):
             "lag",
             "epoch",
             "in sync",
-            "level",
+            "caught up",
         ],
         ["t", "0", "1", "leader", "0", "90", "100", "0", "4", "ISR", "now"],
         ["t", "0", "2", "follower", "0", "90", "95", "5", "4", "ISR", "now"],
@@ -45,4 +45,4 @@ def test_a_cluster_without_partitions_has_nothing_to_show(call, tmp_path):
     with lookouts(str(tmp_path), {"/replicas": {"node_id": 1, "replicas": []}}):
         ran = call("replicas", "describe", "--dir", str(tmp_path))
     assert (ran.code, ran.out) == (0, "")
-    assert "no replica is there" in ran.err
+    assert "there are no replicas" in ran.err

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.cli.kafka_tools.kafka_metadata_quorum import replication_lines, status_lines
 from strandline.cli.quorum import quorum_admin
 from strandline.client.flow.described import QuorumDescription, RaftEndpoint, ReplicaState
@@ -52,7 +52,7 @@ def test_replication_in_kafkas_table():
 
 
 def test_a_leader_that_does_not_vote_is_told():
-    with pytest.raises(Refused, match="9, is none of its voters"):
+    with pytest.raises(CommandRefused, match="9, is not one of its voters"):
         quorum_admin.rows(quorum(LEADER, leader=9))
 
 
@@ -68,11 +68,11 @@ def controller_file(tmp_path, roles: str = "controller"):
 
 def test_a_controller_is_read_from_its_own_configuration(tmp_path):
     file = controller_file(tmp_path)
-    with pytest.raises(Refused, match="storage format"):
+    with pytest.raises(CommandRefused, match="storage format"):
         quorum_admin.read_controller(str(file))
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "meta.properties").write_text("#\nversion=1\nnode.id=104\n")
-    with pytest.raises(Refused, match="names no directory id"):
+    with pytest.raises(CommandRefused, match="names no directory id"):
         quorum_admin.read_controller(str(file))
     (tmp_path / "data" / "meta.properties").write_text(f"version=1\ndirectory.id={IDS[2]}\n")
     assert str(quorum_admin.read_controller(str(file))) == (

@@ -34,7 +34,7 @@ def test_a_plan_is_read_before_anything_is_asked(call, plan, tmp_path):
     for command in ("execute", "verify", "cancel"):
         ran = call("reassign", command, str(broken), *AT)
         assert ran.code == 1
-        assert ran.err.startswith(f"strandline: {broken}: this is no JSON: ")
+        assert ran.err.startswith(f"strandline: {broken}: not JSON: ")
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_wrong_usage(call, arguments, code, reason):
 def test_a_throttle_that_is_no_rate(call, plan):
     ran = call("reassign", "execute", plan, "--throttle", "fast", *AT)
     assert ran.code == 1
-    assert "'fast' is no rate" in ran.err
+    assert "'fast' is not a rate" in ran.err
 
 
 def test_a_file_and_all_at_once(call, plan):

@@ -4,10 +4,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.cli.reassignment import reassignment_admin
-from strandline.cli.reassignment.reassignment_admin import State, await_in_place, check_log_dirs, places
-from strandline.cli.reassignment.reassignment_plan import Plan
+from strandline.cli.reassignment.reassignment_admin import (
+    PartitionMoveState,
+    await_in_place,
+    check_log_dirs,
+    replica_log_dirs,
+)
+from strandline.cli.reassignment.reassignment_plan import ReassignmentPlan
 from strandline.client.flow.described import LogDir, LogDirReplica
 
 
@@ -18,18 +23,18 @@ def log_dir(path: str, *partitions: int) -> LogDir:
 DIRS = {1: [log_dir("/a", 0), log_dir("/b", 1)], 2: [log_dir("/only")]}
 
 
-def named(index: int, broker: int, path: str) -> Plan:
-    return Plan(((("t", index), (broker,)),), {("t", index, broker): path})
+def named(index: int, broker: int, path: str) -> ReassignmentPlan:
+    return ReassignmentPlan(((("t", index), (broker,)),), {("t", index, broker): path})
 
 
 def test_where_replicas_are():
-    assert places(DIRS) == {("t", 0, 1): "/a", ("t", 1, 1): "/b"}
+    assert replica_log_dirs(DIRS) == {("t", 0, 1): "/a", ("t", 1, 1): "/b"}
 
 
 def test_a_log_dir_may_be_named_if_nothing_has_to_move_for_it():
     check_log_dirs(named(0, 1, "/a"), DIRS)
     check_log_dirs(named(0, 2, "/only"), DIRS)
-    check_log_dirs(Plan(((("t", 0), (9,)),), {}), DIRS)
+    check_log_dirs(ReassignmentPlan(((("t", 0), (9,)),), {}), DIRS)
 
 
 @pytest.mark.parametrize(
@@ -42,16 +47,16 @@ def test_a_log_dir_may_be_named_if_nothing_has_to_move_for_it():
     ],
 )
 def test_moves_between_log_dirs_are_refused(plan, reason):
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(CommandRefused) as refused:
         check_log_dirs(plan, DIRS)
     assert refused.value.message.startswith(reason)
     assert "moves between the log dirs of one broker are not supported" in refused.value.message
 
 
 def test_states():
-    assert State((1, 2), (1, 2), True).reached
-    assert not State((1, 2), (1, 2), False).reached
-    assert not State((2, 1), (1, 2), True).reached
+    assert PartitionMoveState((1, 2), (1, 2), True).reached
+    assert not PartitionMoveState((1, 2), (1, 2), False).reached
+    assert not PartitionMoveState((2, 1), (1, 2), True).reached
 
 
 class _LaggingAdmin:

@@ -6,8 +6,8 @@ import pytest
 
 from strandline.cli.reassignment import reassignment_plan
 from strandline.cli.reassignment.reassignment_plan import (
-    Plan,
     PlanError,
+    ReassignmentPlan,
     check,
     encode,
     parse_brokers,
@@ -26,13 +26,13 @@ def entry(topic: str = "t", partition: int = 0, replicas: object = (1, 2), **oth
 
 def test_a_plan_and_the_log_dirs_it_names():
     plan = parse_plan(document(entry("u", 1, [3]), entry(log_dirs=["any", "/data"])))
-    assert plan == Plan(((("u", 1), (3,)), (("t", 0), (1, 2))), {("t", 0, 2): "/data"})
+    assert plan == ReassignmentPlan(((("u", 1), (3,)), (("t", 0), (1, 2))), {("t", 0, 2): "/data"})
     assert list(plan.targets.items()) == [(("t", 0), (1, 2)), (("u", 1), (3,))]
     assert (plan.topics, plan.brokers) == (["t", "u"], {1, 2, 3})
 
 
 def test_a_version_may_be_left_out():
-    assert parse_plan('{"partitions": []}') == parse_plan("{}") == Plan((), {})
+    assert parse_plan('{"partitions": []}') == parse_plan("{}") == ReassignmentPlan((), {})
 
 
 def test_what_is_written_is_kafkas_and_can_be_read_again():
@@ -41,14 +41,14 @@ def test_what_is_written_is_kafkas_and_can_be_read_again():
         '{"version":1,"partitions":[{"topic":"t","partition":1,"replicas":[2,1],"log_dirs":["any","/d"]},'
         '{"topic":"u","partition":0,"replicas":[3],"log_dirs":["any"]}]}'
     )
-    assert parse_plan(text) == Plan(((("t", 1), (2, 1)), (("u", 0), (3,))), {("t", 1, 1): "/d"})
+    assert parse_plan(text) == ReassignmentPlan(((("t", 1), (2, 1)), (("u", 0), (3,))), {("t", 1, 1): "/d"})
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("{", "this is no JSON: "),
-        ("[]", 'this is no JSON object with "version" and "partitions"'),
+        ("{", "not JSON: "),
+        ("[]", 'not a JSON object with "version" and "partitions"'),
         ('{"version": 2}', "Not supported version field value 2"),
         ('{"version": true}', "Not supported version field value True"),
         ('{"partitions": {}}', '"partitions" must be a list of objects'),

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from strandline.cli.reassignment.reassignment_progress import Lines, Progress, measure
+from strandline.cli.reassignment.reassignment_progress import MoveProgress, ReassignmentLines, measure
 from strandline.client.flow.described import Reassignment
 
 MOVING = {("t", 0): Reassignment((3, 4, 1, 2), (3, 4), (1, 2))}
@@ -9,7 +9,7 @@ MOVING = {("t", 0): Reassignment((3, 4, 1, 2), (3, 4), (1, 2))}
 def test_progress_is_what_the_new_replicas_have_of_the_old_ones():
     sizes = {("t", 0, 1): 1000, ("t", 0, 2): 990, ("t", 0, 3): 1000, ("t", 0, 4): 500, ("u", 0, 4): 7}
     (progress,) = measure(MOVING, sizes, [1, 2, 3, 4]).values()
-    assert progress == Progress(1500, 2000)
+    assert progress == MoveProgress(1500, 2000)
     assert progress.percent == 75
 
 
@@ -20,7 +20,7 @@ def test_what_is_under_way_is_never_whole():
 
 
 def test_only_fewer_replicas_need_no_copy():
-    assert measure({("t", 0): Reassignment((1, 2), (), (2,))}, {("t", 0, 1): 5}, [1, 2])["t", 0] == Progress(0, 0)
+    assert measure({("t", 0): Reassignment((1, 2), (), (2,))}, {("t", 0, 1): 5}, [1, 2])["t", 0] == MoveProgress(0, 0)
 
 
 def test_brokers_that_are_waited_for():
@@ -28,8 +28,8 @@ def test_brokers_that_are_waited_for():
 
 
 def test_lines_where_nobody_watches(capsys):
-    lines = Lines([("t", 0), ("t", 1)])
-    waiting = Progress(0, 10, (4,))
+    lines = ReassignmentLines([("t", 0), ("t", 1)])
+    waiting = MoveProgress(0, 10, (4,))
     lines.show({("t", 0): waiting, ("t", 1): waiting})
     lines.show({("t", 1): waiting})
     lines.show({})

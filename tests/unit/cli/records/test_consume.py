@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from strandline.cli.records.consume import _say_what_is_read
-from strandline.cli.records.consuming import _telling
+from strandline.cli.records.consume import _note_assignment
+from strandline.cli.records.consuming import _on_assigned
 
 
 class Member:
@@ -21,13 +21,13 @@ def test_a_group_has_a_name(call):
         done = call("consume", "hello", "--group", name)
         assert (done.code, done.err.splitlines()[-1]) == (
             2,
-            "Error: Invalid value for '--group' / '-g': a group has a name, and this one is empty",
+            "Error: Invalid value for '--group' / '-g': the name of a group cannot be empty",
         )
 
 
 def test_what_a_member_reads_is_said_when_it_changes(capsys):
     member = Member()
-    on_assigned = _telling("readers", member, _say_what_is_read)  # type: ignore[arg-type]
+    on_assigned = _on_assigned("readers", member, _note_assignment)  # type: ignore[arg-type]
     assert on_assigned is not None
     for held in ([], [("hello", 1), ("hello", 0)], [("hello", 0), ("hello", 1)], [("hello", 1), ("other", 0)]):
         member.held = held
@@ -35,11 +35,11 @@ def test_what_a_member_reads_is_said_when_it_changes(capsys):
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err.splitlines() == [
-        "readers: nothing yet, others read all partitions",
+        "readers: no partitions yet, other members have them all",
         "readers: hello 0,1",
         "readers: hello 1; other 0",
     ]
 
 
 def test_nobody_is_told_where_nobody_looks():
-    assert _telling("readers", Member(), None) is None  # type: ignore[arg-type]
+    assert _on_assigned("readers", Member(), None) is None  # type: ignore[arg-type]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.cli.records.lines import LineFormatter, LineReader
 from strandline.client.core.fetched import ConsumerRecord
 
@@ -21,17 +21,17 @@ def test_keys_headers_and_nulls():
 
 
 def test_a_missing_separator_is_refused_with_its_line_or_ignored():
-    with pytest.raises(Refused, match="No key separator found on line number 3: 'x'"):
+    with pytest.raises(CommandRefused, match="No key separator found on line number 3: 'x'"):
         LineReader({"parse.key": "true"}).parse("x", 3)
     assert LineReader({"parse.key": "true", "ignore.error": "true"}).parse("x", 3) == (None, b"x", ())
 
 
 def test_properties_are_checked():
-    with pytest.raises(click.UsageError, match=r"'prse.key' is no property"):
+    with pytest.raises(click.UsageError, match=r"'prse.key' is not a property"):
         LineReader({"prse.key": "true"})
     with pytest.raises(click.UsageError, match="may not be equal"):
         LineReader({"headers.delimiter": ",", "parse.headers": "true"})
-    with pytest.raises(click.UsageError, match=r"'print.keys' is no property"):
+    with pytest.raises(click.UsageError, match=r"'print.keys' is not a property"):
         LineFormatter({"print.keys": "true"})
 
 

@@ -110,7 +110,7 @@ def test_ctrl_c_ends_it_with_what_was_done(call, playing):
     ran = call("sim", "--seeds", "1000", "--jobs", "1")
     assert ran.code == 1
     assert ran.out.endswith("\n4 seeds, 1 failed\n")
-    assert ran.err.splitlines()[-1] == "interrupted; this is what was done so far"
+    assert ran.err.splitlines()[-1] == "interrupted; this is the result so far"
 
 
 def test_as_many_as_fit_into_the_time(call, playing, monkeypatch):
@@ -176,11 +176,11 @@ def test_one_seed_for_machines(call, playing, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "nothing to do: say how many histories (--seeds 1000), how long (--time 10m) or which one (--seed 7)"),
+        ([], "nothing to do: give a number of histories (--seeds 1000), a time (--time 10m) or one seed (--seed 7)"),
         (["--seeds", "0"], "0 is not in the range x>=1"),
         (["--seed", "-1"], "-1 is not in the range x>=0"),
         (["--seed", "x"], "'x' is not a valid integer"),
-        (["--time", "soon"], "'soon' is no time to search; write it as 30s, 10m or 2h"),
+        (["--time", "soon"], "'soon' is not a duration; write it as 30s, 10m or 2h"),
         (["--seed", "1", "--without", "x"], "'x' is no fault number; write them as 3,5 or 1-4,6,8-"),
         (["--seed", "1", "--seeds", "5"], "--seeds is for a search; --seed plays one history"),
         (["--seeds", "5", "--without", "1"], "--without is for one seed: name it with --seed"),
@@ -219,7 +219,7 @@ def test_chosen_seeds_are_written_and_played(call, playing, tmp_path):
     [
         (("--seeds", "9", "--choose", "3"), "--choose and --out go together"),
         (("--seeds", "9", "--seeds-from", "FILE"), "--seeds-from names the seeds"),
-        (("--seeds-from", "FILE"), "is no list of seeds: line 1: 'seven' is no seed"),
+        (("--seeds-from", "FILE"), "is not a list of seeds: line 1: 'seven' is no seed"),
     ],
 )
 def test_lists_of_seeds_that_make_no_sense(call, tmp_path, arguments, said):

@@ -207,7 +207,7 @@ def test_a_decoder_that_is_not_there_is_refused(call, log):
     path = log(batch((b"k", b"v")))
     refused = call("kafka-dump-log", "--offsets-decoder", "--files", path)
     assert (refused.code, refused.out) == (1, "")
-    assert "--offsets-decoder is not there yet" in refused.err
+    assert "--offsets-decoder is not supported yet" in refused.err
 
 
 def test_an_unknown_file_is_ignored(call, tmp_path):

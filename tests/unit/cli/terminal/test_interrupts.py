@@ -11,9 +11,9 @@ from strandline.cli.terminal.interrupts import ctrl_c
 def test_the_first_asks_and_the_second_interrupts(number):
     before = signal.getsignal(number)
     with ctrl_c() as asked:
-        assert not asked.to_end
+        assert not asked.requested
         signal.raise_signal(number)
-        assert asked.to_end
+        assert asked.requested
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(number)
     assert signal.getsignal(number) is before

@@ -357,7 +357,7 @@ def test_who_closes_waits_no_longer_than_it_wants_to() -> None:
         await take(consumer, 4)
         stage.cluster.hears_commits = False
         await asyncio.sleep(2)
-        await take(consumer, 2)  # a commit is under way, and nobody answers
+        await take(consumer, 2)  # a commit is under way, and does not answer
         began = stage.now
         await consumer.close(timeout_s=1.0)
         assert stage.now - began == pytest.approx(1.0, abs=0.1)

@@ -1,6 +1,6 @@
-"""What a segment has beside its log: offset index, time index, aborted transactions, producer snapshot.
+"""The files beside a segment's log: offset index, time index, transaction index, producer snapshot.
 
-Always true: an index is checked against its log file as it is printed; what does not fit is kept and told at the end.
+Always true: an index is checked against its log file while it is printed; mismatches are collected and printed at the end.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.cli.storage.dump.segments import batches, optional_long
 from strandline.log import names, producer_snapshot
 from strandline.log.errors import CorruptLog
@@ -23,8 +23,8 @@ Pairs = dict[str, list[tuple[int, int]]]
 
 
 @dataclass
-class Findings:
-    """What does not fit, by file."""
+class IndexMismatches:
+    """Mismatches between indexes and their logs, by file."""
 
     index: dict[str, dict[int, int]] = field(default_factory=dict)
     timestamps: Pairs = field(default_factory=dict)
@@ -51,7 +51,7 @@ def _base_offset(path: str) -> int:
     try:
         return names.offset_of(os.path.basename(path))
     except ValueError as error:
-        raise Refused(f"{path}: {error}") from None
+        raise CommandRefused(f"{path}: {error}") from None
 
 
 def _beside(path: str, suffix: str) -> str:
@@ -60,13 +60,13 @@ def _beside(path: str, suffix: str) -> str:
 
 
 def _entries(path: str, entry: struct.Struct) -> list[tuple[int, int]]:
-    """The whole entries of an index. Kafka allocates more than it has filled: a broker's active index ends in zeros."""
+    """The complete entries of an index. Kafka preallocates the file: the index of an active segment ends in zeros."""
     with open(path, "rb") as file:
         data = file.read()
     return list(entry.iter_unpack(data[: len(data) - len(data) % entry.size]))
 
 
-def dump_index(path: str, sanity_only: bool, verify_only: bool, findings: Findings) -> Iterator[str]:
+def dump_index(path: str, sanity_only: bool, verify_only: bool, mismatches: IndexMismatches) -> Iterator[str]:
     base = _base_offset(path)
     entries = _entries(path, OFFSET_ENTRY)
     if not entries:
@@ -85,14 +85,16 @@ def dump_index(path: str, sanity_only: bool, verify_only: bool, findings: Findin
             offset = base + relative
             found = next((header.last_offset for _, header, _ in batches(file, log_path, position, size)), None)
             if found is None:
-                raise Refused(f"{path}: offset {offset} points to position {position}, where {log_path} has no batch")
+                raise CommandRefused(
+                    f"{path}: offset {offset} points to position {position}, where {log_path} has no batch"
+                )
             if found != offset:
-                findings.index.setdefault(os.path.abspath(path), {})[offset] = found
+                mismatches.index.setdefault(os.path.abspath(path), {})[offset] = found
             if not verify_only:
                 yield f"offset: {offset} position: {position}"
 
 
-def dump_time_index(path: str, sanity_only: bool, verify_only: bool, findings: Findings) -> Iterator[str]:
+def dump_time_index(path: str, sanity_only: bool, verify_only: bool, mismatches: IndexMismatches) -> Iterator[str]:
     base = _base_offset(path)
     entries = _entries(path, TIME_ENTRY)
     if sanity_only:
@@ -111,19 +113,19 @@ def dump_time_index(path: str, sanity_only: bool, verify_only: bool, findings: F
             if relative == 0 and number > 0:
                 return
             offset = base + relative
-            position = max((place for known, place in offsets if known <= relative), default=0)
+            position = max((at for known, at in offsets if known <= relative), default=0)
             fitting = ((h, b) for _, h, b in batches(file, log_path, position, size) if h.last_offset >= offset)
             header, batch = next(fitting, (None, b""))
             if header is None or header.last_offset != offset:
                 found = -1 if header is None else header.last_offset
-                findings.not_found.setdefault(name, []).append((offset, found))
+                mismatches.not_found.setdefault(name, []).append((offset, found))
             else:
                 records = open_records(header, batch, DECOMPRESSED_BYTES_MAX)
                 newest = max((record.timestamp for record in records), default=-1)
                 if newest != timestamp:
-                    findings.timestamps.setdefault(name, []).append((timestamp, newest))
+                    mismatches.timestamps.setdefault(name, []).append((timestamp, newest))
                 if last_timestamp >= timestamp:
-                    findings.order.setdefault(name, []).append((timestamp, last_timestamp))
+                    mismatches.order.setdefault(name, []).append((timestamp, last_timestamp))
             if not verify_only:
                 yield f"timestamp: {timestamp} offset: {offset}"
             last_timestamp = timestamp
@@ -131,14 +133,16 @@ def dump_time_index(path: str, sanity_only: bool, verify_only: bool, findings: F
 
 def _check(path: str, entry: struct.Struct, sound: bool) -> None:
     if os.path.getsize(path) % entry.size or not sound:
-        raise Refused(f"{path} is damaged; a broker rebuilds it from its log at the next start")
+        raise CommandRefused(f"{path} is damaged; a broker rebuilds it from its log at the next start")
 
 
 def dump_txn_index(path: str) -> Iterator[str]:
     with open(path, "rb") as file:
         data = file.read()
     if len(data) % ABORTED_TXN.size:
-        raise Refused(f"{path} has {len(data)} bytes, which is not a multiple of {ABORTED_TXN.size}; it is damaged")
+        raise CommandRefused(
+            f"{path} has {len(data)} bytes, which is not a multiple of {ABORTED_TXN.size}; it is damaged"
+        )
     for version, producer_id, first_offset, last_offset, last_stable_offset in ABORTED_TXN.iter_unpack(data):
         yield (
             f"version: {version} producerId: {producer_id} firstOffset: {first_offset} lastOffset: {last_offset}"
@@ -152,7 +156,7 @@ def dump_producer_snapshot(path: str) -> Iterator[str]:
     try:
         producers = producer_snapshot.decode(data, path)
     except CorruptLog as error:
-        raise Refused(str(error)) from None
+        raise CommandRefused(str(error)) from None
     for producer in producers:
         first = producer.current_txn_first_offset
         line = (

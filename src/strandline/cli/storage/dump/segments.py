@@ -1,6 +1,6 @@
 """The batches and records of a `.log` file or a metadata snapshot, line by line.
 
-Always true: bytes that are no complete batch at the end of a file are counted and told, never read as one.
+Always true: bytes at the end of a file that are not a complete batch are counted and reported, never read as one.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, NamedTuple
 
-from strandline.cli.errors import Refused
+from strandline.cli.errors import CommandRefused
 from strandline.cli.storage.dump import kafka_json
 from strandline.records import header as layout
 from strandline.records.batch import open_records
@@ -35,10 +35,12 @@ _SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 _REPLACEMENT = "\ufffd".encode()
 
 Show = Callable[[Record], tuple[str | None, str | None]]
-"""What is shown of a record's key and value; None shows nothing."""
+"""The text of a record's key and value; None is not printed."""
 
 
-class Options(NamedTuple):
+class DumpOptions(NamedTuple):
+    """What is printed of a file."""
+
     deep: bool = False
     contents: bool = False
     metadata: bool = True
@@ -56,7 +58,7 @@ def as_text(record: Record) -> tuple[str | None, str | None]:
 
 
 def _text(data: bytes | None) -> str | None:
-    """UTF-8, and what is none replaced as Java replaces it: an encoded surrogate counts as one fault, not as three."""
+    """UTF-8, with invalid bytes replaced as in Java: an encoded surrogate is replaced once, not three times."""
     if data is None:
         return None
     try:
@@ -73,7 +75,7 @@ def as_metadata(record: Record) -> tuple[str | None, str | None]:
         return None, f"Error at {record.offset}, skipping. {error}"
 
 
-def dump(path: str, options: Options, gaps: Gaps) -> Iterator[str]:
+def dump(path: str, options: DumpOptions, gaps: Gaps) -> Iterator[str]:
     """The lines for one file. Offsets that do not follow each other are added to `gaps`."""
     yield _opening(path)
     with open(path, "rb") as file:
@@ -103,7 +105,9 @@ def _opening(path: str) -> str:
             return f"Snapshot end offset: {int(offset)}, epoch: {int(epoch)}"
         return f"Log starting offset: {int(stem)}"
     except ValueError:
-        raise Refused(f"{path}: the name does not begin with an offset, so it is no segment or snapshot") from None
+        raise CommandRefused(
+            f"{path}: the name does not begin with an offset, so it is not a segment or snapshot"
+        ) from None
 
 
 def batches(file: BinaryIO, path: str, position: int, end: int) -> Iterator[tuple[int, BatchHeader, bytes]]:
@@ -113,13 +117,13 @@ def batches(file: BinaryIO, path: str, position: int, end: int) -> Iterator[tupl
         head = file.read(min(layout.RECORDS_AT, end - position))
         length = int.from_bytes(head[layout.LENGTH_AT : layout.LENGTH_AT + 4], "big", signed=True)
         if length < layout.RECORDS_AT - layout.LOG_OVERHEAD:
-            raise Refused(
+            raise CommandRefused(
                 f"{path}: at position {position} a batch claims {length} bytes, less than a header; damaged from there"
             )
         try:
             check_magic(head[layout.MAGIC_AT])
         except CorruptRecord as error:
-            raise Refused(f"{path}: at position {position}: {error.message}") from None
+            raise CommandRefused(f"{path}: at position {position}: {error.message}") from None
         size = layout.LOG_OVERHEAD + length
         if position > end - size:
             return
@@ -132,7 +136,9 @@ def _records(path: str, header: BatchHeader, batch: bytes) -> Iterator[Record]:
     try:
         yield from open_records(header, batch, DECOMPRESSED_BYTES_MAX)
     except CorruptRecord as error:
-        raise Refused(f"{path}: the batch at offset {header.base_offset} cannot be read: {error.message}") from None
+        raise CommandRefused(
+            f"{path}: the batch at offset {header.base_offset} cannot be read: {error.message}"
+        ) from None
 
 
 def batch_line(header: BatchHeader, position: int, valid: bool) -> str:
@@ -149,7 +155,7 @@ def batch_line(header: BatchHeader, position: int, valid: bool) -> str:
     )
 
 
-def record_line(header: BatchHeader, record: Record, options: Options) -> str:
+def record_line(header: BatchHeader, record: Record, options: DumpOptions) -> str:
     parts = []
     if options.metadata:
         parts.append(_record_metadata(header, record))
@@ -184,7 +190,7 @@ def _control(record: Record) -> str:
         from strandline.wire import messages
 
         title, name = _CONTROL_MESSAGES[kind]
-        # Each of these begins with its own version.
+        # Each of these messages begins with its version.
         version = int.from_bytes(record.value[:2], "big", signed=True)
         family = messages.data_family(name)
         version = max(family.versions[0], min(version, family.versions[-1]))
