@@ -18,20 +18,16 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any
 
-from strandline.errors import ErrorCode, KafkaError, error_code
+from strandline.errors import ErrorCode, error_code
 from strandline.ids import Uuid
 from strandline.node.controller_channel import ControllerChannel
+from strandline.node.decision_queue import DecisionQueue, Place
 from strandline.node.logger import Logger
 from strandline.replica.isr import AWAIT_METADATA, ROLLED_BACK, IsrAnswer, ProposedIsr
 from strandline.replica.partition import Partition
 from strandline.wire import messages
 
 ALTER_PARTITION = 56
-PURPOSE = "alter-partition"
-"""A connection of its own: heartbeats do not wait behind decisions about partitions."""
-TIMEOUT_S = 30.0
-"""For one request. Another leader of the quorum ends it before."""
-BACKOFF_MIN_S, BACKOFF_MAX_S = 0.05, 1.0
 RECOVERY_STATES = (0, 1)
 PARTITIONS_PER_REQUEST_MAX = 5_000
 """A controller refuses a request that becomes more than REQUEST_OBJECTS_MAX objects (SEC-L2): the rest goes with the
@@ -39,8 +35,6 @@ next one."""
 MEMBERS_PER_REQUEST_MAX = 50_000
 """Of all ISRs in a request, for the same reason."""
 
-Place = tuple[bytes, int]
-"""Topic id and index."""
 Answer = IsrAnswer | ErrorCode
 
 
@@ -80,7 +74,10 @@ def _holds(partition: Partition, proposal: ProposedIsr) -> bool:
     return serves and partition.leader_epoch == proposal.leader_epoch
 
 
-class IsrUpdates:
+class IsrUpdates(DecisionQueue[tuple[Partition, ProposedIsr]]):
+    api_key, purpose, content = ALTER_PARTITION, "alter-partition", "changes of ISRs"
+    backoff_min_s, backoff_max_s = 0.05, 1.0
+
     def __init__(
         self,
         channel: ControllerChannel,
@@ -90,74 +87,34 @@ class IsrUpdates:
         logger: Logger,
         on_task_ended: Callable[[asyncio.Task[None]], None],
     ) -> None:
-        self._channel = channel
-        self._broker_id = broker_id
-        self._broker_epoch = broker_epoch
-        self._randomness = randomness
-        self._logger = logger
-        self._on_task_ended = on_task_ended
+        super().__init__(channel, broker_id, broker_epoch, randomness, logger, on_task_ended)
         self.failed = 0
         """Proposals that the controller refused or did not answer."""
         self._waiting_proposals = WaitingProposals()
-        self._sending: asyncio.Task[None] | None = None
-        self._is_closed = False
-        self._loop = asyncio.get_running_loop()
 
     def submit(self, partition: Partition, proposal: ProposedIsr) -> None:
         """Have the controller decide; `partition.isr_answered` is called with the answer. Never called from in here."""
         self._waiting_proposals.add(partition, proposal)
-        if self._sending is None and not self._is_closed:
-            self._sending = self._loop.create_task(self._send_all())
-            self._sending.add_done_callback(self._on_task_ended)
+        self._start()
 
-    async def close(self) -> None:
-        """What waits is not sent, and no partition gets an answer any more."""
-        self._is_closed = True
-        if self._sending is not None:
-            sending = self._sending
-            sending.cancel()
-            await asyncio.wait([sending])
+    def _has_waiting(self) -> bool:
+        return bool(self._waiting_proposals)
 
-    async def _send_all(self) -> None:
-        failures = 0
-        try:
-            while proposals := self._waiting_proposals.take():
-                answers = await self._ask([proposal for _, proposal in proposals.values()])
-                for place, (partition, proposal) in proposals.items():
-                    self.failed += not isinstance(answers.get(place), IsrAnswer)
-                    if place in answers:
-                        partition.isr_answered(proposal, answers[place])
-                    else:
-                        self._waiting_proposals.put_back(place, partition, proposal)
-                failures = 0 if proposals.keys() <= answers.keys() else failures + 1
-                if failures:
-                    await asyncio.sleep(self._backoff_s(failures))
-        finally:
-            # Not when the task is done, but now: what is submitted from here on needs another.
-            self._sending = None
+    def _take(self) -> dict[Place, tuple[Partition, ProposedIsr]]:
+        return self._waiting_proposals.take()
 
-    def _backoff_s(self, failures: int) -> float:
-        doubled = min(BACKOFF_MIN_S * 2.0 ** min(failures - 1, 10), BACKOFF_MAX_S)
-        return doubled * self._randomness.uniform(0.5, 1.0)
+    def _request(self, asked: Mapping[Place, tuple[Partition, ProposedIsr]]) -> Any:
+        return request(self._broker_id, self._broker_epoch(), (proposal for _, proposal in asked.values()))
 
-    async def _ask(self, proposals: list[ProposedIsr]) -> Mapping[Place, Answer]:
-        """What was decided, by partition; nothing if the request as a whole came to nothing."""
-        message = request(self._broker_id, self._broker_epoch(), proposals)
-        try:
-            # Sending it twice is safe: of two that are equal the second finds a newer partition epoch.
-            response = await self._channel.ask(ALTER_PARTITION, message, TIMEOUT_S, retry=True, purpose=PURPOSE)
-        except KafkaError as error:
-            self._logger.info(
-                "the controller did not answer a change of ISRs", error=error.message, count=len(proposals)
-            )
-            return {}
-        code = error_code(response.error_code)
-        if code is not ErrorCode.NONE:
-            self._logger.warning(
-                "the controller refused changes of ISRs, they will be sent again", error=code.name, count=len(proposals)
-            )
-            return {}
-        return decided(response)
+    def _settle(self, asked: Mapping[Place, tuple[Partition, ProposedIsr]], response: Any | None) -> bool:
+        answers = {} if response is None else decided(response)
+        for place, (partition, proposal) in asked.items():
+            self.failed += not isinstance(answers.get(place), IsrAnswer)
+            if place in answers:
+                partition.isr_answered(proposal, answers[place])
+            else:
+                self._waiting_proposals.put_back(place, partition, proposal)
+        return asked.keys() <= answers.keys()
 
 
 def request(broker_id: int, broker_epoch: int, proposals: Iterable[ProposedIsr]) -> Any:
@@ -187,7 +144,7 @@ def decided(response: Any) -> dict[Place, Answer]:
     answers: dict[Place, Answer] = {}
     for topic in response.topics:
         for partition in topic.partitions:
-            place, code = (bytes(topic.topic_id), partition.partition_index), error_code(partition.error_code)
+            place, code = (Uuid(topic.topic_id), partition.partition_index), error_code(partition.error_code)
             if code in ROLLED_BACK or code in AWAIT_METADATA:
                 answers[place] = code
             elif code is ErrorCode.NONE and partition.leader_recovery_state in RECOVERY_STATES:

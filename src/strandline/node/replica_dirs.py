@@ -18,30 +18,27 @@ from itertools import islice
 from typing import Any
 
 from strandline.controller.brokers import DIRECTORIES_FROM
-from strandline.errors import ErrorCode, KafkaError, error_code
+from strandline.errors import ErrorCode
 from strandline.ids import Uuid
 from strandline.metadata.features import METADATA_VERSION
 from strandline.metadata.image import MetadataImage, TopicImage
 from strandline.node.controller_channel import ControllerChannel
+from strandline.node.decision_queue import DecisionQueue, Place
 from strandline.node.log_dirs import directory_of
 from strandline.node.logger import Logger
 from strandline.wire import messages
 
 ASSIGN_REPLICAS_TO_DIRS = 73
-PURPOSE = "directory-assignments"
-"""A connection of its own: neither heartbeats nor changes of ISRs wait behind thousands of these."""
 ASSIGNED_AT_ONCE_MAX = 2250
 """In one request, as in Kafka."""
-TIMEOUT_S = 30.0
 GATHERING_S = 0.1
 """Logs are opened many at a time: so long the first waits for the others."""
-BACKOFF_MAX_S = 10.0
-
-Place = tuple[Uuid, int]
-"""Topic id and index."""
 
 
-class ReplicaDirs:
+class ReplicaDirs(DecisionQueue[Uuid]):
+    api_key, purpose, content = ASSIGN_REPLICAS_TO_DIRS, "directory-assignments", "log dirs of replicas"
+    backoff_min_s, backoff_max_s = 2 * GATHERING_S, 10.0
+
     def __init__(
         self,
         channel: ControllerChannel,
@@ -53,17 +50,9 @@ class ReplicaDirs:
         on_task_ended: Callable[[asyncio.Task[None]], None],
     ) -> None:
         """`image` is the newest committed metadata."""
-        self._channel = channel
-        self._broker_id = broker_id
-        self._broker_epoch = broker_epoch
+        super().__init__(channel, broker_id, broker_epoch, randomness, logger, on_task_ended)
         self._image = image
-        self._randomness = randomness
-        self._logger = logger
-        self._on_task_ended = on_task_ended
         self._waiting: dict[Place, Uuid] = {}
-        self._sending: asyncio.Task[None] | None = None
-        self._is_closed = False
-        self._loop = asyncio.get_running_loop()
 
     def is_in(self, directory_id: Uuid, topic: TopicImage, index: int) -> None:
         """The replica's log is in this log dir, online or not: report it to the controller, unless the metadata says so
@@ -72,44 +61,22 @@ class ReplicaDirs:
             self._waiting.pop((topic.topic_id, index), None)
             return
         self._waiting[topic.topic_id, index] = directory_id
-        if self._sending is None and not self._is_closed:
-            self._sending = self._loop.create_task(self._send_all())
-            self._sending.add_done_callback(self._on_task_ended)
+        self._start()
 
     @property
     def waiting_count(self) -> int:
         """Replicas of which the controller does not know yet where they are."""
         return len(self._waiting)
 
-    async def close(self) -> None:
-        self._is_closed = True
-        if self._sending is not None:
-            sending = self._sending
-            sending.cancel()
-            await asyncio.wait([sending])
-
-    async def _send_all(self) -> None:
-        failures = 0
-        try:
-            while self._waiting:
-                if failures or len(self._waiting) <= ASSIGNED_AT_ONCE_MAX:
-                    await asyncio.sleep(self._pause_s(failures))
-                if sent := self._next():
-                    taken = await self._ask(sent)
-                    for place in taken & sent.keys():
-                        if self._waiting.get(place) == sent[place]:  # another log dir may have come meanwhile
-                            del self._waiting[place]
-                    failures = 0 if sent.keys() <= taken else failures + 1
-        finally:
-            # Not when the task is done, but now: what comes from here on needs another.
-            self._sending = None
+    def _has_waiting(self) -> bool:
+        return bool(self._waiting)
 
     def _pause_s(self, failures: int) -> float:
-        if not failures:
-            return GATHERING_S
-        return min(GATHERING_S * 2.0 ** min(failures, 10), BACKOFF_MAX_S) * self._randomness.uniform(0.5, 1.0)
+        if failures:
+            return super()._pause_s(failures)
+        return GATHERING_S if len(self._waiting) <= ASSIGNED_AT_ONCE_MAX else 0.0
 
-    def _next(self) -> dict[Place, Uuid]:
+    def _take(self) -> dict[Place, Uuid]:
         """The oldest that the metadata still has on this broker. What it does not is forgotten."""
         image = self._image()
         if image.features.get(METADATA_VERSION, 0) < DIRECTORIES_FROM:
@@ -118,27 +85,15 @@ class ReplicaDirs:
             del self._waiting[place]
         return dict(islice(self._waiting.items(), ASSIGNED_AT_ONCE_MAX))
 
-    async def _ask(self, assigned: Mapping[Place, Uuid]) -> set[Place]:
-        """Those that the controller took."""
-        message = request(self._broker_id, self._broker_epoch(), assigned)
-        try:
-            response = await self._channel.ask(ASSIGN_REPLICAS_TO_DIRS, message, TIMEOUT_S, retry=True, purpose=PURPOSE)
-        except KafkaError as error:
-            self._logger.info(
-                "the controller did not take the log dirs of replicas",
-                error=error.message,
-                replicas=len(assigned),
-            )
-            return set()
-        code = error_code(response.error_code)
-        if code is not ErrorCode.NONE:
-            self._logger.warning(
-                "the controller refused log dirs of replicas, they will be sent again",
-                error=code.name,
-                replicas=len(assigned),
-            )
-            return set()
-        return taken_in(response)
+    def _request(self, asked: Mapping[Place, Uuid]) -> Any:
+        return request(self._broker_id, self._broker_epoch(), asked)
+
+    def _settle(self, asked: Mapping[Place, Uuid], response: Any | None) -> bool:
+        taken = set() if response is None else taken_in(response)
+        for place in taken & asked.keys():
+            if self._waiting.get(place) == asked[place]:  # another log dir may have come meanwhile
+                del self._waiting[place]
+        return asked.keys() <= taken
 
 
 def _is_here(image: MetadataImage, broker_id: int, topic_id: Uuid, index: int) -> bool:

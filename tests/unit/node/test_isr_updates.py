@@ -12,7 +12,7 @@ from strandline.config.dynamic import DynamicConfig
 from strandline.errors import ErrorCode
 from strandline.ids import Uuid
 from strandline.node.controller_channel import ControllerChannel
-from strandline.node.isr_updates import BACKOFF_MAX_S, IsrUpdates, WaitingProposals, request
+from strandline.node.isr_updates import IsrUpdates, WaitingProposals, request
 from strandline.node.peers import Peers
 from strandline.raft.messages import Address
 from strandline.replica.isr import IsrAnswer, ProposedIsr
@@ -358,7 +358,7 @@ def test_a_controller_that_is_in_trouble_is_asked_less_and_less_often():
         assert 4 <= len(stage.requests) <= 8
         before = len(stage.requests)
         await asyncio.sleep(20)
-        assert 20 / BACKOFF_MAX_S * 0.9 <= len(stage.requests) - before <= 20 / BACKOFF_MAX_S * 2
+        assert 20 / IsrUpdates.backoff_max_s * 0.9 <= len(stage.requests) - before <= 20 / IsrUpdates.backoff_max_s * 2
 
     play(story)
 
