@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 import click
 
@@ -104,7 +104,7 @@ class LazyCommands(click.Group):
                 return command
         return None
 
-    def invoke(self, context: click.Context) -> Any:
+    def invoke(self, context: click.Context) -> object:
         try:
             done = super().invoke(context)
             sys.stdout.flush()

@@ -11,11 +11,11 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import click
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 DEFAULT_SERVER = "127.0.0.1:9092"
 ENVIRONMENT = "STRANDLINE_BOOTSTRAP_SERVER"
@@ -61,7 +61,9 @@ def or_controllers(options: Callable[[F], F], *short: str) -> Callable[[F], F]:
 
     def decorate(command: F) -> F:
         @functools.wraps(command)
-        def with_controllers(*arguments: Any, access: Access, bootstrap_controller: str | None, **others: Any) -> Any:
+        def with_controllers(
+            *arguments: object, access: Access, bootstrap_controller: str | None, **others: object
+        ) -> object:
             if bootstrap_controller is not None and access.bootstrap_server is not None:
                 raise click.UsageError("give --bootstrap-server or --bootstrap-controller, not both")
             return command(*arguments, access=access._replace(bootstrap_controller=bootstrap_controller), **others)
@@ -78,7 +80,9 @@ def _options(
     command: F, server: tuple[str, ...], file: tuple[str, ...], help_: str, fallback: Callable[[], str | None]
 ) -> F:
     @functools.wraps(command)
-    def with_access(*arguments: Any, bootstrap_server: str | None, command_config: str | None, **options: Any) -> Any:
+    def with_access(
+        *arguments: object, bootstrap_server: str | None, command_config: str | None, **options: object
+    ) -> object:
         return command(*arguments, access=Access(bootstrap_server, command_config, fallback()), **options)
 
     server_option = click.option(*server, "bootstrap_server", metavar="HOST:PORT,…", help=help_)

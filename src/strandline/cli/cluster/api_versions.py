@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -15,8 +15,9 @@ from strandline.cli.terminal.output import example, json_option, print_json, pri
 
 if TYPE_CHECKING:
     from strandline.client.core.cluster import Broker
+    from strandline.wire.stubs.api_versions import ApiVersionsResponse
 
-API_VERSIONS = 18
+API_VERSIONS: Final = 18
 API_KEYS_MAX = 128
 """Greater than every API key."""
 BETWEEN_NODES = frozenset({4, 5, 6, 7, 52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82})
@@ -54,7 +55,7 @@ def kafka_broker_api_versions(access: Access) -> None:
         echo(f"{where} -> (\n\t" + ",\n\t".join(api_lines(apis)) + "\n)")
 
 
-def api_lines(apis: Iterable[Any]) -> list[str]:
+def api_lines(apis: Iterable[ApiVersionsResponse.ApiVersion]) -> list[str]:
     """A line for each API that the broker serves or that a client may request, by key."""
     lines = {key: f"{name(key)}({key}): UNSUPPORTED" for key in client_apis()}
     for api in apis:
@@ -100,7 +101,7 @@ def name(api_key: int) -> str:
         return "UNKNOWN"
 
 
-def _ask(access: Access) -> list[tuple[Broker, list[Any]]]:
+def _ask(access: Access) -> list[tuple[Broker, list[ApiVersionsResponse.ApiVersion]]]:
     from strandline import __version__
     from strandline.cli.access.client_properties import connection_settings
     from strandline.cli.access.connection import connect
@@ -113,7 +114,7 @@ def _ask(access: Access) -> list[tuple[Broker, list[Any]]]:
             request = messages.request(API_VERSIONS)(
                 client_software_name="strandline", client_software_version=__version__
             )
-            response = client.request(broker.node_id, API_VERSIONS, request)
+            response: ApiVersionsResponse = client.request(broker.node_id, API_VERSIONS, request)
             check(response.error_code)
-            found.append((broker, sorted(response.api_keys, key=lambda api: int(api.api_key))))
+            found.append((broker, sorted(response.api_keys, key=lambda api: api.api_key)))
     return found

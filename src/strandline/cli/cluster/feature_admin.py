@@ -5,14 +5,17 @@ Always true: a feature is named once; each feature that could not be changed is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from strandline.cli.access.options import Access
 from strandline.cli.errors import CommandRefused
 from strandline.cli.terminal.escaping import echo
+
+if TYPE_CHECKING:
+    from strandline.errors import KafkaError
 
 UPGRADE, DOWNGRADE, DISABLE = "upgrade", "downgrade", "disable"
 
@@ -88,7 +91,9 @@ def change(access: Access, operation: str, levels: dict[str, int], *, unsafe: bo
         raise CommandRefused(f"{failures} out of {len(levels)} operation(s) failed.")
 
 
-def change_lines(operation: str, levels: dict[str, int], answers: dict[str, Any], dry_run: bool) -> list[str]:
+def change_lines(
+    operation: str, levels: dict[str, int], answers: Mapping[str, KafkaError | None], dry_run: bool
+) -> list[str]:
     """A line for each feature, in Kafka's words."""
     lines = []
     for name in sorted(levels):

@@ -16,7 +16,7 @@ from strandline.cli.terminal.output import example, json_option, print_json, pri
 if TYPE_CHECKING:
     from strandline.client.flow.described import ConfigResource
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
 def target_options(command: F) -> F:
@@ -24,8 +24,8 @@ def target_options(command: F) -> F:
 
     @functools.wraps(command)
     def with_target(
-        *arguments: Any, topic: str | None, broker: int | None, group: str | None, default: bool, **others: Any
-    ) -> Any:
+        *arguments: object, topic: str | None, broker: int | None, group: str | None, default: bool, **others: object
+    ) -> object:
         return command(*arguments, one=_target(topic, broker, group, default), **others)
 
     target: Any = with_target

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Any
 
 from strandline.cli.groups.group_rows import MemberRow, OffsetRow, StateRow
 from strandline.cli.groups.offset_resets import OffsetPlan
@@ -60,7 +59,7 @@ def offsets_table(rows: Sequence[OffsetRow], *, verbose: bool) -> str:
         widths.insert(3, WIDTH)
         for row, line in zip(rows, cells, strict=True):
             line.insert(3, row.leader_epoch)
-    lines: list[Sequence[Any]] = [headings, *cells]
+    lines: list[Sequence[object]] = [headings, *cells]
     return "".join("\n" + _line(line, widths) for line in lines) + "\n"
 
 
@@ -84,9 +83,9 @@ def members_table(rows: Sequence[MemberRow], *, verbose: bool) -> str:
         if with_upgrade:
             headings.append("UPGRADED")
             widths.append(0)
-    lines: list[Sequence[Any]] = [headings]
+    lines: list[Sequence[object]] = [headings]
     for row in rows:
-        line: list[Any] = [row.group, row.consumer_id, *([row.instance_id or ""] if with_instance else [])]
+        line: list[object] = [row.group, row.consumer_id, *([row.instance_id or ""] if with_instance else [])]
         line += [row.host, row.client_id, len(row.assigned)]
         if verbose:
             line += [row.epoch, assignment(row.assigned), row.target_epoch, assignment(row.target)]
@@ -101,7 +100,7 @@ def state_table(row: StateRow, *, verbose: bool) -> str:
     coordinator = f"{row.coordinator_host}:{row.coordinator_port}  ({row.coordinator_id})"
     headings = ["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE"]
     widths = [_width([row.group]), _width([coordinator], 25), 20, 20]
-    line: list[Any] = [row.group, coordinator, row.strategy or None, row.state]
+    line: list[object] = [row.group, coordinator, row.strategy or None, row.state]
     if verbose:
         headings += ["GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH"]
         widths += [15, 25]
@@ -120,7 +119,7 @@ def listing_table(rows: Sequence[Sequence[str]], headings: Sequence[str]) -> str
 def plan_table(plans: Mapping[str, OffsetPlan]) -> str:
     """The new offsets of a reset."""
     widths = [_width(plans), _width(topic for planned in plans.values() for topic, _ in planned), 10, 0]
-    lines: list[Sequence[Any]] = [("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET")] if plans else []
+    lines: list[Sequence[object]] = [("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET")] if plans else []
     lines += [(group, *key, offset) for group, planned in plans.items() for key, offset in planned.items()]
     return "".join("\n" + _line(line, widths) for line in lines) + "\n"
 
@@ -128,7 +127,7 @@ def plan_table(plans: Mapping[str, OffsetPlan]) -> str:
 def deleted_offsets_table(results: Mapping[TopicPartition, str | None]) -> str:
     """The result of each partition: None, or the error."""
     widths = [_width(topic for topic, _ in results), 10, 15]
-    lines: list[Sequence[Any]] = [("TOPIC", "PARTITION", "STATUS")]
+    lines: list[Sequence[object]] = [("TOPIC", "PARTITION", "STATUS")]
     for (topic, partition), problem in sorted(results.items(), key=lambda one: f"{one[0][0]}{one[0][1]}"):
         status = "Successful" if problem is None else f"Error: {problem}"
         lines.append((topic, None if partition < 0 else partition, status))

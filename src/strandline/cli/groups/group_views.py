@@ -7,7 +7,6 @@ also columns with one value, and the middle of member ids.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from strandline.cli.groups.group_rows import OffsetRow
 from strandline.cli.groups.group_tables import assignment
@@ -160,8 +159,8 @@ def shortened(text: str, width: int) -> str:
 # JSON
 
 
-def details(group: GroupDescription, offsets: Sequence[OffsetRow] | None) -> dict[str, Any]:
-    found: dict[str, Any] = {
+def details(group: GroupDescription, offsets: Sequence[OffsetRow] | None) -> dict[str, object]:
+    found: dict[str, object] = {
         "group": group.group_id,
         "type": group.type,
         "state": group.state,

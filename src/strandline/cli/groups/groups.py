@@ -6,13 +6,14 @@ Always true: without --execute, `reset-offsets` shows its plan and changes nothi
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
 from strandline.cli.access.options import Access, access_options
 from strandline.cli.errors import CommandRefused, explain
 from strandline.cli.groups.offset_resets import SCENARIOS, parse_datetime, parse_duration_ms
+from strandline.cli.kafka_tools.kafka_flags import value_of_option
 from strandline.cli.terminal.escaping import echo, shown
 from strandline.cli.terminal.output import example, json_option, note, print_json, print_table
 
@@ -117,6 +118,24 @@ def _duration(context: click.Context, parameter: click.Parameter, value: str | N
     return value
 
 
+class ResetOffsetsOptions(TypedDict):
+    """The options of `groups reset-offsets`."""
+
+    topics: tuple[str, ...]
+    all_topics: bool
+    to_earliest: bool
+    to_latest: bool
+    to_current: bool
+    to_offset: int | None
+    shift_by: int | None
+    to_datetime: str | None
+    by_duration: str | None
+    from_file: str | None
+    execute: bool
+    export: bool
+    as_json: bool
+
+
 @groups.command(
     "reset-offsets",
     epilog=example(
@@ -153,16 +172,16 @@ def _duration(context: click.Context, parameter: click.Parameter, value: str | N
 @click.option("--execute", is_flag=True, help="Reset the offsets; without it, the plan is only shown.")
 @click.option("--export", is_flag=True, help="Print the plan as CSV, which --from-file reads.")
 @json_option
-def reset_offsets(name: str, access: Access, **options: Any) -> None:
+def reset_offsets(name: str, access: Access, **options: Unpack[ResetOffsetsOptions]) -> None:
     """Reset the offsets of a group without members."""
-    scenarios = [scenario for scenario in SCENARIOS if options[scenario] not in (None, False)]
+    scenarios = [scenario for scenario in SCENARIOS if value_of_option(options, scenario) not in (None, False)]
     if len(scenarios) != 1:
         raise click.UsageError("give exactly one of: " + ", ".join(f"--{s.replace('_', '-')}" for s in SCENARIOS))
     if not (options["topics"] or options["all_topics"] or scenarios == ["from_file"]):
         raise click.UsageError("give --topic or --all-topics")
     from strandline.cli.access.connection import connect_admin
     from strandline.cli.groups import group_admin, group_views
-    from strandline.cli.groups.offset_resets import write_csv
+    from strandline.cli.groups.offset_resets import scenario_value, write_csv
     from strandline.errors import KafkaError
 
     (scenario,) = scenarios
@@ -170,7 +189,7 @@ def reset_offsets(name: str, access: Access, **options: Any) -> None:
         reset = group_admin.OffsetReset(
             admin,
             scenario,
-            options[scenario],
+            scenario_value(value_of_option(options, scenario)),
             topics=options["topics"],
             all_topics=options["all_topics"],
             now_ms=time.time_ns() // 1_000_000,
@@ -264,7 +283,7 @@ def delete_offsets(name: str, access: Access, topics: tuple[str, ...], as_json: 
     return _refuse(_refusal(name, error, topic) for (topic, _), error in sorted(results.items()) if error is not None)
 
 
-def _outcome(error: KafkaError | None) -> dict[str, Any]:
+def _outcome(error: KafkaError | None) -> dict[str, object]:
     """The result of one deletion, for JSON."""
     return {"deleted": error is None, "error": None if error is None else error.code.name}
 

@@ -41,6 +41,12 @@ _DURATION = re.compile(
 )
 
 
+def scenario_value(value: object) -> str | int | None:
+    """The value of a scenario's option; None for a flag."""
+    assert isinstance(value, str | int)
+    return None if value is True else value
+
+
 class OffsetLookup(Protocol):
     """Lookup of the offsets of partitions at a timestamp, EARLIEST or LATEST."""
 

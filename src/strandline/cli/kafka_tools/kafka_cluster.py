@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -27,7 +27,7 @@ def kafka_cluster() -> None:
     """Show a cluster and unregister brokers, with Kafka's flags and output."""
 
 
-def _command(name: str, flags: str = "") -> Callable[[Callable[..., Any]], click.Command]:
+def _command(name: str, flags: str = "") -> Callable[[Callable[..., object]], click.Command]:
     epilog = example(f"strandline kafka-cluster {name} {SERVER}{flags}")
     return kafka_cluster.command(name, cls=KafkaCommand, epilog=epilog)
 

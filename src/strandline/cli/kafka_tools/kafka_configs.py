@@ -5,7 +5,7 @@ Left out: users, clients, groups, ips and client-metrics, which have no dynamic 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
@@ -20,6 +20,21 @@ if TYPE_CHECKING:
     from strandline.client.flow.described import ConfigEntry
 
 TYPES = ("topics", "brokers", "groups")
+
+
+class KafkaConfigsOptions(TypedDict):
+    """The options of `kafka-configs` that name the entity and the changes."""
+
+    entity_type: str | None
+    entity_name: str | None
+    entity_default: bool
+    topic: str | None
+    broker: str | None
+    group: str | None
+    broker_defaults: bool
+    add_config: str | None
+    add_config_file: str | None
+    delete_config: str | None
 
 
 @kafka_command(
@@ -42,7 +57,9 @@ TYPES = ("topics", "brokers", "groups")
 @click.option("--add-config-file", type=click.Path(exists=True, dir_okay=False), help="A file of keys to set.")
 @click.option("--delete-config", metavar="k1,k2", help="Keys to reset to their defaults.")
 @click.option("--all", "all_", is_flag=True, help="Also defaults that were not changed.")
-def kafka_configs(access: Access, describe: bool, alter: bool, all_: bool, **options: Any) -> None:
+def kafka_configs(
+    access: Access, describe: bool, alter: bool, all_: bool, **options: Unpack[KafkaConfigsOptions]
+) -> None:
     """Show and change the configuration of topics, brokers and groups, with Kafka's flags and output."""
     if describe == alter:
         raise click.UsageError("Command must include exactly one action: --describe, --alter")
@@ -68,7 +85,7 @@ def kafka_configs(access: Access, describe: bool, alter: bool, all_: bool, **opt
             _alter(admin, kind, name or "", to_set, to_delete)
 
 
-def _entity(options: dict[str, Any]) -> tuple[str, str | None]:
+def _entity(options: KafkaConfigsOptions) -> tuple[str, str | None]:
     """The type, and the name: None for all of that type, "" for the default."""
     given = [
         (kind, name)
@@ -95,7 +112,7 @@ def _entity(options: dict[str, Any]) -> tuple[str, str | None]:
     return kind, name
 
 
-def _to_set(options: dict[str, Any]) -> dict[str, str]:
+def _to_set(options: KafkaConfigsOptions) -> dict[str, str]:
     if options["add_config_file"] is None:
         return comma_pairs(options["add_config"] or "", "--add-config")
     if options["add_config"]:

@@ -6,16 +6,52 @@ Left out: several topics by pattern (--include); Java classes (--formatter, --li
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Mapping
+from typing import TypedDict, Unpack
 
 import click
 
 from strandline.cli.access.options import Access, kafka_access_options
 from strandline.cli.errors import CommandRefused
-from strandline.cli.kafka_tools.kafka_flags import kafka_command, key_values
+from strandline.cli.kafka_tools.kafka_flags import kafka_command, key_values, value_of_option
 from strandline.cli.terminal.output import example, is_terminal, note
 
 STRING_CLASSES = ("org.apache.kafka.common.serialization.StringDeserializer",)
+
+
+class ConsoleProducerOptions(TypedDict):
+    """The options of `kafka-console-producer` beside topic and cluster."""
+
+    compression_codec: str | None
+    batch_size: int | None
+    timeout: int | None
+    request_required_acks: str | None
+    request_timeout_ms: int | None
+    max_memory_bytes: int | None
+    reader_property: tuple[str, ...]
+    reader_config: str | None
+    command_property: tuple[str, ...]
+    line_reader: str | None
+
+
+class ConsoleConsumerOptions(TypedDict):
+    """The options of `kafka-console-consumer` beside topic and cluster."""
+
+    partition: int | None
+    offset: str | None
+    from_beginning: bool
+    max_messages: int | None
+    timeout_ms: int | None
+    isolation_level: str | None
+    formatter_property: tuple[str, ...]
+    formatter_config: str | None
+    command_property: tuple[str, ...]
+    skip_message_on_error: bool
+    key_deserializer: str | None
+    value_deserializer: str | None
+    formatter: str | None
+    group: str | None
+    include: str | None
 
 
 def _properties(path: str | None, pairs: tuple[str, ...], flag: str) -> dict[str, str]:
@@ -25,7 +61,7 @@ def _properties(path: str | None, pairs: tuple[str, ...], flag: str) -> dict[str
     return {name: setting.text for name, setting in from_file(path).items()} | key_values(pairs, flag)
 
 
-def _refuse(options: dict[str, Any], names: tuple[str, ...], reason: str) -> None:
+def _refuse(options: Mapping[str, object], names: tuple[str, ...], reason: str) -> None:
     for name in names:
         if options[name] is not None:
             raise CommandRefused(f"--{name.replace('_', '-')}: {reason}")
@@ -63,7 +99,7 @@ def _refuse(options: dict[str, Any], names: tuple[str, ...], reason: str) -> Non
     help="A producer property: acks, …",
 )
 @click.option("--line-reader", hidden=True)
-def kafka_console_producer(access: Access, topic: str, sync: bool, **options: Any) -> None:
+def kafka_console_producer(access: Access, topic: str, sync: bool, **options: Unpack[ConsoleProducerOptions]) -> None:
     """Send each line of stdin as a record, with Kafka's flags."""
     _refuse(options, ("line_reader",), "Java classes cannot be loaded here")
     from strandline.cli.access.client_properties import for_producer, from_file, from_flag
@@ -81,8 +117,8 @@ def kafka_console_producer(access: Access, topic: str, sync: bool, **options: An
     settings = from_file(access.command_config)
     settings |= from_flag(key_values(options["command_property"], "--command-property"), "--command-property")
     for name, flag in flags.items():
-        if options[flag] is not None:
-            settings |= from_flag({name: str(options[flag])}, f"--{flag.replace('_', '-')}")
+        if (value := value_of_option(options, flag)) is not None:
+            settings |= from_flag({name: str(value)}, f"--{flag.replace('_', '-')}")
     reading = LineReader(_properties(options["reader_config"], options["reader_property"], "--reader-property"))
     reach, config = for_producer(access, settings)
     produce_lines(reach, topic, sys.stdin.buffer, reading, config, sync=sync)
@@ -130,7 +166,7 @@ def kafka_console_producer(access: Access, topic: str, sync: bool, **options: An
 @click.option("--formatter", hidden=True)
 @click.option("--group", help="Read as a member of this group.")
 @click.option("--include", hidden=True)
-def kafka_console_consumer(access: Access, topic: str, **options: Any) -> None:
+def kafka_console_consumer(access: Access, topic: str, **options: Unpack[ConsoleConsumerOptions]) -> None:
     """Print the records of a topic, with Kafka's flags and output."""
     _refuse(options, ("include",), "one topic is read at a time; name it with --topic")
     _refuse(options, ("formatter",), "Java classes cannot be loaded here")
@@ -163,7 +199,7 @@ def kafka_console_consumer(access: Access, topic: str, **options: Any) -> None:
     note(f"Processed a total of {count} messages")
 
 
-def _offset(options: dict[str, Any]) -> str | int | None:
+def _offset(options: ConsoleConsumerOptions) -> str | int | None:
     offset = options["offset"]
     if offset is None:
         return None

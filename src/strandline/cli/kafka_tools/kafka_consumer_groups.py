@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
 from strandline.cli.access.options import Access, kafka_access_options
 from strandline.cli.groups.offset_resets import SCENARIOS
-from strandline.cli.kafka_tools.kafka_flags import KafkaCommand
+from strandline.cli.kafka_tools.kafka_flags import KafkaCommand, required, value_of_option
 from strandline.cli.terminal.escaping import echo, shown
 from strandline.cli.terminal.output import example
 
@@ -36,6 +36,38 @@ EVERY = "*"
 """The value of an option that was given without one."""
 
 
+class KafkaConsumerGroupsOptions(TypedDict):
+    """The options of `kafka-consumer-groups` beside those of the cluster."""
+
+    list: bool
+    describe: bool
+    delete: bool
+    reset_offsets: bool
+    delete_offsets: bool
+    validate_regex: str | None
+    group: tuple[str, ...]
+    all_groups: bool
+    topic: tuple[str, ...]
+    all_topics: bool
+    offsets: bool
+    members: bool
+    state: str | None
+    type: str | None
+    verbose: bool
+    timeout: int
+    dry_run: bool
+    execute: bool
+    export: bool
+    to_offset: int | None
+    to_earliest: bool
+    to_latest: bool
+    to_current: bool
+    shift_by: int | None
+    to_datetime: str | None
+    by_duration: str | None
+    from_file: str | None
+
+
 class _ConsumerGroupsCommand(KafkaCommand):
     """The command; two of its options may be given without a value."""
 
@@ -58,7 +90,7 @@ class _ConsumerGroupsCommand(KafkaCommand):
     ),
 )
 @kafka_access_options()
-@click.option("--list", "list_", is_flag=True, help="List the groups.")
+@click.option("--list", is_flag=True, help="List the groups.")
 @click.option("--describe", is_flag=True, help="Show groups: their offsets and lag, members or state.")
 @click.option("--delete", is_flag=True, help="Delete groups that have no members, with their offsets.")
 @click.option("--reset-offsets", is_flag=True, help="Reset the offsets of groups without members.")
@@ -71,9 +103,7 @@ class _ConsumerGroupsCommand(KafkaCommand):
 @click.option("--offsets", is_flag=True, help="Describe offsets and lag (the default).")
 @click.option("--members", is_flag=True, help="Describe the members.")
 @click.option("--state", metavar="[STATES]", help="Describe the state; with --list, show states or list those in some.")
-@click.option(
-    "--type", "type_", metavar="[TYPES]", help="With --list, show types or list those of some: classic, consumer."
-)
+@click.option("--type", metavar="[TYPES]", help="With --list, show types or list those of some: classic, consumer.")
 @click.option("--verbose", is_flag=True, help="Describe more.")
 @click.option("--timeout", type=int, default=30_000, metavar="MS", help="How long to try.  [default: 30000]")
 @click.option("--dry-run", is_flag=True, help="Only show the offsets of a reset (the default).")
@@ -94,12 +124,11 @@ class _ConsumerGroupsCommand(KafkaCommand):
     metavar="FILE",
     help="Reset to the offsets in a CSV file.",
 )
-def kafka_consumer_groups(access: Access, **options: Any) -> int:
+def kafka_consumer_groups(access: Access, **options: Unpack[KafkaConsumerGroupsOptions]) -> int:
     """List, describe and delete groups, and change their offsets, with Kafka's flags and output."""
-    options["list"], options["type"] = options.pop("list_"), options.pop("type_")
     action = _check(options)
     if action == "validate_regex":
-        return _validate(options["validate_regex"])
+        return _validate(required(options["validate_regex"]))
     from strandline.cli.access.client_properties import connection_settings
     from strandline.cli.access.connection import connect
     from strandline.cli.errors import CommandRefused
@@ -121,8 +150,8 @@ def kafka_consumer_groups(access: Access, **options: Any) -> int:
     return 0
 
 
-def _check(options: dict[str, Any]) -> str:
-    given = [action for action in ACTIONS if options[action]]
+def _check(options: KafkaConsumerGroupsOptions) -> str:
+    given = [action for action in ACTIONS if value_of_option(options, action)]
     if len(given) != 1:
         names = ", ".join(_flag(action) for action in ACTIONS)
         raise click.UsageError(f"Command must include exactly one action: {names}")
@@ -146,7 +175,7 @@ def _check(options: dict[str, Any]) -> str:
         "type": ("list",),
     }
     for name, actions in allowed.items():
-        if options[name] and action not in actions:
+        if value_of_option(options, name) and action not in actions:
             raise click.UsageError(f'Option "{_flag(name)}" can\'t be used with option "{_flag(action)}"')
     if action == "describe":
         if sum(bool(options[name]) for name in ("members", "offsets", "state")) > 1:
@@ -160,7 +189,7 @@ def _check(options: dict[str, Any]) -> str:
     return action
 
 
-def _check_reset(options: dict[str, Any]) -> None:
+def _check_reset(options: KafkaConsumerGroupsOptions) -> None:
     if options["dry_run"] and options["execute"]:
         raise click.UsageError("Option --reset-offsets only accepts one of --execute and --dry-run")
     scenarios = _scenarios(options)
@@ -175,8 +204,8 @@ def _check_reset(options: dict[str, Any]) -> None:
         echo("WARN: nothing will be changed without --execute; --dry-run says the same explicitly", err=True)
 
 
-def _scenarios(options: dict[str, Any]) -> list[str]:
-    return [scenario for scenario in SCENARIOS if options[scenario] not in (None, False)]
+def _scenarios(options: KafkaConsumerGroupsOptions) -> list[str]:
+    return [scenario for scenario in SCENARIOS if value_of_option(options, scenario) not in (None, False)]
 
 
 def _flag(name: str) -> str:
@@ -208,7 +237,7 @@ def _validate(pattern: str) -> int:
     return 0
 
 
-def _groups(admin: Admin, options: dict[str, Any]) -> list[str]:
+def _groups(admin: Admin, options: KafkaConsumerGroupsOptions) -> list[str]:
     from strandline.cli.groups import group_admin
 
     if options["all_groups"]:
@@ -216,7 +245,7 @@ def _groups(admin: Admin, options: dict[str, Any]) -> list[str]:
     return list(dict.fromkeys(options["group"]))
 
 
-def _list(admin: Admin, options: dict[str, Any]) -> None:
+def _list(admin: Admin, options: KafkaConsumerGroupsOptions) -> None:
     from strandline.cli.groups import group_admin
     from strandline.cli.groups.group_tables import listing_table
 
@@ -229,7 +258,7 @@ def _list(admin: Admin, options: dict[str, Any]) -> None:
         return
     headings, rows = ["GROUP"], [[group.group_id] for group in found]
     for name, attribute in (("type", "type"), ("state", "state")):
-        if options[name] is not None:
+        if value_of_option(options, name) is not None:
             headings.append(name.upper())
             for row, group in zip(rows, found, strict=True):
                 row.append(getattr(group, attribute) or "Unknown")
@@ -246,7 +275,7 @@ def _chosen(text: str | None, known: Sequence[str], what: str) -> list[str]:
     return [names[part] for part in given]
 
 
-def _describe(admin: Admin, options: dict[str, Any]) -> None:
+def _describe(admin: Admin, options: KafkaConsumerGroupsOptions) -> None:
     from strandline.cli.groups import group_admin
     from strandline.cli.groups.group_rows import member_rows, state_row
     from strandline.cli.groups.group_tables import members_table, offsets_table, state_table
@@ -278,7 +307,7 @@ def _is_shown(group_id: str, state: str, rows: int) -> bool:
     return state != "Dead" and rows > 0
 
 
-def _delete(admin: Admin, options: dict[str, Any]) -> None:
+def _delete(admin: Admin, options: KafkaConsumerGroupsOptions) -> None:
     answers = admin.delete_groups(_groups(admin, options))
     done = ", ".join(f"'{shown(group)}'" for group, error in answers.items() if error is None)
     failed = {group: error for group, error in answers.items() if error is not None}
@@ -292,16 +321,16 @@ def _delete(admin: Admin, options: dict[str, Any]) -> None:
         echo(f"\nThese consumer groups were deleted successfully: {done}")
 
 
-def _reset(admin: Admin, options: dict[str, Any]) -> None:
+def _reset(admin: Admin, options: KafkaConsumerGroupsOptions) -> None:
     from strandline.cli.groups.group_admin import OffsetReset, committed_offsets, has_members, state_of
     from strandline.cli.groups.group_tables import plan_table
-    from strandline.cli.groups.offset_resets import KAFKA_WARNINGS, write_csv
+    from strandline.cli.groups.offset_resets import KAFKA_WARNINGS, scenario_value, write_csv
 
     (scenario,) = _scenarios(options)
     reset = OffsetReset(
         admin,
         scenario,
-        options[scenario],
+        scenario_value(value_of_option(options, scenario)),
         topics=options["topic"],
         all_topics=options["all_topics"],
         now_ms=time.time_ns() // 1_000_000,
@@ -327,7 +356,7 @@ def _reset(admin: Admin, options: dict[str, Any]) -> None:
         echo(plan_table(plans), nl=False)
 
 
-def _delete_offsets(admin: Admin, options: dict[str, Any]) -> None:
+def _delete_offsets(admin: Admin, options: KafkaConsumerGroupsOptions) -> None:
     from strandline.cli.groups.group_admin import delete_offsets
     from strandline.cli.groups.group_tables import deleted_offsets_table
     from strandline.errors import ErrorCode

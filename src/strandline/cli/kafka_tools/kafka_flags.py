@@ -5,8 +5,7 @@ Always true: a long option may be shortened as far as it stays unambiguous (`--b
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
 
 import click
 
@@ -43,8 +42,19 @@ class KafkaCommand(click.Command):
         return expanded
 
 
-def kafka_command(**attributes: Any) -> Callable[[Callable[..., Any]], KafkaCommand]:
-    return click.command(cls=KafkaCommand, **attributes)
+def kafka_command(*, epilog: str) -> Callable[[Callable[..., object]], KafkaCommand]:
+    return click.command(cls=KafkaCommand, epilog=epilog)
+
+
+def value_of_option(options: Mapping[str, object], name: str) -> object:
+    """The value of an option whose name is known only at run time."""
+    return options[name]
+
+
+def required(value: str | None) -> str:
+    """The value of an option that was checked to be given."""
+    assert value is not None
+    return value
 
 
 def key_values(pairs: tuple[str, ...], flag: str) -> dict[str, str]:

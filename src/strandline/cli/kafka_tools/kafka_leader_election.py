@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
 from strandline.cli.access.options import Access, kafka_access_options
 from strandline.cli.errors import CommandRefused
-from strandline.cli.kafka_tools.kafka_flags import kafka_command
+from strandline.cli.kafka_tools.kafka_flags import kafka_command, required
 from strandline.cli.terminal.escaping import echo
 from strandline.cli.terminal.output import example
 
@@ -16,6 +16,15 @@ if TYPE_CHECKING:
     from strandline.cli.elections.election_admin import ElectionResults, Partitions
 
 TYPES = ("preferred", "unclean")
+
+
+class KafkaLeaderElectionOptions(TypedDict):
+    """The options of `kafka-leader-election` that name partitions."""
+
+    all_topic_partitions: bool
+    topic: str | None
+    partition: int | None
+    path_to_json_file: str | None
 
 
 @kafka_command(
@@ -35,7 +44,7 @@ TYPES = ("preferred", "unclean")
 @click.option("--topic", help="The topic of one partition.")
 @click.option("--partition", type=click.IntRange(0), help="With --topic: its partition.")
 @click.option("--path-to-json-file", type=click.Path(exists=True, dir_okay=False), help="A file of partitions.")
-def kafka_leader_election(access: Access, election_type: str, **options: Any) -> int:
+def kafka_leader_election(access: Access, election_type: str, **options: Unpack[KafkaLeaderElectionOptions]) -> int:
     """Elect leaders of partitions, with Kafka's flags and output."""
     partitions = _partitions(options)
     from strandline.cli.elections import election_admin
@@ -48,23 +57,24 @@ def kafka_leader_election(access: Access, election_type: str, **options: Any) ->
     return 0
 
 
-def _partitions(options: dict[str, Any]) -> Partitions | None:
+def _partitions(options: KafkaLeaderElectionOptions) -> Partitions | None:
     ways = (options["topic"] is not None, options["all_topic_partitions"], options["path_to_json_file"] is not None)
     if sum(ways) != 1:
         raise click.UsageError(
             "One and only one of the following options is required: topic, all-topic-partitions, path-to-json-file"
         )
-    if options["topic"] is not None and options["partition"] is None:
+    topic, partition = options["topic"], options["partition"]
+    if topic is not None and partition is None:
         raise click.UsageError("Missing required option(s): partition")
-    if options["topic"] is None and options["partition"] is not None:
+    if topic is None and partition is not None:
         raise click.UsageError("Option partition is only allowed if topic is used")
     if options["all_topic_partitions"]:
         return None
-    if options["topic"] is not None:
-        return [(options["topic"], options["partition"])]
+    if topic is not None and partition is not None:
+        return [(topic, partition)]
     from strandline.cli.elections.election_admin import read_partitions
 
-    return read_partitions(options["path_to_json_file"])
+    return read_partitions(required(options["path_to_json_file"]))
 
 
 def lines(elected: ElectionResults, kind: str) -> list[str]:

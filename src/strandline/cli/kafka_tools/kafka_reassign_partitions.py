@@ -5,18 +5,18 @@ Left out: moves between the log dirs of one broker. A log dir may be named where
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
 from strandline.cli.access.options import Access, kafka_access_options, or_controllers
 from strandline.cli.errors import CommandRefused
-from strandline.cli.kafka_tools.kafka_flags import kafka_command
+from strandline.cli.kafka_tools.kafka_flags import kafka_command, required, value_of_option
 from strandline.cli.terminal.escaping import echo
 from strandline.cli.terminal.output import example, note
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sized
 
     from strandline.cli.reassignment.reassignment_admin import PartitionMoveState
     from strandline.cli.reassignment.reassignment_plan import ReassignmentPlan, Replica
@@ -53,6 +53,26 @@ VERIFY_PERIODICALLY = (
 )
 
 
+class KafkaReassignPartitionsOptions(TypedDict):
+    """The options of `kafka-reassign-partitions` beside those of the cluster."""
+
+    generate: bool
+    execute: bool
+    verify: bool
+    cancel: bool
+    list: bool
+    topics_to_move_json_file: str | None
+    broker_list: str | None
+    disable_rack_aware: bool
+    reassignment_json_file: str | None
+    additional: bool
+    throttle: int | None
+    replica_alter_log_dirs_throttle: int | None
+    timeout: int | None
+    preserve_throttles: bool
+    disallow_replication_factor_change: bool
+
+
 @kafka_command(
     epilog=example(
         "strandline kafka-reassign-partitions --bootstrap-server 127.0.0.1:9092 --generate "
@@ -67,7 +87,7 @@ VERIFY_PERIODICALLY = (
 @click.option("--execute", is_flag=True, help="Begin the moves of a plan.")
 @click.option("--verify", is_flag=True, help="Show the progress of a plan; when all is done, remove its throttle.")
 @click.option("--cancel", is_flag=True, help="Cancel the reassignments of a plan.")
-@click.option("--list", "list_", is_flag=True, help="List all reassignments in progress.")
+@click.option("--list", is_flag=True, help="List all reassignments in progress.")
 @click.option("--topics-to-move-json-file", metavar="FILE", help='{"version": 1, "topics": [{"topic": "foo"}]}')
 @click.option("--broker-list", metavar="1,2,3", help="The brokers that the topics should be on.")
 @click.option("--disable-rack-aware", is_flag=True, help="Propose without regard to racks.")
@@ -84,9 +104,8 @@ VERIFY_PERIODICALLY = (
 )
 @click.option("--preserve-throttles", is_flag=True, help="Leave throttles as they are.")
 @click.option("--disallow-replication-factor-change", is_flag=True, help="Refuse plans with more or fewer replicas.")
-def kafka_reassign_partitions(access: Access, **options: Any) -> int:
+def kafka_reassign_partitions(access: Access, **options: Unpack[KafkaReassignPartitionsOptions]) -> int:
     """Move partitions to other brokers, with Kafka's flags and output."""
-    options["list"] = options.pop("list_")
     action = _action(access, options)
     from strandline.cli.access.connection import connect_admin
     from strandline.errors import KafkaError
@@ -110,9 +129,9 @@ class _PlainError(Exception):
     """An error that Kafka's tool prints without "Error:"."""
 
 
-def _action(access: Access, options: dict[str, Any]) -> str:
+def _action(access: Access, options: KafkaReassignPartitionsOptions) -> str:
     """The requested action; raises UsageError for options that exclude each other."""
-    given = [action for action in ACTIONS if options[action]]
+    given = [action for action in ACTIONS if value_of_option(options, action)]
     if len(given) != 1:
         raise click.UsageError(
             f"Command must include exactly one action: {', '.join(f'--{action}' for action in ACTIONS)}"
@@ -120,7 +139,7 @@ def _action(access: Access, options: dict[str, Any]) -> str:
     (action,) = given
     needed, allowed = ACTIONS[action]
     for name in needed:
-        if options[name] is None:
+        if value_of_option(options, name) is None:
             raise click.UsageError(f'Missing required argument "[{_flag(name)}]"')
     if access.bootstrap_controller is not None and action not in OF_CONTROLLERS:
         raise click.UsageError(f'Option "[bootstrap-controller]" can\'t be used with action "[{action}]"')
@@ -134,12 +153,12 @@ def _flag(name: str) -> str:
     return name.replace("_", "-")
 
 
-def _generate(admin: Admin, options: dict[str, Any]) -> None:
+def _generate(admin: Admin, options: KafkaReassignPartitionsOptions) -> None:
     from strandline.cli.reassignment import reassignment_admin, reassignment_plan
     from strandline.cli.reassignment.reassignment_proposal import propose
 
-    brokers = reassignment_plan.parse_brokers(options["broker_list"])
-    topics = reassignment_plan.parse_topics(reassignment_admin.read_file(options["topics_to_move_json_file"]))
+    brokers = reassignment_plan.parse_brokers(required(options["broker_list"]))
+    topics = reassignment_plan.parse_topics(reassignment_admin.read_file(required(options["topics_to_move_json_file"])))
     current = reassignment_admin.assignment_of(admin, topics)
     log_dirs = reassignment_admin.current_log_dirs(admin, current)
     racks = reassignment_admin.usable_racks(admin, brokers, rack_aware=not options["disable_rack_aware"])
@@ -148,13 +167,13 @@ def _generate(admin: Admin, options: dict[str, Any]) -> None:
     echo(f"Proposed partition reassignment configuration\n{reassignment_plan.encode(proposed)}")
 
 
-def _plan(options: dict[str, Any]) -> ReassignmentPlan:
+def _plan(options: KafkaReassignPartitionsOptions) -> ReassignmentPlan:
     from strandline.cli.reassignment import reassignment_admin, reassignment_plan
 
-    return reassignment_plan.parse_plan(reassignment_admin.read_file(options[FILE]))
+    return reassignment_plan.parse_plan(reassignment_admin.read_file(required(options["reassignment_json_file"])))
 
 
-def _execute(admin: Admin, options: dict[str, Any]) -> None:
+def _execute(admin: Admin, options: KafkaReassignPartitionsOptions) -> None:
     from strandline.cli.reassignment import reassignment_admin, reassignment_plan, reassignment_throttles
 
     plan = _plan(options)
@@ -195,7 +214,7 @@ def _rate(given: int | None) -> int | None:
     return None if given is None or given < 0 else given
 
 
-def _verify(admin: Admin, options: dict[str, Any]) -> None:
+def _verify(admin: Admin, options: KafkaReassignPartitionsOptions) -> None:
     from strandline.cli.reassignment import reassignment_admin
 
     plan = _plan(options)
@@ -244,7 +263,7 @@ def log_dir_lines(planned: Mapping[Replica, str], current: Mapping[Replica, str]
     return lines
 
 
-def _cancel(admin: Admin, options: dict[str, Any]) -> None:
+def _cancel(admin: Admin, options: KafkaReassignPartitionsOptions) -> None:
     from strandline.cli.reassignment import reassignment_admin
     from strandline.cli.reassignment.reassignment_plan import names
 
@@ -277,7 +296,7 @@ def _clear_throttles(admin: Admin, plan: ReassignmentPlan) -> None:
     reassignment_throttles.clear_topic_throttles(admin, plan.topics)
 
 
-def _list(admin: Admin, options: dict[str, Any]) -> None:
+def _list(admin: Admin, options: KafkaReassignPartitionsOptions) -> None:
     echo("\n".join(list_lines(admin.list_partition_reassignments())))
 
 
@@ -294,11 +313,11 @@ def list_lines(under_way: Mapping[TopicPartition, Reassignment]) -> list[str]:
     return lines
 
 
-def _ids(ids: Any) -> str:
+def _ids(ids: Iterable[int]) -> str:
     return ",".join(map(str, ids))
 
 
-def _s(things: Any) -> str:
+def _s(things: Sized) -> str:
     return "" if len(things) == 1 else "s"
 
 

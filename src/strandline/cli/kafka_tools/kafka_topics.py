@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 import click
 
 from strandline.cli.access.options import Access, kafka_access_options
-from strandline.cli.kafka_tools.kafka_flags import kafka_command, key_values
+from strandline.cli.kafka_tools.kafka_flags import kafka_command, key_values, required, value_of_option
 from strandline.cli.terminal.escaping import echo
 from strandline.cli.terminal.output import example
 
@@ -21,11 +21,35 @@ if TYPE_CHECKING:
 ACTIONS = ("create", "list", "describe", "alter", "delete")
 REPORTS = ("under_replicated_partitions", "unavailable_partitions", "under_min_isr_partitions", "at_min_isr_partitions")
 SHORT_MAX = 32767
-CREATE_PARTITIONS = 37
+CREATE_PARTITIONS: Final = 37
 COLLISION = (
     "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') could collide. "
     "To avoid issues it is best to use either, but not both."
 )
+
+
+class KafkaTopicsOptions(TypedDict):
+    """The options of `kafka-topics` beside those of the cluster."""
+
+    create: bool
+    list: bool
+    describe: bool
+    alter: bool
+    delete: bool
+    topic: str | None
+    topic_id: str | None
+    partitions: int | None
+    replication_factor: int | None
+    replica_assignment: str | None
+    config: tuple[str, ...]
+    if_exists: bool
+    if_not_exists: bool
+    under_replicated_partitions: bool
+    unavailable_partitions: bool
+    under_min_isr_partitions: bool
+    at_min_isr_partitions: bool
+    topics_with_overrides: bool
+    exclude_internal: bool
 
 
 @kafka_command(
@@ -36,7 +60,7 @@ COLLISION = (
 )
 @kafka_access_options()
 @click.option("--create", is_flag=True, help="Create a topic.")
-@click.option("--list", "list_", is_flag=True, help="List the topics.")
+@click.option("--list", is_flag=True, help="List the topics.")
 @click.option("--describe", is_flag=True, help="Show topics and their partitions.")
 @click.option("--alter", is_flag=True, help="Add partitions to topics.")
 @click.option("--delete", is_flag=True, help="Delete topics.")
@@ -54,9 +78,8 @@ COLLISION = (
 @click.option("--at-min-isr-partitions", is_flag=True, help="Describe only those at min.insync.replicas.")
 @click.option("--topics-with-overrides", is_flag=True, help="Describe only topics with a configuration of their own.")
 @click.option("--exclude-internal", is_flag=True, help="Leave out internal topics.")
-def kafka_topics(access: Access, **options: Any) -> int:
+def kafka_topics(access: Access, **options: Unpack[KafkaTopicsOptions]) -> int:
     """Create, list, describe, alter and delete topics, with Kafka's flags and output."""
-    options["list"] = options.pop("list_")
     _check(options)
     from strandline.errors import KafkaError
 
@@ -73,9 +96,9 @@ class _TopicCommandFailed(Exception):
     """An error that Kafka's tool prints itself, without one from a broker."""
 
 
-def _check(options: dict[str, Any]) -> None:
+def _check(options: KafkaTopicsOptions) -> None:
     """Raise UsageError for options that exclude each other."""
-    given = [action for action in ACTIONS if options[action]]
+    given = [action for action in ACTIONS if value_of_option(options, action)]
     if len(given) != 1:
         raise click.UsageError(
             "Command must include exactly one action: --list, --describe, --create, --alter or --delete"
@@ -98,13 +121,13 @@ def _check(options: dict[str, Any]) -> None:
         **dict.fromkeys(REPORTS, ("describe",)),
     }
     for name, actions in allowed.items():
-        if options[name] and action not in actions:
+        if value_of_option(options, name) and action not in actions:
             raise click.UsageError(f'Option "{_flag(name)}" can\'t be used with option "--{action}"')
     if action == "create" and options["replica_assignment"]:
         for name in ("partitions", "replication_factor"):
-            if options[name] is not None:
+            if value_of_option(options, name) is not None:
                 raise click.UsageError(f'Option "{_flag(name)}" can\'t be used with option "--replica-assignment"')
-    if options["topics_with_overrides"] and any(options[name] for name in REPORTS):
+    if options["topics_with_overrides"] and any(value_of_option(options, name) for name in REPORTS):
         raise click.UsageError("--topics-with-overrides can't be used with a report about partitions")
 
 
@@ -112,7 +135,7 @@ def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _act(access: Access, options: dict[str, Any]) -> None:
+def _act(access: Access, options: KafkaTopicsOptions) -> None:
     from strandline.cli.access.client_properties import connection_settings
     from strandline.cli.access.connection import connect
     from strandline.client.blocking import Admin
@@ -121,16 +144,16 @@ def _act(access: Access, options: dict[str, Any]) -> None:
         if options["alter"] and options["replica_assignment"]:
             _alter_with_assignment(client, options)
             return
-        action = next(action for action in ACTIONS if options[action])
+        action = next(action for action in ACTIONS if value_of_option(options, action))
         _DO[action](Admin(client), options)
 
 
-def _create(admin: Admin, options: dict[str, Any]) -> None:
+def _create(admin: Admin, options: KafkaTopicsOptions) -> None:
     from strandline.cli.access.connection import value_of
     from strandline.client.flow.described import NewTopic
     from strandline.errors import ErrorCode, KafkaError
 
-    name, partitions, replicas = options["topic"], options["partitions"], options["replication_factor"]
+    name, partitions, replicas = required(options["topic"]), options["partitions"], options["replication_factor"]
     if "." in name or "_" in name:
         echo(COLLISION)
     if replicas is not None and not 1 <= replicas <= SHORT_MAX:
@@ -174,7 +197,7 @@ def parse_assignment(text: str | None) -> dict[int, list[int]]:
     return assignment
 
 
-def _matching(admin: Admin, options: dict[str, Any]) -> list[str]:
+def _matching(admin: Admin, options: KafkaTopicsOptions) -> list[str]:
     from strandline.cli.topics import topic_admin
 
     names = topic_admin.find(admin, options["topic"], exclude_internal=options["exclude_internal"])
@@ -183,23 +206,23 @@ def _matching(admin: Admin, options: dict[str, Any]) -> list[str]:
     return names
 
 
-def _list(admin: Admin, options: dict[str, Any]) -> None:
+def _list(admin: Admin, options: KafkaTopicsOptions) -> None:
     from strandline.cli.topics import topic_admin
 
     names = topic_admin.find(admin, options["topic"], exclude_internal=options["exclude_internal"])
     echo("\n".join(names))
 
 
-def _alter(admin: Admin, options: dict[str, Any]) -> None:
+def _alter(admin: Admin, options: KafkaTopicsOptions) -> None:
     from strandline.cli.access.connection import value_of
 
-    names = _matching(admin, options)
-    if names:
-        for answer in admin.create_partitions(dict.fromkeys(names, options["partitions"])).values():
+    names, partitions = _matching(admin, options), options["partitions"]
+    if names and partitions is not None:
+        for answer in admin.create_partitions(dict.fromkeys(names, partitions)).values():
             value_of(answer)
 
 
-def _alter_with_assignment(client: Client, options: dict[str, Any]) -> None:
+def _alter_with_assignment(client: Client, options: KafkaTopicsOptions) -> None:
     """Add partitions with a replica assignment, of which the entries after the existing partitions count."""
     from strandline.cli.access.connection import value_of
     from strandline.client.blocking import Admin
@@ -207,7 +230,8 @@ def _alter_with_assignment(client: Client, options: dict[str, Any]) -> None:
     from strandline.wire import messages
 
     admin = Admin(client)
-    names = _matching(admin, options)
+    names, count = _matching(admin, options), options["partitions"]
+    assert count is not None, "checked with the options"
     assignment = parse_assignment(options["replica_assignment"])
     request = messages.request(CREATE_PARTITIONS)
     described = admin.describe_topics(names)
@@ -215,14 +239,14 @@ def _alter_with_assignment(client: Client, options: dict[str, Any]) -> None:
     for name in names:
         present = len(value_of(described[name]).partitions)
         new = [request.CreatePartitionsAssignment(broker_ids=assignment[i]) for i in sorted(assignment) if i >= present]
-        topics.append(request.CreatePartitionsTopic(name=name, count=options["partitions"], assignments=new))
+        topics.append(request.CreatePartitionsTopic(name=name, count=count, assignments=new))
     message = request(topics=topics, timeout_ms=30_000, validate_only=False)
     response = client.request(None, CREATE_PARTITIONS, message)
     for result in response.results:
         check(result.error_code, result.error_message)
 
 
-def _delete(admin: Admin, options: dict[str, Any]) -> None:
+def _delete(admin: Admin, options: KafkaTopicsOptions) -> None:
     from strandline.cli.access.connection import value_of
 
     names = _matching(admin, options)
@@ -231,7 +255,7 @@ def _delete(admin: Admin, options: dict[str, Any]) -> None:
             value_of(answer)
 
 
-def _describe(admin: Admin, options: dict[str, Any]) -> None:
+def _describe(admin: Admin, options: KafkaTopicsOptions) -> None:
     from strandline.cli.topics import topic_admin
 
     if options["topic_id"]:
@@ -247,7 +271,7 @@ def _describe(admin: Admin, options: dict[str, Any]) -> None:
         echo(line)
 
 
-def describe_lines(views: list[TopicView], options: dict[str, Any], live: set[int]) -> list[str]:
+def describe_lines(views: list[TopicView], options: KafkaTopicsOptions, live: set[int]) -> list[str]:
     """The lines of --describe, with the requested reports."""
     reports = _reports(options, live)
     lines = []
@@ -263,7 +287,7 @@ def describe_lines(views: list[TopicView], options: dict[str, Any], live: set[in
     return lines
 
 
-def _reports(options: dict[str, Any], live: set[int]) -> list[Callable[[TopicView, PartitionDescription], bool]]:
+def _reports(options: KafkaTopicsOptions, live: set[int]) -> list[Callable[[TopicView, PartitionDescription], bool]]:
     from strandline.cli.topics import topic_admin
 
     reports: dict[str, Callable[[TopicView, PartitionDescription], bool]] = {
@@ -276,7 +300,7 @@ def _reports(options: dict[str, Any], live: set[int]) -> list[Callable[[TopicVie
         ),
         "at_min_isr_partitions": lambda view, partition: topic_admin.is_at_min_isr(partition, view.min_insync_replicas),
     }
-    return [shows for name, shows in reports.items() if options[name]]
+    return [shows for name, shows in reports.items() if value_of_option(options, name)]
 
 
 def topic_line(view: TopicView) -> str:

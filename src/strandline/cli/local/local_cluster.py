@@ -19,7 +19,7 @@ import json
 import os
 import shutil
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import NotRequired, TextIO, TypedDict
 
 from strandline.cli.errors import CommandRefused
 from strandline.cli.local.processes import NodeProcess
@@ -48,6 +48,21 @@ LISTENER_KEYS = {
     "security.inter.broker.protocol",
 }
 """With one of these keys in --config, `up` adds no separate listener for brokers."""
+
+
+class NodeStatus(TypedDict):
+    """A node in `status --json`. Programs read it: its keys must not change."""
+
+    node_id: int
+    pid: int | None
+    address: str
+    roles: list[str]
+    alive: bool
+    data_dir: str
+    metrics: str | None
+    broker_address: str | None
+    controller: NotRequired[bool]
+    """Whether it is the active controller; only for nodes that are controllers."""
 
 
 @dataclass
@@ -137,8 +152,7 @@ class LocalNode:
         except OSError:
             return []
 
-    def status(self) -> dict[str, Any]:
-        """One element of `status --json`. Programs read it: its keys must not change."""
+    def status(self) -> NodeStatus:
         return {
             "node_id": self.node_id,
             "pid": None if self.process is None else self.process.pid,
@@ -364,7 +378,7 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def lock(directory: str) -> Any:
+def lock(directory: str) -> TextIO:
     """Lock the directory against another `up` while the returned file is open."""
     import fcntl
 

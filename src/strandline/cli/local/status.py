@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from strandline.cli.local import local_cluster, probe
-from strandline.cli.local.local_cluster import CONTROLLER, LocalCluster, LocalNode
+from strandline.cli.local.local_cluster import CONTROLLER, LocalCluster, LocalNode, NodeStatus
 from strandline.cli.terminal.output import example, json_option, note, print_json, print_table
 
 
@@ -24,16 +22,26 @@ from strandline.cli.terminal.output import example, json_option, note, print_jso
 def status(directory: str, as_json: bool) -> None:
     """Show the nodes that `up` started in DIR."""
     cluster = local_cluster.require(directory)
-    rows = [node.status() | _leadership(node) for node in cluster.nodes]
+    rows = [_status(node) for node in cluster.nodes]
     if any(row["alive"] for row in rows) and not any(row.get("controller") for row in rows):
         note(_no_controller(cluster))
     if as_json:
         print_json(rows)
         return
-    columns = ("node_id", "pid", "address", "roles", "alive", "metrics", "data_dir")
     print_table(
         ("node", "pid", "address", "roles", "alive", "metrics", "data"),
-        [[_roles(row) if name == "roles" else row[name] for name in columns] for row in rows],
+        [
+            (
+                row["node_id"],
+                row["pid"],
+                row["address"],
+                _roles(row),
+                row["alive"],
+                row["metrics"],
+                row["data_dir"],
+            )
+            for row in rows
+        ],
     )
 
 
@@ -46,12 +54,13 @@ def _no_controller(cluster: LocalCluster) -> str:
     return f"{summary}, and more than half must; `{up}` starts the others"
 
 
-def _leadership(node: LocalNode) -> dict[str, bool]:
-    """Whether the node is the active controller; empty for a node that is no controller."""
-    if node.controller_port is None:
-        return {}
-    return {"controller": node.alive and probe.leads(local_cluster.HOST, node.controller_port)}
+def _status(node: LocalNode) -> NodeStatus:
+    """The status of a node; for a controller, also whether it is the active one."""
+    row = node.status()
+    if node.controller_port is not None:
+        row["controller"] = node.alive and probe.leads(local_cluster.HOST, node.controller_port)
+    return row
 
 
-def _roles(row: dict[str, Any]) -> list[str]:
+def _roles(row: NodeStatus) -> list[str]:
     return [f"{role} (active)" if role == CONTROLLER and row["controller"] else role for role in row["roles"]]

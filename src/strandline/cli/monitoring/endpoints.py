@@ -15,7 +15,7 @@ import click
 from strandline.cli.access.options import Access, access_options
 from strandline.cli.errors import CommandRefused
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 TIMEOUT_S = 3.0
 ANSWER_BYTES_MAX = 64 * 1024 * 1024

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 import click
@@ -15,6 +15,10 @@ from strandline.cli.terminal.output import example, is_terminal, json_option, no
 from strandline.escaping import escaped
 
 if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
     from strandline.cli.monitoring.replica_table import PartitionTable
 
 WATCH_S = 1.0
@@ -86,7 +90,7 @@ def _nothing(problems: Mapping[int, str]) -> str:
     return "the nodes that answer know of no replica" if problems else "there are no replicas to show"
 
 
-def _named(problems: Mapping[int, str]) -> list[dict[str, Any]]:
+def _named(problems: Mapping[int, str]) -> list[dict[str, object]]:
     return [{"node_id": node_id, "reason": problem} for node_id, problem in problems.items()]
 
 
@@ -107,18 +111,18 @@ def _watch(endpoints: Sequence[MonitoringEndpoint], path: str, as_json: bool) ->
                 live.update(_drawn(*_look(endpoints, path)), refresh=True)
 
 
-def _pause(is_asked: Any, poll_s: float) -> None:
+def _pause(is_asked: Callable[[], bool], poll_s: float) -> None:
     until = time.monotonic() + WATCH_S
     while time.monotonic() < until and not is_asked():
         time.sleep(poll_s)
 
 
-def _drawn(found: list[PartitionTable], problems: Mapping[int, str]) -> Any:
+def _drawn(found: list[PartitionTable], problems: Mapping[int, str]) -> Group:
     """For a terminal: a table for each partition, under a line with its leader and ISR."""
     from rich.console import Group
     from rich.text import Text
 
-    parts: list[Any] = []
+    parts: list[Table | Text] = []
     for table in found:
         parts += [_title(table), _rows(table), Text("")]
     if not found:
@@ -127,7 +131,7 @@ def _drawn(found: list[PartitionTable], problems: Mapping[int, str]) -> Any:
     return Group(*parts)
 
 
-def _title(table: PartitionTable) -> Any:
+def _title(table: PartitionTable) -> Text:
     from rich.text import Text
 
     title = Text(escaped(f"{table.topic}-{table.partition}"), style="bold")
@@ -142,7 +146,7 @@ def _title(table: PartitionTable) -> Any:
     return title
 
 
-def _rows(table: PartitionTable) -> Any:
+def _rows(table: PartitionTable) -> Table:
     from rich.table import Table
     from rich.text import Text
 
@@ -156,7 +160,7 @@ def _rows(table: PartitionTable) -> Any:
     return drawn
 
 
-_STYLES: dict[Any, str] = {"leader": "green", "OSR": "red", "offline": "red", "unreachable": "yellow"}
+_STYLES: dict[object, str] = {"leader": "green", "OSR": "red", "offline": "red", "unreachable": "yellow"}
 
 
 def _ids(replicas: Sequence[int]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,7 +13,7 @@ from strandline.cli.terminal.output import example, json_option, print_json, pri
 
 if TYPE_CHECKING:
     from strandline.cli.quorum.quorum_admin import QuorumReplicaRow
-    from strandline.client.flow.described import QuorumDescription
+    from strandline.client.flow.described import QuorumDescription, ReplicaState
 
 quorum_options = or_controllers(access_options)
 
@@ -53,7 +53,7 @@ def describe(access: Access, status: bool, replication: bool, human_readable: bo
         print_table(("what", "value"), [(key.replace("_", " "), _text(value)) for key, value in shown.items()])
 
 
-def _status(described: QuorumDescription, cluster_id: str) -> dict[str, Any]:
+def _status(described: QuorumDescription, cluster_id: str) -> dict[str, object]:
     from strandline.cli.quorum import quorum_admin
 
     lag, lag_ms = quorum_admin.follower_lag(described)
@@ -69,7 +69,7 @@ def _status(described: QuorumDescription, cluster_id: str) -> dict[str, Any]:
     }
 
 
-def _member(described: QuorumDescription, replica: Any) -> dict[str, Any]:
+def _member(described: QuorumDescription, replica: ReplicaState) -> dict[str, object]:
     endpoints = described.endpoints.get(replica.replica_id, ())
     return {
         "node_id": replica.replica_id,
@@ -78,7 +78,7 @@ def _member(described: QuorumDescription, replica: Any) -> dict[str, Any]:
     }
 
 
-def _text(value: Any) -> Any:
+def _text(value: object) -> object:
     return [member["node_id"] for member in value] if isinstance(value, list) else value
 
 

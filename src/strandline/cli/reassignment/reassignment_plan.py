@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from strandline.cli.errors import CommandRefused
 from strandline.ids import TopicPartition
@@ -21,6 +21,7 @@ Replica = tuple[str, int, int]
 """A topic, a partition of it, and the broker that holds it."""
 Assignment = Mapping[TopicPartition, Sequence[int]]
 H = TypeVar("H", bound=Hashable)
+T = TypeVar("T")
 
 
 class PlanError(CommandRefused):
@@ -138,7 +139,7 @@ def duplicates(items: Iterable[H]) -> list[H]:
     return list(again)
 
 
-def _entries(text: str, key: str) -> list[dict[str, Any]]:
+def _entries(text: str, key: str) -> list[dict[str, object]]:
     try:
         document = json.loads(text)
     except ValueError as error:
@@ -154,21 +155,21 @@ def _entries(text: str, key: str) -> list[dict[str, Any]]:
     return entries
 
 
-def _text(entry: dict[str, Any], key: str, place: str) -> str:
+def _text(entry: dict[str, object], key: str, place: str) -> str:
     value = entry.get(key)
     if not isinstance(value, str):
         raise PlanError(f'{place}: "{key}" must be a string')
     return value
 
 
-def _number(entry: dict[str, Any], key: str, place: str) -> int:
+def _number(entry: dict[str, object], key: str, place: str) -> int:
     value = entry.get(key)
     if not isinstance(value, int) or isinstance(value, bool):
         raise PlanError(f'{place}: "{key}" must be a whole number')
     return value
 
 
-def _list(entry: dict[str, Any], key: str, place: str, kind: type[Any]) -> tuple[Any, ...]:
+def _list(entry: dict[str, object], key: str, place: str, kind: type[T]) -> tuple[T, ...]:
     value = entry.get(key)
     if not isinstance(value, list) or not all(isinstance(each, kind) and not isinstance(each, bool) for each in value):
         raise PlanError(f'{place}: "{key}" must be a list of {"broker ids" if kind is int else "paths"}')

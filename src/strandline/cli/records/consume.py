@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -118,7 +118,7 @@ def json_line(record: ConsumerRecord) -> bytes:
     """A record as a line of JSON; bytes that are not UTF-8 are given as base64 under another name."""
     import json
 
-    line: dict[str, Any] = {
+    line: dict[str, object] = {
         "topic": record.topic,
         "partition": record.partition,
         "offset": record.offset,
@@ -131,7 +131,7 @@ def json_line(record: ConsumerRecord) -> bytes:
     return json.dumps(line).encode() + b"\n"
 
 
-def _put(line: dict[str, Any], name: str, data: bytes | None) -> dict[str, Any]:
+def _put(line: dict[str, object], name: str, data: bytes | None) -> dict[str, object]:
     import base64
 
     try:

@@ -12,7 +12,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from strandline.cli.access.client_properties import ConnectionSettings
 from strandline.cli.access.connection import connect, require_topic
@@ -22,6 +22,12 @@ from strandline.cli.terminal.interrupts import POLL_S, StopRequest, ctrl_c
 from strandline.cli.terminal.output import is_terminal
 from strandline.client.blocking import Producer, ProducerConfig
 from strandline.errors import KafkaError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from strandline.cli.records.lines import Headers
+    from strandline.client.blocking import PendingRecord
 
 CHUNK_BYTES = 1 << 16
 PROMPT = ">"
@@ -34,12 +40,12 @@ class RecordSender:
         self._producer = producer
         self._topic = topic
         self._partition = partition
-        self._pending: deque[Any] = deque()
+        self._pending: deque[PendingRecord] = deque()
         self._error: KafkaError | None = None
         self.sent = 0
         self.failed = 0
 
-    def send(self, value: bytes | None, key: bytes | None = None, headers: Any = ()) -> None:
+    def send(self, value: bytes | None, key: bytes | None = None, headers: Headers = ()) -> None:
         self._pending.append(self._producer.send(self._topic, value, key, self._partition, headers))
         self.sent += 1
         while self._pending and self._pending[0].done:
@@ -146,7 +152,7 @@ class _LoadProgress:
 
     def __init__(self, total: int) -> None:
         self._total = total
-        self._bar: Any = None
+        self._bar: Progress | None = None
 
     def __enter__(self) -> Callable[[int], None]:
         if not is_terminal(sys.stderr):
@@ -154,10 +160,12 @@ class _LoadProgress:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
-        self._bar = Progress(BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=Console(stderr=True))
-        self._bar.start()
-        task = self._bar.add_task("", total=self._total)
-        return lambda count: self._bar.advance(task, count)
+        bar = self._bar = Progress(
+            BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=Console(stderr=True)
+        )
+        bar.start()
+        task = bar.add_task("", total=self._total)
+        return lambda count: bar.advance(task, count)
 
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:

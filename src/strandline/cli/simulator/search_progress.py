@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from strandline.cli.errors import one_line
 from strandline.cli.terminal.output import is_terminal, note
 
 if TYPE_CHECKING:
+    from rich.progress import TaskID
+
     from strandline.histories.tally import Tally
 
 LINE_EVERY_S = 30.0
@@ -82,8 +84,8 @@ class SearchBar:
             TimeRemainingColumn(),
             console=Console(stderr=True),
         )
-        self._search: Any = None
-        self._shrinking: Any = None
+        self._search: TaskID | None = None
+        self._shrinking: TaskID | None = None
         self._bar.start()
 
     def show(self, tally: Tally) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from strandline.cli.terminal.escaping import echo
 from strandline.cli.terminal.output import print_json, print_table
@@ -132,10 +132,10 @@ def print_report_json(report: SearchReport) -> None:
     )
 
 
-def _failure_json(outcome: HistoryOutcome, smallest: SmallestFaultSet | None) -> dict[str, Any]:
+def _failure_json(outcome: HistoryOutcome, smallest: SmallestFaultSet | None) -> dict[str, object]:
     from strandline.histories.reporting import command
 
-    found: dict[str, Any] = {
+    found: dict[str, object] = {
         "seed": outcome.seed,
         "setting": outcome.setting,
         "problems": [_problem_json(problem) for problem in outcome.problems],
@@ -154,9 +154,9 @@ def _failure_json(outcome: HistoryOutcome, smallest: SmallestFaultSet | None) ->
     return found
 
 
-def _problem_json(problem: Problem) -> dict[str, Any]:
+def _problem_json(problem: Problem) -> dict[str, object]:
     return {"property": problem.property, "at": problem.at, "what": problem.what}
 
 
-def _fault_json(fault: InjectedFault) -> dict[str, Any]:
+def _fault_json(fault: InjectedFault) -> dict[str, object]:
     return {"number": fault.number, "at": fault.at, "kind": fault.kind, "what": fault.what}

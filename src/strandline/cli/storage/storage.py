@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import click
 
@@ -12,6 +12,8 @@ from strandline.cli.terminal.escaping import echo
 from strandline.cli.terminal.output import example, print_json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from strandline.config.node import NodeConfig
     from strandline.metadata.initial_voters import InitialVoter
 
@@ -309,15 +311,24 @@ def info(config: str, as_json: bool) -> int:
     return 1 if problems else 0
 
 
-def _print_list(one: str, several: str, lines: list[Any]) -> None:
+def _print_list(one: str, several: str, lines: Sequence[object]) -> None:
     if lines:
         echo(one if len(lines) == 1 else several)
         echo("".join(f"  {line}\n" for line in lines))
 
 
-def _inspect(path: str) -> dict[str, Any]:
+class LogDirReport(TypedDict):
+    """A log dir as `storage info` reports it."""
+
+    path: str
+    found: bool
+    meta: dict[str, str] | None
+    problem: str | None
+
+
+def _inspect(path: str) -> LogDirReport:
     meta_path = os.path.join(path, "meta.properties")
-    row: dict[str, Any] = {"path": path, "found": os.path.isdir(path), "meta": None, "problem": None}
+    row: LogDirReport = {"path": path, "found": os.path.isdir(path), "meta": None, "problem": None}
     if not os.path.exists(path):
         row["problem"] = f"{path} does not exist"
     elif not row["found"]:

@@ -9,14 +9,14 @@ Always true: untrusted text sends no control character to a terminal; output to 
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TextIO
 
 import click
 
 from strandline.escaping import escaped, escaped_text
 
 
-def is_terminal(stream: Any = None) -> bool:
+def is_terminal(stream: TextIO | None = None) -> bool:
     return bool((sys.stdout if stream is None else stream).isatty())
 
 

@@ -5,7 +5,7 @@ Always true: `describe` says for each topic whether it can lose acknowledged rec
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -189,7 +189,7 @@ def alter(name: str, access: Access, partitions: int) -> None:
     echo(f"Topic {name} has {partitions} partitions.")
 
 
-def _summary(view: TopicView) -> dict[str, Any]:
+def _summary(view: TopicView) -> dict[str, object]:
     return {
         "name": view.topic.name,
         "topic_id": str(view.topic.topic_id),
@@ -199,7 +199,7 @@ def _summary(view: TopicView) -> dict[str, Any]:
     }
 
 
-def _details(view: TopicView) -> dict[str, Any]:
+def _details(view: TopicView) -> dict[str, object]:
     return {
         **_summary(view),
         "partitions": [

@@ -14,7 +14,7 @@ from typing import Any
 from strandline.wire.structs import Field, Struct
 
 
-def of_message(struct: Struct, message: Any) -> str:
+def of_message(struct: Struct, message: object) -> str:
     return dumps(as_object(struct, message))
 
 
@@ -34,11 +34,11 @@ def type_name(class_name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", class_name).upper()
 
 
-def dumps(value: Any) -> str:
+def dumps(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-def as_object(struct: Struct, message: Any) -> dict[str, Any]:
+def as_object(struct: Struct, message: object) -> dict[str, object]:
     shown = {}
     for field in struct.fields:
         value = getattr(message, field.name)
@@ -48,7 +48,7 @@ def as_object(struct: Struct, message: Any) -> dict[str, Any]:
     return shown
 
 
-def _is_default(field: Field, value: Any) -> bool:
+def _is_default(field: Field, value: object) -> bool:
     default = field.default
     if field.array and not field.nullable:
         return not value
@@ -57,7 +57,7 @@ def _is_default(field: Field, value: Any) -> bool:
     return bool(value == default)
 
 
-def _value(field: Field, value: Any) -> Any:
+def _value(field: Field, value: Any) -> object:
     if value is None:
         return None
     if field.array:
@@ -65,7 +65,7 @@ def _value(field: Field, value: Any) -> Any:
     return _single(field, value)
 
 
-def _single(field: Field, value: Any) -> Any:
+def _single(field: Field, value: Any) -> object:
     if field.struct is not None:
         return as_object(field.struct, value)
     if field.type in ("bytes", "records"):
