@@ -18,6 +18,7 @@ from strandline.config import properties
 from strandline.config.node import NodeConfig
 from strandline.histories.coverage import Coverage
 from strandline.histories.exchanges import GroupExchange
+from strandline.histories.judges.invariants import NodeInvariants
 from strandline.histories.member import LOG_DIR, ClusterMember
 from strandline.histories.quorum_observation import QuorumJudge, QuorumNodeState, QuorumObservation, Violation
 from strandline.histories.shape import Shape, host
@@ -86,6 +87,7 @@ class SimulatedCluster:
         self.on_death: Callable[[ClusterMember, str], None] = lambda member, how: None
         """A process is about to be killed, or its host to go dark."""
         self._by_process: dict[SimProcess, ClusterMember] = {}
+        self._invariants = NodeInvariants()
         self._violation: Violation | None = None
         """Met while bytes were leaving; it ends the history after the turn."""
         self._first_voters = _initial_voters(shape, world.faults) if shape.is_dynamic else None
@@ -108,7 +110,7 @@ class SimulatedCluster:
         machine.disk.cold_probability = 0.01
         member = ClusterMember(node_id, machine, self._config(node_id))
         self.members[node_id] = member
-        self.observed.storage[node_id] = member
+        self.observed.members[node_id] = member
         self.format(member)
         return member
 
@@ -355,6 +357,7 @@ class SimulatedCluster:
         member = self._by_process.get(process)
         if member is not None:
             self._look(member)
+            self._invariants.after_turn(self.observed, member)
 
     def _look(self, member: ClusterMember) -> None:
         saved = member.new_election_state()

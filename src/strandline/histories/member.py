@@ -20,6 +20,7 @@ from strandline.node.observation.quorum import ObservedQuorum, QuorumMark
 from strandline.raft import election_state
 from strandline.raft.election_state import ElectionState
 from strandline.raft.messages import OffsetAndEpoch
+from strandline.sim.context import ProcessState
 from strandline.sim.inode import Inode
 from strandline.sim.world import SimNode
 
@@ -67,6 +68,11 @@ class ClusterMember:
     @property
     def is_started(self) -> bool:
         return self.is_up and self.starting is not None and self.starting.done()
+
+    @property
+    def is_running(self) -> bool:
+        """Its process is there, and is not paused."""
+        return self.is_up and self.machine.process.state is ProcessState.RUNNING
 
     @property
     def is_cleaning(self) -> bool:
@@ -142,6 +148,11 @@ class ClusterMember:
         """Of the disk that it has now."""
         lines = (self.machine.disk.peek(f"{LOG_DIR}/meta.properties") or b"").decode().splitlines()
         return Uuid.parse(next(line.partition("=")[2] for line in lines if line.startswith("directory.id=")))
+
+    def check_invariants(self) -> None:
+        """Of what it keeps of the quorum."""
+        if self._quorum is not None:
+            self._quorum.check_invariants()
 
     # Storage
 

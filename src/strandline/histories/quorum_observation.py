@@ -8,8 +8,9 @@ has changed is passed over: whoever reports it hands in the very `Seen` of the l
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
+from strandline.config.node import NodeConfig
 from strandline.errors import ErrorCode
 from strandline.histories.batches import LoggedBatch
 from strandline.histories.coverage import ERROR, QUORUM, SNAPSHOT, Coverage
@@ -21,7 +22,6 @@ from strandline.metadata.image import MetadataImage
 from strandline.raft.election_state import ElectionState
 from strandline.raft.messages import OffsetAndEpoch
 from strandline.raft.voters import VoterSet
-from strandline.sim.context import ProcessState
 
 T = TypeVar("T")
 LEADER = "leader"
@@ -59,8 +59,18 @@ class QuorumNodeState(NamedTuple):
         return self.role == LEADER
 
 
-class QuorumStorage(Protocol):
-    """One node's disk, as far as the quorum uses it, and what the node told others."""
+class QuorumMember(Protocol):
+    """One node beside its part in the quorum: its process, configuration, answers, and its disk as the quorum uses it."""
+
+    @property
+    def config(self) -> NodeConfig: ...
+
+    @property
+    def is_running(self) -> bool:
+        """Its process is there, and is not paused."""
+
+    def check_invariants(self) -> None:
+        """Of what it keeps of the quorum; AssertionError."""
 
     def snapshots(self) -> Sequence[OffsetAndEpoch]: ...
 
@@ -115,7 +125,7 @@ class QuorumObservation:
     ) -> None:
         self.nodes: dict[int, QuorumNodeState] = {}
         self.elections: dict[int, ElectionState] = {}
-        self.storage: dict[int, QuorumStorage] = {}
+        self.members: dict[int, QuorumMember] = {}
         self.durable_offset: dict[int, int] = {}
         self.transcript = transcript
         self.now = now
@@ -204,8 +214,8 @@ class QuorumObservation:
 
     def finish(self) -> list[Problem]:
         """The history is over: what the judges say of its end. Counts the errors that nodes told."""
-        for storage in self.storage.values():
-            for code, count in storage.error_counts().items():
+        for member in self.members.values():
+            for code, count in member.error_counts().items():
                 self.coverage.note(ERROR, ErrorCode(code).name, count)
         return [Problem(repr(judge), self.now(), what) for judge in self._judges for what in judge.finished(self)]
 
@@ -231,18 +241,15 @@ class QuorumObservation:
 
     def is_running(self, node_id: int) -> bool:
         """Its process is there, and nobody holds it."""
-        member: Any = self.storage[node_id]
-        return member.is_up and member.machine.process.state is ProcessState.RUNNING
+        return self.members[node_id].is_running
 
     def fetch_timeout_s(self, node_id: int) -> float:
         """After how long without an answer a voter believes its leader to be gone."""
-        member: Any = self.storage[node_id]
-        return member.config.controller_quorum_fetch_timeout_ms / 1000  # type: ignore[no-any-return]
+        return self.members[node_id].config.controller_quorum_fetch_timeout_ms / 1000
 
     def session_s(self, node_id: int) -> float:
         """After how long without a heartbeat a broker is fenced."""
-        member: Any = self.storage[node_id]
-        return member.config.broker_session_timeout_ms / 1000  # type: ignore[no-any-return]
+        return self.members[node_id].config.broker_session_timeout_ms / 1000
 
     @property
     def is_quiet(self) -> bool:

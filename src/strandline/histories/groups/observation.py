@@ -241,6 +241,11 @@ class GroupObservation:
         """In which the node is, or was last, the group's coordinator."""
         return self._epochs.get(node_id, -1)
 
+    def shard(self, node_id: int) -> ObservedShard | None:
+        """The group's, where the node coordinates it or did so last."""
+        known = self._ends.get(node_id)
+        return None if known is None else known[0]
+
     def is_loaded(self, node_id: int) -> bool:
         """The node is a coordinator of the group that has read its log."""
         known = self._ends.get(node_id)

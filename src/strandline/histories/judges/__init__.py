@@ -6,12 +6,14 @@
     clients/      what clients sent, were told and read (Jepsen)       at the end
     groups/       offsets, owners and coordinators: C10, C12, C13       with every request, answer and shard; at the end
     compaction/   the last value of each key                           at the end
+    invariants.py state objects check themselves                       after every turn that changed one
 
 Always true: a judge only looks; it raises Violation the first time that its property does not hold, and no setting loosens it.
 """
 
 from __future__ import annotations
 
+from strandline.histories.judges.invariants import QuorumInvariants, ReplicaInvariants
 from strandline.histories.judges.metadata.altered_by_the_newest import AlteredByTheNewest
 from strandline.histories.judges.metadata.elr_is_kept import ElrIsKept
 from strandline.histories.judges.metadata.endpoint_of_listener import EndpointOfListener
@@ -154,8 +156,8 @@ REPLICATION: tuple[type[ReplicaJudge], ...] = (
 
 
 def quorum_judges() -> list[QuorumJudge]:
-    return [judge() for judge in (*QUORUM, *METADATA)]
+    return [judge() for judge in (*QUORUM, *METADATA, QuorumInvariants)]
 
 
 def replica_judges() -> list[ReplicaJudge]:
-    return [judge() for judge in REPLICATION]
+    return [judge() for judge in (*REPLICATION, ReplicaInvariants)]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from strandline.config.node import NodeConfig
 from strandline.histories.batches import LoggedBatch
 from strandline.histories.quorum_observation import QuorumJudge, QuorumNodeState, QuorumObservation, Violation
 from strandline.histories.transcript import Transcript
@@ -17,7 +18,6 @@ from strandline.metadata.image import BrokerImage, MetadataImage, PartitionImage
 from strandline.raft.election_state import ElectionState
 from strandline.raft.messages import Address, OffsetAndEpoch, ReplicaKey
 from strandline.raft.voters import VoterNode, VoterSet
-from strandline.sim.context import ProcessState
 
 
 def voters(*ids: int) -> VoterSet:
@@ -35,9 +35,11 @@ class Shelf:
         self.checkpoints: list[OffsetAndEpoch] = []
         self.durable = 0
         self.told: dict[int, int] = {}
-        self.is_up = True
-        self.machine = SimpleNamespace(process=SimpleNamespace(state=ProcessState.RUNNING))
-        self.config = SimpleNamespace(controller_quorum_fetch_timeout_ms=1_000)
+        self.is_running = True
+        self.config = cast(NodeConfig, SimpleNamespace(controller_quorum_fetch_timeout_ms=1_000))
+
+    def check_invariants(self) -> None:
+        pass
 
     def snapshots(self) -> list[OffsetAndEpoch]:
         return self.checkpoints
@@ -58,7 +60,7 @@ class Stage:
         self.now = 0.0
         self.observed = QuorumObservation([judge], Transcript(lambda: self.now), now=lambda: self.now)
         self.shelves = {node_id: Shelf() for node_id in VOTERS.ids}
-        self.observed.storage = dict(self.shelves)
+        self.observed.members = dict(self.shelves)
 
     def see(self, node_id: int, role: str = "follower", **changes: Any) -> None:
         before = self.observed.nodes.get(node_id) or QuorumNodeState(

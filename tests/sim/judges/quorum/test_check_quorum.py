@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from strandline.histories.judges.quorum.check_quorum import CheckQuorum
-from strandline.sim.context import ProcessState
 
 from .stage import Stage, broken, stage
 
@@ -46,9 +45,9 @@ def test_one_that_has_resigned_is_well() -> None:
 def test_one_that_is_held_can_not_know() -> None:
     story = stage(CheckQuorum)
     story.lead(1)
-    story.shelves[1].machine.process.state = ProcessState.PAUSED
+    story.shelves[1].is_running = False
     lives(story, 20, 9)
-    story.shelves[1].machine.process.state = ProcessState.RUNNING
+    story.shelves[1].is_running = True
     lives(story, 1, 9)
 
 

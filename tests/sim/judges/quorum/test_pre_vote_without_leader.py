@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from strandline.histories.judges.quorum.pre_vote_without_leader import PreVoteWithoutLeader
-from strandline.sim.context import ProcessState
 
 from .stage import Stage, broken, stage
 
@@ -47,5 +46,5 @@ def test_a_link_may_have_broken_or_be_cut() -> None:
 
 def test_a_leader_that_stands_still_is_not_heard() -> None:
     story = following(since_s=0.1)
-    story.shelves[3].machine.process.state = ProcessState.PAUSED
+    story.shelves[3].is_running = False
     story.vote(2, 1, 4, pre_vote=True)

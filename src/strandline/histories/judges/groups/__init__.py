@@ -14,6 +14,7 @@ from strandline.histories.judges.groups.fenced_instance import FencedInstance
 from strandline.histories.judges.groups.one_coordinator import OneCoordinator
 from strandline.histories.judges.groups.stale_commit import StaleCommit
 from strandline.histories.judges.groups.two_owners import TwoOwners
+from strandline.histories.judges.invariants import GroupInvariants
 
 GROUPS: tuple[type[GroupJudge], ...] = (
     OneCoordinator,
@@ -28,4 +29,4 @@ GROUPS: tuple[type[GroupJudge], ...] = (
 
 
 def group_judges() -> list[GroupJudge]:
-    return [judge() for judge in GROUPS]
+    return [judge() for judge in (*GROUPS, GroupInvariants)]

@@ -21,6 +21,6 @@ class CommittedInOwnEpoch(QuorumJudge):
             high_watermark,
         ):
             return
-        for batch in observed.storage[node_id].batches(high_watermark - 1, high_watermark):
+        for batch in observed.members[node_id].batches(high_watermark - 1, high_watermark):
             if batch.epoch != after.epoch:
                 raise Violation(f"leader of epoch {after.epoch} commits to {high_watermark} with {batch}")

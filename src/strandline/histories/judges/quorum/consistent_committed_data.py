@@ -20,7 +20,7 @@ class ConsistentCommittedData(QuorumJudge):
         offset = max(offset if life == after.life else 0, after.log_start_offset)
         if high_watermark <= offset:
             return
-        for batch in observed.storage[node_id].batches(offset, high_watermark):
+        for batch in observed.members[node_id].batches(offset, high_watermark):
             if batch.base_offset < offset:
                 continue  # it begins below the log start
             known = self._committed.setdefault(batch.base_offset, batch)

@@ -25,5 +25,5 @@ class FetchAfterFlush(QuorumJudge):
     def _speaks_of_this_log(observed: QuorumObservation, sent: QuorumMessage) -> bool:
         """A Fetch may leave late, after what it speaks of was flushed and then cut: by its last fetched epoch the leader finds
         that the two logs part, and counts nothing."""
-        before = list(observed.storage[sent.source].batches(max(sent.offset - 1, 0), sent.offset))
+        before = list(observed.members[sent.source].batches(max(sent.offset - 1, 0), sent.offset))
         return not before or before[-1].epoch == sent.last_fetched_epoch

@@ -12,6 +12,6 @@ class FlushedIsOnDevice(QuorumJudge):
         flushed_offset = after.flushed_offset
         if before is not None and before.flushed_offset == flushed_offset and before.life == after.life:
             return
-        durable_end = observed.storage[node_id].durable_end()
+        durable_end = observed.members[node_id].durable_end()
         if durable_end < flushed_offset:
             raise Violation(f"says that {flushed_offset} is flushed, and its device holds {durable_end}")

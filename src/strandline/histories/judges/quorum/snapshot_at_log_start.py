@@ -12,7 +12,7 @@ class SnapshotAtLogStart(QuorumJudge):
         start = after.log_start_offset
         if not start or (before is not None and before.log_start_offset == start and before.life == after.life):
             return
-        at_start = [snapshot for snapshot in observed.storage[node_id].snapshots() if snapshot.offset == start]
+        at_start = [snapshot for snapshot in observed.members[node_id].snapshots() if snapshot.offset == start]
         if not at_start:
             raise Violation(f"the log begins at {start}, and no snapshot ends there")
         if any(snapshot.epoch > after.epoch for snapshot in at_start):
