@@ -15,7 +15,7 @@ import json
 import struct
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -388,14 +388,15 @@ def _table(measured: Mapping[Name, Measured], title: str) -> Table:
     for heading in ("", *(TITLES[name] for name in measured), "target"):
         result.add_column(heading, justify="right" if heading else "left")
     busiest = f"<= {TARGET_PERCENT:g}"
-    for label, target, show in (
+    rows: tuple[tuple[str, str, Callable[[Measured], str]], ...] = (
         ("classic, % of a core of each node", busiest, lambda m: _percents(m.classic_percent)),
         ("classic, heartbeats/s", "", lambda m: f"{m.classic_heartbeats_per_s:,.0f}"),
         ("consumer protocol, % of a core of each node", busiest, lambda m: _percents(m.consumer_percent)),
         ("consumer protocol, heartbeats/s", "", lambda m: f"{m.consumer_heartbeats_per_s:,.0f}"),
         ("commits/s of one client", f">= {TARGET_COMMITS:,}", lambda m: f"{m.commits_per_s:,.0f}"),
         ("server cpu of a commit, us", "", lambda m: f"{m.commit_cpu_us:,.0f}"),
-    ):
+    )
+    for label, target, show in rows:
         result.add_row(label, *(show(each) for each in measured.values()), target)
     return result
 

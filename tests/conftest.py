@@ -42,7 +42,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 ONE_BY_ONE = ("tests/mutants/", "tests/sim/")
-ORDER = (SPARK, SYSTEM, OWN_SPARKS, *ONE_BY_ONE)
+ORDER: tuple[str | tuple[str, ...], ...] = (SPARK, SYSTEM, OWN_SPARKS, *ONE_BY_ONE)
 """What begins first; all other folders follow."""
 
 
@@ -70,7 +70,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from xdist.scheduler import LoadScopeScheduling
 
-    class Scheduling(LoadScopeScheduling):
+    class Scheduling(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
             return scope_of(nodeid)
 

@@ -5,7 +5,7 @@ Always true: the sums count setup, call and teardown of every test once, in whic
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import PurePosixPath
 
 import pytest
@@ -37,13 +37,14 @@ class Durations:
             terminalreporter.write_line(line)
 
     def lines(self) -> list[str]:
-        folders: Counter[str] = Counter()
+        folders: dict[str, float] = defaultdict(float)
         tests: Counter[str] = Counter()
         for file, seconds in self._seconds.items():
             folder = folder_of(file)
-            folders[folder] += seconds  # type: ignore[assignment]
+            folders[folder] += seconds
             tests[folder] += self._tests[file]
-        rows = [_row(folder, seconds, tests[folder]) for folder, seconds in folders.most_common()]
+        slowest = sorted(folders.items(), key=lambda item: item[1], reverse=True)
+        rows = [_row(folder, seconds, tests[folder]) for folder, seconds in slowest]
         rows.append("")
         rows += [_row(file, seconds, self._tests[file]) for file, seconds in self._seconds.most_common(FILES_SHOWN)]
         return rows

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import struct
 from functools import cache
+from typing import Any
 
 from strandline.records import header as layout
 from strandline.records.batch import BatchBuilder, join
@@ -51,7 +52,7 @@ class Batches:
             value = None if chance.random() < 0.1 else chance.randbytes(chance.choice((0, 1, 300)))
             headers = [("h", b"v")] if chance.random() < 0.2 else ()
             builder.append(key, value, headers, self._now_ms + chance.randrange(-1000, 1000))
-        fields = {}
+        fields: dict[str, Any] = {}
         if chance.random() < 0.3:
             fields = {
                 "producer_id": chance.randrange(5),

@@ -140,7 +140,7 @@ class ControllerStage(Stage):
         if 1 not in brokers or not brokers[1].active or not self._is_itself(brokers[1]):
             return False
         # A controller that has just become active must have heard of it: before that, another process may take its place.
-        return broker.liveness.is_live(1, broker.clock.monotonic())
+        return broker.controller.liveness.is_live(1, broker.clock.monotonic())
 
     def _is_itself(self, broker: BrokerImage) -> bool:
         mine = self._registered

@@ -131,7 +131,7 @@ class QuorumSamples(Samples):
         if field.array and self._chance.random() < KNOWN_SHARE:
             return [self._single(field)]
         if field.name == "cluster_id" and self._chance.random() < KNOWN_SHARE:
-            return self._node().broker.cluster_id
+            return self._node().context.cluster_id
         return super()._value(field)
 
     def _single(self, field: Field) -> Any:

@@ -1,6 +1,10 @@
 """A share of the fuzz in every test run; `python -m tests.fuzz` shows the whole of it."""
 
+# mypy: allow-incomplete-defs, allow-untyped-calls, allow-untyped-defs
+
 from __future__ import annotations
+
+import pathlib
 
 import pytest
 
@@ -14,7 +18,7 @@ APIS_SERVED_MIN = 8
 
 
 @pytest.mark.timeout(120)
-async def test_a_node_survives_broken_requests_and_batches(tmp_path):
+async def test_a_node_survives_broken_requests_and_batches(tmp_path: pathlib.Path) -> None:
     stage = Stage(tmp_path / "data")
     result = await run(stage, mutations=40, batches=60, seed=20)
     assert not shown(result)
@@ -26,7 +30,7 @@ async def test_a_node_survives_broken_requests_and_batches(tmp_path):
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("kind", [ControllerStage, DynamicControllerStage])
-async def test_an_active_controller_survives_broken_requests(tmp_path, kind):
+async def test_an_active_controller_survives_broken_requests(tmp_path: pathlib.Path, kind) -> None:
     stage = kind(tmp_path / "data")
     result = await run(stage, mutations=15, batches=0, seed=20)
     assert not shown(result)

@@ -3,9 +3,12 @@
 The node is the only voter and leads; none of the rows may make it step down, so they do not disturb each other.
 """
 
+# mypy: allow-incomplete-defs, allow-untyped-defs, disable-error-code="arg-type"
+
 from __future__ import annotations
 
 import asyncio
+import pathlib
 from typing import Any
 
 import pytest
@@ -291,7 +294,7 @@ def errors(reply: Any) -> list[int]:
 class InSomeEpoch(ControllerStage):
     """Its quorum has seen some elections."""
 
-    def format(self, randomness):
+    def format(self, randomness) -> None:
         super().format(randomness)
         directory = f"{self.root}/{CLUSTER_METADATA_TOPIC}-0"
         self._disk.mkdir(directory)
@@ -304,7 +307,7 @@ class DynamicInSomeEpoch(InSomeEpoch, DynamicControllerStage): ...
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("kind", [ControllerStage, DynamicControllerStage])
-async def test_the_quorum_refuses_what_is_wrong_with_its_own_error(tmp_path, kind):
+async def test_the_quorum_refuses_what_is_wrong_with_its_own_error(tmp_path: pathlib.Path, kind) -> None:
     stage = InSomeEpoch(tmp_path / "data") if kind is ControllerStage else DynamicInSomeEpoch(tmp_path / "data")
     await stage.start()
     reader, writer = await asyncio.open_connection("127.0.0.1", stage.port("CONTROLLER"))

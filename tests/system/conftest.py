@@ -18,7 +18,7 @@ from tests.system.server import Server, eventually, format_data, running
 # kafka-python, one of the judges, warns about itself when it is first imported, and warnings are errors here.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
-    import kafka  # type: ignore[import-untyped]  # noqa: F401
+    import kafka  # noqa: F401
 
 from tests.system.clients import Broker
 

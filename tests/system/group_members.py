@@ -23,6 +23,7 @@ from confluent_kafka import Producer
 
 from strandline.client.blocking import Admin, Client
 from strandline.client.flow.group_described import GroupDescription
+from strandline.errors import KafkaError
 from tests.judges.java import judge
 from tests.system.load import EAGER
 from tests.system.local import COMMAND
@@ -292,11 +293,11 @@ class Group:
             flags = ("--group", self.name, "--from-beginning", "--json", "--command-config", str(path))
             return [*COMMAND, "consume", self.topic, "--bootstrap-server", self.cluster.bootstrap, *flags]
         properties = {"group.id": self.name, "client.id": name, **config}
-        flags = [flag for key, value in properties.items() for flag in ("--command-property", f"{key}={value}")]
+        more = [flag for key, value in properties.items() for flag in ("--command-property", f"{key}={value}")]
         for shown in ("print.partition=true", "print.offset=true"):
-            flags += ["--formatter-property", shown]
+            more += ["--formatter-property", shown]
         return judge().command(
-            library, "--bootstrap-server", self.cluster.bootstrap, "--topic", self.topic, "--from-beginning", *flags
+            library, "--bootstrap-server", self.cluster.bootstrap, "--topic", self.topic, "--from-beginning", *more
         )
 
     def described(self) -> GroupDescription | None:
@@ -340,7 +341,8 @@ class Group:
     def reads_to_the_end(self) -> None:
         """Until all that is in the topic now was seen, and the coordinator knows."""
         asked = {(self.topic, partition): LATEST for partition in range(self.partitions)}
-        ends = {place[1]: answer.offset for place, answer in self.admin.list_offsets(asked).items()}
+        answers = self.admin.list_offsets(asked).items()
+        ends = {place[1]: answer.offset for place, answer in answers if not isinstance(answer, KafkaError)}
         self._reads(ends)
         wanted = {(self.topic, partition): end for partition, end in ends.items()}
         eventually(lambda: self.offsets() == wanted, f"{self.name} committed all", SETTLE_TIMEOUT_S)

@@ -125,14 +125,14 @@ def confluent(settings: dict[str, Any], closing: threading.Event) -> None:
         for _ in range(BATCH_MAX):
             if message is None:
                 break
-            if message.error() is None:
+            if (error := message.error()) is None:
                 topic, partition, offset = message.topic(), message.partition(), message.offset()
                 assert topic is not None
                 assert partition is not None
                 assert offset is not None
                 progress.take(topic, partition, offset)
             else:
-                tell("error", code=message.error().name())
+                tell("error", code=error.name())
             message = consumer.poll(0)
         commit()
     consumer.close()
@@ -142,8 +142,14 @@ def strandline(settings: dict[str, Any], closing: threading.Event) -> None:
     from strandline.client.blocking import Client, ClientConfig, Consumer, ConsumerConfig
     from strandline.errors import KafkaError
 
-    config = {"group_id": settings["group"], "enable_auto_commit": False, "auto_offset_reset": "earliest"}
-    given = {key: tuple(value) if isinstance(value, list) else value for key, value in settings["config"].items()}
+    config: dict[str, Any] = {
+        "group_id": settings["group"],
+        "enable_auto_commit": False,
+        "auto_offset_reset": "earliest",
+    }
+    given: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in settings["config"].items()
+    }
     client = Client(settings["bootstrap"], config=ClientConfig(client_id=settings["name"], metadata_max_age_ms=500))
     consumer = Consumer(client, ConsumerConfig(fetch_max_wait_ms=50, **config, **given))
     progress = Progress()
@@ -183,8 +189,8 @@ def strandline(settings: dict[str, Any], closing: threading.Event) -> None:
 
 def kafka_python(settings: dict[str, Any], closing: threading.Event) -> None:
     warnings.simplefilter("ignore")
-    from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition  # type: ignore[import-untyped]
-    from kafka.structs import OffsetAndMetadata  # type: ignore[import-untyped]
+    from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
+    from kafka.structs import OffsetAndMetadata
 
     config = {"enable_auto_commit": False, "auto_offset_reset": "earliest", "fetch_max_wait_ms": 50}
     consumer = KafkaConsumer(

@@ -3,6 +3,8 @@
 Times are a second through the configuration, memory is small, so that each limit is reached.
 """
 
+# mypy: disable-error-code="arg-type"
+
 from __future__ import annotations
 
 import contextlib
@@ -109,7 +111,9 @@ def attacked(directory: Path, ca: tuple[Path, Path], *, tls: bool = True, **prop
         yield Attacked(server, http_port, tls_port)
 
 
-def test_idle_connections_cost_little_whether_or_not_they_began_a_request(tmp_path, ca):
+def test_idle_connections_cost_little_whether_or_not_they_began_a_request(
+    tmp_path: Path, ca: tuple[Path, Path]
+) -> None:
     with attacked(tmp_path, ca) as node:
         node.serves()
         before_mib, before = node.resident_mib(), node.descriptors()
@@ -123,7 +127,7 @@ def test_idle_connections_cost_little_whether_or_not_they_began_a_request(tmp_pa
         node.unharmed()
 
 
-def test_requests_that_do_not_arrive_lose_their_room(tmp_path, ca):
+def test_requests_that_do_not_arrive_lose_their_room(tmp_path: Path, ca: tuple[Path, Path]) -> None:
     limits = {
         "queued_max_request_bytes": str(16 * MIB),
         "socket_request_max_bytes": str(16 * MIB),
@@ -148,7 +152,7 @@ def test_requests_that_do_not_arrive_lose_their_room(tmp_path, ca):
         node.unharmed()
 
 
-def test_replies_that_nobody_reads_are_bounded_and_their_peers_cut_off(tmp_path, ca):
+def test_replies_that_nobody_reads_are_bounded_and_their_peers_cut_off(tmp_path: Path, ca: tuple[Path, Path]) -> None:
     limits = {
         "queued_max_response_bytes": str(16 * MIB),
         "queued_max_response_bytes_per_connection": str(4 * MIB),
@@ -183,7 +187,7 @@ def test_replies_that_nobody_reads_are_bounded_and_their_peers_cut_off(tmp_path,
 
 
 @pytest.mark.parametrize("api", ["Metadata", "ApiVersions"])
-def test_pipelined_requests_take_turns_with_everybody_else(tmp_path, ca, api):
+def test_pipelined_requests_take_turns_with_everybody_else(tmp_path: Path, ca: tuple[Path, Path], api: str) -> None:
     with attacked(tmp_path, ca, watchdog_timeout_ms="1000") as node:
         for number in range(30):
             assert create_topic(node.honest, f"t{number}", 4) == 0
@@ -202,7 +206,9 @@ def test_pipelined_requests_take_turns_with_everybody_else(tmp_path, ca, api):
         node.unharmed()
 
 
-def test_a_node_that_is_busy_for_longer_than_the_watchdogs_time_keeps_its_connections(tmp_path, ca):
+def test_a_node_that_is_busy_for_longer_than_the_watchdogs_time_keeps_its_connections(
+    tmp_path: Path, ca: tuple[Path, Path]
+) -> None:
     with attacked(tmp_path, ca, watchdog_timeout_ms="500") as node:
         # Stopped for a moment, it is frozen, and bitten; that the watchdog works at all shows in the log.
         os.kill(node.pid, signal.SIGSTOP)
@@ -237,7 +243,7 @@ def is_let_in(port: int) -> bool:
 
 
 @pytest.mark.parametrize("limit", [400, 1024])
-def test_connections_stop_before_descriptors_do(tmp_path, ca, limit):
+def test_connections_stop_before_descriptors_do(tmp_path: Path, ca: tuple[Path, Path], limit: int) -> None:
     format_data(tmp_path / "data")
     # The whole process gets the limit, as from an init system.
     launcher = tmp_path / "launcher.py"
@@ -288,7 +294,7 @@ def test_connections_stop_before_descriptors_do(tmp_path, ca, limit):
             process.wait()
 
 
-def test_handshakes_that_do_not_end_are_counted_and_cut_off(tmp_path, ca):
+def test_handshakes_that_do_not_end_are_counted_and_cut_off(tmp_path: Path, ca: tuple[Path, Path]) -> None:
     with attacked(tmp_path, ca, max_connections="50", ssl_handshake_timeout_ms="1000") as node:
         before = node.descriptors()
         with closing([RawPeer(node.tls_port) for _ in range(100)]) as peers:
@@ -320,7 +326,7 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
     return data
 
 
-def test_http_is_for_who_names_the_node_and_health_is_always_there(tmp_path, ca):
+def test_http_is_for_who_names_the_node_and_health_is_always_there(tmp_path: Path, ca: tuple[Path, Path]) -> None:
     with attacked(tmp_path, ca) as node:
         assert node.get("/health")[0] == 200
         assert node.get("/health", Host="localhost")[0] == 200
@@ -345,7 +351,7 @@ def test_http_is_for_who_names_the_node_and_health_is_always_there(tmp_path, ca)
         node.unharmed()
 
 
-def test_no_value_of_max_connections_locks_anybody_out_for_good(tmp_path, ca):
+def test_no_value_of_max_connections_locks_anybody_out_for_good(tmp_path: Path, ca: tuple[Path, Path]) -> None:
     with attacked(tmp_path, ca, tls=False) as node:
 
         def set_max(value: str) -> int:
@@ -372,7 +378,7 @@ def test_no_value_of_max_connections_locks_anybody_out_for_good(tmp_path, ca):
         node.unharmed()
 
 
-def test_brokers_are_let_in_while_clients_fill_every_place(tmp_path, ca):
+def test_brokers_are_let_in_while_clients_fill_every_place(tmp_path: Path, ca: tuple[Path, Path]) -> None:
     with attacked(tmp_path, ca, max_connections="20") as node:
         with closing([RawPeer(node.tls_port) for _ in range(40)]) as peers:
             eventually(lambda: sum(peer.is_closed() for peer in peers) == 20, "clients are refused")

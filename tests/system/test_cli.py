@@ -1,5 +1,7 @@
 """The command line as a person uses it: real processes, real pipes, and Kafka's own tools beside ours."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 import contextlib
@@ -21,6 +23,7 @@ from bench.kafka_cluster import free_ports
 
 from tests.judges.java import judge
 from tests.system.clients import Broker
+from tests.system.conftest import MakeTopic
 
 COMMAND = [sys.executable, "-m", "strandline"]
 DUMP = "org.apache.kafka.tools.DumpLogSegments"
@@ -81,7 +84,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield started
 
 
-def test_up_status_down_and_up_again(tmp_path):
+def test_up_status_down_and_up_again(tmp_path: Path) -> None:
     directory = tmp_path / "cluster"
     with up(directory) as cluster:
         (row,) = cluster.status()
@@ -106,12 +109,12 @@ def test_up_status_down_and_up_again(tmp_path):
         assert strandline("topics", "list", *cluster.server) == ""
 
 
-def test_a_port_in_use_is_one_line(tmp_path, cluster):
+def test_a_port_in_use_is_one_line(tmp_path: Path, cluster: Cluster) -> None:
     said = strandline("up", "--dir", str(tmp_path / "other"), "--port", str(cluster.port), code=1)
     assert said == f"strandline: 127.0.0.1:{cluster.port} is in use; choose another with --port\n"
 
 
-def test_a_directory_with_a_space_and_a_reader_who_leaves_early(tmp_path):
+def test_a_directory_with_a_space_and_a_reader_who_leaves_early(tmp_path: Path) -> None:
     directory = tmp_path / "my cluster"
     arguments = ["up", "--detach", "--dir", str(directory), "--port", str(port_pair())]
     with subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE) as process:
@@ -127,7 +130,7 @@ def test_a_directory_with_a_space_and_a_reader_who_leaves_early(tmp_path):
         strandline("down", "--dir", str(directory))
 
 
-def test_a_cluster_that_is_not_there_or_not_ours_is_one_line(tmp_path):
+def test_a_cluster_that_is_not_there_or_not_ours_is_one_line(tmp_path: Path) -> None:
     nowhere, damaged = tmp_path / "nowhere", tmp_path / "damaged"
     damaged.mkdir()
     (damaged / "cluster.json").write_text('{"version": 1, "processes"')
@@ -140,7 +143,7 @@ def test_a_cluster_that_is_not_there_or_not_ours_is_one_line(tmp_path):
         assert "cluster.json cannot be read as a cluster" in said
 
 
-def test_a_node_that_was_killed_is_started_again(tmp_path):
+def test_a_node_that_was_killed_is_started_again(tmp_path: Path) -> None:
     with up(tmp_path / "cluster") as cluster:
         (row,) = cluster.status()
         node = os.pidfd_open(row["pid"])
@@ -153,7 +156,7 @@ def test_a_node_that_was_killed_is_started_again(tmp_path):
         assert cluster.status()[0]["alive"] is True
 
 
-def test_a_wrong_config_is_told_and_not_kept(tmp_path):
+def test_a_wrong_config_is_told_and_not_kept(tmp_path: Path) -> None:
     directory, port = tmp_path / "cluster", str(port_pair())
     said = strandline("up", "--detach", "--dir", str(directory), "--port", port, "--config", "num.partitons=3", code=1)
     assert "num.partitons" in said
@@ -162,7 +165,7 @@ def test_a_wrong_config_is_told_and_not_kept(tmp_path):
     strandline("down", "--dir", str(directory))
 
 
-def test_up_in_the_foreground_stops_with_ctrl_c(tmp_path):
+def test_up_in_the_foreground_stops_with_ctrl_c(tmp_path: Path) -> None:
     directory = tmp_path / "cluster"
     with _foreground(directory) as (process, said):
         assert "ready in " in said
@@ -174,7 +177,7 @@ def test_up_in_the_foreground_stops_with_ctrl_c(tmp_path):
     assert (Path(row["data_dir"]) / ".kafka_cleanshutdown").exists()
 
 
-def test_down_from_elsewhere_ends_up_in_order(tmp_path):
+def test_down_from_elsewhere_ends_up_in_order(tmp_path: Path) -> None:
     directory = tmp_path / "cluster"
     with _foreground(directory) as (process, _):
         strandline("down", "--dir", str(directory))
@@ -183,7 +186,7 @@ def test_down_from_elsewhere_ends_up_in_order(tmp_path):
         assert errors.strip() == "stopped cleanly by another process"
 
 
-def test_a_node_that_dies_ends_up_with_its_last_words(tmp_path):
+def test_a_node_that_dies_ends_up_with_its_last_words(tmp_path: Path) -> None:
     directory = tmp_path / "cluster"
     with _foreground(directory) as (process, _):
         (row,) = json.loads(strandline("status", "--dir", str(directory), "--json"))
@@ -212,7 +215,7 @@ def _foreground(directory: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
         process.communicate()
 
 
-def test_up_on_a_terminal_draws(tmp_path):
+def test_up_on_a_terminal_draws(tmp_path: Path) -> None:
     leader, follower = pty.openpty()
     directory = tmp_path / "cluster"
     arguments = ["up", "--detach", "--dir", str(directory), "--port", str(port_pair())]
@@ -235,7 +238,7 @@ def test_up_on_a_terminal_draws(tmp_path):
     assert b"ready in" in seen
 
 
-def test_the_commands_of_the_notes(cluster):
+def test_the_commands_of_the_notes(cluster: Cluster) -> None:
     script = "/usr/local/kafka/bin/kafka-topics.sh"
     topic = ("--topic", "peter-test01")
     created = strandline(script, *cluster.server, "--create", *topic, "--partitions", "1", "--replication-factor", "1")
@@ -259,7 +262,7 @@ def test_the_commands_of_the_notes(cluster):
     assert dumped[3].endswith(" payload: test message1")
 
 
-def test_topics_say_whether_they_can_lose_data(cluster):
+def test_topics_say_whether_they_can_lose_data(cluster: Cluster) -> None:
     strandline("topics", "create", "judged", "--partitions", "2", *cluster.server)
     (described,) = json.loads(strandline("topics", "describe", "judged", "--json", *cluster.server))
     assert len(described["partitions"]) == 2
@@ -272,7 +275,7 @@ def test_topics_say_whether_they_can_lose_data(cluster):
     assert "there is no topic 'judged'" in strandline("topics", "describe", "judged", *cluster.server, code=1)
 
 
-def test_lines_come_back_as_they_went(cluster):
+def test_lines_come_back_as_they_went(cluster: Cluster) -> None:
     lines = "".join(f"k{number}:value {number} é\n" for number in range(2000))
     strandline("produce", "lines", "--key-separator", ":", "--compression", "zstd", *cluster.server, stdin=lines)
     back = strandline("consume", "lines", "--from-beginning", "--until-end", "--key", *cluster.server)
@@ -282,7 +285,7 @@ def test_lines_come_back_as_they_went(cluster):
     assert (record["offset"], record["key"], record["value"]) == (42, "k42", "value 42 é")
 
 
-def test_a_line_is_sent_when_the_input_pauses(cluster):
+def test_a_line_is_sent_when_the_input_pauses(cluster: Cluster) -> None:
     strandline("topics", "create", "typed", *cluster.server)
     with subprocess.Popen([*COMMAND, "produce", "typed", *cluster.server], stdin=subprocess.PIPE) as producer:
         assert producer.stdin is not None
@@ -294,7 +297,7 @@ def test_a_line_is_sent_when_the_input_pauses(cluster):
         assert producer.wait(30) == 0
 
 
-def test_consuming_stops_cleanly_with_ctrl_c_and_with_a_closed_pipe(cluster):
+def test_consuming_stops_cleanly_with_ctrl_c_and_with_a_closed_pipe(cluster: Cluster) -> None:
     strandline("produce", "stops", "--count", "5000", "--size", "100", *cluster.server)
     arguments = [*COMMAND, "consume", "stops", "--from-beginning", *cluster.server]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as consumer:
@@ -312,7 +315,7 @@ def test_consuming_stops_cleanly_with_ctrl_c_and_with_a_closed_pipe(cluster):
         assert (consumer.returncode, errors) == (0, b"")
 
 
-def test_configs_change_and_change_back(cluster):
+def test_configs_change_and_change_back(cluster: Cluster) -> None:
     strandline("topics", "create", "tuned", *cluster.server)
     strandline("configs", "set", "--topic", "tuned", "retention.ms=60000", *cluster.server)
     (entry,) = json.loads(strandline("configs", "describe", "--topic", "tuned", "--json", *cluster.server))
@@ -323,20 +326,20 @@ def test_configs_change_and_change_back(cluster):
     assert said.count("\n") == 1
 
 
-def test_doctor_looks_at_the_cluster(cluster):
+def test_doctor_looks_at_the_cluster(cluster: Cluster) -> None:
     findings = json.loads(strandline("doctor", "--dir", str(cluster.directory), "--json"))
     checks = {finding["check"] for finding in findings}
     assert {"Python", "processes", "brokers", "listeners", "disk", "durability"} <= checks
     assert all(finding["level"] != "fail" for finding in findings)
 
 
-def test_nobody_there_is_told():
+def test_nobody_there_is_told() -> None:
     said = strandline("topics", "list", "--bootstrap-server", "127.0.0.1:1", code=1)
     assert "no broker reachable at 127.0.0.1:1" in said
     assert said.count("\n") == 1
 
 
-def test_an_override_and_a_second_signal(tmp_path):
+def test_an_override_and_a_second_signal(tmp_path: Path) -> None:
     port = port_pair()
     properties = tmp_path / "server.properties"
     properties.write_text(
@@ -357,7 +360,7 @@ def test_an_override_and_a_second_signal(tmp_path):
 
 
 @pytest.fixture
-def client_properties(tmp_path, broker_tls: Broker):
+def client_properties(tmp_path: Path, broker_tls: Broker):
     """A file of client properties for the TLS listener."""
 
     def write(*more: str) -> str:
@@ -375,7 +378,7 @@ def client_properties(tmp_path, broker_tls: Broker):
     return write
 
 
-def test_kafkas_tools_over_tls(client_properties, make_topic):
+def test_kafkas_tools_over_tls(client_properties, make_topic: MakeTopic) -> None:
     topic = ("--topic", make_topic())
     file = ("--command-config", client_properties("client.id=me", "request.timeout.ms=20000"))
     assert topic[1] in strandline("kafka-topics", *file, "--list").splitlines()
@@ -388,7 +391,7 @@ def test_kafkas_tools_over_tls(client_properties, make_topic):
     assert strandline("kafka-console-consumer", *consuming, *topic, "--max-messages", "1") == "over tls\n"
 
 
-def test_our_commands_over_tls(client_properties, make_topic):
+def test_our_commands_over_tls(client_properties, make_topic: MakeTopic) -> None:
     topic = make_topic()
     file = ("--command-config", client_properties())
     assert topic in strandline("topics", "list", *file)
@@ -399,7 +402,7 @@ def test_our_commands_over_tls(client_properties, make_topic):
     assert strandline("consume", topic, "--from-beginning", "-n", "1", *file) == "one\n"
 
 
-def test_a_broker_that_is_not_trusted_is_one_line(client_properties, broker_tls, tmp_path):
+def test_a_broker_that_is_not_trusted_is_one_line(client_properties, broker_tls: Broker, tmp_path: Path) -> None:
     other = tmp_path / "other.pem"
     trustme.CA().cert_pem.write_to_path(str(other))
     file = client_properties(f"ssl.truststore.location={other}")
@@ -409,7 +412,7 @@ def test_a_broker_that_is_not_trusted_is_one_line(client_properties, broker_tls,
     assert plain.count("\n") == 1
 
 
-def test_a_client_property_that_is_not_honoured_is_refused_with_its_line(client_properties):
+def test_a_client_property_that_is_not_honoured_is_refused_with_its_line(client_properties) -> None:
     said = strandline("kafka-topics", "--list", "--command-config", client_properties("sasl.mechanism=PLAIN"), code=1)
     assert "client.properties:5: sasl.mechanism: SASL is not supported yet" in said
     assert said.count("\n") == 1
@@ -418,7 +421,7 @@ def test_a_client_property_that_is_not_honoured_is_refused_with_its_line(client_
 
 
 @pytest.mark.java
-def test_storage_and_api_versions_are_those_of_kafkas_own_tools(cluster, tmp_path):
+def test_storage_and_api_versions_are_those_of_kafkas_own_tools(cluster: Cluster, tmp_path: Path) -> None:
     kafka = judge()
     theirs = kafka.run(API_VERSIONS, *cluster.server).check()
     assert strandline("kafka-broker-api-versions", *cluster.server) == theirs.out
@@ -455,7 +458,7 @@ def test_storage_and_api_versions_are_those_of_kafkas_own_tools(cluster, tmp_pat
 
 
 @pytest.mark.java
-def test_dumps_are_those_of_kafkas_own_tool(cluster):
+def test_dumps_are_those_of_kafkas_own_tool(cluster: Cluster) -> None:
     kafka = judge()
     lines = "".join(f"key{number}:value {number} é\n" for number in range(500))
     for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
@@ -480,7 +483,7 @@ def test_dumps_are_those_of_kafkas_own_tool(cluster):
 
 
 @pytest.mark.java
-def test_topics_and_configs_are_shown_as_kafkas_own_tools_show_them(cluster):
+def test_topics_and_configs_are_shown_as_kafkas_own_tools_show_them(cluster: Cluster) -> None:
     kafka = judge()
     strandline("kafka-topics", *cluster.server, "--create", "--topic", "shown.one", "--config", "retention.ms=60000")
     strandline("kafka-topics", *cluster.server, "--create", "--topic", "shown-two", "--partitions", "3")

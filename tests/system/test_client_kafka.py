@@ -1,5 +1,7 @@
 """Our client against Apache Kafka, and librdkafka as the witness of what it wrote."""
 
+# mypy: disable-error-code="arg-type, var-annotated"
+
 from __future__ import annotations
 
 import asyncio
@@ -62,7 +64,7 @@ async def _write(bootstrap: str) -> None:
                 assert [(await delivery).offset for delivery in sent] == list(range(len(VALUES)))
 
 
-async def test_the_asyncio_client_reads_every_codec(bootstrap: str, topic: str):
+async def test_the_asyncio_client_reads_every_codec(bootstrap: str, topic: str) -> None:
     async with aio.AsyncClient(bootstrap, clock=SystemClock(), randomness=random.Random()) as client:
         consumer = aio.Consumer(client, aio.ConsumerConfig(auto_offset_reset="earliest"))
         consumer.assign(PARTITIONS)
@@ -81,7 +83,7 @@ async def test_the_asyncio_client_reads_every_codec(bootstrap: str, topic: str):
         await consumer.close()
 
 
-def test_confluent_reads_what_we_wrote(bootstrap: str, topic: str):
+def test_confluent_reads_what_we_wrote(bootstrap: str, topic: str) -> None:
     consumer = ConfluentConsumer({"bootstrap.servers": bootstrap, "group.id": "g", "check.crcs": True})
     consumer.assign([TopicPartition(topic, partition, 0) for _, partition in PARTITIONS])
     messages = []
@@ -94,7 +96,7 @@ def test_confluent_reads_what_we_wrote(bootstrap: str, topic: str):
         assert all(tuple(message.headers()) == HEADERS for message in mine)
 
 
-def test_the_blocking_client_administers_and_moves_records(bootstrap: str):
+def test_the_blocking_client_administers_and_moves_records(bootstrap: str) -> None:
     with blocking.Client(bootstrap) as client:
         admin = blocking.Admin(client)
         assert isinstance(admin.create_topics([NewTopic("blocking", 1, 1)])["blocking"], CreatedTopic)
@@ -148,7 +150,7 @@ def _ready(first: int, count: int, size_bytes: int, codec: CompressionType) -> R
     return ReadyBatch(builder.build(codec=codec), builder.records_count, builder.max_timestamp)
 
 
-def test_whole_batches_are_produced_fetched_and_read_by_confluent(bootstrap: str):
+def test_whole_batches_are_produced_fetched_and_read_by_confluent(bootstrap: str) -> None:
     per_batch, batches, size_bytes = 100, 30, 5_000
     with blocking.Client(bootstrap) as client:
         admin = blocking.Admin(client)
@@ -194,7 +196,7 @@ def test_whole_batches_are_produced_fetched_and_read_by_confluent(bootstrap: str
     assert all(tuple(message.headers()) == HEADERS for message in seen)
 
 
-def test_a_topic_that_kafka_made_again_is_not_read_on(bootstrap: str):
+def test_a_topic_that_kafka_made_again_is_not_read_on(bootstrap: str) -> None:
     with blocking.Client(bootstrap) as client:
         admin = blocking.Admin(client)
         made = admin.create_topics([NewTopic("again", 1, 1)])["again"]
@@ -267,7 +269,7 @@ async def _fill(client: aio.AsyncClient, topic: str, first: int, count: int) -> 
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-async def test_members_join_leave_and_go_on_where_the_group_was(bootstrap: str, protocol: str):
+async def test_members_join_leave_and_go_on_where_the_group_was(bootstrap: str, protocol: str) -> None:
     topic = f"group-{protocol}"
     async with aio.AsyncClient(bootstrap, clock=SystemClock(), randomness=random.Random()) as client:
         admin = aio.Admin(client)
@@ -317,7 +319,7 @@ async def test_members_join_leave_and_go_on_where_the_group_was(bootstrap: str, 
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-async def test_a_static_member_comes_back_to_what_it_had(bootstrap: str, protocol: str):
+async def test_a_static_member_comes_back_to_what_it_had(bootstrap: str, protocol: str) -> None:
     topic = f"static-{protocol}"
     async with aio.AsyncClient(bootstrap, clock=SystemClock(), randomness=random.Random()) as client:
         await aio.Admin(client).create_topics([NewTopic(topic, GROUP_PARTITIONS, 1)])
@@ -336,7 +338,7 @@ async def test_a_static_member_comes_back_to_what_it_had(bootstrap: str, protoco
             await member.close()
 
 
-def test_the_blocking_client_consumes_as_a_member_of_the_same_group_as_confluent(bootstrap: str):
+def test_the_blocking_client_consumes_as_a_member_of_the_same_group_as_confluent(bootstrap: str) -> None:
     with blocking.Client(bootstrap) as client:
         blocking.Admin(client).create_topics([NewTopic("mixed", GROUP_PARTITIONS, 1)])
         theirs = ConfluentConsumer(

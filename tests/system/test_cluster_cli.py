@@ -1,5 +1,7 @@
 """Several nodes as real processes: started, killed, resumed, and what they remember."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 import json
@@ -22,7 +24,7 @@ ROUNDS = 10
 MEMORY_MB_MAX = 80
 
 
-def test_three_nodes_are_started_killed_and_resumed(tmp_path):
+def test_three_nodes_are_started_killed_and_resumed(tmp_path: Path) -> None:
     with up(tmp_path / "cluster", 3) as cluster:
         rows = cluster.status()
         assert [(row["node_id"], row["roles"], row["alive"]) for row in rows] == [
@@ -42,7 +44,7 @@ def test_three_nodes_are_started_killed_and_resumed(tmp_path):
         }
 
 
-def test_one_node_of_three_is_killed_and_the_others_go_on(tmp_path):
+def test_one_node_of_three_is_killed_and_the_others_go_on(tmp_path: Path) -> None:
     with up(tmp_path / "cluster", 3) as cluster:
         standby = next(node_id for node_id in (1, 2, 3) if node_id != cluster.active())
         strandline("topics", "create", "spread", "--partitions", "6", *cluster.server)
@@ -65,7 +67,7 @@ def test_one_node_of_three_is_killed_and_the_others_go_on(tmp_path):
         assert "during" in strandline("topics", "list", "-b", f"127.0.0.1:{cluster.port + standby - 1}")
 
 
-def test_up_again_starts_the_nodes_that_died_beside_those_that_run(tmp_path):
+def test_up_again_starts_the_nodes_that_died_beside_those_that_run(tmp_path: Path) -> None:
     with up(tmp_path / "cluster", 3) as cluster:
         before = {row["node_id"]: row["pid"] for row in cluster.status()}
         cluster.kill(2)
@@ -77,7 +79,7 @@ def test_up_again_starts_the_nodes_that_died_beside_those_that_run(tmp_path):
         assert "already running" in said
 
 
-def test_separate_roles_and_more_brokers(tmp_path):
+def test_separate_roles_and_more_brokers(tmp_path: Path) -> None:
     with up(tmp_path / "cluster", 2, 3) as cluster:
         rows = cluster.status()
         assert [(row["node_id"], row["roles"]) for row in rows] == [
@@ -105,7 +107,7 @@ def test_separate_roles_and_more_brokers(tmp_path):
         assert "already running" in refused
 
 
-def test_a_broker_that_is_gone_for_good_is_forgotten(tmp_path):
+def test_a_broker_that_is_gone_for_good_is_forgotten(tmp_path: Path) -> None:
     with up(tmp_path / "cluster", 2, 1) as cluster:
         first = ("-b", f"127.0.0.1:{cluster.port}")
         refused = strandline("cluster", "unregister", "9", *first, code=1)
@@ -116,7 +118,7 @@ def test_a_broker_that_is_gone_for_good_is_forgotten(tmp_path):
         assert [row["node_id"] for row in described["brokers"]] == [1]
 
 
-def test_stopping_all_and_starting_again_loses_nothing(tmp_path):
+def test_stopping_all_and_starting_again_loses_nothing(tmp_path: Path) -> None:
     with up(tmp_path / "cluster", 3) as cluster:
         with Client(cluster.bootstrap) as client:
             wanted = [NewTopic(f"topic-{n}", 2, configs={"retention.ms": str(1000 + n)}) for n in range(30)]
@@ -132,7 +134,7 @@ def test_stopping_all_and_starting_again_loses_nothing(tmp_path):
         assert sorted(read.split()) == sorted(records.split())
 
 
-def test_ctrl_c_stops_all_nodes_cleanly(tmp_path):
+def test_ctrl_c_stops_all_nodes_cleanly(tmp_path: Path) -> None:
     cluster = Cluster(tmp_path / "cluster", 2, 1)
     arguments = [
         "up",
@@ -166,7 +168,7 @@ def test_ctrl_c_stops_all_nodes_cleanly(tmp_path):
         cluster.close()
 
 
-def test_a_node_takes_little_memory(tmp_path):
+def test_a_node_takes_little_memory(tmp_path: Path) -> None:
     with up(tmp_path / "cluster", 3) as cluster:
         for row in cluster.status():
             fields = Path(f"/proc/{row['pid']}/status").read_text().splitlines()
@@ -174,7 +176,7 @@ def test_a_node_takes_little_memory(tmp_path):
             assert resident <= MEMORY_MB_MAX, f"node {row['node_id']} takes {resident:.0f} MB"
 
 
-def test_killing_the_active_controller_stops_nobody_from_creating_topics(tmp_path, record_property):
+def test_killing_the_active_controller_stops_nobody_from_creating_topics(tmp_path: Path, record_property) -> None:
     """A topic is asked for at the moment the active controller dies; it is there in the end, and so are all before it."""
     stalls: list[float] = []
     with up(tmp_path / "cluster", 3) as cluster:

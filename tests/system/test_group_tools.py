@@ -3,6 +3,8 @@
 Kafka's tool prints groups, members and partitions in the order of a hash table, so it is lines that are compared, sorted.
 """
 
+# mypy: disable-error-code="misc"
+
 from __future__ import annotations
 
 import json

@@ -37,7 +37,7 @@ def facts(status: str) -> dict[str, str]:
     return dict(re.split(r":\s+", line, maxsplit=1) for line in status.splitlines())
 
 
-def test_the_status_of_the_quorum(kafka, cluster):
+def test_the_status_of_the_quorum(kafka: Kafka, cluster: Cluster) -> None:
     voters = {101, 102, 103} if cluster.controllers else {1, 2, 3}
     for door in (cluster.server, cluster.controller):
         theirs = facts(kafka.run(QUORUM, *door, "describe", "--status").check().out)
@@ -53,7 +53,7 @@ def test_the_status_of_the_quorum(kafka, cluster):
         assert observers == ({1, 2} if cluster.controllers else set())
 
 
-def test_replication_of_the_quorum(kafka, cluster):
+def test_replication_of_the_quorum(kafka: Kafka, cluster: Cluster) -> None:
     def shape(table: str) -> list[tuple[str, str, str]]:
         rows = [line.split("\t") for line in table.splitlines()]
         assert all(len(row) == 8 for row in rows)
@@ -66,7 +66,7 @@ def test_replication_of_the_quorum(kafka, cluster):
         assert [status for _, _, status in shape(ours)].count("Leader") == 1
 
 
-def test_features_are_described_and_validated(kafka, cluster):
+def test_features_are_described_and_validated(kafka: Kafka, cluster: Cluster) -> None:
     def without_epoch(lines: str) -> list[str]:
         assert all(re.search(r"Epoch: \d+$", line) for line in lines.splitlines())
         return [line.rpartition("Epoch: ")[0] for line in lines.splitlines()]
@@ -86,7 +86,7 @@ def test_features_are_described_and_validated(kafka, cluster):
         assert ours.splitlines()[:1] == told.out.splitlines()[:1]
 
 
-def test_the_cluster_and_its_endpoints(kafka, cluster):
+def test_the_cluster_and_its_endpoints(kafka: Kafka, cluster: Cluster) -> None:
     for door in (cluster.server, cluster.controller):
         for command in (("cluster-id",), ("list-endpoints",)):
             theirs = kafka.run(CLUSTER, *command, *door).check()
@@ -99,7 +99,7 @@ def test_the_cluster_and_its_endpoints(kafka, cluster):
     strandline("kafka-cluster", "unregister", "--id", "99", *cluster.server, code=1)
 
 
-def test_topics_through_any_broker(kafka, cluster):
+def test_topics_through_any_broker(kafka: Kafka, cluster: Cluster) -> None:
     for index in range(cluster.nodes):
         server = ("--bootstrap-server", f"127.0.0.1:{cluster.port + index}")
         name = f"through-{index + 1}"
@@ -112,7 +112,7 @@ def test_topics_through_any_broker(kafka, cluster):
     assert "through-1" not in strandline("kafka-topics", *cluster.server, "--list").split()
 
 
-def test_elections(kafka, cluster):
+def test_elections(kafka: Kafka, cluster: Cluster) -> None:
     strandline("topics", "create", "elected", "--partitions", "2", *cluster.server)
     preferred = ("--election-type", "preferred")
     theirs = kafka.run(ELECTION, *cluster.server, *preferred, "--topic", "elected", "--partition", "0").check()

@@ -1,5 +1,7 @@
 """Partitions moved between brokers: Kafka's own tools against a cluster of ours, and ours beside them."""
 
+# mypy: disable-error-code="assignment, attr-defined"
+
 from __future__ import annotations
 
 import json
@@ -73,14 +75,14 @@ def both(kafka: Kafka, cluster: Cluster, *arguments: str) -> tuple[str, str]:
     return theirs, strandline("kafka-reassign-partitions", *cluster.server, *arguments)
 
 
-def test_nothing_is_under_way(kafka, cluster):
+def test_nothing_is_under_way(kafka: Kafka, cluster: Cluster) -> None:
     theirs, ours = both(kafka, cluster, "--list")
     assert ours == theirs == "No partition reassignments found.\n"
     through = (*cluster.controller, "--list")
     assert strandline("kafka-reassign-partitions", *through) == kafka.run(REASSIGN, *through).check().out == ours
 
 
-def test_a_proposal(kafka, cluster, tmp_path):
+def test_a_proposal(kafka: Kafka, cluster: Cluster, tmp_path: Path) -> None:
     create(cluster, "proposed", "1:2", "1:2", "1:2")
     topics = tmp_path / "topics.json"
     topics.write_text('{"version": 1, "topics": [{"topic": "proposed"}]}')
@@ -94,7 +96,7 @@ def test_a_proposal(kafka, cluster, tmp_path):
     assert sum(2 in replicas for replicas in proposed.values()) == 2, "what is in its place stays"
 
 
-def test_plans_that_cannot_be(kafka, cluster, tmp_path):
+def test_plans_that_cannot_be(kafka: Kafka, cluster: Cluster, tmp_path: Path) -> None:
     create(cluster, "wrong", "1:2")
     plans = {
         "nothing": write(tmp_path / "a"),
@@ -113,7 +115,7 @@ def test_plans_that_cannot_be(kafka, cluster, tmp_path):
         assert ours == [f"Error: {reason}"]
 
 
-def test_a_move_that_waits_for_a_dead_broker(kafka, cluster, tmp_path):
+def test_a_move_that_waits_for_a_dead_broker(kafka: Kafka, cluster: Cluster, tmp_path: Path) -> None:
     create(cluster, "waiting", "1:2", "2:3", "3:4")
     plan = write(tmp_path / "plan", waiting=[[4, 2]])
     cluster.kill(4)
@@ -168,7 +170,7 @@ def throttles(cluster: Cluster, topic: str) -> dict[str, Any]:
     return {key: value for key, _, value in words if key.endswith((".rate", ".replicas"))}
 
 
-def test_kafkas_tool_moves_a_topic_and_back(kafka, cluster, tmp_path):
+def test_kafkas_tool_moves_a_topic_and_back(kafka: Kafka, cluster: Cluster, tmp_path: Path) -> None:
     """Rule B15."""
     create(cluster, "moved", "1:2", "2:1")
     values = "".join(f"value-{number}\n" for number in range(500))
@@ -203,7 +205,7 @@ def test_kafkas_tool_moves_a_topic_and_back(kafka, cluster, tmp_path):
     assert assignment(cluster, "moved") == [[1, 2], [2, 1]]
 
 
-def test_our_tool_moves_a_topic_and_shows_how_far_it_is(cluster, tmp_path):
+def test_our_tool_moves_a_topic_and_shows_how_far_it_is(cluster: Cluster, tmp_path: Path) -> None:
     create(cluster, "ours", "1:2")
     strandline("produce", "ours", *cluster.server, stdin="".join(f"value-{number}\n" for number in range(500)))
     plan = tmp_path / "plan.json"
@@ -220,7 +222,7 @@ def test_our_tool_moves_a_topic_and_shows_how_far_it_is(cluster, tmp_path):
     assert {*assignment(cluster, "ours")[0]} < {*plan_of(wider)["ours", 0]}
 
 
-def test_the_preferred_leader_leads_again(kafka, cluster):
+def test_the_preferred_leader_leads_again(kafka: Kafka, cluster: Cluster) -> None:
     create(cluster, "preferred", "4:1")
     cluster.kill(4)
     led = ["kafka-topics", *cluster.server, "--describe", "--topic", "preferred"]

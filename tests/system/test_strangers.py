@@ -3,6 +3,8 @@
 What remains possible for one who reaches the brokers' or the controllers' listener is said in docs/security.md.
 """
 
+# mypy: disable-error-code="union-attr"
+
 from __future__ import annotations
 
 import json

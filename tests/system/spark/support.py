@@ -371,7 +371,7 @@ def finish(query: StreamingQuery) -> list[Any]:
 
 def murmur2_partition(key: bytes | None, partitions: int) -> int:
     """Where kafka-python, a stranger to both, puts this key."""
-    from kafka.partitioner.default import murmur2  # type: ignore[import-untyped]
+    from kafka.partitioner.default import murmur2
 
     assert key is not None
     number: int = (murmur2(key) & 0x7FFFFFFF) % partitions

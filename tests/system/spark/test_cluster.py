@@ -90,13 +90,15 @@ def submit(kafka: Cluster, directory: Path, topic: str, *arguments: str) -> dict
     return told
 
 
-def test_on_this_machine(kafka, tmp_path):
+def test_on_this_machine(kafka: Cluster, tmp_path: Path) -> None:
     told = submit(kafka, tmp_path, "to-local", "--master", "local[2]")
     assert told["values"] == WANTED
     assert {executor["python"] for executor in told["executors"]} == {sys.executable}
 
 
-def test_on_executors_that_have_nothing(kafka, spark, packed, tmp_path):
+def test_on_executors_that_have_nothing(
+    kafka: Cluster, spark: Standalone, packed: tuple[Path, Path, dict[str, str]], tmp_path: Path
+) -> None:
     environment, _, _ = packed
     told = submit(kafka, tmp_path, "to-packed", "--master", spark.url, "--archives", f"{environment}#environment")
     assert told["master"] == spark.url
@@ -114,7 +116,9 @@ def test_on_executors_that_have_nothing(kafka, spark, packed, tmp_path):
 
 
 @soak_only
-def test_where_the_native_packages_are_installed(kafka, spark, packed, tmp_path):
+def test_where_the_native_packages_are_installed(
+    kafka: Cluster, spark: Standalone, packed: tuple[Path, Path, dict[str, str]], tmp_path: Path
+) -> None:
     """A Python of the executors' own, with them and without Strandline or anything that is Python alone."""
     _, pure, needed = packed
     python = _python_with(tmp_path / "native", needed)

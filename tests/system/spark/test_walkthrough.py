@@ -22,7 +22,7 @@ TIMEOUT_S = 400
 
 @pytest.mark.system
 @pytest.mark.timeout(TIMEOUT_S + 30)
-def test_the_walkthrough(tmp_path):
+def test_the_walkthrough(tmp_path: Path) -> None:
     try:
         find()
     except JavaMissing as missing:
@@ -52,12 +52,12 @@ def test_the_walkthrough(tmp_path):
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
 
 
-def test_the_page_has_all_that_it_promises():
+def test_the_page_has_all_that_it_promises() -> None:
     code = "".join(block.code for block in blocks(PAGE.read_text(), "Walkthrough"))
     for word in (".write.", "from_json", "withWatermark", "writeStream", "groups describe", "offsets_behind_latest"):
         assert word in code
 
 
-def test_blocks_are_found_by_their_section():
+def test_blocks_are_found_by_their_section() -> None:
     page = "## A\n```sh\nx\n```\n## B\n```python\n# ## A\ny\n```\n### b\n```text\nz\n```\n## C\n```sh\nw\n```\n"
     assert list(blocks(page, "B")) == [Block("python", 7, "# ## A\ny\n"), Block("text", 12, "z\n")]

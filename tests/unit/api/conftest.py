@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import random
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -91,6 +91,7 @@ class LoneVoter:
     """A quorum of one: a real Raft on a log in memory, whose time passes when nothing else can happen."""
 
     is_active = True
+    committed = MetadataImage()
 
     def __init__(self) -> None:
         self.bench = Bench((1,), me=1)
@@ -229,8 +230,8 @@ class TestBroker:
         await asyncio.sleep(0)
         if self.controller_error is not None:
             raise self.controller_error
-        outcome = decision(self.image)
-        records, answer = finished(outcome) if inspect.isgenerator(outcome) else outcome
+        outcome: Any = decision(self.image)
+        records, answer = finished(outcome) if isinstance(outcome, Generator) else outcome
         self.commit(records)
         return answer
 

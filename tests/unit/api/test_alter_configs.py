@@ -1,5 +1,7 @@
 """AlterConfigs: the overrides as a whole."""
 
+# mypy: allow-incomplete-defs, allow-untyped-calls, allow-untyped-defs
+
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,7 @@
 """AlterPartitionReassignments: begun and cancelled, each partition with its own answer."""
 
+# mypy: allow-incomplete-defs, allow-untyped-calls, allow-untyped-defs
+
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,7 @@
 """AlterUserScramCredentials: nothing is promised that is not kept."""
 
+# mypy: allow-incomplete-defs, allow-untyped-calls, allow-untyped-defs
+
 from __future__ import annotations
 
 from strandline.api import alter_user_scram_credentials

@@ -1,5 +1,7 @@
 """DescribeCluster: the brokers as a client of this listener reaches them."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,7 @@
 """The controller handles a request in an envelope as if the client had sent it here."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs, disable-error-code="misc, union-attr"
+
 from __future__ import annotations
 
 import asyncio

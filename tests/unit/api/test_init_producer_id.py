@@ -1,5 +1,7 @@
 """InitProducerId: ids for producers."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 import pytest

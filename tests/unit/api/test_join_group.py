@@ -1,5 +1,7 @@
 """JoinGroup in all its versions. What joining means is told in tests/unit/groups."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,7 @@
 """OffsetFetch in all its versions."""
 
+# mypy: allow-incomplete-defs, allow-untyped-calls, allow-untyped-defs, disable-error-code="arg-type, list-item"
+
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,7 @@
 """OffsetForLeaderEpoch: where logs part."""
 
+# mypy: allow-incomplete-defs, allow-untyped-calls, allow-untyped-defs
+
 from __future__ import annotations
 
 import pytest

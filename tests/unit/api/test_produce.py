@@ -1,5 +1,7 @@
 """Produce: what is appended, what is refused and with which code, and who waits for what."""
 
+# mypy: allow-incomplete-defs, allow-untyped-calls, allow-untyped-defs, disable-error-code="var-annotated"
+
 from __future__ import annotations
 
 import asyncio

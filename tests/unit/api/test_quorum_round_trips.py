@@ -1,5 +1,7 @@
 """Every request and answer of the quorum, in every version, from Raft to bytes and back to Raft."""
 
+# mypy: allow-incomplete-defs, allow-untyped-calls, allow-untyped-defs, disable-error-code="arg-type, var-annotated"
+
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,7 @@
 """The page and the table are one."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,5 +1,7 @@
 """The client without an event loop, against a broker in a thread."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,7 @@
 """Ranges of raw batches from brokers in threads: in place, ahead of the caller, through restarts and elections."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 import asyncio

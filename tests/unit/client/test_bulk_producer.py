@@ -1,5 +1,7 @@
 """Whole batches to a broker in a thread: in order, once, and the first failure told."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 import contextlib

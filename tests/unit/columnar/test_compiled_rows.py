@@ -1,5 +1,7 @@
 """The kernels beside plain Python, on bytes that mean harm."""
 
+# mypy: disable-error-code="arg-type"
+
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,7 @@
 """The walk in machine code: made by another process, mapped without LLVM, and of one mind with the plain one."""
 
+# mypy: disable-error-code="arg-type, assignment, attr-defined"
+
 from __future__ import annotations
 
 import os

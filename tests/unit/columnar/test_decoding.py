@@ -1,5 +1,7 @@
 """The decoder beside the obvious one: a consumer that looks at one record at a time."""
 
+# mypy: disable-error-code="arg-type"
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,7 @@
 """Brokers that come and go: who is let in, with which epoch, and what becomes of what they led."""
 
+# mypy: disable-error-code="assignment"
+
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,5 +1,7 @@
 """Brokers that come and go, and elections that are asked for. What one partition becomes is in `test_partition_change.py`."""
 
+# mypy: disable-error-code="attr-defined"
+
 from __future__ import annotations
 
 import pytest

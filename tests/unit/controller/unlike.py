@@ -105,7 +105,8 @@ def draw_partition(chance: random.Random) -> PartitionImage:
     elr = tuple(chance.sample(rest, chance.randint(0, len(rest)))) if chance.random() < 0.5 else ()
     leader = chance.choice(isr) if isr and chance.random() < 0.7 else NO_LEADER
     spare = [i for i in BROKERS if i not in replicas]
-    adding = removing = ()
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
     if chance.random() < 0.2:
         adding = (chance.choice(spare),)
         replicas, removing = (*replicas, *adding), chance.choice([(), replicas[:1]])

@@ -1,5 +1,7 @@
 """SEC-L10: what strangers can make a coordinator remember is finite, and each limit has its answer."""
 
+# mypy: disable-error-code="arg-type"
+
 from __future__ import annotations
 
 from typing import Any

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import builtins
 import random
 from collections.abc import Iterator
 from dataclasses import replace
@@ -72,7 +73,7 @@ def contents(log: Log) -> list[tuple[int, str]]:
     found: list[tuple[int, str]] = []
     offset = log.log_start_offset
     while data := log.read(offset, ALL, log.log_end_offset, min_one=True):
-        found += [(at, value) for at, value in values_in(data) if at >= log.log_start_offset]
+        found += [(at, value) for at, value in values_in(bytes(data)) if at >= log.log_start_offset]
         offset = [header.next_offset for _, header in iterate(data)][-1]
     return found
 
@@ -115,7 +116,7 @@ class LogDir:
     def bytes(self, name: str) -> bytes:
         return self.disk.read_file(self.file(name))
 
-    def replace(self, name: str, data: bytes) -> None:
+    def replace(self, name: str, data: builtins.bytes) -> None:
         """Put other bytes into a file, as a failing device would."""
         self.disk.write_file(self.file(name), data)
 

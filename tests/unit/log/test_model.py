@@ -4,6 +4,8 @@ Always true: below the recovery point nothing is lost; what is read is a prefix 
 offsets are those of the list. STRANDLINE_LOG_LIVES=5000 lives more lives than the few that run every time.
 """
 
+# mypy: disable-error-code="arg-type"
+
 from __future__ import annotations
 
 import os

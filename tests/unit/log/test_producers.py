@@ -1,5 +1,7 @@
 """Producer state: duplicates, gaps, fenced epochs, open transactions (rules C1-C4)."""
 
+# mypy: disable-error-code="arg-type"
+
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,7 @@
 """One segment: finding a batch by an offset in it, across index entries, small batches and large ones."""
 
+# mypy: disable-error-code="redundant-expr"
+
 from __future__ import annotations
 
 import pytest

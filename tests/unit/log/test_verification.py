@@ -1,5 +1,7 @@
 """What is checked before it is served, how often, and what happens to reads that meet damage (rule A18)."""
 
+# mypy: disable-error-code="arg-type, attr-defined"
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,7 @@
 """Metadata records in all their versions, and the frame around them."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs, disable-error-code="attr-defined, misc"
+
 from __future__ import annotations
 
 import dataclasses

@@ -1,5 +1,7 @@
 """Shared values: equal ones become one, and the caches stay bounded."""
 
+# mypy: disable-error-code="func-returns-value, redundant-expr"
+
 from __future__ import annotations
 
 import pytest

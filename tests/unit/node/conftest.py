@@ -83,7 +83,7 @@ def fetch(
 
 def values_in(data: bytes) -> list[bytes]:
     view = memoryview(data)
-    return [record.value for at, header in iterate(data) for record in decode(view[at : at + header.size_bytes])]
+    return [record.value or b"" for at, header in iterate(data) for record in decode(view[at : at + header.size_bytes])]
 
 
 def values_of(partition: Partition) -> list[bytes]:

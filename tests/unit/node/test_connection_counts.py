@@ -1,5 +1,7 @@
 """Who is let in, and who makes room (SEC-L5, SEC-Q9, SEC-T14)."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs, disable-error-code="unused-ignore"
+
 from __future__ import annotations
 
 from strandline.node.connection_counts import CLUSTER_CONNECTIONS_MIN, ConnectionCounts

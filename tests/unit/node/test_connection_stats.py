@@ -1,5 +1,7 @@
 """What a connection counts of its requests."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 import asyncio

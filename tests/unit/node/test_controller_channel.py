@@ -1,5 +1,7 @@
 """Requests find the active controller, whoever that is and becomes."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 import asyncio

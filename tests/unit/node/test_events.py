@@ -1,5 +1,7 @@
 """The journal of a node."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 import asyncio

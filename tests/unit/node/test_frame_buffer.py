@@ -1,5 +1,7 @@
 """Frames out of a stream of bytes, however they are cut, and how much memory that may take."""
 
+# mypy: disable-error-code="unreachable"
+
 from __future__ import annotations
 
 import random

@@ -1,5 +1,7 @@
 """A node's regular work, one run of a job at a time, and on a node that runs it by itself."""
 
+# mypy: allow-incomplete-defs, allow-untyped-calls, allow-untyped-defs
+
 from __future__ import annotations
 
 import asyncio

@@ -1,5 +1,7 @@
 """A whole node: what it refuses to be, how it fails, how it stops."""
 
+# mypy: allow-incomplete-defs, allow-untyped-calls, allow-untyped-defs
+
 from __future__ import annotations
 
 import asyncio

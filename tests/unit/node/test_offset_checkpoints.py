@@ -1,5 +1,7 @@
 """The offset checkpoints: what a node writes down of its replicas, and takes up again (S12)."""
 
+# mypy: allow-incomplete-defs, allow-untyped-calls, allow-untyped-defs
+
 from __future__ import annotations
 
 import asyncio

@@ -1,5 +1,7 @@
 """Connections to other nodes: opened when needed, shared, and news when they end."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs, disable-error-code="arg-type"
+
 from __future__ import annotations
 
 import asyncio

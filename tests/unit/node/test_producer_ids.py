@@ -1,5 +1,7 @@
 """Producer ids come in blocks, each once."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 import asyncio

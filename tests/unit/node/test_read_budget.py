@@ -1,5 +1,7 @@
 """`queued.max.request.bytes`: large requests that arrive at once wait for each other."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 import asyncio

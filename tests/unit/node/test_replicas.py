@@ -1,5 +1,7 @@
 """The partitions that a node hosts: what they inherit, what a failing disk does to them, what is left on the disk."""
 
+# mypy: allow-incomplete-defs, allow-untyped-calls, allow-untyped-defs, disable-error-code="var-annotated"
+
 from __future__ import annotations
 
 import asyncio

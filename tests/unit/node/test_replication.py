@@ -1,5 +1,7 @@
 """From roles to fetchers (rule I11), from wishes to the controller, from lag to a smaller ISR."""
 
+# mypy: allow-incomplete-defs, allow-untyped-calls, allow-untyped-defs, disable-error-code="var-annotated"
+
 from __future__ import annotations
 
 import asyncio

@@ -1,5 +1,7 @@
 """`queued.max.response.bytes`: what peers do not read is bounded, of one and of all (SEC-L3)."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 import asyncio

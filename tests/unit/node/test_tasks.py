@@ -1,5 +1,7 @@
 """Work that a cancellation must not cut off."""
 
+# mypy: allow-incomplete-defs, allow-untyped-calls, allow-untyped-defs
+
 from __future__ import annotations
 
 import asyncio

@@ -1,5 +1,7 @@
 """Turns: one connection's requests, however many were sent at once, leave time for the others (SEC-L1)."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs, disable-error-code="arg-type, misc"
+
 from __future__ import annotations
 
 import asyncio

@@ -349,7 +349,8 @@ class Cluster:
             if node.log.truncations == truncations:
                 node.log.flush(end_offset)
                 self.step(node, on.Flushed(end_offset))
-            if node.raft is not None and node.log.flushed_offset < node.log.end_offset:
+            is_running = bool(node.raft)  # the step may have stopped it
+            if is_running and node.log.flushed_offset < node.log.end_offset:
                 self._flush(node)
 
         self.at(self.now + self.randomness.uniform(*self.faults.flush_s), done)

@@ -1,5 +1,7 @@
 """A partition: how far it may be read, what it takes in which role, and who is told when that changes."""
 
+# mypy: disable-error-code="index"
+
 from __future__ import annotations
 
 from typing import Any

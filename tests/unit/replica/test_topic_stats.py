@@ -1,3 +1,5 @@
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 from strandline.replica.topic_stats import COUNTS, BrokerTopicStats, TopicStats

@@ -1,5 +1,7 @@
 """Descriptors: how they are divided, and what happens when there are none (SEC-L5)."""
 
+# mypy: disable-error-code="misc"
+
 from __future__ import annotations
 
 import asyncio

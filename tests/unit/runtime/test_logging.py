@@ -11,7 +11,7 @@ def lines(stream: io.StringIO) -> list[dict[str, object]]:
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
-def test_an_event_is_one_line_of_json():
+def test_an_event_is_one_line_of_json() -> None:
     stream = io.StringIO()
     make_logger(stream).bind(node=1).info("started", topics=3, path=b"x")
     (line,) = lines(stream)
@@ -19,7 +19,7 @@ def test_an_event_is_one_line_of_json():
     assert line == {"event": "started", "level": "info", "node": 1, "topics": 3, "path": "b'x'"}
 
 
-def test_what_is_bound_stays_with_its_logger():
+def test_what_is_bound_stays_with_its_logger() -> None:
     stream = io.StringIO()
     logger = make_logger(stream)
     logger.bind(node=1)
@@ -27,7 +27,7 @@ def test_what_is_bound_stays_with_its_logger():
     assert "node" not in lines(stream)[0]
 
 
-def test_less_than_the_level_is_not_written():
+def test_less_than_the_level_is_not_written() -> None:
     stream = io.StringIO()
     logger = make_logger(stream, "warning")
     logger.debug("a")
@@ -36,7 +36,7 @@ def test_less_than_the_level_is_not_written():
     assert [line["event"] for line in lines(stream)] == ["c"]
 
 
-def test_an_exception_is_told_inside_its_line():
+def test_an_exception_is_told_inside_its_line() -> None:
     stream = io.StringIO()
     logger = make_logger(stream)
     logger.error("failed", exc_info=ValueError("one\ntwo"))
@@ -49,7 +49,7 @@ def test_an_exception_is_told_inside_its_line():
     assert "KeyError: 'k'" in str(second["exception"])
 
 
-def test_a_terminal_gets_lines_for_people():
+def test_a_terminal_gets_lines_for_people() -> None:
     stream = io.StringIO()
     make_logger(stream, terminal=True).bind(node=1).info("started", topics=3)
     text = re.sub(r"\x1b\[[0-9;]*m", "", stream.getvalue())

@@ -1,5 +1,7 @@
 """The C library's memory: the setting is taken where there is one, and asking for it never hurts."""
 
+# mypy: disable-error-code="attr-defined"
+
 from __future__ import annotations
 
 import ctypes

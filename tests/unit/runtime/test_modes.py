@@ -1,5 +1,7 @@
 """SEC-H1: what a node writes is for its owner alone."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 import os

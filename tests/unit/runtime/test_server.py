@@ -1,5 +1,7 @@
 """How the process of a node begins and ends: what it says, and when it gives up."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 import asyncio
@@ -17,19 +19,19 @@ UNREACHABLE = {
 }
 
 
-async def prepared(stage):
+async def prepared(stage) -> None:
     """A node that was not started yet, on log dirs that one before it had."""
     stage.change(**UNREACHABLE)
     stage.node = stage.make_node()
 
 
-async def first(stage):
+async def first(stage) -> None:
     await stage.start()
     await stage.node.stop()
 
 
-def test_a_broker_that_is_not_let_in_says_why_in_one_sentence():
-    async def second(stage):
+def test_a_broker_that_is_not_let_in_says_why_in_one_sentence() -> None:
+    async def second(stage) -> None:
         await prepared(stage)
         never = asyncio.create_task(asyncio.Event().wait())
         with pytest.raises(
@@ -41,8 +43,8 @@ def test_a_broker_that_is_not_let_in_says_why_in_one_sentence():
     lives(first, second, started=False)
 
 
-def test_a_node_that_is_told_to_stop_before_it_is_up_ends_soon():
-    async def second(stage):
+def test_a_node_that_is_told_to_stop_before_it_is_up_ends_soon() -> None:
+    async def second(stage) -> None:
         await prepared(stage)
         stop = asyncio.create_task(asyncio.sleep(1, True))
         before = stage.world.loop.time()

@@ -78,7 +78,7 @@ def connect(port: int) -> socket.socket:
     return connection
 
 
-def test_a_node_that_stands_still_has_its_connections_closed_and_whoever_knocks_is_turned_away():
+def test_a_node_that_stands_still_has_its_connections_closed_and_whoever_knocks_is_turned_away() -> None:
     with node() as (pid, port):
         connection = connect(port)
         assert connection.recv(5) == b"hello"
@@ -94,7 +94,7 @@ def test_a_node_that_stands_still_has_its_connections_closed_and_whoever_knocks_
             assert greeting == b""
 
 
-def test_a_node_that_beats_keeps_its_connections():
+def test_a_node_that_beats_keeps_its_connections() -> None:
     with node() as (_, port):
         connection = connect(port)
         assert connection.recv(5) == b"hello"
@@ -107,7 +107,7 @@ def test_a_node_that_beats_keeps_its_connections():
         assert connection.recv(100) == b"still there"
 
 
-def test_a_node_that_is_busy_keeps_its_connections_however_long_it_takes():
+def test_a_node_that_is_busy_keeps_its_connections_however_long_it_takes() -> None:
     with node() as (_, port):
         busy, other = connect(port), connect(port)
         assert (busy.recv(5), other.recv(5)) == (b"hello", b"hello")
@@ -117,7 +117,7 @@ def test_a_node_that_is_busy_keeps_its_connections_however_long_it_takes():
         assert other.recv(100) == b"still there"
 
 
-def test_a_node_whose_event_loop_hangs_is_frozen_though_another_thread_is_busy():
+def test_a_node_whose_event_loop_hangs_is_frozen_though_another_thread_is_busy() -> None:
     with node() as (_, port):
         connection = connect(port)
         assert connection.recv(5) == b"hello"
@@ -125,7 +125,7 @@ def test_a_node_whose_event_loop_hangs_is_frozen_though_another_thread_is_busy()
         assert connection.recv(100) == b""
 
 
-def test_a_node_that_is_stopped_after_it_was_busy_is_frozen():
+def test_a_node_that_is_stopped_after_it_was_busy_is_frozen() -> None:
     with node() as (pid, port):
         connection = connect(port)
         assert connection.recv(5) == b"hello"
@@ -135,12 +135,12 @@ def test_a_node_that_is_stopped_after_it_was_busy_is_frozen():
         assert connection.recv(100) == b""
 
 
-def test_the_time_of_a_process_that_is_gone_is_none():
+def test_the_time_of_a_process_that_is_gone_is_none() -> None:
     assert busy_s(os.getpid()) > 0
     assert busy_s(2**22 + 1) == 0.0
 
 
-def test_it_sees_the_tcp_sockets_of_a_process():
+def test_it_sees_the_tcp_sockets_of_a_process() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         found = tcp_sockets(os.getpid())
         assert listening.getsockname() in [one.getsockname() for one in found]
@@ -148,7 +148,7 @@ def test_it_sees_the_tcp_sockets_of_a_process():
             one.close()
 
 
-def test_it_ends_with_its_node():
+def test_it_ends_with_its_node() -> None:
     watchdog = Watchdog(TIMEOUT_S, 1)
     watchdog.close()
     with pytest.raises(ProcessLookupError):

@@ -1,5 +1,7 @@
 """The simulated disk's faults, its virtual time, and what a node finds after a kill or a power loss."""
 
+# mypy: allow-incomplete-defs, allow-untyped-calls, allow-untyped-defs, disable-error-code="func-returns-value"
+
 from __future__ import annotations
 
 import asyncio

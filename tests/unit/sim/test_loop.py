@@ -1,5 +1,7 @@
 """Virtual time, turns, and the ends of runs that would never end."""
 
+# mypy: disable-error-code="attr-defined"
+
 from __future__ import annotations
 
 import asyncio

@@ -1,5 +1,7 @@
 """What is cut, held back, slowed down, reset and lost between hosts."""
 
+# mypy: disable-error-code="attr-defined"
+
 from __future__ import annotations
 
 import asyncio

@@ -12,6 +12,7 @@ from pathlib import Path
 from bench.kafka_cluster import free_ports
 
 from strandline.client.blocking import Admin, Client, Producer, ProducerConfig
+from strandline.client.core.group.offsets import OffsetAndMetadata
 from strandline.client.flow.described import NewTopic
 from strandline.config.node import NodeConfig
 from strandline.config.properties import of
@@ -60,7 +61,7 @@ class Cluster:
     def committed(self, group_id: str) -> dict[tuple[str, int], int]:
         found = self.admin.list_group_offsets({group_id: None})[group_id]
         assert not isinstance(found, Exception), found
-        return {key: answer.offset for key, answer in found.items()}
+        return {key: answer.offset for key, answer in found.items() if isinstance(answer, OffsetAndMetadata)}
 
 
 @contextmanager

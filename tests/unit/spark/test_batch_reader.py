@@ -1,5 +1,7 @@
 """A batch query, planned and read as Spark does it, on a real node."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 import json
@@ -11,6 +13,7 @@ from pyspark.sql.datasource import DataSourceReader, EqualTo, GreaterThanOrEqual
 
 from pyspark_strandline import DefaultSource
 from strandline.spark.errors import DataLoss, SparkError, TopicError
+from tests.unit.spark.node_beside import Cluster
 
 from .engine import batch_values
 
@@ -28,7 +31,7 @@ def read(reader: DataSourceReader) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def topic(cluster):
+def topic(cluster: Cluster):
     """Of two partitions: 0 has 0 to 9, 1 has 10 to 14; the timestamps of each begin at 1000."""
     topic = cluster.make("batches", 2)
     cluster.write(topic, [b"%d" % n for n in range(10)], 0)
@@ -36,28 +39,28 @@ def topic(cluster):
     return topic
 
 
-def test_from_the_beginning_to_the_end(cluster, topic):
+def test_from_the_beginning_to_the_end(cluster: Cluster, topic) -> None:
     assert read(reader_of(cluster.options(subscribe=topic))) == [str(n) for n in range(15)]
 
 
-def test_from_offset_to_offset(cluster, topic):
+def test_from_offset_to_offset(cluster: Cluster, topic) -> None:
     starts, ends = {topic: {"0": 8, "1": -2}}, {topic: {"0": -1, "1": 1}}
     options = cluster.options(subscribe=topic, startingOffsets=json.dumps(starts), endingOffsets=json.dumps(ends))
     assert read(reader_of(options)) == ["8", "9", "10"]
 
 
-def test_from_time_to_time(cluster, topic):
+def test_from_time_to_time(cluster: Cluster, topic) -> None:
     options = cluster.options(subscribe=topic, startingTimestamp=1003, endingTimestamp=1005)
     assert read(reader_of(options)) == ["3", "4", "13", "14"]
 
 
-def test_an_empty_topic_has_no_rows(cluster):
+def test_an_empty_topic_has_no_rows(cluster: Cluster) -> None:
     reader = reader_of(cluster.options(subscribe=cluster.make("batch-empty")))
     assert reader.partitions() == []
     assert list(reader.read(InputPartition(None))) == [], "Spark reads one partition without a value then"
 
 
-def test_large_partitions_are_split(cluster, topic):
+def test_large_partitions_are_split(cluster: Cluster, topic) -> None:
     splits = [p.value for p in reader_of(cluster.options(subscribe=topic, minPartitions=5)).partitions()]
     assert len(splits) == 5
     assert [split.end - split.start for split in splits if split.partition == 0] == [3, 3, 4]
@@ -66,7 +69,7 @@ def test_large_partitions_are_split(cluster, topic):
     assert read(few) == [str(n) for n in range(15)]
 
 
-def test_pushed_filters_narrow_what_is_read_and_go_back_to_spark(cluster, topic):
+def test_pushed_filters_narrow_what_is_read_and_go_back_to_spark(cluster: Cluster, topic) -> None:
     reader = reader_of(cluster.options(subscribe=topic, pushFilters="true"))
     filters = [EqualTo(("partition",), 0), GreaterThanOrEqual(("offset",), 7)]
     left = list(reader.pushFilters(filters))
@@ -75,12 +78,12 @@ def test_pushed_filters_narrow_what_is_read_and_go_back_to_spark(cluster, topic)
     assert read(reader) == ["7", "8", "9"]
 
 
-def test_a_topic_that_does_not_exist(cluster):
+def test_a_topic_that_does_not_exist(cluster: Cluster) -> None:
     with pytest.raises(TopicError, match="there is no topic 'nowhere'"):
         reader_of(cluster.options(subscribe="nowhere")).partitions()
 
 
-def test_offsets_that_the_log_does_not_have(cluster, caplog):
+def test_offsets_that_the_log_does_not_have(cluster: Cluster, caplog: pytest.LogCaptureFixture) -> None:
     topic = cluster.make("batch-lost")
     cluster.write(topic, [b"0", b"1", b"2"])
     cluster.admin.delete_records({(topic, 0): 2})
@@ -92,7 +95,7 @@ def test_offsets_that_the_log_does_not_have(cluster, caplog):
     assert "batch-lost-0 has no offset 1" in caplog.text
 
 
-def test_nobody_there_names_the_option():
+def test_nobody_there_names_the_option() -> None:
     options = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "t", "kafka.default.api.timeout.ms": "50"}
     with pytest.raises(SparkError, match=r"option 'kafka.bootstrap.servers': no broker reachable at 127\.0\.0\.1:1"):
         reader_of(options).partitions()

@@ -1,3 +1,5 @@
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 import json
@@ -25,7 +27,7 @@ def packages() -> dict[str, Package]:
         ('a[b,C.d] ; python_version < "4" and extra == "x"', Requirement("a", frozenset(("b", "c-d")), "x", True)),
     ],
 )
-def test_requirements(text, requirement):
+def test_requirements(text: str, requirement: Requirement) -> None:
     assert parse_requirement(text) == requirement
 
 
@@ -42,11 +44,11 @@ def test_requirements(text, requirement):
         ("tests", True),
     ],
 )
-def test_what_is_kept(path, kept):
+def test_what_is_kept(path: str, kept: bool) -> None:
     assert is_kept(PurePosixPath(path)) == kept
 
 
-def test_a_package_is_native_by_its_files():
+def test_a_package_is_native_by_its_files() -> None:
     def package(*names: str) -> Package:
         return Package("p", "1", [PackedFile(Path(name), PurePosixPath(name)) for name in names])
 
@@ -55,15 +57,15 @@ def test_a_package_is_native_by_its_files():
     assert not package("p/a.py", "p/so.py").is_native
 
 
-def test_all_that_executors_need(packages):
+def test_all_that_executors_need(packages: dict[str, Package]) -> None:
     assert {"strandline", "numba", "llvmlite", "numpy", "pyarrow", "kio", "crc32c", "cramjam"} <= packages.keys()
 
 
-def test_nothing_that_spark_brings_or_that_only_tests_need(packages):
+def test_nothing_that_spark_brings_or_that_only_tests_need(packages: dict[str, Package]) -> None:
     assert not {"pyspark", "py4j", "pytest", "mypy", "confluent-kafka"} & packages.keys()
 
 
-def test_strandline_itself_from_wherever_it_is_installed(packages):
+def test_strandline_itself_from_wherever_it_is_installed(packages: dict[str, Package]) -> None:
     targets = {str(file.target) for file in packages["strandline"].files}
     assert {
         "strandline/spark/closure.py",
@@ -74,14 +76,14 @@ def test_strandline_itself_from_wherever_it_is_installed(packages):
     assert not any(target.endswith((".pth", ".pyc")) for target in targets)
 
 
-def test_every_file_is_there(packages):
+def test_every_file_is_there(packages: dict[str, Package]) -> None:
     for package in packages.values():
         assert package.files
         assert not any(file.target.is_absolute() or ".." in file.target.parts for file in package.files)
 
 
 @pytest.fixture
-def edited(tmp_path):
+def edited(tmp_path: Path):
     """An editable install that is older than its project."""
     project, installed = tmp_path / "project", tmp_path / "p-1.dist-info"
     for directory in (project, installed):
@@ -95,7 +97,7 @@ def edited(tmp_path):
     return metadata.Distribution.at(installed)
 
 
-def test_an_editable_install_needs_what_its_project_says_today(edited):
+def test_an_editable_install_needs_what_its_project_says_today(edited) -> None:
     assert [parse_requirement(text) for text in closure._requirements(edited)] == [
         Requirement("new", frozenset(), None, False),
         Requirement("a", frozenset(), "x", False),
@@ -103,6 +105,6 @@ def test_an_editable_install_needs_what_its_project_says_today(edited):
     ]
 
 
-def test_another_install_needs_what_it_states(edited, tmp_path):
+def test_another_install_needs_what_it_states(edited, tmp_path: Path) -> None:
     (tmp_path / "p-1.dist-info" / "direct_url.json").unlink()
     assert closure._requirements(edited) == ["old"]

@@ -1,8 +1,11 @@
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 import gzip
 import json
 import os
+import pathlib
 import sys
 import tarfile
 
@@ -15,7 +18,7 @@ def quietly(what: str, done: int, total: int) -> None: ...
 
 
 @pytest.fixture
-def directory(tmp_path):
+def directory(tmp_path: pathlib.Path):
     """A small environment."""
     directory = tmp_path / "environment"
     (directory / "bin").mkdir(parents=True)
@@ -28,19 +31,19 @@ def directory(tmp_path):
     return directory
 
 
-def write(directory, path):
+def write(directory, path) -> None:
     with packing._written_whole(path) as file:
         packing._write_tar(directory, file, b"{}", quietly)
 
 
-def test_an_archive_is_known_by_its_first_file(directory, tmp_path):
+def test_an_archive_is_known_by_its_first_file(directory, tmp_path: pathlib.Path) -> None:
     write(directory, tmp_path / "e.tar.gz")
     assert packing.is_environment(tmp_path / "e.tar.gz")
     with tarfile.open(tmp_path / "e.tar.gz") as archive:
         assert archive.getnames()[0] == packing.ENVIRONMENT_MARKER
 
 
-def test_other_files_are_no_environment(directory, tmp_path):
+def test_other_files_are_no_environment(directory, tmp_path: pathlib.Path) -> None:
     assert not packing.is_environment(tmp_path / "missing.tar.gz")
     (tmp_path / "short.tar.gz").write_bytes(gzip.compress(b"hello"))
     assert not packing.is_environment(tmp_path / "short.tar.gz")
@@ -50,7 +53,7 @@ def test_other_files_are_no_environment(directory, tmp_path):
     assert not packing.is_environment(directory)
 
 
-def test_what_is_in_an_archive(directory, tmp_path):
+def test_what_is_in_an_archive(directory, tmp_path: pathlib.Path) -> None:
     write(directory, tmp_path / "e.tar.gz")
     with tarfile.open(tmp_path / "e.tar.gz") as archive:
         members = {member.name: member for member in archive}
@@ -62,20 +65,20 @@ def test_what_is_in_an_archive(directory, tmp_path):
     assert all(member.uid == member.gid == 0 and not member.uname for member in members.values())
 
 
-def test_the_same_files_make_the_same_archive(directory, tmp_path):
+def test_the_same_files_make_the_same_archive(directory, tmp_path: pathlib.Path) -> None:
     packing._in_whole_seconds(directory)
     for name in ("a.tar.gz", "b.tar.gz"):
         write(directory, tmp_path / name)
     assert (tmp_path / "a.tar.gz").read_bytes() == (tmp_path / "b.tar.gz").read_bytes()
 
 
-def test_whole_seconds(directory):
+def test_whole_seconds(directory) -> None:
     os.utime(directory / "bin" / "python", (1000.75, 1000.75))
     packing._in_whole_seconds(directory)
     assert (directory / "bin" / "python").stat().st_mtime == 1000.0
 
 
-def test_a_file_that_was_not_finished_has_no_name(tmp_path):
+def test_a_file_that_was_not_finished_has_no_name(tmp_path: pathlib.Path) -> None:
     (tmp_path / "e.tar.gz").write_text("the one before")
     with pytest.raises(OSError, match="full"), packing._written_whole(tmp_path / "e.tar.gz"):
         raise OSError("full")
@@ -83,12 +86,12 @@ def test_a_file_that_was_not_finished_has_no_name(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["e.tar.gz"]
 
 
-def test_the_marker_names_the_packages():
+def test_the_marker_names_the_packages() -> None:
     stated = json.loads(packing._marker([], "/usr/bin/python3"))
     assert stated == {"python": interpreter.VERSION, "executors' python": "/usr/bin/python3", "packages": {}}
 
 
-def test_over_the_python_of_the_executors(tmp_path):
+def test_over_the_python_of_the_executors(tmp_path: pathlib.Path) -> None:
     placed = interpreter.refer_to("/opt/bin/python3", tmp_path / "e")
     assert os.readlink(tmp_path / "e" / "bin" / "python") == "/opt/bin/python3"
     assert os.readlink(tmp_path / "e" / "bin" / f"python{interpreter.VERSION}") == "python"
@@ -97,7 +100,7 @@ def test_over_the_python_of_the_executors(tmp_path):
     assert os.path.basename(sys.executable) in os.listdir(tmp_path / "e" / "bin")
 
 
-def test_an_environment_over_this_python_works(tmp_path):
+def test_an_environment_over_this_python_works(tmp_path: pathlib.Path) -> None:
     base = getattr(sys, "_base_executable", sys.executable)
     placed = interpreter.refer_to(os.path.realpath(base), tmp_path / "e")
     (placed.site_packages / "only_there.py").write_text("")

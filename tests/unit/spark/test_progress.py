@@ -1,5 +1,7 @@
 """Progress as offsets of a group: what is committed when, and what a coordinator in trouble does to the query."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 import logging
@@ -49,21 +51,23 @@ def at(**offsets: int) -> StreamOffsets:
     return StreamOffsets.of({"t": ZERO_UUID}, {("t", int(name[1:])): offset for name, offset in offsets.items()})
 
 
-def test_only_what_changed_is_committed(progress, coordinator):
+def test_only_what_changed_is_committed(progress, coordinator) -> None:
     progress.finished(at(p0=1, p1=1))
     progress.finished(at(p0=1, p1=1))
     progress.finished(at(p0=1, p1=2))
     assert coordinator.commits == [{("t", 0): 1, ("t", 1): 1}, {("t", 1): 2}]
 
 
-def test_an_idle_query_tells_it_again_before_it_expires(progress, coordinator, clock):
+def test_an_idle_query_tells_it_again_before_it_expires(progress, coordinator, clock) -> None:
     progress.finished(at(p0=1))
     clock[0] = REPEAT_AFTER_S
     progress.finished(at(p0=1))
     assert coordinator.commits == [{("t", 0): 1}] * 2
 
 
-def test_a_commit_that_fails_is_tried_again_later_and_fails_nothing(progress, coordinator, clock, caplog):
+def test_a_commit_that_fails_is_tried_again_later_and_fails_nothing(
+    progress, coordinator, clock, caplog: pytest.LogCaptureFixture
+) -> None:
     coordinator.error = KafkaError(ErrorCode.NOT_COORDINATOR, "moved")
     with caplog.at_level(logging.WARNING, "strandline.spark"):
         progress.finished(at(p0=1))
@@ -75,13 +79,13 @@ def test_a_commit_that_fails_is_tried_again_later_and_fails_nothing(progress, co
     assert coordinator.commits[-1] == {("t", 0): 3}
 
 
-def test_a_first_commit_that_can_never_succeed_is_a_wrong_option(progress, coordinator):
+def test_a_first_commit_that_can_never_succeed_is_a_wrong_option(progress, coordinator) -> None:
     coordinator.error = KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
     with pytest.raises(OptionError, match="option 'groupId': group 'g' has consumers of its own"):
         progress.finished(at(p0=1))
 
 
-def test_later_ones_are_warnings(progress, coordinator, caplog):
+def test_later_ones_are_warnings(progress, coordinator, caplog: pytest.LogCaptureFixture) -> None:
     progress.finished(at(p0=1))
     coordinator.error = KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
     with caplog.at_level(logging.WARNING, "strandline.spark"):

@@ -1,5 +1,7 @@
 """The data source as Spark finds it: its schema, who reads, what is refused when."""
 
+# mypy: disable-error-code="attr-defined"
+
 from __future__ import annotations
 
 import subprocess
@@ -25,7 +27,7 @@ def source(**options: str) -> DefaultSource:
     return DefaultSource(NEEDED | options)
 
 
-def test_the_columns_are_those_of_sparks_kafka_connector():
+def test_the_columns_are_those_of_sparks_kafka_connector() -> None:
     assert source().schema().simpleString() == (
         "struct<key:binary,value:binary,topic:string,partition:int,offset:bigint,timestamp:timestamp,timestampType:int>"
     )
@@ -35,12 +37,12 @@ def test_the_columns_are_those_of_sparks_kafka_connector():
     assert source(columns="value,offset").schema().fieldNames() == ["value", "offset"]
 
 
-def test_what_is_decoded_has_the_types_that_spark_expects():
+def test_what_is_decoded_has_the_types_that_spark_expects() -> None:
     everything = source(includeHeaders="true").schema()
     assert to_arrow_schema(everything, timezone="UTC").equals(arrow_schema(list(TYPES)))
 
 
-def test_what_is_wrong_for_batches_and_streams_alike_is_refused_with_the_schema():
+def test_what_is_wrong_for_batches_and_streams_alike_is_refused_with_the_schema() -> None:
     with pytest.raises(OptionError, match="option 'subscribes' is unknown; did you mean 'subscribe'"):
         source(subscribes="t").schema()
     with pytest.raises(OptionError, match="'subscribe' and 'assign' contradict"):
@@ -52,7 +54,7 @@ def test_what_is_wrong_for_batches_and_streams_alike_is_refused_with_the_schema(
     assert source(endingOffsets="latest").schema(), "right for a batch query"
 
 
-def test_what_is_wrong_for_one_is_refused_by_its_reader():
+def test_what_is_wrong_for_one_is_refused_by_its_reader() -> None:
     schema = source().schema()
     with pytest.raises(OptionError, match="'startingOffsets' of a batch query is not 'latest'"):
         source(startingOffsets="latest").reader(schema)
@@ -61,7 +63,7 @@ def test_what_is_wrong_for_one_is_refused_by_its_reader():
     assert isinstance(source(endingOffsets="latest").streamReader(schema), RefusedStream)
 
 
-def test_a_schema_of_the_users_picks_columns():
+def test_a_schema_of_the_users_picks_columns() -> None:
     picked = StructType().add("offset", "long").add("value", "binary")
     assert source().reader(picked)._reading.columns == ("offset", "value")
     for wrong, what in [
@@ -77,7 +79,7 @@ def test_a_schema_of_the_users_picks_columns():
         assert isinstance(source().streamReader(wrong), RefusedStream)
 
 
-def test_filters_are_pushed_only_to_who_asks_for_it():
+def test_filters_are_pushed_only_to_who_asks_for_it() -> None:
     """Spark refuses a reader that has pushFilters() of its own while its setting is off, as it is by default."""
     schema = source().schema()
     usual, pushing = source().reader(schema), source(pushFilters="true").reader(schema)
@@ -85,13 +87,13 @@ def test_filters_are_pushed_only_to_who_asks_for_it():
     assert pushing.pushFilters.__func__ is not DataSourceReader.pushFilters
 
 
-def test_everything_that_travels_is_small():
+def test_everything_that_travels_is_small() -> None:
     schema = source().schema()
     for reader in (source().reader(schema), source().streamReader(schema)):
         assert len(cloudpickle.dumps(reader)) < 4096
 
 
-def test_finding_the_source_imports_nothing_heavy():
+def test_finding_the_source_imports_nothing_heavy() -> None:
     """One pyspark_* module that fails or dawdles does so for every data source."""
     code = (
         "import sys, pyspark.sql.datasource; before = set(sys.modules); import pyspark_strandline;"
@@ -101,7 +103,7 @@ def test_finding_the_source_imports_nothing_heavy():
     assert found.strip() == "['pyspark_strandline']"
 
 
-def test_planning_loads_no_kernels():
+def test_planning_loads_no_kernels() -> None:
     code = (
         "import sys; from pyspark_strandline import DefaultSource;"
         f"source = DefaultSource({NEEDED!r}); schema = source.schema(); source.reader(schema); source.streamReader(schema);"

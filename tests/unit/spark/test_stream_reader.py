@@ -1,5 +1,7 @@
 """A stream as Spark drives it, on a real node: from batch to batch, through deaths, and what its group shows."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs, disable-error-code="arg-type, index"
+
 from __future__ import annotations
 
 import json
@@ -12,6 +14,7 @@ from strandline.client.blocking import Client, Consumer, ConsumerConfig
 from strandline.spark.cluster_view import ClientClusterView
 from strandline.spark.errors import DataLoss, OptionError, TopicError
 from strandline.spark.stream_reader import RefusedStream
+from tests.unit.spark.node_beside import Cluster
 
 from .engine import Checkpoint, Query, life, values
 
@@ -23,7 +26,7 @@ def words(prefix: str, count: int, first: int = 0) -> list[bytes]:
 # Batches
 
 
-def test_what_is_new_comes_once_and_an_idle_topic_gives_back_the_same_text(cluster):
+def test_what_is_new_comes_once_and_an_idle_topic_gives_back_the_same_text(cluster: Cluster) -> None:
     topic = cluster.make("once", 2)
     cluster.write(topic, [b"a", b"b"], 0)
     checkpoint = Checkpoint()
@@ -36,7 +39,7 @@ def test_what_is_new_comes_once_and_an_idle_topic_gives_back_the_same_text(clust
     assert len(checkpoint.planned) == 2
 
 
-def test_a_stream_starts_at_latest_unless_told_otherwise(cluster):
+def test_a_stream_starts_at_latest_unless_told_otherwise(cluster: Cluster) -> None:
     topic = cluster.make("latest")
     cluster.write(topic, [b"old"])
     with life(cluster.options(subscribe=topic), Checkpoint()) as query:
@@ -45,7 +48,7 @@ def test_a_stream_starts_at_latest_unless_told_otherwise(cluster):
         assert values(query.trigger()) == ["new"]
 
 
-def test_a_restart_goes_on_where_the_checkpoint_is(cluster):
+def test_a_restart_goes_on_where_the_checkpoint_is(cluster: Cluster) -> None:
     topic = cluster.make("restart")
     options = cluster.options(subscribe=topic, startingOffsets="earliest")
     cluster.write(topic, [b"a"])
@@ -57,7 +60,7 @@ def test_a_restart_goes_on_where_the_checkpoint_is(cluster):
         assert values(query.trigger()) == ["b"]
 
 
-def test_a_batch_that_died_is_read_again_and_no_more_than_it(cluster):
+def test_a_batch_that_died_is_read_again_and_no_more_than_it(cluster: Cluster) -> None:
     topic = cluster.make("died")
     options = cluster.options(subscribe=topic, startingOffsets="earliest")
     cluster.write(topic, [b"a"])
@@ -73,7 +76,7 @@ def test_a_batch_that_died_is_read_again_and_no_more_than_it(cluster):
 
 
 @pytest.mark.parametrize("meanwhile", [0, 2])
-def test_a_first_batch_from_latest_that_died_loses_nothing(cluster, meanwhile):
+def test_a_first_batch_from_latest_that_died_loses_nothing(cluster: Cluster, meanwhile: int) -> None:
     """Spark keeps no start of the first batch, and latest is another offset by the time it asks again."""
     topic = cluster.make(f"first-{meanwhile}")
     cluster.write(topic, [b"old"])
@@ -89,7 +92,7 @@ def test_a_first_batch_from_latest_that_died_loses_nothing(cluster, meanwhile):
         assert query.trigger() is None
 
 
-def test_partitions_that_are_added_are_read_from_their_beginning(cluster):
+def test_partitions_that_are_added_are_read_from_their_beginning(cluster: Cluster) -> None:
     topic = cluster.make("grows")
     with life(cluster.options(subscribe=topic), Checkpoint()) as query:
         assert query.trigger() == []
@@ -100,7 +103,7 @@ def test_partitions_that_are_added_are_read_from_their_beginning(cluster):
         assert query.trigger() is None
 
 
-def test_a_pattern_finds_topics_that_come_later(cluster):
+def test_a_pattern_finds_topics_that_come_later(cluster: Cluster) -> None:
     cluster.make("pattern-one")
     with life(cluster.options(subscribePattern="^pattern-.*"), Checkpoint()) as query:
         assert query.trigger() == []
@@ -108,7 +111,7 @@ def test_a_pattern_finds_topics_that_come_later(cluster):
         assert values(query.trigger()) == ["a"]
 
 
-def test_assigned_partitions_only(cluster):
+def test_assigned_partitions_only(cluster: Cluster) -> None:
     topic = cluster.make("assigned", 3)
     for partition in range(3):
         cluster.write(topic, [b"p%d" % partition], partition)
@@ -120,7 +123,7 @@ def test_assigned_partitions_only(cluster):
 # Limits
 
 
-def test_a_limit_spreads_over_batches_and_trigger_once_overrules_it(cluster):
+def test_a_limit_spreads_over_batches_and_trigger_once_overrules_it(cluster: Cluster) -> None:
     topic = cluster.make("limited")
     cluster.write(topic, words("", 5))
     options = cluster.options(subscribe=topic, startingOffsets="earliest", maxOffsetsPerTrigger=2)
@@ -131,7 +134,7 @@ def test_a_limit_spreads_over_batches_and_trigger_once_overrules_it(cluster):
         assert len(query.trigger(once=True)) == 5
 
 
-def test_bytes_limit_a_batch_by_the_size_of_the_log(cluster):
+def test_bytes_limit_a_batch_by_the_size_of_the_log(cluster: Cluster) -> None:
     topic = cluster.make("bytes")
     for _ in range(4):
         cluster.write(topic, [b"x" * 10_000] * 5)
@@ -140,7 +143,7 @@ def test_bytes_limit_a_batch_by_the_size_of_the_log(cluster):
         assert len(query.trigger()) in (4, 5)
 
 
-def test_available_now_ends_at_what_was_there_when_it_began(cluster):
+def test_available_now_ends_at_what_was_there_when_it_began(cluster: Cluster) -> None:
     topic = cluster.make("now")
     cluster.write(topic, words("", 5))
     options = cluster.options(
@@ -155,14 +158,14 @@ def test_available_now_ends_at_what_was_there_when_it_began(cluster):
         assert values(query.all()) == ["late"]
 
 
-def test_available_now_from_latest_starts_no_batch_that_goes_back(cluster):
+def test_available_now_from_latest_starts_no_batch_that_goes_back(cluster: Cluster) -> None:
     topic = cluster.make("now-latest")
     with life(cluster.options(subscribe=topic), Checkpoint(), available_now=True) as query:
         cluster.write(topic, [b"between target and start"])
         assert query.all() == []
 
 
-def test_a_partition_that_available_now_does_not_reach_stays_where_it_is(cluster):
+def test_a_partition_that_available_now_does_not_reach_stays_where_it_is(cluster: Cluster) -> None:
     topic = cluster.make("unreached", 2)
     for partition in range(2):
         cluster.write(topic, [b"a"], partition)
@@ -181,7 +184,7 @@ def test_a_partition_that_available_now_does_not_reach_stays_where_it_is(cluster
 # Progress of the group
 
 
-def test_the_group_is_where_finished_batches_ended(cluster):
+def test_the_group_is_where_finished_batches_ended(cluster: Cluster) -> None:
     topic = cluster.make("lag", 2)
     cluster.write(topic, [b"a", b"b", b"c"], 1)
     options = cluster.options(subscribe=topic, startingOffsets="earliest", groupId="lag", maxOffsetsPerTrigger=2)
@@ -197,7 +200,7 @@ def test_the_group_is_where_finished_batches_ended(cluster):
         assert cluster.committed("lag") == {(topic, 0): 0, (topic, 1): 3}, "an idle query has no lag"
 
 
-def test_there_is_no_lag_after_available_now(cluster):
+def test_there_is_no_lag_after_available_now(cluster: Cluster) -> None:
     topic = cluster.make("lag-now")
     cluster.write(topic, [b"a"])
     options = cluster.options(subscribe=topic, startingOffsets="earliest", groupId="lag-now")
@@ -206,7 +209,7 @@ def test_there_is_no_lag_after_available_now(cluster):
     assert cluster.committed("lag-now") == {(topic, 0): 1}
 
 
-def test_a_new_query_starts_where_its_group_is(cluster):
+def test_a_new_query_starts_where_its_group_is(cluster: Cluster) -> None:
     topic = cluster.make("group", 2)
     cluster.write(topic, [b"a", b"b"], 0)
     cluster.write(topic, [b"c"], 1)
@@ -218,7 +221,7 @@ def test_a_new_query_starts_where_its_group_is(cluster):
         assert len(query.trigger()) == 2
 
 
-def test_a_group_with_members_of_its_own_is_refused(cluster):
+def test_a_group_with_members_of_its_own_is_refused(cluster: Cluster) -> None:
     topic = cluster.make("members")
     with Client(cluster.bootstrap) as client:
         member = Consumer(client, ConsumerConfig(group_id="members"))
@@ -236,7 +239,7 @@ def test_a_group_with_members_of_its_own_is_refused(cluster):
 # What is not there
 
 
-def test_a_topic_that_does_not_exist(cluster):
+def test_a_topic_that_does_not_exist(cluster: Cluster) -> None:
     with (
         life(cluster.options(subscribe="nowhere"), Checkpoint()) as query,
         pytest.raises(TopicError, match="'subscribe': there is no topic 'nowhere'"),
@@ -245,7 +248,7 @@ def test_a_topic_that_does_not_exist(cluster):
 
 
 @pytest.fixture
-def recreated(cluster, request):
+def recreated(cluster: Cluster, request: pytest.FixtureRequest):
     """A topic that a stream has read to offset 2, and that is another one by now."""
     topic = cluster.make(request.node.name)
     cluster.write(topic, [b"a", b"b"])
@@ -259,13 +262,15 @@ def recreated(cluster, request):
     return options, checkpoint
 
 
-def test_a_recreated_topic_is_refused_and_not_read_on(recreated):
+def test_a_recreated_topic_is_refused_and_not_read_on(recreated) -> None:
     options, checkpoint = recreated
     with life(options, checkpoint) as query, pytest.raises(DataLoss, match="deleted and created again"):
         query.trigger()
 
 
-def test_a_recreated_topic_is_read_from_its_beginning_if_losses_are_allowed(recreated, caplog):
+def test_a_recreated_topic_is_read_from_its_beginning_if_losses_are_allowed(
+    recreated, caplog: pytest.LogCaptureFixture
+) -> None:
     options, checkpoint = recreated
     with (
         caplog.at_level(logging.WARNING, "strandline.spark"),
@@ -275,7 +280,7 @@ def test_a_recreated_topic_is_read_from_its_beginning_if_losses_are_allowed(recr
     assert "deleted and created again" in caplog.text
 
 
-def test_a_group_keeps_no_offset_of_the_topic_that_was(cluster, recreated):
+def test_a_group_keeps_no_offset_of_the_topic_that_was(cluster: Cluster, recreated) -> None:
     options, checkpoint = recreated
     grouped = options | {"failOnDataLoss": "false", "groupId": "recreated"}
     with life(grouped, checkpoint) as query:
@@ -285,7 +290,9 @@ def test_a_group_keeps_no_offset_of_the_topic_that_was(cluster, recreated):
         assert list(cluster.committed("recreated").values()) == [3]
 
 
-def test_records_that_were_deleted_are_an_error_or_a_warning(cluster, caplog):
+def test_records_that_were_deleted_are_an_error_or_a_warning(
+    cluster: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
     topic = cluster.make("deleted")
     cluster.write(topic, words("", 2))
     options, checkpoint = cluster.options(subscribe=topic, startingOffsets="earliest"), Checkpoint()
@@ -314,7 +321,7 @@ class SlowLeader(ClientClusterView):
 
 
 @pytest.mark.parametrize("planned_before", [False, True], ids=["of the next batch", "of a batch from the checkpoint"])
-def test_an_end_before_what_was_read_is_asked_for_again(cluster, planned_before):
+def test_an_end_before_what_was_read_is_asked_for_again(cluster: Cluster, planned_before: bool) -> None:
     topic = cluster.make(f"slow-leader-{planned_before}")
     cluster.write(topic, [b"a", b"b"])
     options = cluster.options(subscribe=topic, startingOffsets="earliest", fetchOffset_retryIntervalMs=0)
@@ -338,7 +345,7 @@ class YoungBroker(ClientClusterView):
 
 
 @pytest.mark.parametrize("planned_before", [False, True], ids=["of the next batch", "of a batch from the checkpoint"])
-def test_a_topic_that_is_gone_is_asked_for_again(cluster, planned_before):
+def test_a_topic_that_is_gone_is_asked_for_again(cluster: Cluster, planned_before: bool) -> None:
     topic = cluster.make(f"young-broker-{planned_before}")
     options = cluster.options(subscribe=topic, startingOffsets="earliest", fetchOffset_retryIntervalMs=0)
     checkpoint = Checkpoint()
@@ -355,7 +362,7 @@ def test_a_topic_that_is_gone_is_asked_for_again(cluster, planned_before):
 # Options
 
 
-def test_wrong_options_of_a_stream_are_told_by_what_spark_calls_first(cluster):
+def test_wrong_options_of_a_stream_are_told_by_what_spark_calls_first(cluster: Cluster) -> None:
     options = cluster.options(subscribe="t", endingOffsets="latest")
     for available_now in (True, False):
         with pytest.raises(OptionError, match="'endingOffsets' is one of batch queries"):
@@ -365,7 +372,7 @@ def test_wrong_options_of_a_stream_are_told_by_what_spark_calls_first(cluster):
         refused.latestOffset({}, ReadMaxRows(1))
 
 
-def test_an_empty_range_has_no_partitions(cluster):
+def test_an_empty_range_has_no_partitions(cluster: Cluster) -> None:
     topic = cluster.make("empty")
     with life(cluster.options(subscribe=topic), Checkpoint()) as query:
         start = query.reader.initialOffset()

@@ -1,5 +1,7 @@
 """What a peer may send: each way of being malformed, and anything at all."""
 
+# mypy: allow-incomplete-defs, allow-untyped-calls, allow-untyped-defs, disable-error-code="call-overload, misc"
+
 from __future__ import annotations
 
 import random

@@ -1,5 +1,7 @@
 """Dataclasses of our own as structs."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """Varints, to their limits."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,7 @@
 """What is taken from kio, and what it costs."""
 
+# mypy: allow-incomplete-defs, allow-untyped-calls, allow-untyped-defs, disable-error-code="assignment"
+
 from __future__ import annotations
 
 import subprocess

@@ -1,5 +1,7 @@
 """Topics that are encoded once: what is kept, and that a reply joined from it is the reply."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs, disable-error-code="arg-type, var-annotated"
+
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,7 @@
 """What clients of a listener can reach, and what that makes of a partition's replicas."""
 
+# mypy: allow-incomplete-defs, allow-untyped-calls, allow-untyped-defs
+
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,5 +1,7 @@
 """Reads of bytes that are not in memory: one at a time for a partition, and of a file that is still part of its log."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs, disable-error-code="attr-defined"
+
 from __future__ import annotations
 
 import pytest

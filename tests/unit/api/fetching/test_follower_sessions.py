@@ -1,5 +1,7 @@
 """The fetch sessions of followers: who may go on with which, and what they remember."""
 
+# mypy: allow-incomplete-defs, allow-untyped-calls, allow-untyped-defs, disable-error-code="union-attr"
+
 from __future__ import annotations
 
 import random

@@ -1,5 +1,7 @@
 """Reads of followers, kept for the next one."""
 
+# mypy: allow-incomplete-defs, allow-untyped-calls, allow-untyped-defs
+
 from __future__ import annotations
 
 import pytest

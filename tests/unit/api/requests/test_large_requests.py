@@ -1,5 +1,7 @@
 """SEC-L2, SEC-L4: how many large requests are worked on, and what those hold that are not answered yet."""
 
+# mypy: allow-incomplete-defs, allow-untyped-calls, allow-untyped-defs, disable-error-code="var-annotated"
+
 from __future__ import annotations
 
 import asyncio

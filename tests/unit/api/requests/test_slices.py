@@ -1,5 +1,7 @@
 """SEC-L2: one request is bounded in work; a large one gives way to others."""
 
+# mypy: allow-incomplete-defs, allow-untyped-calls, allow-untyped-defs, disable-error-code="dict-item, misc"
+
 from __future__ import annotations
 
 import asyncio

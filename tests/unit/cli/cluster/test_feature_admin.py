@@ -1,3 +1,5 @@
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 import pytest

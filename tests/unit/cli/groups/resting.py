@@ -76,8 +76,10 @@ class Groups:
         return found
 
     def list_offsets(self, asked: Mapping[Key, int]) -> dict[Key, Any]:
-        at = {-2: lambda key: 0, -1: lambda key: self.ends[key]}
-        return {key: OffsetAndTimestamp(at.get(time, lambda key: -1)(key), -1, -1) for key, time in asked.items()}
+        def at(key: Key, time: int) -> int:
+            return self.ends[key] if time == -1 else 0 if time == -2 else -1
+
+        return {key: OffsetAndTimestamp(at(key, time), -1, -1) for key, time in asked.items()}
 
     def alter_group_offsets(self, name: str, offsets: Mapping[Key, OffsetAndMetadata]) -> dict[Key, Any]:
         if name not in self.groups:

@@ -1,5 +1,7 @@
 """Tables of groups on a terminal: what is left out, and what is shortened."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 from strandline.cli.groups.group_views import MEMBER_COLUMNS, OFFSET_COLUMNS, STATE_COLUMNS, fitted, shortened

@@ -47,7 +47,7 @@ def lookouts(directory: str, *nodes: Pages | None) -> Iterator[None]:
             return HttpAnswer(json.dumps(page(query) if callable(page) else page).encode())
 
         routes = {path: (lambda query, path=path: answer(path, query)) for path in pages}
-        server = HttpServer(routes, None)  # type: ignore[arg-type]
+        server = HttpServer(routes, None)
         await server.start(HOST, port)
         servers.append(server)
 

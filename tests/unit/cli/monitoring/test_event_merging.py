@@ -1,5 +1,7 @@
 """Events of several nodes, told once and in order."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs, disable-error-code="typeddict-item"
+
 from __future__ import annotations
 
 from typing import Any

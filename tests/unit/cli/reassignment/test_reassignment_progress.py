@@ -1,3 +1,5 @@
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 from strandline.cli.reassignment.reassignment_progress import MoveProgress, ReassignmentLines, measure

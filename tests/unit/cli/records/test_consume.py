@@ -1,5 +1,7 @@
 """`consume`: what it says before and beside the records."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 from strandline.cli.records.consume import _note_assignment

@@ -1,5 +1,7 @@
 """Lines here were compared with those of Apache Kafka's DumpLogSegments; tests/system/test_cli.py does so again."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 import pytest

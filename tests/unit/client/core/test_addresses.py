@@ -1,5 +1,7 @@
 """Bootstrap addresses and waiting times."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 import pytest

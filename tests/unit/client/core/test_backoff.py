@@ -1,5 +1,7 @@
 """How long to wait before trying again."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 import random

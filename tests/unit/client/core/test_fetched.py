@@ -1,5 +1,7 @@
 """Opening what a fetch brought."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,7 @@
 """Frames out of a stream, small and large, however they are cut, and where the large ones live."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 import random

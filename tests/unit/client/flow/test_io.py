@@ -1,5 +1,7 @@
 """Waiting: signals that wake all, sleeps that end, and several coroutines beside each other."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 import asyncio

@@ -1,5 +1,7 @@
 """The producer's errands go on, whatever happens to one of them."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs, disable-error-code="attr-defined"
+
 from __future__ import annotations
 
 import asyncio

@@ -1,5 +1,7 @@
 """Asking leaders, and asking again."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 import random

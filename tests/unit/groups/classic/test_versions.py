@@ -1,5 +1,7 @@
 """A member's whole life in every version of its requests, as bytes."""
 
+# mypy: disable-error-code="arg-type, dict-item"
+
 from __future__ import annotations
 
 from typing import Any

@@ -55,7 +55,7 @@ def subscription(*topics: str) -> bytes:
 
 
 class Stage:
-    def __init__(self, **settings: str) -> None:
+    def __init__(self, **settings: Any) -> None:
         self.driver = Driver(**settings)
         self.lines: list[str] = []
         self._ids: dict[str, list[str]] = {}

@@ -1,5 +1,7 @@
 """Cleaned segments take their place, or give up when the log is another by then."""
 
+# mypy: disable-error-code="arg-type, misc"
+
 from __future__ import annotations
 
 import asyncio

@@ -1,5 +1,7 @@
 """A whole node coordinates groups: from the first question to the last answer, and again after a restart."""
 
+# mypy: disable-error-code="arg-type"
+
 from __future__ import annotations
 
 import asyncio

@@ -312,7 +312,7 @@ def state(leader: int = LEADER_ID, epoch: int = EPOCH) -> PartitionImage:
 class Stage:
     """A leader on one host and this broker's fetchers on another. The story runs on the second."""
 
-    def __init__(self, seed: int = 1, **settings: str) -> None:
+    def __init__(self, seed: int = 1, **settings: Any) -> None:
         self.world = World(seed)
         self.leader = Leader()
         self.leader_host = self.world.node("leader")
@@ -371,4 +371,4 @@ def values(partition: Partition) -> list[bytes]:
     segment = partition.log.active
     data = segment.file.read_blocking(0, segment.size)
     view = memoryview(data)
-    return [record.value for at, header in iterate(data) for record in decode(view[at : at + header.size_bytes])]
+    return [record.value or b"" for at, header in iterate(data) for record in decode(view[at : at + header.size_bytes])]

@@ -1,5 +1,7 @@
 """Whom to name, whom to forget, who rests: a fetch session without a connection."""
 
+# mypy: disable-error-code="unreachable"
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,7 @@
 """The groups of a broker in numbers."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 import asyncio

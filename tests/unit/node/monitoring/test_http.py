@@ -1,5 +1,7 @@
 """HTTP for those who look: bounded, and indifferent to what a peer does."""
 
+# mypy: allow-incomplete-defs, allow-untyped-calls, allow-untyped-defs, disable-error-code="attr-defined"
+
 from __future__ import annotations
 
 import asyncio

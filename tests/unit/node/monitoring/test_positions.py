@@ -1,5 +1,7 @@
 """Replicas' positions, as they and their leaders see them."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 from strandline.node.monitoring.positions import lag_of, replica

@@ -1,5 +1,7 @@
 """Batches of the metadata log, opened."""
 
+# mypy: allow-incomplete-defs, allow-untyped-calls, allow-untyped-defs
+
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,7 @@
 """quorum-state: what a member must not forget."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 import contextlib

@@ -1,5 +1,7 @@
 """The committed image and the tip: what is in them, and when."""
 
+# mypy: allow-incomplete-defs, allow-untyped-calls, allow-untyped-defs
+
 from __future__ import annotations
 
 import asyncio

@@ -1,5 +1,7 @@
 """The metadata log as Raft sees it: its ends, its epochs, and the snapshot that it begins with."""
 
+# mypy: allow-incomplete-defs, allow-untyped-calls, allow-untyped-defs
+
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,7 @@
 """Three members: they elect, decide, replicate, and survive what happens to them."""
 
+# mypy: allow-incomplete-defs, allow-untyped-calls, allow-untyped-defs, disable-error-code="var-annotated"
+
 from __future__ import annotations
 
 import asyncio

@@ -1,5 +1,7 @@
 """What a member finds when it starts again: snapshots, the log, its vote, and transactions that never ended."""
 
+# mypy: allow-incomplete-defs, allow-untyped-calls, allow-untyped-defs
+
 from __future__ import annotations
 
 import asyncio

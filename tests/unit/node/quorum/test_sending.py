@@ -1,5 +1,7 @@
 """Raft's requests between nodes: to those of whom only an address is known, on connections that do not hold each other up."""
 
+# mypy: allow-incomplete-defs, allow-untyped-calls, allow-untyped-defs, disable-error-code="var-annotated"
+
 from __future__ import annotations
 
 import asyncio

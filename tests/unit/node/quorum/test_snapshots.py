@@ -1,5 +1,7 @@
 """Snapshot files: whole under their name, or not there."""
 
+# mypy: allow-incomplete-defs, allow-untyped-calls, allow-untyped-defs
+
 from __future__ import annotations
 
 import pytest

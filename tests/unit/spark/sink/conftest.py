@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
-from ..node_beside import cluster_beside
+from ..node_beside import Cluster, cluster_beside
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with cluster_beside(tmp_path_factory.mktemp("node")) as cluster:
         yield cluster

@@ -1,5 +1,7 @@
 """Which task of which query a commit message is from."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 import pytest
@@ -9,7 +11,7 @@ from strandline.spark.sink.commits import BATCH_ID, QUERY_ID, PartitionWritten, 
 
 
 @pytest.fixture
-def context(monkeypatch):
+def context(monkeypatch: pytest.MonkeyPatch):
     """A task's context, as Spark's worker fills it in."""
     monkeypatch.setattr(TaskContext, "_taskContext", None)
     context = TaskContext._getOrCreate()
@@ -18,20 +20,20 @@ def context(monkeypatch):
     return context
 
 
-def test_outside_of_spark_there_is_no_attempt():
+def test_outside_of_spark_there_is_no_attempt() -> None:
     assert this_attempt() is None
 
 
-def test_a_task_of_a_batch_query_has_neither_query_nor_batch(context):
+def test_a_task_of_a_batch_query_has_neither_query_nor_batch(context) -> None:
     assert this_attempt() == TaskAttempt(7, 3, 1, None, None)
 
 
-def test_a_task_of_a_stream_knows_its_query_and_batch(context):
+def test_a_task_of_a_stream_knows_its_query_and_batch(context) -> None:
     context._localProperties = {QUERY_ID: "q", BATCH_ID: "12"}
     assert this_attempt() == TaskAttempt(7, 3, 1, "q", 12)
 
 
-def test_a_message_is_the_same_after_its_way_to_the_driver():
+def test_a_message_is_the_same_after_its_way_to_the_driver() -> None:
     message = TaskCommit(TaskAttempt(7, 3, 1, "q", 12), (PartitionWritten("t", 0, 10, 20, 9, 900),))
     assert cloudpickle.loads(cloudpickle.dumps(message)) == message
     assert message.records_count == 9

@@ -1,5 +1,8 @@
 """The writers as Spark uses them: made on the driver, sent to an executor, asked to commit on the driver again."""
 
+# mypy: allow-incomplete-defs, allow-untyped-calls, allow-untyped-defs
+# mypy: disable-error-code="call-arg, no-any-return, type-arg, union-attr"
+
 from __future__ import annotations
 
 import threading
@@ -17,6 +20,7 @@ from strandline.spark.errors import OptionError
 from strandline.spark.sink.commits import TaskCommit
 from strandline.spark.sink.errors import ColumnError, ModeError, WriteFailed
 from strandline.spark.sink.writers import BatchWriter, StreamWriter
+from tests.unit.spark.node_beside import Cluster
 
 from ...client.server import Broker, serving_beside
 from .schemas import schema
@@ -65,7 +69,7 @@ def records_of(cluster, topic: str, partitions: int = 1) -> list[list]:
     return found
 
 
-def test_every_part_of_a_record_arrives(cluster):
+def test_every_part_of_a_record_arrives(cluster: Cluster) -> None:
     topic = cluster.make("parts")
     at = datetime(2026, 5, 4, 3, 2, 1, 500_999, tzinfo=UTC)
     headers = [{"key": "h", "value": b"1"}, {"key": "h", "value": None}]
@@ -89,14 +93,14 @@ def test_every_part_of_a_record_arrives(cluster):
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_every_codec(cluster, codec):
+def test_every_codec(cluster: Cluster, codec: str) -> None:
     topic = cluster.make(f"codec-{codec}")
     run(cluster, "value string", [(f"{n}" * 50,) for n in range(100)], topic=topic, kafka_compression_type=codec)
     [records] = records_of(cluster, topic)
     assert [r.value.decode() for r in records] == [f"{n}" * 50 for n in range(100)]
 
 
-def test_keys_find_their_partition_and_rows_keep_their_order_over_many_batches(cluster):
+def test_keys_find_their_partition_and_rows_keep_their_order_over_many_batches(cluster: Cluster) -> None:
     topic = cluster.make("order", 5)
     rows = [(f"k{n % 97}", f"{n}") for n in range(3_000)]
     done = run(cluster, "key string, value string", rows, topic=topic, rows_per_batch=70, kafka_batch_size=900)
@@ -108,7 +112,7 @@ def test_keys_find_their_partition_and_rows_keep_their_order_over_many_batches(c
         assert numbers == sorted(numbers)
 
 
-def test_rows_without_keys_are_spread_evenly(cluster):
+def test_rows_without_keys_are_spread_evenly(cluster: Cluster) -> None:
     topic = cluster.make("spread", 4)
     run(cluster, "value string", [("v" * 90,)] * 8_000, topic=topic, kafka_batch_size=10_000, rows_per_batch=1_000)
     counts = [len(records) for records in records_of(cluster, topic, 4)]
@@ -116,7 +120,7 @@ def test_rows_without_keys_are_spread_evenly(cluster):
     assert max(counts) - min(counts) < 300
 
 
-def test_small_arrow_batches_make_full_record_batches(cluster):
+def test_small_arrow_batches_make_full_record_batches(cluster: Cluster) -> None:
     topic = cluster.make("small")
     run(cluster, "value string", [("v" * 90,)] * 4_000, topic=topic, rows_per_batch=40, kafka_batch_size=100_000)
     with Client(cluster.bootstrap) as client:
@@ -126,7 +130,7 @@ def test_small_arrow_batches_make_full_record_batches(cluster):
     assert min(counts[:-1]) > 450  # about half of a batch's 1,000: what makes a task send, not what a batch can hold
 
 
-def test_topics_and_partitions_of_columns(cluster):
+def test_topics_and_partitions_of_columns(cluster: Cluster) -> None:
     topics = [cluster.make("here", 2), cluster.make("there", 3)]
     rows = [(topics[n % 2], n % 2 + 1 if n % 2 else 1, f"{n}") for n in range(10)]
     done = run(cluster, "topic string, partition int, value string", rows)
@@ -135,11 +139,11 @@ def test_topics_and_partitions_of_columns(cluster):
     assert [r.value for r in records_of(cluster, "there", 3)[2]] == [b"1", b"3", b"5", b"7", b"9"]
 
 
-def test_a_task_without_rows_commits_nothing_and_asks_for_no_topic(cluster):
+def test_a_task_without_rows_commits_nothing_and_asks_for_no_topic(cluster: Cluster) -> None:
     assert run(cluster, "value string", [], topic="nowhere").written == ()
 
 
-def test_each_attempt_is_a_producer_of_its_own(cluster):
+def test_each_attempt_is_a_producer_of_its_own(cluster: Cluster) -> None:
     topic = cluster.make("attempts")
     for _ in range(2):
         run(cluster, "value string", [("v",)], topic=topic)
@@ -147,7 +151,7 @@ def test_each_attempt_is_a_producer_of_its_own(cluster):
     assert len({state.producer_id for state in answer}) == 2
 
 
-def test_partitions_that_were_added_between_two_tasks_are_seen(cluster):
+def test_partitions_that_were_added_between_two_tasks_are_seen(cluster: Cluster) -> None:
     topic = cluster.make("grows")
     run(cluster, "value string", [("v",)], topic=topic)
     assert cluster.admin.create_partitions({topic: 3}) == {topic: None}
@@ -155,7 +159,7 @@ def test_partitions_that_were_added_between_two_tasks_are_seen(cluster):
     assert [len(records) for records in records_of(cluster, topic, 3)] == [1, 0, 1]
 
 
-def test_a_topic_that_was_made_anew_between_two_tasks_is_written_to(cluster):
+def test_a_topic_that_was_made_anew_between_two_tasks_is_written_to(cluster: Cluster) -> None:
     topic = cluster.make("anew", 3)
     run(cluster, "value string", [("v",)], topic=topic)
     cluster.remove(topic)
@@ -167,14 +171,14 @@ def test_a_topic_that_was_made_anew_between_two_tasks_is_written_to(cluster):
 # Sizes
 
 
-def test_batches_that_the_topic_finds_too_large_go_in_parts(cluster):
+def test_batches_that_the_topic_finds_too_large_go_in_parts(cluster: Cluster) -> None:
     topic = cluster.make("narrow", 1, max_message_bytes="5000")
     run(cluster, "value string", [(f"{n:04d}" * 20,) for n in range(500)], topic=topic)
     [records] = records_of(cluster, topic)
     assert [int(r.value[:4]) for r in records] == list(range(500))
 
 
-def test_a_record_that_the_topic_finds_too_large_is_refused_with_its_partition(cluster):
+def test_a_record_that_the_topic_finds_too_large_is_refused_with_its_partition(cluster: Cluster) -> None:
     topic = cluster.make("tiny", 2, max_message_bytes="1000")
     with pytest.raises(WriteFailed, match=r"MESSAGE_TOO_LARGE.*tiny-1"):
         run(cluster, "partition int, value string", [(1, "v" * 2_000)], topic=topic)
@@ -183,12 +187,12 @@ def test_a_record_that_the_topic_finds_too_large_is_refused_with_its_partition(c
 # Failures
 
 
-def test_a_topic_that_does_not_exist_is_named(cluster):
+def test_a_topic_that_does_not_exist_is_named(cluster: Cluster) -> None:
     with pytest.raises(WriteFailed, match=r"cannot write to topic 'nowhere': .*UNKNOWN_TOPIC_OR_PARTITION"):
         run(cluster, "value string", [("v",)], topic="nowhere")
 
 
-def test_nobody_at_the_address_is_said_with_the_address(cluster):
+def test_nobody_at_the_address_is_said_with_the_address(cluster: Cluster) -> None:
     writer = BatchWriter(
         {"kafka.bootstrap.servers": "127.0.0.1:1", "topic": "t", "kafka.default.api.timeout.ms": "50"},
         schema("value string"),
@@ -198,14 +202,14 @@ def test_nobody_at_the_address_is_said_with_the_address(cluster):
         writer.write(iter([pa.record_batch({"value": pa.array(["v"])})]))
 
 
-def test_what_a_broker_refuses_names_the_partition(cluster):
+def test_what_a_broker_refuses_names_the_partition(cluster: Cluster) -> None:
     topic = cluster.make("strict", 2, message_timestamp_after_max_ms="1000")
     late = datetime(2200, 1, 1, tzinfo=UTC)
     with pytest.raises(WriteFailed, match=r"INVALID_TIMESTAMP.*strict-1"):
         run(cluster, "partition int, timestamp timestamp, value string", [(1, late, "v")], topic=topic)
 
 
-def test_a_task_that_fails_sends_nothing_more(cluster):
+def test_a_task_that_fails_sends_nothing_more(cluster: Cluster) -> None:
     topic = cluster.make("failing")
     options = cluster.options(topic=topic, kafka_batch_size="1000")
     writer = BatchWriter(options, schema("value string"), False)
@@ -220,7 +224,7 @@ def test_a_task_that_fails_sends_nothing_more(cluster):
     assert [r.value for r in records_of(cluster, topic)[0]] == [b"after"]
 
 
-def test_a_task_that_fails_waits_for_nobody():
+def test_a_task_that_fails_waits_for_nobody() -> None:
     answer = threading.Event()
 
     class Silent(Broker):
@@ -248,7 +252,7 @@ def test_a_task_that_fails_waits_for_nobody():
 # What is refused on the driver
 
 
-def test_a_frame_that_cannot_be_written_makes_no_writer(cluster):
+def test_a_frame_that_cannot_be_written_makes_no_writer(cluster: Cluster) -> None:
     for kind in (BatchWriter, StreamWriter):
         with pytest.raises(ColumnError, match="'value' is of type int"):
             kind(cluster.options(topic="t"), schema("value int"), False)
@@ -256,7 +260,7 @@ def test_a_frame_that_cannot_be_written_makes_no_writer(cluster):
             kind({"topic": "t"}, schema("value string"), False)
 
 
-def test_overwrite_is_refused_for_a_batch_and_is_complete_mode_for_a_stream(cluster):
+def test_overwrite_is_refused_for_a_batch_and_is_complete_mode_for_a_stream(cluster: Cluster) -> None:
     with pytest.raises(ModeError, match="'overwrite' is not supported: a topic can only be appended to"):
         BatchWriter(cluster.options(topic="t"), schema("value string"), True)
     topic = cluster.make("complete")
@@ -266,7 +270,7 @@ def test_overwrite_is_refused_for_a_batch_and_is_complete_mode_for_a_stream(clus
     assert [r.value for r in records_of(cluster, topic)[0]] == [b"all", b"all"]
 
 
-def test_commit_and_abort_need_no_cluster():
+def test_commit_and_abort_need_no_cluster() -> None:
     options = {"kafka.bootstrap.servers": "127.0.0.1:1", "topic": "t"}
     batch, stream = (kind(options, schema("value string"), False) for kind in (BatchWriter, StreamWriter))
     batch.commit([None])

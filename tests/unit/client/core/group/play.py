@@ -50,7 +50,7 @@ class Play:
         self._in_flight: dict[str, Call] = {}
 
     def partitions(self, count: int, topic: str = "t", topic_id: bytes | None = None) -> None:
-        more = {} if topic_id is None else {"topic_id": topic_id}
+        more: dict[str, Any] = {} if topic_id is None else {"topic_id": topic_id}
         self.cluster.update(metadata(dict.fromkeys(range(count), (1, 0)), topic, **more))
 
     def join(self, name: str, topics: tuple[str, ...] = ("t",), pattern: str | None = None, **config: Any) -> Member:

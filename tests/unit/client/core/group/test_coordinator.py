@@ -1,5 +1,7 @@
 """Finding the coordinator: at once when it is news, then after short waits."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 import random

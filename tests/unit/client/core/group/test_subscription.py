@@ -1,5 +1,7 @@
 """Subscriptions and assignments as bytes: what the Java client writes is read, whatever its version; rubbish is named so."""
 
+# mypy: allow-incomplete-defs, allow-untyped-defs
+
 from __future__ import annotations
 
 import pytest
