@@ -7,7 +7,6 @@ from __future__ import annotations
 import pytest
 
 from strandline.log.epochs import LeaderEpochs
-from strandline.replica import roles
 from strandline.replica.followers import FollowerProgress
 from strandline.replica.partition import Partition
 from strandline.stories.disabled_mechanisms import LAG_MESSAGES_MAX, SWAPS, swapped
@@ -17,7 +16,7 @@ from tests.stories.played_stories import STORIES
 
 DECISIONS = (
     (LeaderEpochs, "end_offset_for"),
-    (roles, "follow"),
+    (Partition, "_follow"),
     (FollowerProgress, "is_caught_up"),
     (Partition, "readable_end"),
 )

@@ -15,7 +15,6 @@ from functools import partial
 from strandline.config.dynamic import DynamicConfig
 from strandline.config.node import NodeConfig
 from strandline.config.topic_config import TopicConfig
-from strandline.errors import ErrorCode
 from strandline.ids import TopicPartition, Uuid
 from strandline.log import names
 from strandline.log.errors import CorruptBatch
@@ -261,8 +260,7 @@ class Replicas:
             hosted = self._hosted.pop(key)
             partition = self.partitions.pop(key)
             self.partitions_by_id.pop((partition.topic_id, partition.index))
-            partition.gone = True
-            partition.stop(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            partition.drop()
             self.on_role(partition)
             dropped.append(hosted)
         for topic in {key[0] for key in keys} - {key[0] for key in self.partitions}:

@@ -1,4 +1,4 @@
-"""Whom a partition knows: the node that it lives on, and those who wait for its news.
+"""What a partition depends on: the node that it lives on, and those that it notifies.
 
 Always true: a partition calls them, and never waits for what they do.
 """
@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from strandline.metadata.incarnations import Incarnation
 from strandline.replica.isr import ProposedIsr
-from strandline.replica.leadership import Brokers
 
 if TYPE_CHECKING:
     from strandline.replica.partition import Partition
@@ -25,13 +25,13 @@ class Watcher(Protocol):
     """A follower's fetch session in which this partition is named."""
 
     def notify(self, *, urgent: bool) -> None:
-        """The log grew, or its follower must hear of an error: urgent. The watermark or the log start moved: that can wait."""
+        """The log grew, or its follower must get an error: urgent. The watermark or the log start moved: that can wait."""
 
     def brokers_changed(self) -> None:
         """The metadata has another set of brokers: a position that did not count yet may count now."""
 
 
-class PartitionDependencies(Brokers, Protocol):
+class PartitionDependencies(Protocol):
     """What a partition needs of its node."""
 
     @property
@@ -46,10 +46,22 @@ class PartitionDependencies(Brokers, Protocol):
     def now(self) -> float:
         """On the monotonic clock."""
 
+    # The cluster's brokers, as this node's metadata has them
+
+    def is_eligible(self, broker_id: int, broker_epoch: int) -> bool:
+        """May join an ISR: unfenced, not stopping, and this is its newest incarnation (-1: it does not say)."""
+
+    def is_alive(self, broker_id: int) -> bool: ...
+
+    def incarnation(self, broker_id: int, broker_epoch: int) -> Incarnation:
+        """Which incarnation of that broker says this epoch."""
+
+    # What it has the node do
+
     def flush_due(self, partition: Partition) -> None: ...
 
     def propose_isr(self, partition: Partition, proposal: ProposedIsr) -> None:
-        """Have the controller asked for another ISR; `isr_answered` is called with what it says."""
+        """Ask the controller for another ISR; `Partition.isr_answered` is called with what it says."""
 
     def note(self, kind: str, partition: Partition, reason: str, **facts: Any) -> None:
-        """Something happened that people may want to read about."""
+        """Record an event of this partition for operators."""

@@ -1,203 +1,247 @@
-"""What a partition's leader knows beside its log: its epoch, its followers, the in-sync replicas.
+"""What a partition's leader knows beside its log, and decides: where its epoch begins, its followers, the in-sync replicas.
 
-Always true: the high watermark it allows never passes the log end of a replica that may be in sync, nor of one that is about to be
-(rule A1), and stays where it is while fewer than `min.insync.replicas` are in sync (rule A2). A follower joins only with all that
-is committed and all that was there when this epoch began, fetched in this epoch by the incarnation that the controller knows (rule
-B1); it leaves when it has not been level for `replica.lag.time.max.ms` (rule B2).
+Always true: the high watermark that it allows never passes the log end of a replica that may be in sync, nor of one that is
+about to be (rule A1), and stays where it is while fewer than `min.insync.replicas` are in sync (rule A2). A follower joins only
+with all that is committed and all that was there when this epoch began, fetched in this epoch by the incarnation that the
+controller knows (rule B1); it leaves when it has not caught up within `replica.lag.time.max.ms` (rule B2). A leader epoch begins
+at the log end even while it has no record (rule A12).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING
 
-from strandline.errors import ErrorCode
-from strandline.ids import Uuid
-from strandline.metadata.image import PartitionImage
+from strandline.errors import ErrorCode, KafkaError
 from strandline.metadata.incarnations import Incarnation
-from strandline.replica.followers import UNKNOWN, FollowerProgress
+from strandline.replica.dependencies import PartitionDependencies
+from strandline.replica.followers import NEVER, UNKNOWN, FollowerProgress
 from strandline.replica.isr import RECOVERED, Isr, IsrAnswer, ProposedIsr
+from strandline.wire.fetch import FetchPartition
 
-
-class Brokers(Protocol):
-    """The cluster's brokers, as this node's metadata has them."""
-
-    def is_eligible(self, broker_id: int, broker_epoch: int) -> bool:
-        """May join an ISR: unfenced, not stopping, and this is its newest incarnation (-1: it does not say)."""
-
-    def is_alive(self, broker_id: int) -> bool: ...
-
-    def incarnation(self, broker_id: int, broker_epoch: int) -> Incarnation:
-        """Which incarnation of that broker says this epoch."""
+if TYPE_CHECKING:
+    from strandline.replica.partition import Partition
 
 
 class Leadership:
-    def __init__(
-        self,
-        node_id: int,
-        topic_id: Uuid,
-        index: int,
-        state: PartitionImage,
-        start_offset: int,
-        brokers: Brokers,
-        lag_time_max_s: float,
-        now: float,
-    ) -> None:
-        self.node_id = node_id
-        self.leader_epoch = state.leader_epoch
-        self.start_offset = start_offset
-        """Where this leader epoch begins: what came before was somebody else's to commit."""
+    """The role of a partition that this node leads, from when it begins to lead until another node does."""
+
+    __slots__ = ("_dependencies", "_partition", "followers", "isr", "start_offset")
+
+    def __init__(self, partition: Partition, dependencies: PartitionDependencies) -> None:
+        state = partition.state
+        self._partition = partition
+        self._dependencies = dependencies
+        self.start_offset = partition.log.log_end_offset
+        """Where this leader epoch begins: what came before was another leader's to commit."""
         self.isr = Isr(state.isr, state.partition_epoch)
         self.followers: dict[int, FollowerProgress] = {}
-        self._topic_id = topic_id
-        self._index = index
-        self._brokers = brokers
-        self._lag_time_max_s = lag_time_max_s
-        self._recount(state, now)
+        self._recount(dependencies.now())
 
-    def renew(self, state: PartitionImage, log_end: int, now: float) -> None:
-        """The metadata has news of a partition that this node leads, perhaps in a new epoch."""
-        if state.leader_epoch > self.leader_epoch:
-            if state.leader_epoch > self.leader_epoch + 1:
-                # Somebody else led in between, of whom we never heard: what the followers had then may be cut by now.
+    def renew(self, epoch_before: int) -> None:
+        """Take the partition's newer metadata, perhaps with a new epoch, in which this node goes on leading."""
+        state, log_end = self._partition.state, self._partition.log.log_end_offset
+        now = self._dependencies.now()
+        if state.leader_epoch > epoch_before:
+            if state.leader_epoch > epoch_before + 1:
+                # Another node led in between, of which we never heard: what the followers had then may be cut by now.
                 self.followers = {}
-            self.leader_epoch = state.leader_epoch
             self.start_offset = log_end
             # One that is not in sync may have been taken away and put back since, with an empty log.
             self.followers = {replica: follower for replica, follower in self.followers.items() if replica in state.isr}
             for follower in self.followers.values():
                 follower.begin_epoch(log_end, now, in_sync=True)
         if state.partition_epoch > self.isr.partition_epoch:
-            # At the same one nothing can have changed, and a proposal that is under way stays so.
+            # At the same one nothing can have changed, and a pending proposal is kept.
             before = self.isr.isr
             self.isr.commit(state.isr, state.partition_epoch)
             self._give_time(before, now)
-        self._recount(state, now)
+        self._recount(now)
 
-    def _recount(self, state: PartitionImage, now: float) -> None:
+    def _recount(self, now: float) -> None:
+        state, node_id = self._partition.state, self._dependencies.node_id
         before = self.followers
         self.followers = {}
         for replica in state.replicas:
-            if replica != self.node_id:
-                caught_up_at = now if replica in state.isr else float("-inf")
+            if replica != node_id:
+                caught_up_at = now if replica in state.isr else NEVER
                 self.followers[replica] = before.get(replica) or FollowerProgress(replica, caught_up_at=caught_up_at)
 
-    # The high watermark
+    # The watermarks
 
-    def high_watermark(self, local_end: int, high_watermark: int, min_isr: int, now: Callable[[], float]) -> int:
-        """How far it may go: everything below is on every replica that is in sync, or may be, or is about to be."""
-        isr = self.isr
-        if len(isr.isr) < min_isr:
-            return high_watermark
+    def advance(self) -> None:
+        """Let the high watermark go as far as it may: everything below is on every replica that is in sync, or may be, or is
+        about to be."""
+        partition, isr = self._partition, self.isr
+        local_end = partition.local_end
+        if partition.high_watermark >= local_end:
+            return
+        if len(isr.isr) < partition.min_isr:
+            return
         maximal = isr.maximal
         reached = local_end
         for replica, follower in self.followers.items():
             end = follower.log_end_offset
-            if end < reached and (replica in maximal or self._is_about_to_join(follower, local_end, now)):
+            if end < reached and (replica in maximal or self._is_about_to_join(follower, local_end)):
                 reached = end
-        return max(reached, high_watermark)
+        if reached > partition.high_watermark:
+            partition.raise_high_watermark(reached)
 
-    def _is_about_to_join(self, follower: FollowerProgress, local_end: int, now: Callable[[], float]) -> bool:
-        """If the watermark ran on ahead of one that is nearly level, it might never catch up with it."""
+    def _is_about_to_join(self, follower: FollowerProgress, local_end: int) -> bool:
+        """If the watermark ran on ahead of one that has nearly caught up, it might never catch up with the watermark."""
         if follower.log_end_offset == UNKNOWN or not self._is_eligible(follower):
             return False
-        return follower.is_caught_up(local_end, now(), self._lag_time_max_s)
+        return follower.is_caught_up(local_end, self._dependencies.now(), self._dependencies.lag_time_max_s)
 
     def _is_eligible(self, follower: FollowerProgress) -> bool:
-        return self._brokers.is_eligible(follower.replica_id, follower.broker_epoch)
+        return self._dependencies.is_eligible(follower.replica_id, follower.broker_epoch)
 
-    def low_watermark(self, log_start: int) -> int:
+    @property
+    def is_under_min_isr(self) -> bool:
+        """So few replicas are in sync that nothing may be written for all of them (rule A3)."""
+        return len(self.isr.isr) < self._partition.min_isr
+
+    @property
+    def low_watermark(self) -> int:
         """Every live replica has deleted what is below."""
-        starts = [f.log_start_offset for f in self.followers.values() if self._brokers.is_alive(f.replica_id)]
-        return min([log_start, *starts])
+        is_alive = self._dependencies.is_alive
+        starts = [follower.log_start_offset for follower in self.followers.values() if is_alive(follower.replica_id)]
+        return min([self._partition.log.log_start_offset, *starts])
+
+    # Followers
+
+    def follower_fetched(self, replica_id: int, asked: FetchPartition, broker_epoch: int, now: float) -> bool:
+        """Take a follower's position from its fetch: it may be in sync by now, and more may be committed. Only the registered
+        incarnation of its broker counts (SEC-T7): an earlier one is refused; a later one is not counted, which is False, until
+        the metadata here knows it."""
+        partition = self._partition
+        fetching = self._dependencies.incarnation(replica_id, broker_epoch)
+        if fetching is not Incarnation.CURRENT:
+            if fetching is Incarnation.AHEAD:
+                return False
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                f"broker {replica_id} fetches {partition} in epoch {broker_epoch}, which is not the one that it is registered in",
+            )
+        follower = self.followers[replica_id]
+        follower.fetched(asked.fetch_offset, asked.log_start_offset, partition.log.log_end_offset, broker_epoch, now)
+        if replica_id not in self.isr.isr:
+            self._expand_isr(now, fetching=replica_id)
+        self.advance()
+        if partition.deleters:
+            partition.deleters.reached(self.low_watermark)
+        return True
+
+    def follower_was_caught_up(self, replica_id: int, broker_epoch: int, at: float) -> None:
+        """Note that a follower fetched at that time and there was nothing new for it."""
+        follower = self.followers.get(replica_id)
+        if follower is None or follower.broker_epoch != broker_epoch:
+            return
+        if self._dependencies.incarnation(replica_id, broker_epoch) is Incarnation.CURRENT:
+            follower.was_caught_up(at)
 
     # Joining and leaving
 
-    def expansion(
-        self,
-        high_watermark: int,
-        log_end: int,
-        broker_epoch: int,
-        now: float,
-        fetching: int = UNKNOWN,
-        refused: ProposedIsr | None = None,
-    ) -> ProposedIsr | None:
-        """The proposal that those who may join the ISR, if there are any and no other proposal is under way.
+    def expand_isr(self, *, refused: ProposedIsr | None = None) -> None:
+        """Propose followers that were caught up already, and could not join, and may be able to now."""
+        if len(self.isr.isr) <= len(self.followers):
+            self._expand_isr(self._dependencies.now(), refused=refused)
 
-        `fetching` is the follower that has just fetched. What is known of the others is older: one of them that was not level for
-        long may have everything and still be silent, and would be put out again. `refused` is what the controller has just refused:
-        the same is not asked for again before a fetch or the metadata says more.
+    def _expand_isr(self, now: float, *, fetching: int = UNKNOWN, refused: ProposedIsr | None = None) -> None:
+        """Propose that those join the ISR that may, if there are any and no other proposal is pending.
+
+        `fetching` is the follower that has just fetched. What is known of the others is older: one of them that had not caught up
+        for long may have everything and still be silent, and would be put out again. `refused` is what the controller has just
+        refused: the same is not proposed again before a fetch or the metadata says more.
         """
-        isr = self.isr
+        isr, partition = self.isr, self._partition
         if isr.pending is not None:
-            return None
+            return
+        log_end, lag_time_max_s = partition.log.log_end_offset, self._dependencies.lag_time_max_s
         joining = [
             follower
             for replica, follower in self.followers.items()
             if replica not in isr.isr
-            and follower.log_end_offset >= high_watermark
+            and follower.log_end_offset >= partition.high_watermark
             and follower.log_end_offset >= self.start_offset
             and self._is_eligible(follower)
-            and (replica == fetching or follower.is_caught_up(log_end, now, self._lag_time_max_s))
+            and (replica == fetching or follower.is_caught_up(log_end, now, lag_time_max_s))
         ]
         if not joining:
-            return None
+            return
         reason = ", ".join(f"replica {f.replica_id} has everything up to {f.log_end_offset}" for f in joining)
-        members = self._with_epochs(isr.expanded([f.replica_id for f in joining]), broker_epoch)
+        members = self._with_epochs(isr.expanded([f.replica_id for f in joining]))
         if refused is not None and (members, isr.partition_epoch) == (refused.isr, refused.partition_epoch):
-            return None
-        return self._propose(members, reason)
+            return
+        self._propose(members, reason)
 
-    def answered(self, proposal: ProposedIsr, answer: IsrAnswer | ErrorCode, now: float) -> bool:
-        """Take the controller's answer to a proposal; True if the same proposal must be sent again."""
-        before = self.isr.isr
-        is_to_be_sent = self.isr.answered(proposal, answer, self.leader_epoch)
-        self._give_time(before, now)
-        return is_to_be_sent
+    def shrink_isr(self, now: float) -> None:
+        """Propose that those leave the ISR that have been behind for too long (rule B2); to be called now and then."""
+        if not self._propose_leaving(now):
+            self.expand_isr()
+        # One that was about to join, and did not, no longer holds the watermark back.
+        self.advance()
 
-    def _give_time(self, isr_before: tuple[int, ...], now: float) -> None:
-        """Who is in the ISR now, and was not, has the whole lag time before it has to be level."""
-        for replica in self.isr.isr:
-            if replica not in isr_before and replica in self.followers:
-                self.followers[replica].joined(now)
-
-    def shrinking(self, log_end: int, broker_epoch: int, now: float) -> ProposedIsr | None:
-        """The proposal that those leave the ISR who have not been level for too long, if there are any."""
-        isr = self.isr
+    def _propose_leaving(self, now: float) -> bool:
+        isr, log_end = self.isr, self._partition.log.log_end_offset
         if isr.pending is not None:
-            return None
+            return False
         late = [follower for replica in isr.isr if (follower := self._late(replica, log_end, now)) is not None]
         if not late:
-            return None
+            return False
         reason = ", ".join(
             f"replica {f.replica_id} is at {f.log_end_offset} of {log_end} and was not caught up for {now - f.caught_up_at:.1f} s"
             for f in late
         )
-        return self._propose(self._with_epochs(isr.shrunk({f.replica_id for f in late}), broker_epoch), reason)
+        self._propose(self._with_epochs(isr.shrunk({f.replica_id for f in late})), reason)
+        return True
 
     def _late(self, replica: int, log_end: int, now: float) -> FollowerProgress | None:
-        if replica == self.node_id:
+        if replica == self._dependencies.node_id:
             return None
         follower = self.followers.get(replica) or FollowerProgress(replica)
-        return None if follower.is_caught_up(log_end, now, self._lag_time_max_s) else follower
+        return None if follower.is_caught_up(log_end, now, self._dependencies.lag_time_max_s) else follower
 
-    def _with_epochs(self, replicas: tuple[int, ...], broker_epoch: int) -> tuple[tuple[int, int], ...]:
-        return tuple(
-            (replica, broker_epoch if replica == self.node_id else self._epoch_of(replica)) for replica in replicas
-        )
+    def isr_answered(self, proposal: ProposedIsr, answer: IsrAnswer | ErrorCode) -> None:
+        """Take the controller's answer to a proposal."""
+        before = self.isr.isr
+        is_to_be_sent = self.isr.answered(proposal, answer, self._partition.state.leader_epoch)
+        self._give_time(before, self._dependencies.now())
+        if is_to_be_sent:
+            self._dependencies.propose_isr(self._partition, proposal)
+            return
+        self.advance()
+        # One of them may have restarted, or caught up, while the request was in flight, and need not fetch again soon.
+        self.expand_isr(refused=None if isinstance(answer, IsrAnswer) else proposal)
 
-    def _propose(self, members: tuple[tuple[int, int], ...], reason: str) -> ProposedIsr:
-        proposal = ProposedIsr(
-            self._topic_id, self._index, self.leader_epoch, self.isr.partition_epoch, members, RECOVERED, reason
-        )
-        self.isr.propose(proposal)
-        return proposal
+    def _give_time(self, isr_before: tuple[int, ...], now: float) -> None:
+        """A follower that is in the ISR now, and was not, has the whole lag time before it must have caught up."""
+        for replica in self.isr.isr:
+            if replica not in isr_before and replica in self.followers:
+                self.followers[replica].joined(now)
+
+    def _with_epochs(self, replicas: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+        node_id, broker_epoch = self._dependencies.node_id, self._dependencies.broker_epoch
+        return tuple((replica, broker_epoch if replica == node_id else self._epoch_of(replica)) for replica in replicas)
 
     def _epoch_of(self, replica: int) -> int:
         """Of a member that has not fetched from here yet none is known: should it restart, the controller takes it out of the
         ISR, and the partition epoch that this takes has our proposal refused."""
         follower = self.followers.get(replica)
         return UNKNOWN if follower is None else follower.broker_epoch
+
+    def _propose(self, members: tuple[tuple[int, int], ...], reason: str) -> None:
+        partition = self._partition
+        proposal = ProposedIsr(
+            partition.topic_id,
+            partition.index,
+            partition.state.leader_epoch,
+            self.isr.partition_epoch,
+            members,
+            RECOVERED,
+            reason,
+        )
+        self.isr.propose(proposal)
+        self._dependencies.propose_isr(partition, proposal)
 
     # Reading from followers
 
@@ -207,6 +251,6 @@ class Leadership:
         return (
             follower is not None
             and replica in self.isr.isr
-            and self._brokers.is_alive(replica)
+            and self._dependencies.is_alive(replica)
             and UNKNOWN < follower.log_start_offset <= offset <= follower.log_end_offset
         )

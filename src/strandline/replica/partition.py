@@ -1,9 +1,10 @@
-"""One partition on this node: its log, its role, how far it may be read, and who waits for that.
+"""One partition on this node: its log, its role, how far it may be read, and which requests wait for that.
 
 Always true: the high watermark never passes `local_end` and moves back only where the log itself is cut; `local_end` is what this
-node vouches for: the log end, or what is on the device once `flush.messages` records are not. A leader commits only what every
-in-sync replica has; a follower takes its leader's word for it. Whoever waits is woken by the append, the flush or the fetch that
-it waits for, never by polling.
+node vouches for: the log end, or what is on the device once `flush.messages` records are not. A partition has one role at a time:
+its node leads it (`leadership.py`) or follows (`following.py`), as the metadata that it was given last says, in that leader epoch.
+A leader commits only what every in-sync replica has; a follower takes its leader's high watermark. Waiting requests are completed
+by the append, the flush or the fetch that satisfies them, never by polling.
 """
 
 from __future__ import annotations
@@ -13,11 +14,8 @@ from strandline.ids import Uuid
 from strandline.log.log import Appended, Log
 from strandline.log.record_checks import CheckedRecords, RecordWork
 from strandline.metadata.image import INTERNAL_TOPICS, PartitionImage
-from strandline.metadata.incarnations import Incarnation
-from strandline.replica import following, roles
 from strandline.replica.dependencies import PartitionDependencies, WaitingReader, Watcher
-from strandline.replica.followers import UNKNOWN
-from strandline.replica.following import TakenFetch
+from strandline.replica.following import STALE, Following, TakenFetch
 from strandline.replica.isr import IsrAnswer, ProposedIsr
 from strandline.replica.leadership import Leadership
 from strandline.replica.topic_stats import TopicStats
@@ -48,15 +46,10 @@ class Partition:
         self.log = log
         self.state = state
         self.stats = stats or TopicStats()
-        self.leader_epoch = -1
-        self.leadership: Leadership | None = None
-        """Set while this node leads."""
         self.local_end = log.log_end_offset
         self.high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
-        self.leader_high_watermark = UNKNOWN
-        """As the leader told it last, while this node follows."""
         self.offline = False
-        """The log dir failed: nothing can be read or written until a restart."""
+        """The log dir failed: nothing can be read or written until a restart, whatever the role."""
         self.gone = False
         """The topic was deleted, or moved elsewhere."""
         self.last_flush = 0.0
@@ -65,15 +58,16 @@ class Partition:
         self.watchers: dict[Watcher, None] = {}
         self._dependencies = dependencies
         self._writers = Waiters()
-        """Who waits for the high watermark, and below for `local_end` and for the low watermark."""
+        """Requests that wait for the high watermark, and below for `local_end` and for the low watermark."""
         self._local_writers = Waiters()
-        self._deleters = Waiters()
+        self.deleters = Waiters()
         self._announced_bytes = log.appended_bytes
         """Of the bytes appended since the log was opened, those already announced to waiting readers."""
         if self.high_watermark < log.log_end_offset:
             # What was in the log before, above the watermark, is new to them too; how much that is is known by the segment.
             self._announced_bytes -= log.bytes_after(self.high_watermark)
-        self._role(state)
+        self.role: Leadership | Following = Following(self)
+        self._take_role(epoch_before=-1)
 
     def __repr__(self) -> str:
         return f"{self.topic}-{self.index}"
@@ -81,40 +75,76 @@ class Partition:
     # Roles
 
     @property
+    def leader_epoch(self) -> int:
+        """As the metadata says that was applied last."""
+        return self.state.leader_epoch
+
+    @property
     def leads(self) -> bool:
-        return self.leadership is not None
+        return isinstance(self.role, Leadership)
+
+    @property
+    def leadership(self) -> Leadership | None:
+        """The role, while this node leads."""
+        role = self.role
+        return role if isinstance(role, Leadership) else None
 
     def apply(self, state: PartitionImage) -> bool:
         """Take what the metadata says of this partition; True if it must be fetched anew, from its leader or no more.
 
-        An answer of the controller may have come before the record that it speaks of: that one is then no news.
+        An answer of the controller may have come before the record that it speaks of: the record was then already applied.
         """
-        leadership = self.leadership
-        if state is self.state or (leadership is not None and state.partition_epoch < leadership.isr.partition_epoch):
+        role = self.role
+        if state is self.state or (isinstance(role, Leadership) and state.partition_epoch < role.isr.partition_epoch):
             return False
         before, self.state = self.state, state
-        self._role(state)
+        assert state.leader_epoch >= before.leader_epoch, (
+            f"{self}: leader epoch {state.leader_epoch} after {before.leader_epoch}"
+        )
+        self._take_role(before.leader_epoch)
         return (state.leader, state.leader_epoch) != (before.leader, before.leader_epoch)
 
-    def _role(self, state: PartitionImage) -> None:
-        assert state.leader_epoch >= self.leader_epoch, (
-            f"{self}: leader epoch {state.leader_epoch} after {self.leader_epoch}"
-        )
-        if state.leader == self._dependencies.node_id:
-            self._lead(state)
+    def _take_role(self, epoch_before: int) -> None:
+        if self.state.leader == self._dependencies.node_id:
+            self._lead(epoch_before)
         else:
-            self._follow(state)
+            self._follow(epoch_before)
 
-    def _lead(self, state: PartitionImage) -> None:
-        if roles.lead(self, state, self._dependencies):
+    def _lead(self, epoch_before: int) -> None:
+        """Lead in this epoch. A leader epoch begins at the log end even while it has no record (rule A12)."""
+        state, end, before = self.state, self.log.log_end_offset, self.leadership
+        is_new = state.leader_epoch > epoch_before or before is None
+        replicas = () if before is None else tuple(before.followers)
+        if is_new:
+            self.log.epochs.assign(state.leader_epoch, end)
+        if before is None:
+            leadership = self.role = Leadership(self, self._dependencies)
+        else:
+            leadership = before
+            leadership.renew(epoch_before)
+        if is_new:
+            reason = f"leader epoch {state.leader_epoch} begins at {end}"
+            facts = {"high_watermark": self.high_watermark, "isr": list(state.isr)}
+            self._dependencies.note("became leader", self, reason, **facts)
+        if is_new or replicas != tuple(leadership.followers):
+            # Followers that were ahead of our metadata, with the epoch or as new replicas, are served now.
             self._notify_watchers()
-        self.expand_isr()
-        self.advance()
-        if self._deleters:
-            self._deleters.reached(self.low_watermark)
+        leadership.expand_isr()
+        leadership.advance()
+        if self.deleters:
+            self.deleters.reached(leadership.low_watermark)
 
-    def _follow(self, state: PartitionImage) -> None:
-        roles.follow(self, state, self._dependencies)
+    def _follow(self, epoch_before: int) -> None:
+        """Follow another node, or none: waiting requests must look for the leader (rule A5)."""
+        state, was_leader = self.state, self.leads
+        is_new = state.leader_epoch > epoch_before
+        if is_new or was_leader:
+            self.role = Following(self)
+        if was_leader:
+            self.stop(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if is_new:
+            reason = f"node {state.leader} leads in epoch {state.leader_epoch}" if state.has_leader else "nobody leads"
+            self._dependencies.note("became follower", self, reason, log_end_offset=self.log.log_end_offset)
 
     @property
     def min_isr(self) -> int:
@@ -136,18 +166,18 @@ class Partition:
 
         RecordsBesideLoop if its records take too long to check here: then again with what `check_beside` found.
         """
-        leadership = self.leadership
-        if leadership is None or self.offline:
+        role = self.role
+        if self.offline or not isinstance(role, Leadership):
             self.check_leads()
             raise AssertionError("a partition that is led takes records")
-        if for_all and len(leadership.isr.isr) < self.min_isr:
+        if for_all and role.is_under_min_isr:
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"{self} has {len(leadership.isr.isr)} in-sync replicas and needs {self.min_isr} (min.insync.replicas)",
+                f"{self} has {len(role.isr.isr)} in-sync replicas and needs {self.min_isr} (min.insync.replicas)",
             )
         log, stats = self.log, self.stats
         end_before = log.log_end_offset
-        appended = log.append_as_leader(batch, self.leader_epoch, now_ms, work, checked)
+        appended = log.append_as_leader(batch, self.state.leader_epoch, now_ms, work, checked)
         stats.total_produce_requests += 1
         stats.bytes_in += len(batch)
         stats.messages_in += log.log_end_offset - end_before
@@ -157,7 +187,7 @@ class Partition:
     def append_own(self, batch: bytearray, now_ms: int) -> int:
         """Append a batch that this node made; its base offset."""
         self.check_leads()
-        base_offset = self.log.append_own(batch, self.leader_epoch, now_ms)
+        base_offset = self.log.append_own(batch, self.state.leader_epoch, now_ms)
         self.after_append()
         return base_offset
 
@@ -186,28 +216,21 @@ class Partition:
             self.local_end = end_offset
             if self._local_writers:
                 self._local_writers.reached(end_offset)
-            if self.leadership is not None:
-                self.advance()
-            elif self.leader_high_watermark > self.high_watermark:
-                # The leader told this before it was on the device here, and will not tell it again.
-                self._raise_high_watermark(min(self.leader_high_watermark, end_offset))
+            role = self.role
+            if isinstance(role, Leadership):
+                role.advance()
+            elif role.leader_high_watermark > self.high_watermark:
+                # The leader said this before the records were on the device here, and will not say it again.
+                self.raise_high_watermark(min(role.leader_high_watermark, end_offset))
 
-    def advance(self) -> None:
-        """Let the high watermark go as far as it may."""
-        leadership = self.leadership
-        if leadership is not None and self.high_watermark < self.local_end:
-            reached = leadership.high_watermark(
-                self.local_end, self.high_watermark, self.min_isr, self._dependencies.now
-            )
-            if reached > self.high_watermark:
-                self._raise_high_watermark(reached)
-
-    def _raise_high_watermark(self, offset: int) -> None:
+    def raise_high_watermark(self, offset: int) -> None:
+        """Everything below `offset` is committed."""
         assert offset <= self.local_end, f"{self}: high watermark {offset} above {self.local_end}"
         self.high_watermark = offset
         if self._writers:
-            assert self.leadership is not None, "only a leader is waited for"
-            is_enough = len(self.leadership.isr.maximal) >= self.min_isr
+            role = self.role
+            assert isinstance(role, Leadership), "requests wait for the watermark of a leader only"
+            is_enough = len(role.isr.maximal) >= self.min_isr
             self._writers.reached(offset, ErrorCode.NONE if is_enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
         for watcher in self.watchers:
             watcher.notify(urgent=False)
@@ -235,80 +258,34 @@ class Partition:
     # Leading
 
     def follower_fetched(self, replica_id: int, asked: FetchPartition, broker_epoch: int, now: float) -> bool:
-        """A follower's fetch says how far it is: it may be in sync by now, and more may be committed. Only the registered
-        incarnation of its broker counts (SEC-T7): an earlier one is refused; a later one is not counted, which is False, until
-        the metadata here knows it."""
-        leadership = self.leadership
-        assert leadership is not None, "followers fetch from the leader"
-        fetching = self._dependencies.incarnation(replica_id, broker_epoch)
-        if fetching is not Incarnation.CURRENT:
-            if fetching is Incarnation.AHEAD:
-                return False
-            raise KafkaError(
-                ErrorCode.NOT_LEADER_OR_FOLLOWER,
-                f"broker {replica_id} fetches {self} in epoch {broker_epoch}, which is not the one that it is registered in",
-            )
-        follower = leadership.followers[replica_id]
-        follower.fetched(asked.fetch_offset, asked.log_start_offset, self.log.log_end_offset, broker_epoch, now)
-        if replica_id not in leadership.isr.isr:
-            self._expand_isr(leadership, now, fetching=replica_id)
-        self.advance()
-        if self._deleters:
-            self._deleters.reached(self.low_watermark)
-        return True
+        role = self.role
+        assert isinstance(role, Leadership), "followers fetch from the leader"
+        return role.follower_fetched(replica_id, asked, broker_epoch, now)
 
     def follower_was_caught_up(self, replica_id: int, broker_epoch: int, at: float) -> None:
         """A follower fetched at that time and there was nothing new for it."""
-        leadership = self.leadership
-        follower = None if leadership is None else leadership.followers.get(replica_id)
-        if follower is None or follower.broker_epoch != broker_epoch:
-            return
-        if self._dependencies.incarnation(replica_id, broker_epoch) is Incarnation.CURRENT:
-            follower.was_caught_up(at)
+        role = self.role
+        if isinstance(role, Leadership):
+            role.follower_was_caught_up(replica_id, broker_epoch, at)
 
     def brokers_changed(self) -> None:
         """The metadata has another set of brokers: some may be eligible now, and others known that were ahead of it."""
         for watcher in tuple(self.watchers):
             watcher.brokers_changed()
-        self.expand_isr()
-
-    def expand_isr(self, *, refused: ProposedIsr | None = None) -> None:
-        """Somebody's standing changed: those who were caught up already, and could not join, may be able to now."""
-        leadership = self.leadership
-        if leadership is not None and len(leadership.isr.isr) <= len(leadership.followers):
-            self._expand_isr(leadership, self._dependencies.now(), refused=refused)
-
-    def _expand_isr(
-        self, leadership: Leadership, now: float, *, fetching: int = UNKNOWN, refused: ProposedIsr | None = None
-    ) -> None:
-        proposal = leadership.expansion(
-            self.high_watermark, self.log.log_end_offset, self._dependencies.broker_epoch, now, fetching, refused
-        )
-        if proposal is not None:
-            self._dependencies.propose_isr(self, proposal)
+        role = self.role
+        if isinstance(role, Leadership):
+            role.expand_isr()
 
     def shrink_isr(self, now: float) -> None:
-        """Have those leave the ISR who were behind for too long (rule B2); to be called now and then."""
-        if self.leadership is None or self.offline:
-            return
-        proposal = self.leadership.shrinking(self.log.log_end_offset, self._dependencies.broker_epoch, now)
-        if proposal is not None:
-            self._dependencies.propose_isr(self, proposal)
-        else:
-            self.expand_isr()
-        # Whoever was about to join, and did not, no longer holds the watermark back.
-        self.advance()
+        """Have those leave the ISR that were behind for too long (rule B2); to be called now and then."""
+        role = self.role
+        if isinstance(role, Leadership) and not self.offline:
+            role.shrink_isr(now)
 
     def isr_answered(self, proposal: ProposedIsr, answer: IsrAnswer | ErrorCode) -> None:
-        leadership = self.leadership
-        if leadership is None or self.gone:
-            return
-        if leadership.answered(proposal, answer, self._dependencies.now()):
-            self._dependencies.propose_isr(self, proposal)
-            return
-        self.advance()
-        # One of them may have restarted, or caught up, while the request was in flight, and need not fetch again soon.
-        self.expand_isr(refused=None if isinstance(answer, IsrAnswer) else proposal)
+        role = self.role
+        if isinstance(role, Leadership) and not self.gone:
+            role.isr_answered(proposal, answer)
 
     # Following
 
@@ -317,39 +294,24 @@ class Partition:
 
         The offset asked for says what this node has, so it waits until what `flush.messages` asks for is on the device.
         """
-        if self.leadership is not None or self.offline or self.gone or self.local_end < self.log.log_end_offset:
+        role = self.role
+        if isinstance(role, Leadership) or self.offline or self.gone or self.local_end < self.log.log_end_offset:
             return None
-        return following.position(self, max_bytes)
+        return role.position(max_bytes)
 
     def take(self, asked: FetchPartition, answer: FetchedPartition, now_ms: int) -> TakenFetch:
         """Take the leader's answer; an OSError is the log dir's."""
-        if self.leadership is not None or self.offline or self.gone:
-            return following.STALE
-        return following.take(self, asked, answer, now_ms)
-
-    def followed(self, taken_bytes: int, leader_high_watermark: int, leader_log_start: int) -> bool:
-        """Records were written, and the leader told how far it is; True if any of that was new."""
-        log = self.log
-        self.leader_high_watermark = leader_high_watermark
-        if taken_bytes:
-            self.stats.replication_bytes_in += taken_bytes
-            self.after_append()
-        advanced = bool(taken_bytes)
-        # What was committed stays so: a new leader whose watermark still lags does not take it back (rule A11).
-        high_watermark = min(leader_high_watermark, self.local_end)
-        if high_watermark > self.high_watermark:
-            self._raise_high_watermark(high_watermark)
-            advanced = True
-        if leader_log_start > log.log_start_offset:
-            log.advance_start(min(leader_log_start, self.high_watermark))
-            advanced = True
-        return advanced
+        role = self.role
+        if isinstance(role, Leadership) or self.offline or self.gone:
+            return STALE
+        return role.take(asked, answer, now_ms)
 
     def reset(self, leader_start: int, leader_end: int) -> int:
         """After OFFSET_OUT_OF_RANGE: cut the log or begin it anew, as the leader's start and end say; where to fetch next."""
-        if self.leadership is not None or self.offline or self.gone:
-            return self.log.log_end_offset
-        return following.reset(self, leader_start, leader_end)
+        role = self.role
+        if isinstance(role, Following) and not (self.offline or self.gone):
+            role.reset(leader_start, leader_end)
+        return self.log.log_end_offset
 
     def truncate(self, offset: int, reason: str) -> None:
         """Cut what the leader does not have, and the epochs that began there, even one without a record."""
@@ -384,22 +346,22 @@ class Partition:
 
     def is_behind_its_epoch(self, readable_end: int) -> bool:
         """A new leader that has not yet committed all that it began with: it may not say where the log ends (KIP-207)."""
-        return self.leadership is not None and readable_end < self.leadership.start_offset
+        role = self.role
+        return isinstance(role, Leadership) and readable_end < role.start_offset
 
     def check_leader_epoch(self, current_leader_epoch: int, *, leader_only: bool = True) -> None:
         """Refuse one who knows another leader epoch than ours (KIP-320, rule A6), or whom we can't serve because we do not
         lead; -1 means it does not say."""
-        if current_leader_epoch < 0 or current_leader_epoch == self.leader_epoch:
+        leader_epoch = self.state.leader_epoch
+        if current_leader_epoch < 0 or current_leader_epoch == leader_epoch:
             if leader_only or self.offline:
                 self.check_leads()
             return
-        if current_leader_epoch < self.leader_epoch:
+        if current_leader_epoch < leader_epoch:
             raise KafkaError(
-                ErrorCode.FENCED_LEADER_EPOCH, f"epoch {current_leader_epoch} is older than {self.leader_epoch}"
+                ErrorCode.FENCED_LEADER_EPOCH, f"epoch {current_leader_epoch} is older than {leader_epoch}"
             )
-        raise KafkaError(
-            ErrorCode.UNKNOWN_LEADER_EPOCH, f"epoch {current_leader_epoch} is newer than {self.leader_epoch}"
-        )
+        raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH, f"epoch {current_leader_epoch} is newer than {leader_epoch}")
 
     def check_online(self) -> None:
         if self.offline:
@@ -407,7 +369,7 @@ class Partition:
 
     def check_leads(self) -> None:
         self.check_online()
-        if self.leadership is None:
+        if not isinstance(self.role, Leadership):
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this node does not lead {self}")
 
     # Deleting
@@ -427,19 +389,20 @@ class Partition:
 
     @property
     def low_watermark(self) -> int:
-        assert self.leadership is not None, "the leader knows"
-        return self.leadership.low_watermark(self.log.log_start_offset)
+        role = self.role
+        assert isinstance(role, Leadership), "the leader knows"
+        return role.low_watermark
 
     def when_deleted(self, offset: int, done: Done, is_over: IsOver | None = None) -> None:
         """Call `done` once every live replica has deleted what is below `offset`."""
-        self._deleters.add(offset, done, is_over)
-        self._deleters.reached(self.low_watermark)
+        self.deleters.add(offset, done, is_over)
+        self.deleters.reached(self.low_watermark)
 
     # Leaving
 
     def stop(self, reason: ErrorCode) -> None:
-        """Nobody will be served here any more: tell those who wait."""
-        waiting = [self._local_writers, self._writers, self._deleters]
+        """Serve no request here any more: those that wait are answered with the reason."""
+        waiting = [self._local_writers, self._writers, self.deleters]
         for done in [done for waiters in waiting for done in waiters.take_all()]:
             done(reason)
         for reader in tuple(self.readers):
@@ -455,3 +418,8 @@ class Partition:
         """The log dir failed."""
         self.offline = True
         self.stop(ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def drop(self) -> None:
+        """The topic was deleted, or the replica moved elsewhere."""
+        self.gone = True
+        self.stop(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

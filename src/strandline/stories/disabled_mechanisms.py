@@ -1,7 +1,7 @@
 """Mechanisms switched off: one decision of the code is replaced while a story is played, and put back afterwards.
 
     leader-epochs    `LeaderEpochs.end_offset_for`: every epoch ends at the log end, so logs are compared by offsets alone;
-                     and `roles.follow`: with nothing else to go by, a new follower cuts its log at its high watermark
+                     and `Partition._follow`: with nothing else to go by, a new follower cuts its log at its high watermark
     high-watermark   `Partition.readable_end`: consumers read up to the log end
     lag-by messages  `Follower.is_caught_up`: by how many messages it lags, not since when
 
@@ -17,9 +17,6 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from strandline.log.epochs import LeaderEpochs
-from strandline.metadata.image import PartitionImage
-from strandline.replica import roles
-from strandline.replica.dependencies import PartitionDependencies
 from strandline.replica.followers import FollowerProgress
 from strandline.replica.partition import Partition
 from strandline.stories.options import Option
@@ -40,19 +37,16 @@ def swapped(options: Collection[Option]) -> Iterator[None]:
 
 # Without leader epochs
 
-_follow = roles.follow
+_follow = Partition._follow
 
 
 def _ends_at_the_log_end(self: LeaderEpochs, epoch: int, log_end_offset: int) -> tuple[int, int]:
     return epoch, log_end_offset
 
 
-def _follow_from_the_high_watermark(
-    partition: Partition, state: PartitionImage, surroundings: PartitionDependencies
-) -> None:
-    is_new = state.leader_epoch > partition.leader_epoch
-    _follow(partition, state, surroundings)
-    if is_new and partition.high_watermark < partition.log.log_end_offset:
+def _follow_from_the_high_watermark(partition: Partition, epoch_before: int) -> None:
+    _follow(partition, epoch_before)
+    if partition.leader_epoch > epoch_before and partition.high_watermark < partition.log.log_end_offset:
         partition.truncate(partition.high_watermark, "what is above the high watermark can't be trusted")
 
 
@@ -73,7 +67,7 @@ def _lags_by_few_messages(self: FollowerProgress, leader_end: int, now: float, l
 SWAPS: dict[Option, tuple[tuple[Any, str, Any], ...]] = {
     Option.WITHOUT_LEADER_EPOCHS: (
         (LeaderEpochs, "end_offset_for", _ends_at_the_log_end),
-        (roles, "follow", _follow_from_the_high_watermark),
+        (Partition, "_follow", _follow_from_the_high_watermark),
     ),
     Option.WITHOUT_HIGH_WATERMARK: ((Partition, "readable_end", _readable_to_the_log_end),),
     Option.LAG_BY_MESSAGES: ((FollowerProgress, "is_caught_up", _lags_by_few_messages),),

@@ -53,7 +53,7 @@ def test_b1_who_was_level_joins_once_it_is_unfenced_though_nothing_is_written() 
     epoch = on.epochs.pop(3)
     on.fetched(3, 0, broker_epoch=epoch)
     on.epochs[3] = epoch
-    on.partition.expand_isr()
+    on.leadership.expand_isr()
     assert joining(on) == [(1, 2, 3)]
 
 
@@ -105,7 +105,7 @@ def test_b2_who_left_for_being_late_is_not_proposed_again_before_it_fetches() ->
     on.partition.isr_answered(on.proposals[0], IsrAnswer(1, 5, (1, 2), 0, 2))
     assert joining(on) == [(1, 2)]
     assert on.offsets == (1, 1)
-    on.partition.expand_isr()
+    on.leadership.expand_isr()
     assert joining(on) == [(1, 2)]
 
 
@@ -118,7 +118,7 @@ def test_b2_nor_while_the_watermark_stands_still_under_min_isr() -> None:
     on.fetched(2, 1)
     on.partition.shrink_isr(on.now())
     on.partition.isr_answered(on.proposals[0], IsrAnswer(1, 5, (1, 2), 0, 2))
-    on.partition.expand_isr()
+    on.leadership.expand_isr()
     assert joining(on) == [(1, 2)]
 
 
@@ -269,7 +269,7 @@ def test_b1_one_that_was_taken_away_and_came_back_between_two_images_has_nothing
     # This node was busy and sees only the last of these images.
     on.partition.apply(image(epoch=6, partition_epoch=5, replicas=(1, 2, 3), isr=(1, 2)))
     on.fetched(2, 5)
-    on.partition.expand_isr()
+    on.leadership.expand_isr()
     assert joining(on) == [], "3 has not fetched since, and its log is empty"
 
 
@@ -291,7 +291,7 @@ def caught_up_but_for_the_proposal() -> Bench:
 def test_b3_the_next_in_line_is_not_forgotten_when_the_first_is_fenced() -> None:
     on = caught_up_but_for_the_proposal()
     del on.epochs[2]
-    on.partition.expand_isr()  # the metadata comes before the answer
+    on.leadership.expand_isr()  # the metadata comes before the answer
     on.partition.isr_answered(on.proposals[0], ErrorCode.INELIGIBLE_REPLICA)
     some_time_passes(on)
     with pytest.raises(KafkaError) as refused:
@@ -324,7 +324,7 @@ def test_b3_what_was_refused_is_not_asked_for_again_until_something_changes() ->
     on.partition.isr_answered(on.proposals[1], ErrorCode.INELIGIBLE_REPLICA)
     assert len(on.proposals) == 2
     del on.epochs[2]  # the metadata comes: 2 is fenced
-    on.partition.expand_isr()
+    on.leadership.expand_isr()
     assert joining(on)[2:] == [(1, 3)]
 
 

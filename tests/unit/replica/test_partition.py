@@ -61,7 +61,7 @@ def test_a1_one_that_is_about_to_join_holds_it_back() -> None:
     on.fetched(2, 4)
     assert on.offsets == (2, 4), "3 was level a moment ago"
     del on.epochs[3]
-    on.partition.advance()
+    on.leadership.advance()
     assert on.offsets == (4, 4), "now it may not join"
 
 
@@ -119,7 +119,7 @@ def test_a4_too_few_at_the_end_of_the_wait() -> None:
     on.fetched(2, 1)
     assert on.told == [], "the watermark stands still: the writer waits, in the end for its timeout"
     on.partition.log.config = Bench(min_isr=2).partition.log.config
-    on.partition.advance()
+    on.leadership.advance()
     assert on.told == [(1, NONE)]
 
 

@@ -231,7 +231,7 @@ class Runner:
         leadership = partition.leadership
         if leadership is None or partition.offline or partition.gone:
             return ErrorCode.NOT_COORDINATOR
-        return ErrorCode.NOT_ENOUGH_REPLICAS if len(leadership.isr.isr) < partition.min_isr else ErrorCode.NONE
+        return ErrorCode.NOT_ENOUGH_REPLICAS if leadership.is_under_min_isr else ErrorCode.NONE
 
     def _size_of(self, encoded: Encoded, at: Moment) -> int:
         alone = Batch()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from strandline.replica.followers import NEVER, UNKNOWN, FollowerProgress
+from strandline.replica.following import Following
 from strandline.replica.partition import Partition
 
 
@@ -72,5 +73,6 @@ def lag_of(follower: FollowerProgress, leader_end: int) -> int | None:
 
 def follower_lag(partition: Partition) -> int | None:
     """As the follower sees it: what is committed, by the leader's newest word, and not here yet."""
-    known = getattr(partition, "leader_high_watermark", UNKNOWN)
+    role = partition.role
+    known = role.leader_high_watermark if isinstance(role, Following) else UNKNOWN
     return None if known == UNKNOWN else max(0, known - partition.log.log_end_offset)
