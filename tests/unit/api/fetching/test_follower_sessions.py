@@ -146,8 +146,10 @@ def idle_for_a_minute(leader, position, meanwhile=lambda: None):
 
 
 def is_late(leader):
-    leadership, log_end = leader.partition().leadership, leader.partition().log.log_end_offset
-    return leadership.shrinking(log_end, 1, leader.loop.time()) is not None
+    partition = leader.partition()
+    isr = partition.leadership.isr.isr
+    partition.shrink_isr(leader.loop.time())
+    return any(set(isr) - set(proposal.replicas) for proposal in leader.broker.surroundings.wishes)
 
 
 @pytest.mark.parametrize(
