@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import TypeVar
 
 try:
     import uvloop
@@ -16,7 +16,7 @@ else:
 T = TypeVar("T")
 
 
-def run(main: Coroutine[Any, Any, T]) -> T:
+def run(main: Coroutine[object, None, T]) -> T:
     """Run a node's main coroutine to its end; what it left behind is cancelled and awaited."""
     with asyncio.Runner(loop_factory=_new_loop) as runner:
         return runner.run(main)

@@ -11,7 +11,6 @@ import contextvars
 import enum
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 from strandline.sim.handles import SimHandle, SimTimer
 
@@ -52,29 +51,29 @@ class SimProcess:
         """About how long one turn of this process's event loop takes; the world slows a node by raising it."""
         self.stopped: list[Callable[[None], None]] = []
         """Threads of a paused process: where each goes on."""
-        self.tasks: list[asyncio.Task[Any]] = []
+        self.tasks: list[asyncio.Task[object]] = []
         self._tasks_sweep_at = 64
 
-    def keep(self, task: asyncio.Task[Any]) -> None:
+    def keep(self, task: asyncio.Task[object]) -> None:
         """Hold a task until it is done. Collected while pending, its `finally` would run, at an instant no seed decides."""
         self.tasks.append(task)
         if len(self.tasks) >= self._tasks_sweep_at:
             self.tasks = [task for task in self.tasks if not task.done() or _is_unseen(task)]
             self._tasks_sweep_at = 64 + 2 * len(self.tasks)
 
-    def unseen(self) -> list[asyncio.Task[Any]]:
+    def unseen(self) -> list[asyncio.Task[object]]:
         """Tasks that ended with an error that was not retrieved yet. The task that will retrieve it may be waiting for its turn."""
         # asyncio logs these when the task is collected, at a time that no seed decides.
         return [task for task in self.tasks if _is_unseen(task)]
 
-    def pending(self) -> list[asyncio.Task[Any]]:
+    def pending(self) -> list[asyncio.Task[object]]:
         return [task for task in self.tasks if not task.done()]
 
     def __repr__(self) -> str:
         return f"<{self.name}#{self.number} {self.state.value}>"
 
 
-def _is_unseen(task: asyncio.Task[Any]) -> bool:
+def _is_unseen(task: asyncio.Task[object]) -> bool:
     return task.done() and not task.cancelled() and bool(task._log_traceback)
 
 

@@ -18,7 +18,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from strandline.ports import A, Buffer, Clock, Disk, Pace, WorkLost
 from strandline.sim.context import NODE, ProcessState, SimProcess
@@ -43,7 +43,7 @@ class _Work:
 
     __slots__ = ("changes", "marks", "own_changes", "worker", "wrote")
 
-    def __init__(self, marks: dict[Inode, SyncMark] | None, changes: int, worker: Worker[Any] | None) -> None:
+    def __init__(self, marks: dict[Inode, SyncMark] | None, changes: int, worker: Worker[object] | None) -> None:
         self.worker = worker
         self.marks = marks
         """None for a process of its own: its syncs cover all that was written before them, as the system's do."""
@@ -79,7 +79,7 @@ class SimDisk(Storage):
         self.niced_lost_probability = 0.0
         """How often a step of niced work is its process's last."""
         self._work: _Work | None = None
-        self._workers: dict[Worker[Any], None] = {}
+        self._workers: dict[Worker[object], None] = {}
         self._pool = Workers()
         loop.at_close.append(self._abandon_workers)
 
@@ -268,7 +268,7 @@ class SimDisk(Storage):
         self._workers[worker] = None
         return worker
 
-    def _step(self, worker: Worker[Any], horizon: _Work) -> float | None:
+    def _step(self, worker: Worker[object], horizon: _Work) -> float | None:
         """Let the work go on until it waits: for how long; None once it is done."""
         with self._at_work(horizon):
             wait_s = worker.step()

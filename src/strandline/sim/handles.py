@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 if TYPE_CHECKING:
     from strandline.sim.context import SimProcess
@@ -22,7 +22,7 @@ class SimHandle(asyncio.Handle):
     """It sets what the loop needs and leaves out what asyncio keeps for its debug mode."""
 
     __slots__ = ()
-    _args: tuple[Any, ...]
+    _args: tuple[object, ...]
     _callback: Callable[..., object]
     _context: contextvars.Context
     _loop: SimLoop
@@ -30,7 +30,7 @@ class SimHandle(asyncio.Handle):
     _source_traceback = None
 
     def __init__(
-        self, callback: Callable[..., object], args: tuple[Any, ...], loop: SimLoop, context: contextvars.Context
+        self, callback: Callable[..., object], args: tuple[object, ...], loop: SimLoop, context: contextvars.Context
     ) -> None:
         self._callback = callback
         self._args = args
@@ -45,7 +45,7 @@ class SimHandle(asyncio.Handle):
 
 class SimTimer(asyncio.TimerHandle):
     __slots__ = ()
-    _args: tuple[Any, ...]
+    _args: tuple[object, ...]
     _callback: Callable[..., object]
     _context: contextvars.Context
     _loop: SimLoop
@@ -57,7 +57,7 @@ class SimTimer(asyncio.TimerHandle):
         self,
         when: float,
         callback: Callable[..., object],
-        args: tuple[Any, ...],
+        args: tuple[object, ...],
         loop: SimLoop,
         context: contextvars.Context,
     ) -> None:

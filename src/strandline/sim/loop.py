@@ -20,7 +20,8 @@ import random
 import sys
 import warnings
 from collections.abc import Callable, Coroutine, Generator
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast, overload
 
 from strandline.sim.context import NODE, ProcessState, SimProcess
 from strandline.sim.handles import SimFuture, SimHandle, SimTask, SimTimer
@@ -71,7 +72,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.running: SimProcess | None = None
         """Whose callbacks run now; None while a turn ends, and between turns."""
         self._now = 0.0
-        self._events: list[tuple[float, int, Callable[[Any], None], Any]] = []
+        self._events: list[tuple[float, int, Callable[..., None], object]] = []
         self._cancelled_timers = 0
         self._random = random.Random(f"{seed}/turns").random
         self.set_exception_handler(self._note_unhandled)
@@ -107,12 +108,18 @@ class SimLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         return self._now
 
-    def schedule(self, when: float, callback: Callable[[Any], None], argument: Any = None) -> None:
+    @overload
+    def schedule(self, when: float, callback: Callable[[None], None]) -> None: ...
+
+    @overload
+    def schedule(self, when: float, callback: Callable[[T], None], argument: T) -> None: ...
+
+    def schedule(self, when: float, callback: Callable[..., None], argument: object = None) -> None:
         """Call back at a virtual time, on behalf of no process: pausing or killing one does not stop the hardware."""
         heapq.heappush(self._events, (max(when, self._now), next(self.sequence), callback, argument))
 
-    def call_soon(  # type: ignore[override]
-        self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
+    def call_soon(
+        self, callback: Callable[..., object], *args: object, context: contextvars.Context | None = None
     ) -> asyncio.Handle:
         if context is None:
             context = contextvars.copy_context()
@@ -124,15 +131,15 @@ class SimLoop(asyncio.BaseEventLoop):
             self.make_ready(process, handle)
         return handle
 
-    call_soon_threadsafe = call_soon  # type: ignore[assignment]
+    call_soon_threadsafe = call_soon
 
-    def call_later(  # type: ignore[override]
-        self, delay: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
+    def call_later(
+        self, delay: float, callback: Callable[..., object], *args: object, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
         return self.call_at(self._now + delay, callback, *args, context=context)
 
-    def call_at(  # type: ignore[override]
-        self, when: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
+    def call_at(
+        self, when: float, callback: Callable[..., object], *args: object, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
         if self._closed:
             raise RuntimeError("Event loop is closed")
@@ -145,7 +152,7 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def create_task(
         self,
-        coro: Generator[Any, None, T] | Coroutine[Any, Any, T],
+        coro: Generator[object, None, T] | Coroutine[object, None, T],
         *,
         name: object = None,
         context: contextvars.Context | None = None,
@@ -167,7 +174,7 @@ class SimLoop(asyncio.BaseEventLoop):
         *,
         backlog: int = 100,
         start_serving: bool = True,
-        **options: Any,
+        **options: object,
     ) -> asyncio.AbstractServer:
         _refuse_unsimulated(options)
         return await self.network.create_server(protocol_factory, host, port, backlog, start_serving)
@@ -177,13 +184,13 @@ class SimLoop(asyncio.BaseEventLoop):
         protocol_factory: Callable[[], asyncio.BaseProtocol],
         host: str,
         port: int,
-        **options: Any,
+        **options: object,
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
         _refuse_unsimulated(options)
         transport, protocol = await self.network.create_connection(protocol_factory, host, port)
         return cast(asyncio.Transport, transport), protocol
 
-    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> NoReturn:  # type: ignore[override]
+    def run_in_executor(self, executor: object, func: Callable[..., object], *args: object) -> NoReturn:
         raise RuntimeError("threads have no place in a simulation: blocking work goes through Disk.offload")
 
     def close(self) -> None:
@@ -203,7 +210,7 @@ class SimLoop(asyncio.BaseEventLoop):
             process.tasks.clear()
 
     @staticmethod
-    def _unwind(task: asyncio.Task[Any]) -> None:
+    def _unwind(task: asyncio.Task[object]) -> None:
         task._log_destroy_pending = False  # type: ignore[attr-defined]
         coroutine = task.get_coro()
         with warnings.catch_warnings():
@@ -307,9 +314,9 @@ class SimLoop(asyncio.BaseEventLoop):
                 {"message": f"a callback failed: {handle!r}", "exception": failure, "handle": handle}
             )
 
-    def _note_unhandled(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    def _note_unhandled(self, _: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
         exception = context.get("exception")
-        self.unhandled.append(exception if exception is not None else RuntimeError(context["message"]))
+        self.unhandled.append(exception if isinstance(exception, BaseException) else RuntimeError(context["message"]))
 
     def _describe(self, what: str) -> str:
         lines = [f"{what} (virtual time {self._now:.6f} s, {self.steps} callbacks run)"]
@@ -324,20 +331,20 @@ class SimLoop(asyncio.BaseEventLoop):
         return "\n".join(lines)
 
 
-def _refuse_unsimulated(options: dict[str, Any]) -> None:
+def _refuse_unsimulated(options: dict[str, object]) -> None:
     """An option that is silently ignored would hide a bug."""
     for name in ("ssl", "sock"):
         if options.get(name):
             raise NotImplementedError(f"{name}= is not simulated")
 
 
-def _where(task: asyncio.Task[Any]) -> str:
+def _where(task: asyncio.Task[object]) -> str:
     """The innermost line a task waits in, and the coroutines around it."""
     names: list[str] = []
     line = 0
-    waiting: Any = task.get_coro()
-    while waiting is not None and getattr(waiting, "cr_frame", None) is not None:
+    waiting: object = task.get_coro()
+    while isinstance(waiting, CoroutineType) and waiting.cr_frame is not None:
         line = waiting.cr_frame.f_lineno
-        names.append(waiting.cr_code.co_qualname if hasattr(waiting.cr_code, "co_qualname") else waiting.__qualname__)
+        names.append(waiting.cr_code.co_qualname)
         waiting = waiting.cr_await
     return f"{' > '.join(names)}, line {line}" if names else repr(task)

@@ -11,7 +11,6 @@ import contextvars
 import errno
 import os
 from collections.abc import Callable
-from typing import Any
 
 from strandline.sim.context import ProcessState, SimProcess
 from strandline.sim.loop import SimLoop
@@ -96,7 +95,7 @@ class SimServer(asyncio.AbstractServer):
         self._forever: asyncio.Future[None] | None = None
 
     @property
-    def sockets(self) -> tuple[Any, ...]:
+    def sockets(self) -> tuple[_Socket, ...]:
         return () if self._closed else (_Socket(self._listener.sockname),)
 
     def get_loop(self) -> SimLoop:

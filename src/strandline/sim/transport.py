@@ -17,6 +17,7 @@ import contextvars
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
+from strandline.ports import Buffer
 from strandline.sim.context import SimProcess
 from strandline.sim.handles import SimHandle
 from strandline.sim.pipe import END_OF_STREAM, RESET, Pipe
@@ -88,7 +89,7 @@ class SimTransport:
 
     # asyncio's interface
 
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
+    def get_extra_info(self, name: str, default: object = None) -> Any:
         return self._extra.get(name, default)
 
     def get_protocol(self) -> asyncio.BaseProtocol:
@@ -131,12 +132,12 @@ class SimTransport:
         self._high, self._low = high, low
         self._watch_high_water()
 
-    def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
+    def write(self, data: Buffer) -> None:
         self._check_writable()
         self._push(data)
         self._start_writing()
 
-    def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview[Any]]) -> None:
+    def writelines(self, list_of_data: Iterable[Buffer]) -> None:
         self._check_writable()
         for data in list_of_data:
             self._push(data)
@@ -219,7 +220,7 @@ class SimTransport:
         if self._lost:
             raise RuntimeError(f"unable to perform operation on {self!r}; the handler is closed")
 
-    def _push(self, data: bytes | bytearray | memoryview[Any]) -> None:
+    def _push(self, data: Buffer) -> None:
         view = memoryview(data)  # TypeError here if it is no buffer
         if view.nbytes and not self._closing:
             self._outbound.push(view.cast("B") if view.format != "B" or view.ndim != 1 else view)

@@ -10,15 +10,15 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
 class WorkAbandoned(BaseException):
     """The world ended while this work was waiting. Not an Exception: no handler of the work's own may take it for one."""
 
 
-class Worker(Generic[T]):
-    def __init__(self, work: Callable[[], T]) -> None:
+class Worker(Generic[T_co]):
+    def __init__(self, work: Callable[[], T_co]) -> None:
         self._work = work
         self._turn = threading.Lock()
         self._back = threading.Lock()
@@ -27,7 +27,7 @@ class Worker(Generic[T]):
         self._thread: threading.Thread | None = None
         self._abandoned = False
         self._wait_s: float | None = None
-        self._result: T
+        self._result: T_co
         self._failure: BaseException | None = None
 
     def step(self) -> float | None:
@@ -47,7 +47,7 @@ class Worker(Generic[T]):
         if self._abandoned:
             raise WorkAbandoned
 
-    def result(self) -> T:
+    def result(self) -> T_co:
         if self._failure is not None:
             raise self._failure
         return self._result

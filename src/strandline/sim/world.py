@@ -14,7 +14,7 @@ import gc
 import random
 from collections.abc import Coroutine
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from strandline.sim.clock import SimClock
 from strandline.sim.context import NODE, ProcessState, SimProcess
@@ -49,7 +49,7 @@ class SimNode:
     def alive(self) -> bool:
         return self.process.state is not ProcessState.DEAD
 
-    def spawn(self, coroutine: Coroutine[Any, Any, T], *, name: str | None = None) -> asyncio.Task[T]:
+    def spawn(self, coroutine: Coroutine[object, None, T], *, name: str | None = None) -> asyncio.Task[T]:
         """Run a coroutine as this node's process. If the node is killed, its task never ends."""
         assert self.alive, f"{self.name} is dead; restart it first"
         return self.world.loop.create_task(coroutine, name=name, context=self._context.copy())
@@ -117,7 +117,7 @@ class World:
             self.nodes[name] = SimNode(self, name, len(self.nodes) + 1)
         return self.nodes[name]
 
-    def run(self, coroutine: Coroutine[Any, Any, T], *, until: float = UNTIL_S, steps_max: int = STEPS_MAX) -> T:
+    def run(self, coroutine: Coroutine[object, None, T], *, until: float = UNTIL_S, steps_max: int = STEPS_MAX) -> T:
         """Drive the world until the coroutine is done, at most `until` virtual seconds from now.
 
         Unhandled exceptions of any node's callbacks or tasks are raised here as a group.
