@@ -12,14 +12,17 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, MutableMapping
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from strandline.escaping import escaped, escaped_text
+
+if TYPE_CHECKING:
+    from strandline.node.logger import Logger
 
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
 
 
-def make_logger(stream: TextIO, level: str = "info", *, terminal: bool | None = None) -> Any:
+def make_logger(stream: TextIO, level: str = "info", *, terminal: bool | None = None) -> Logger:
     """A logger with `bind`, `debug`, `info`, `warning`, `error` and `critical`, as structlog's have."""
     if stream.isatty() if terminal is None else terminal:
         return _console_logger(stream, LEVELS[level])
@@ -29,34 +32,34 @@ def make_logger(stream: TextIO, level: str = "info", *, terminal: bool | None = 
 class JsonLogger:
     __slots__ = ("_bound", "_threshold", "_write")
 
-    def __init__(self, write: Callable[[str], None], threshold: int, bound: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, write: Callable[[str], None], threshold: int, bound: Mapping[str, object] | None = None) -> None:
         self._write = write
         self._threshold = threshold
         self._bound = dict(bound or {})
 
-    def bind(self, **values: Any) -> JsonLogger:
+    def bind(self, **values: object) -> JsonLogger:
         """The same logger, with these values in every line."""
         return JsonLogger(self._write, self._threshold, self._bound | values)
 
-    def debug(self, event: str, **values: Any) -> None:
+    def debug(self, event: str, **values: object) -> None:
         self._log("debug", event, values)
 
-    def info(self, event: str, **values: Any) -> None:
+    def info(self, event: str, **values: object) -> None:
         self._log("info", event, values)
 
-    def warning(self, event: str, **values: Any) -> None:
+    def warning(self, event: str, **values: object) -> None:
         self._log("warning", event, values)
 
-    def error(self, event: str, **values: Any) -> None:
+    def error(self, event: str, **values: object) -> None:
         self._log("error", event, values)
 
-    def critical(self, event: str, **values: Any) -> None:
+    def critical(self, event: str, **values: object) -> None:
         self._log("critical", event, values)
 
-    def exception(self, event: str, **values: Any) -> None:
+    def exception(self, event: str, **values: object) -> None:
         self._log("error", event, {"exc_info": True} | values)
 
-    def _log(self, level: str, event: str, values: dict[str, Any]) -> None:
+    def _log(self, level: str, event: str, values: dict[str, object]) -> None:
         if LEVELS[level] < self._threshold:
             return
         line = {"event": event, "level": level, "timestamp": timestamp(), **self._bound, **values}
@@ -71,7 +74,7 @@ def timestamp() -> str:
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(now_ms // 1000))}.{now_ms % 1000:03d}Z"
 
 
-def _traceback(raised: Any) -> str:
+def _traceback(raised: object) -> str:
     import sys
     import traceback
 
@@ -87,7 +90,7 @@ def _line_writer(stream: TextIO) -> Callable[[str], None]:
     return write
 
 
-def _escape_values(logger: Any, method: str, line: MutableMapping[str, Any]) -> Mapping[str, Any]:
+def _escape_values(logger: object, method: str, line: MutableMapping[str, object]) -> Mapping[str, object]:
     """Text that clients wrote must not reach a terminal unescaped."""
     return {
         name: escaped_text(value) if isinstance(value, str) and name in ("exception", "stack") else _escaped(value)
@@ -95,14 +98,14 @@ def _escape_values(logger: Any, method: str, line: MutableMapping[str, Any]) -> 
     }
 
 
-def _escaped(value: Any) -> Any:
+def _escaped(value: object) -> object:
     return escaped(value) if isinstance(value, str) else value
 
 
-def _console_logger(stream: TextIO, threshold: int) -> Any:
+def _console_logger(stream: TextIO, threshold: int) -> Logger:
     import structlog
 
-    return structlog.wrap_logger(
+    logger: Logger = structlog.wrap_logger(
         structlog.PrintLogger(stream),
         processors=[
             structlog.processors.add_log_level,
@@ -113,3 +116,4 @@ def _console_logger(stream: TextIO, threshold: int) -> Any:
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
         cache_logger_on_first_use=True,
     )
+    return logger

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-from typing import Any
 
 from strandline.columnar import compiled_walk
 from strandline.columnar.kernels import standalone
+from strandline.node.logger import Logger
 from strandline.records import walk
 
 SLOWLY = "the records of produced batches are checked in Python, about a microsecond each"
@@ -28,7 +28,7 @@ def use_compiled() -> bool:
     return True
 
 
-async def make_compiled(logger: Any) -> None:
+async def make_compiled(logger: Logger) -> None:
     """Have the store filled by a process of its own, then use what it made."""
     if not compiled_walk.can_be_made():
         logger.info(f"{SLOWLY}: numba is not installed")

@@ -22,6 +22,7 @@ from strandline.config.listeners import ListenerConfig
 from strandline.config.node import NodeConfig
 from strandline.config.properties import load
 from strandline.node.log_dirs import StorageError, format_dirs
+from strandline.node.logger import Logger
 from strandline.node.node import Node, NodeFailed
 from strandline.runtime.clock import SystemClock
 from strandline.runtime.descriptors import divide, files_kept
@@ -121,7 +122,7 @@ def _explain_bind(listener: ListenerConfig, error: OSError) -> str:
     return f"{where} cannot be listened on ({error.strerror or error}); choose another host or port in listeners"
 
 
-async def serve(config: NodeConfig, logger: object, watchdog: Watchdog | None = None) -> None:
+async def serve(config: NodeConfig, logger: Logger, watchdog: Watchdog | None = None) -> None:
     """Start the node, wait for a signal or its failure, stop it."""
     asked_to_stop = asyncio.Event()
 
@@ -140,7 +141,7 @@ async def serve(config: NodeConfig, logger: object, watchdog: Watchdog | None = 
     node = Node(config, disk, SystemClock(), random.SystemRandom(), logger, connections_max=connections_max)
     _warn(config, logger)
     if connections_max < config.max_connections:
-        logger.warning(  # type: ignore[attr-defined]
+        logger.warning(
             "the limit of open files leaves room for fewer connections than max.connections; raise it (ulimit -n)",
             node=config.node_id,
             open_files=limit,
@@ -170,9 +171,9 @@ async def serve(config: NodeConfig, logger: object, watchdog: Watchdog | None = 
         disk.close()
 
 
-def _warn(config: NodeConfig, logger: object) -> None:
+def _warn(config: NodeConfig, logger: Logger) -> None:
     for warning in config.warnings:
-        logger.warning(warning, node=config.node_id)  # type: ignore[attr-defined]
+        logger.warning(warning, node=config.node_id)
 
 
 async def _started(node: Node, stop: asyncio.Task[bool]) -> bool:
