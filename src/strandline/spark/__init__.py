@@ -6,7 +6,7 @@ Always true: importing this package imports neither PySpark nor numba; each name
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from strandline.spark.behind import offsets_behind_latest
@@ -18,7 +18,7 @@ __all__ = ["offsets_behind_latest", "session"]
 _HOMES = {"offsets_behind_latest": "behind", "session": "starting"}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from strandline.ids import TopicPartition
 from strandline.spark.errors import SparkError
-from strandline.spark.offsets import StreamOffsets
+from strandline.spark.offsets import Json, StreamOffsets
 from strandline.spark.stream_offset import read_offset
 
 
@@ -53,7 +53,7 @@ def offsets_behind_latest(progress: Mapping[str, Any] | None) -> OffsetsBehindLa
     return OffsetsBehindLatest(behind)
 
 
-def _offsets(source: Mapping[str, Any], name: str) -> StreamOffsets | None:
+def _offsets(source: Json, name: str) -> StreamOffsets | None:
     value: Any = source.get(name)
     try:
         return read_offset(json.loads(value) if isinstance(value, str) else value).offsets

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from strandline.spark.bounds import ClusterView
 from strandline.spark.splits import OffsetRange
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 CLOCK_SKEW_MS_MAX: Final = 10 * 60_000
 """How far the clocks of two leaders of a LogAppendTime topic may be apart before an upper bound would miss records."""
 
+T = TypeVar("T")
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _LONG_MAX: Final = 2**63 - 1
 
@@ -117,7 +118,7 @@ def _among(found: Narrowing, column: str, several: Sequence[Any]) -> Narrowing:
     return _between(found, column, low, high, 0)
 
 
-def _between(found: Narrowing, column: str, low: Any, high: Any, beyond: int) -> Narrowing:
+def _between(found: Narrowing, column: str, low: object, high: object, beyond: int) -> Narrowing:
     """`beyond` 1: the bounds themselves are not included."""
     match column:
         case "offset":
@@ -137,14 +138,14 @@ def _between(found: Narrowing, column: str, low: Any, high: Any, beyond: int) ->
     return found
 
 
-def _microseconds(value: Any) -> int | None:
+def _microseconds(value: object) -> int | None:
     """Since 1970; None if it is no moment in time (a timestamp without a zone is none)."""
     if not isinstance(value, datetime.datetime) or value.tzinfo is None:
         return None
     return (value - _EPOCH) // datetime.timedelta(microseconds=1)
 
 
-def _both(known: frozenset[Any] | None, more: frozenset[Any]) -> frozenset[Any]:
+def _both(known: frozenset[T] | None, more: frozenset[T]) -> frozenset[T]:
     return more if known is None else known & more
 
 

@@ -13,6 +13,9 @@ from typing import Any
 from strandline.ids import ZERO_UUID, TopicPartition, Uuid
 from strandline.spark.errors import SparkError
 
+Json = dict[str, Any]
+"""An offset as Spark passes it: a JSON object."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StreamOffsets:
@@ -28,7 +31,7 @@ class StreamOffsets:
         return cls({topic: topic_ids[topic] for topic, _ in sorted(offsets)}, dict(sorted(offsets.items())))
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> StreamOffsets:
+    def from_json(cls, value: Json) -> StreamOffsets:
         """From our own form, or {"topic": {"0": n}} of Spark's Kafka connector; SparkError if it is neither."""
         topic_ids: dict[str, Uuid] = {}
         offsets: dict[TopicPartition, int] = {}
@@ -47,10 +50,8 @@ class StreamOffsets:
             ) from None
         return cls(topic_ids, offsets)
 
-    def to_json(self) -> dict[str, dict[str, Any]]:
-        value: dict[str, dict[str, Any]] = {
-            topic: {"id": str(self.topic_ids[topic]), "partitions": {}} for topic in sorted(self.topic_ids)
-        }
+    def to_json(self) -> Json:
+        value: Json = {topic: {"id": str(self.topic_ids[topic]), "partitions": {}} for topic in sorted(self.topic_ids)}
         for (topic, partition), offset in sorted(self.offsets.items()):
             value[topic]["partitions"][str(partition)] = offset
         return value

@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from strandline.spark import java, launching
 
@@ -28,7 +28,7 @@ def session(
     app_name: str = "strandline",
     *,
     master: str | None = None,
-    config: Mapping[str, Any] | None = None,
+    config: Mapping[str, object] | None = None,
     environment: str | os.PathLike[str] | None = None,
     warm: bool = True,
 ) -> SparkSession:
@@ -59,7 +59,7 @@ def settings(
     environ: Mapping[str, str],
     *,
     master: str | None = None,
-    config: Mapping[str, Any] | None = None,
+    config: Mapping[str, object] | None = None,
     environment: str | os.PathLike[str] | None = None,
 ) -> launching.SparkLaunch:
     """What a session adds to that which is known already."""

@@ -9,10 +9,9 @@ Always true: what is read and not changed is written as it was, since Spark take
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from strandline.spark.offsets import StreamOffsets
+from strandline.spark.offsets import Json, StreamOffsets
 
 FIRST_START = "(start of the first batch)"
 """No topic can be called so."""
@@ -22,12 +21,12 @@ class StreamOffset(NamedTuple):
     offsets: StreamOffsets
     first_start: StreamOffsets | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        value: dict[str, Any] = self.offsets.to_json()
+    def to_json(self) -> Json:
+        value = self.offsets.to_json()
         return value if self.first_start is None else {**value, FIRST_START: self.first_start.to_json()}
 
 
-def read_offset(value: Mapping[str, Any]) -> StreamOffset:
+def read_offset(value: Json) -> StreamOffset:
     """SparkError if it is no offset of ours."""
     first = value.get(FIRST_START)
     offsets = StreamOffsets.from_json({topic: entry for topic, entry in value.items() if topic != FIRST_START})

@@ -22,7 +22,7 @@ import dataclasses
 import logging
 import time
 from collections.abc import Iterable, Iterator
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -44,7 +44,7 @@ from strandline.spark.limits import (
     under,
     within_target,
 )
-from strandline.spark.offsets import StreamOffsets
+from strandline.spark.offsets import Json, StreamOffsets
 from strandline.spark.options import ReadOptions
 from strandline.spark.plain_errors import hide_traceback, plain_errors
 from strandline.spark.progress import TIMEOUT_MS, GroupProgress
@@ -88,13 +88,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def getDefaultReadLimit(self) -> ReadLimit:
         return default_read_limit(self._limits)
 
-    def initialOffset(self) -> dict[str, Any]:
+    def initialOffset(self) -> Json:
         with plain_errors():
             if self._initial is None:
                 self._initial = initial_offsets(self._options, self._view)
             return self._initial.to_json()
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+    def latestOffset(self, start: Json, limit: ReadLimit) -> Json:
         with plain_errors():
             known = read_offset(start)
             end = self._next_end(known, limit)
@@ -104,10 +104,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 return StreamOffset(end, known.offsets).to_json()
             return start if end == known.offsets else StreamOffset(end).to_json()
 
-    def reportLatestOffset(self) -> dict[str, Any] | None:
+    def reportLatestOffset(self) -> Json | None:
         return None if self._latest is None else self._latest.to_json()
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+    def partitions(self, start: Json, end: Json) -> list[InputPartition]:
         self._has_begun = True
         if start == end:
             return []
@@ -117,7 +117,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self._reading.read(partition)
 
-    def commit(self, end: dict[str, Any]) -> None:
+    def commit(self, end: Json) -> None:
         with plain_errors():
             self._finished(read_offset(end).offsets)
 
@@ -257,7 +257,7 @@ class RefusedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def getDefaultReadLimit(self) -> ReadLimit:
         self._refuse()
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+    def latestOffset(self, start: Json, limit: ReadLimit) -> Json:
         self._refuse()
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -7,8 +7,8 @@ knows.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 from strandline.client.aio import AsyncClient, ClientConfig, Consumer, ConsumerConfig, Producer, ProducerConfig
 from strandline.client.config import ACKS_ALL
@@ -19,6 +19,7 @@ from strandline.sim.world import SimNode
 from strandline.stories.frames import BilingualText, ClientStatus
 from strandline.stories.nodes import name_of, tombstone
 
+T = TypeVar("T")
 TIMEOUT_MS = 30_000
 DELIVERY_TIMEOUT_MS = 60_000
 POLL_S = 0.2
@@ -170,11 +171,11 @@ class Clients:
         self.note(client, said)
         return found
 
-    async def do(self, client: str, work: Callable[[AsyncClient], Any]) -> Any:
+    async def do(self, client: str, work: Callable[[AsyncClient], Awaitable[T]]) -> T:
         """Anything else that a client can do: `await stage.do("operator", lambda client: Admin(client).…)`."""
         flow = await self.client(client)
 
-        async def run() -> Any:
+        async def run() -> T:
             return await work(flow)
 
         return await self._machine(client).spawn(run())

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
 
 from strandline.log.epochs import LeaderEpochs
 from strandline.replica.followers import FollowerProgress
@@ -64,7 +63,7 @@ def _lags_by_few_messages(self: FollowerProgress, leader_end: int, now: float, l
     return leader_end - self.log_end_offset <= LAG_MESSAGES_MAX
 
 
-SWAPS: dict[Option, tuple[tuple[Any, str, Any], ...]] = {
+SWAPS: dict[Option, tuple[tuple[object, str, object], ...]] = {
     Option.WITHOUT_LEADER_EPOCHS: (
         (LeaderEpochs, "end_offset_for", _ends_at_the_log_end),
         (Partition, "_follow", _follow_from_the_high_watermark),

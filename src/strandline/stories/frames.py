@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 
 class BilingualText(NamedTuple):
@@ -156,12 +156,13 @@ class PlayedStory:
         return self.frames[-1].wrong if self.frames else ()
 
 
-def as_json(story: PlayedStory) -> dict[str, Any]:
-    plain: dict[str, Any] = _plain(story)
+def as_json(story: PlayedStory) -> dict[str, object]:
+    plain = _plain(story)
+    assert isinstance(plain, dict)
     return plain
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, enum.Enum):
         return value.value
     if isinstance(value, BilingualText):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from strandline.client.aio import Admin, AsyncClient
 from strandline.client.config import ACKS_ALL
@@ -30,6 +30,7 @@ from strandline.stories.nodes import StageNode
 from strandline.stories.options import Option
 from strandline.stories.request_counter import FETCH, RequestCounter
 
+T = TypeVar("T")
 WITHIN_S = 20.0
 CALM = NetworkLink(latency_s=0.0005, jitter_s=0.0, spike_probability=0.0)
 FIRST_CONTROLLER = 3001
@@ -229,7 +230,7 @@ class Stage:
         """What a consumer reads from `offset` on until it finds nothing more for `wait_s`."""
         return await self.clients.read(client, offset, partition, wait_s)
 
-    async def do(self, client: str, work: Callable[[AsyncClient], Awaitable[Any]]) -> Any:
+    async def do(self, client: str, work: Callable[[AsyncClient], Awaitable[T]]) -> T:
         """Anything else that a client can do: `await stage.do("operator", lambda client: Admin(client).…)`."""
         return await self.clients.do(client, work)
 

@@ -39,6 +39,8 @@ BATCH_SIZE: Final = 512 << 10
 MAX_REQUEST_SIZE: Final = 8 << 20
 """max.request.size unless given: a request carries the batches of many partitions."""
 
+Value = str | int | bool | CompressionType
+"""Of a setting, read from its text."""
 LEVELS: Final = {"gzip level": (-1, 9), "lz4 level": (1, 17), "zstd level": (-131_072, 22)}
 
 
@@ -65,7 +67,7 @@ def kafka_settings(options: Mapping[str, str], *, writing: bool) -> KafkaSetting
     if not options.get(REQUIRED, "").strip():
         raise OptionError("option 'kafka.bootstrap.servers' is missing; give at least one broker as host:port")
     warnings: list[str] = []
-    given: dict[str, Any] = {}
+    given: dict[str, Value] = {}
     for name, text in sorted(options.items()):
         if name in FORBIDDEN:
             raise OptionError(f"option 'kafka.{name}' is not supported: {FORBIDDEN[name]}")
@@ -101,7 +103,7 @@ def kafka_settings(options: Mapping[str, str], *, writing: bool) -> KafkaSetting
         raise OptionError(f"options 'kafka.*' contradict each other: {error}".replace("_", ".")) from None
 
 
-def _of(table: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:
+def _of(table: Mapping[str, str], given: Mapping[str, Value]) -> dict[str, Any]:
     """Keyword arguments of our configuration: Kafka's names with '_' for '.'."""
     arguments: dict[str, Any] = {}
     for name in table.keys() & given.keys() - BACKOFFS:
@@ -112,16 +114,18 @@ def _of(table: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:
     return arguments
 
 
-def _backoffs(given: Mapping[str, Any]) -> dict[str, Backoff]:
+def _backoffs(given: Mapping[str, Value]) -> dict[str, Backoff]:
     found = {}
     for what, default in (("retry", RETRY), ("reconnect", RECONNECT)):
         initial = given.get(f"{what}.backoff.ms", default.initial_ms)
         longest = given.get(f"{what}.backoff.max.ms", default.max_ms)
+        assert isinstance(initial, int)
+        assert isinstance(longest, int)
         found[f"{what}_backoff"] = Backoff(initial, max(initial, longest))
     return found
 
 
-def _value(name: str, text: str, kind: str) -> Any:
+def _value(name: str, text: str, kind: str) -> Value:
     match kind:
         case "text":
             return text.strip()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from strandline.ids import TopicPartition
 from strandline.spark.errors import OptionError
@@ -109,8 +108,8 @@ def _numbers(name: str, text: str, example: str, at_least: int) -> dict[TopicPar
     return dict(sorted(found.items()))
 
 
-def _topics(name: str, text: str, example: str) -> Mapping[str, Any]:
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _topics(name: str, text: str, example: str) -> Mapping[str, object]:
+    def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
         names = [key for key, _ in pairs]
         if len(set(names)) < len(names):
             repeated = next(key for key in names if names.count(key) > 1)

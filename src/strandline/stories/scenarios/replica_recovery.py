@@ -5,7 +5,7 @@ Always true when it is over: Y leads in leader epoch 1, Z has what Y has, and no
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from strandline.client.config import ACKS_ALL
 from strandline.stories.clients import SentMessage
@@ -22,61 +22,56 @@ class Unsure(NamedTuple):
 
 
 async def lose_the_leader(stage: Stage, *, acks: int = ACKS_ALL, idempotent: bool = True) -> Unsure:
-    how: dict[str, Any] = {"acks": acks, "idempotent": idempotent}
     await stage.open(brokers=BROKERS)
     stage.pin("acks", "all" if acks == ACKS_ALL else acks)
     stage.pin("enable.idempotence", str(idempotent and acks == ACKS_ALL).lower())
-    await stage.send("M1", "M2", **how)
+    await stage.send("M1", "M2", acks=acks, idempotent=idempotent)
     await stage.settle()
     stage.narrate(
         "X leads, Y and Z follow; the leader epoch is 0. M1 and M2 are on all three and committed.",
         "X가 리더, Y와 Z가 팔로워이고 리더에포크는 0이다. M1과 M2는 세 브로커에 모두 있고 커밋되었다.",
     )
-    m3 = await _copied_to_y_only(stage, how)
-    m4 = await _on_the_leader_only(stage, how)
+    m3 = await _copied_to_y_only(stage, acks, idempotent)
+    m4 = await _on_the_leader_only(stage, acks, idempotent)
     await _elect_y(stage, acks)
     return Unsure(m3, m4)
 
 
-async def _copied_to_y_only(stage: Stage, how: dict[str, Any]) -> SentMessage:
+async def _copied_to_y_only(stage: Stage, acks: int, idempotent: bool) -> SentMessage:
     x, y = stage["X"], stage["Y"]
     stage.hold("X", "Z")
-    m3 = await stage.send_soon("M3", **how)
+    m3 = await stage.send_soon("M3", acks=acks, idempotent=idempotent)
     await stage.until(lambda: y.end == 3)
     stage.hold("X", "Y")
-    if how["acks"] != ACKS_ALL:
+    if acks != ACKS_ALL:
         await stage.until(lambda: m3.is_over)
     stage.point(x.high_watermark == y.high_watermark == 2, "M3 is not committed", "M3는 커밋되지 않았다")
     stage.narrate(
         "M3 is on X, and Y has copied it. What X answers to Z is late, so Z has no M3: it is not committed"
-        + (
-            " and the producer waits."
-            if how["acks"] == ACKS_ALL
-            else ", but with acks=1 the leader's answer is enough."
-        ),
+        + (" and the producer waits." if acks == ACKS_ALL else ", but with acks=1 the leader's answer is enough."),
         "M3는 X에 저장되었고 Y도 복제했다. Z에게 가는 응답이 늦어 Z에는 없으므로 커밋되지 않았"
-        + ("고 프로듀서는 기다린다." if how["acks"] == ACKS_ALL else "지만, acks=1은 리더의 응답만 기다린다."),
+        + ("고 프로듀서는 기다린다." if acks == ACKS_ALL else "지만, acks=1은 리더의 응답만 기다린다."),
     )
     return m3
 
 
-async def _on_the_leader_only(stage: Stage, how: dict[str, Any]) -> SentMessage:
+async def _on_the_leader_only(stage: Stage, acks: int, idempotent: bool) -> SentMessage:
     x = stage["X"]
-    m4 = await stage.send_soon("M4", **how)
+    m4 = await stage.send_soon("M4", acks=acks, idempotent=idempotent)
     await stage.until(lambda: x.end == 4)
-    if how["acks"] != ACKS_ALL:
+    if acks != ACKS_ALL:
         await stage.until(lambda: m4.is_over)
     stage.narrate(
         "M4 is on X only. All watermarks are still 2, behind M2. "
         + (
             "The producer has an ack for neither M3 nor M4."
-            if how["acks"] == ACKS_ALL
+            if acks == ACKS_ALL
             else "The producer has an ack for M4 all the same: X has written it."
         ),
         "M4는 X에만 있다. 하이워터마크는 모두 M2까지, 즉 2이다. "
         + (
             "프로듀서는 M3와 M4에 대한 ack를 받지 못했다."
-            if how["acks"] == ACKS_ALL
+            if acks == ACKS_ALL
             else "그래도 X가 저장했으므로 프로듀서는 M4에 대한 ack를 수신했다."
         ),
     )
