@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from strandline.api.requests.error_reply import tells
+from strandline.api.requests.error_reply import contains_error
 from strandline.api.table import BROKER_APIS, CONTROLLER_APIS
 from strandline.client.aio import AsyncioIo
 from strandline.errors import ErrorCode
@@ -161,7 +161,7 @@ class ControllerStage(Stage):
 
 
 def _code(reply: Any) -> ErrorCode:
-    return next((code for code in ErrorCode if code and tells(reply, code)), ErrorCode.NONE)
+    return next((code for code in ErrorCode if code and contains_error(reply, code)), ErrorCode.NONE)
 
 
 class DynamicControllerStage(ControllerStage):

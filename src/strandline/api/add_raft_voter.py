@@ -7,20 +7,25 @@ Left out: nothing.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
 from strandline.api.quorum import metadata_partition as quorum
+from strandline.api.requests.pending_reply import MaybePending
 from strandline.errors import ErrorCode, error_code
 from strandline.ids import ZERO_UUID
 from strandline.raft.messages import AddVoterRequest, VoterChangeResponse
 from strandline.wire import messages
 
-KEY, VERSIONS = 80, range(2)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+
+KEY: Final = 80
+VERSIONS = range(2)
 LISTENERS, FORWARDED = ("broker", "controller"), True
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+def handle(request: AddRaftVoterRequest, ctx: RequestContext) -> MaybePending[AddRaftVoterResponse]:
     if quorum.is_other_cluster(request.cluster_id, ctx):
         return write_response(
             VoterChangeResponse(ErrorCode.INCONSISTENT_CLUSTER_ID, f"this cluster is {ctx.node.cluster_id}")
@@ -36,7 +41,7 @@ def handle(request: Any, ctx: RequestContext) -> Any:
     return quorum.ask(add, ctx, write_response)
 
 
-def write_request(add: AddVoterRequest, cluster_id: str) -> Any:
+def write_request(add: AddVoterRequest, cluster_id: str) -> AddRaftVoterRequest:
     request = messages.request(KEY)
     return request(
         cluster_id=cluster_id,
@@ -48,9 +53,9 @@ def write_request(add: AddVoterRequest, cluster_id: str) -> Any:
     )
 
 
-def write_response(answer: VoterChangeResponse) -> Any:
+def write_response(answer: VoterChangeResponse) -> AddRaftVoterResponse:
     return messages.response(KEY)(error_code=answer.error, error_message=answer.message)
 
 
-def read_response(response: Any) -> VoterChangeResponse:
+def read_response(response: AddRaftVoterResponse) -> VoterChangeResponse:
     return VoterChangeResponse(error_code(response.error_code), response.error_message)

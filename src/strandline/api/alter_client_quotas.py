@@ -9,24 +9,29 @@ Left out: setting, and removing those that a cluster of Apache Kafka brought alo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
 from strandline.api.describe_client_quotas import ENTITY_TYPES, Entity, entity_of, quotas
+from strandline.api.requests.pending_reply import MaybePending
 from strandline.api.requests.slices import answer
 from strandline.errors import ErrorCode
 from strandline.sliced_work import Work
 from strandline.wire import messages
 
-KEY, VERSIONS = 49, range(2)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
+
+KEY: Final = 49
+VERSIONS = range(2)
 LISTENERS, FORWARDED = ("broker", "controller"), True
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+def handle(request: AlterClientQuotasRequest, ctx: RequestContext) -> MaybePending[AlterClientQuotasResponse]:
     return answer(_refuse(request, ctx), request, ctx)
 
 
-def _refuse(request: Any, ctx: RequestContext) -> Work[Any]:
+def _refuse(request: AlterClientQuotasRequest, ctx: RequestContext) -> Work[AlterClientQuotasResponse]:
     kept, response = quotas(ctx.node.metadata.image()), messages.response(KEY)
     entries = []
     for entry in request.entries:
@@ -40,7 +45,9 @@ def _refuse(request: Any, ctx: RequestContext) -> Work[Any]:
     return response(entries=entries)
 
 
-def _outcome(entry: Any, kept: Mapping[Entity, Mapping[str, float]]) -> Work[tuple[ErrorCode, str | None]]:
+def _outcome(
+    entry: AlterClientQuotasRequest.EntryData, kept: Mapping[Entity, Mapping[str, float]]
+) -> Work[tuple[ErrorCode, str | None]]:
     for each in entry.entity:
         yield 0
         if each.entity_type not in ENTITY_TYPES:

@@ -7,7 +7,7 @@ Left out: alter.config.policy.class.name, log levels (8), client metrics (16), t
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.changes.config_changes import alter_resources
 from strandline.api.changes.resources import layers
@@ -17,16 +17,27 @@ from strandline.metadata.image import MetadataImage
 from strandline.metadata.records import MetadataRecord
 from strandline.wire import messages
 
-KEY, VERSIONS = 33, range(3)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+
+KEY: Final = 33
+VERSIONS = range(3)
 LISTENERS, FORWARDED = ("broker", "controller"), True
 
 
-def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
-    def change(image: MetadataImage, resource: Any) -> list[MetadataRecord]:
+def handle(request: AlterConfigsRequest, ctx: RequestContext) -> Awaitable[AlterConfigsResponse]:
+    def change(image: MetadataImage, resource: AlterConfigsRequest.AlterConfigsResource) -> list[MetadataRecord]:
         values = {config.name: config.value for config in resource.configs}
         groups_max = ctx.node.config.group_config_max_resources
         return replace(
             image, resource.resource_type, resource.resource_name, values, layers(ctx.node, image), groups_max
         )
 
-    return alter_resources(request, messages.response(KEY), ctx, change, may_be_null=lambda config: False)
+    return alter_resources(
+        request.resources,
+        messages.response(KEY),
+        ctx,
+        change,
+        validate_only=request.validate_only,
+        wrongly_null=lambda resource: [config.name for config in resource.configs if config.value is None],
+    )

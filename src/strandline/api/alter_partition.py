@@ -9,7 +9,7 @@ Left out: nothing.
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.changes.resources import layers
 from strandline.api.context import RequestContext
@@ -21,15 +21,19 @@ from strandline.metadata.image import MetadataImage
 from strandline.metadata.records import MetadataRecord
 from strandline.wire import messages
 
-KEY, VERSIONS = 56, range(2, 4)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+
+KEY: Final = 56
+VERSIONS = range(2, 4)
 LISTENERS, CLUSTER_ACTION = ("controller",), True
 
 
-def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
+def handle(request: AlterPartitionRequest, ctx: RequestContext) -> Awaitable[AlterPartitionResponse]:
     return _alter(request, ctx)
 
 
-async def _alter(request: Any, ctx: RequestContext) -> Any:
+async def _alter(request: AlterPartitionRequest, ctx: RequestContext) -> AlterPartitionResponse:
     node, response = ctx.node, messages.response(KEY)
     wanted = [
         _new_isr(Uuid(topic.topic_id), partition, ctx.version)
@@ -56,7 +60,7 @@ async def _alter(request: Any, ctx: RequestContext) -> Any:
     )
 
 
-def _new_isr(topic_id: Uuid, partition: Any, version: int) -> NewIsr:
+def _new_isr(topic_id: Uuid, partition: AlterPartitionRequest.PartitionData, version: int) -> NewIsr:
     if version >= 3:
         isr = [(member.broker_id, member.broker_epoch) for member in partition.new_isr_with_epochs]
     else:
@@ -71,7 +75,7 @@ def _new_isr(topic_id: Uuid, partition: Any, version: int) -> NewIsr:
     )
 
 
-def _answer(index: int, answer: Answer) -> Any:
+def _answer(index: int, answer: Answer) -> AlterPartitionResponse.PartitionData:
     PartitionData = messages.response(KEY).PartitionData
     if isinstance(answer, ErrorCode):
         return PartitionData(partition_index=index, error_code=answer)

@@ -8,7 +8,7 @@ Left out: the timeout (an answer comes once the beginning is committed).
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.changes.decisions import check_count
 from strandline.api.changes.resources import layers
@@ -21,15 +21,26 @@ from strandline.metadata.records import MetadataRecord
 from strandline.sliced_work import Work
 from strandline.wire import messages
 
-KEY, VERSIONS = 45, range(2)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.alter_partition_reassignments import (
+        AlterPartitionReassignmentsRequest,
+        AlterPartitionReassignmentsResponse,
+    )
+
+KEY: Final = 45
+VERSIONS = range(2)
 LISTENERS, FORWARDED = ("broker", "controller"), True
 
 
-def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
+def handle(
+    request: AlterPartitionReassignmentsRequest, ctx: RequestContext
+) -> Awaitable[AlterPartitionReassignmentsResponse]:
     return _alter(request, ctx)
 
 
-async def _alter(request: Any, ctx: RequestContext) -> Any:
+async def _alter(
+    request: AlterPartitionReassignmentsRequest, ctx: RequestContext
+) -> AlterPartitionReassignmentsResponse:
     node, response = ctx.node, messages.response(KEY)
     wanted = [(topic.name, partition) for topic in request.topics for partition in topic.partitions]
 
@@ -77,7 +88,7 @@ async def _alter(request: Any, ctx: RequestContext) -> Any:
     return answer
 
 
-def _result(index: int, error: KafkaError | None) -> Any:
+def _result(index: int, error: KafkaError | None) -> AlterPartitionReassignmentsResponse.ReassignablePartitionResponse:
     result = messages.response(KEY).ReassignablePartitionResponse(partition_index=index, error_message=None)
     if error is not None:
         result.error_code, result.error_message = error.code, error.message

@@ -10,22 +10,27 @@ a log dir remembered for a replica that is still to come.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import NodeContext, RequestContext
+from strandline.api.requests.pending_reply import MaybePending
 from strandline.api.requests.slices import answer
 from strandline.errors import ErrorCode
 from strandline.sliced_work import Work
 from strandline.wire import messages
 
-KEY, VERSIONS = 34, range(1, 3)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.alter_replica_log_dirs import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
+
+KEY: Final = 34
+VERSIONS = range(1, 3)
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+def handle(request: AlterReplicaLogDirsRequest, ctx: RequestContext) -> MaybePending[AlterReplicaLogDirsResponse]:
     return answer(_alter(request, ctx), request, ctx)
 
 
-def _alter(request: Any, ctx: RequestContext) -> Work[Any]:
+def _alter(request: AlterReplicaLogDirsRequest, ctx: RequestContext) -> Work[AlterReplicaLogDirsResponse]:
     wanted: dict[str, dict[int, str]] = {}
     for log_dir in request.dirs:
         for topic in log_dir.topics:

@@ -10,16 +10,30 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
 from strandline.api.describe_user_scram_credentials import credentials
+from strandline.api.requests.pending_reply import MaybePending
 from strandline.api.requests.slices import answer
 from strandline.errors import ErrorCode
+from strandline.metadata.records import UserScramCredentialRecord
 from strandline.sliced_work import Work
 from strandline.wire import messages
 
-KEY, VERSIONS = 51, range(1)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.alter_user_scram_credentials import (
+        AlterUserScramCredentialsRequest,
+        AlterUserScramCredentialsResponse,
+    )
+
+    _Change = (
+        AlterUserScramCredentialsRequest.ScramCredentialDeletion
+        | AlterUserScramCredentialsRequest.ScramCredentialUpsertion
+    )
+
+KEY: Final = 51
+VERSIONS = range(1)
 LISTENERS, FORWARDED = ("broker", "controller"), True
 
 NOT_SERVED = (
@@ -27,11 +41,13 @@ NOT_SERVED = (
 )
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+def handle(
+    request: AlterUserScramCredentialsRequest, ctx: RequestContext
+) -> MaybePending[AlterUserScramCredentialsResponse]:
     return answer(_refuse(request, ctx), request, ctx)
 
 
-def _refuse(request: Any, ctx: RequestContext) -> Work[Any]:
+def _refuse(request: AlterUserScramCredentialsRequest, ctx: RequestContext) -> Work[AlterUserScramCredentialsResponse]:
     kept = credentials(ctx.node.metadata.image())
     changes = [(change, False) for change in request.deletions] + [(change, True) for change in request.upsertions]
     counts = Counter(change.name for change, _ in changes)
@@ -45,7 +61,9 @@ def _refuse(request: Any, ctx: RequestContext) -> Work[Any]:
     return response(results=list(results.values()))
 
 
-def _refusal(change: Any, sets: bool, count: int, kept: Mapping[str, list[Any]]) -> tuple[ErrorCode, str]:
+def _refusal(
+    change: _Change, sets: bool, count: int, kept: Mapping[str, list[UserScramCredentialRecord]]
+) -> tuple[ErrorCode, str]:
     if not change.name:
         return ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty"
     if count > 1:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
 from strandline.errors import ErrorCode
@@ -20,7 +20,11 @@ from strandline.metadata.features import KRAFT_VERSION, SUPPORTED
 from strandline.metadata.image import MetadataImage
 from strandline.wire import messages
 
-KEY, VERSIONS = 18, range(5)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.api_versions import ApiVersionsRequest, ApiVersionsResponse
+
+KEY: Final = 18
+VERSIONS = range(5)
 LISTENERS = ("broker", "controller")
 
 PRODUCE = 0
@@ -30,7 +34,7 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """What a client's software may be called (KIP-511)."""
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+def handle(request: ApiVersionsRequest, ctx: RequestContext) -> ApiVersionsResponse:
     if ctx.version >= 3 and not (
         _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
     ):
@@ -43,13 +47,15 @@ def handle(request: Any, ctx: RequestContext) -> Any:
     return _answer(image, {**image.features, **quorum}, ctx.version, _all_ranges(is_controller))
 
 
-def refusal() -> Any:
+def refusal() -> ApiVersionsResponse:
     """The answer to a version that is newer than we are: in version 0, and only our own range."""
     own = messages.response(KEY).ApiVersion(api_key=KEY, min_version=VERSIONS[0], max_version=VERSIONS[-1])
     return messages.response(KEY)(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[own])
 
 
-def _answer(image: MetadataImage, finalized: Mapping[str, int], version: int, api_keys: list[Any]) -> Any:
+def _answer(
+    image: MetadataImage, finalized: Mapping[str, int], version: int, api_keys: list[ApiVersionsResponse.ApiVersion]
+) -> ApiVersionsResponse:
     response = messages.response(KEY)
     return response(
         api_keys=api_keys,
@@ -68,7 +74,7 @@ def _answer(image: MetadataImage, finalized: Mapping[str, int], version: int, ap
 
 
 @cache
-def _all_ranges(is_controller: bool) -> list[Any]:
+def _all_ranges(is_controller: bool) -> list[ApiVersionsResponse.ApiVersion]:
     # The table lists this file too, so it can only be looked at once it is complete.
     from strandline.api.table import BROKER_APIS, CONTROLLER_APIS
 

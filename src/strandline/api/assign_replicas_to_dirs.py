@@ -7,7 +7,7 @@ Left out: nothing.
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.changes.resources import layers
 from strandline.api.context import RequestContext
@@ -19,15 +19,19 @@ from strandline.metadata.image import MetadataImage
 from strandline.metadata.records import MetadataRecord
 from strandline.wire import messages
 
-KEY, VERSIONS = 73, range(1)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
+
+KEY: Final = 73
+VERSIONS = range(1)
 LISTENERS, CLUSTER_ACTION = ("controller",), True
 
 
-def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
+def handle(request: AssignReplicasToDirsRequest, ctx: RequestContext) -> Awaitable[AssignReplicasToDirsResponse]:
     return _assign(request, ctx)
 
 
-async def _assign(request: Any, ctx: RequestContext) -> Any:
+async def _assign(request: AssignReplicasToDirsRequest, ctx: RequestContext) -> AssignReplicasToDirsResponse:
     node, response = ctx.node, messages.response(KEY)
     assigned = [
         ReplicaDirAssignment(Uuid(directory.id), Uuid(topic.topic_id), partition.partition_index)

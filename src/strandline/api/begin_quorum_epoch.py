@@ -7,25 +7,30 @@ Left out: nothing.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
 from strandline.api.quorum import metadata_partition as quorum
+from strandline.api.requests.pending_reply import MaybePending
 from strandline.errors import ErrorCode
-from strandline.raft.messages import BeginQuorumEpochRequest, QuorumEpochResponse
+from strandline.raft import messages as raft
 from strandline.wire import messages
 
-KEY, VERSIONS = 53, range(2)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
+
+KEY: Final = 53
+VERSIONS = range(2)
 LISTENERS, CLUSTER_ACTION = ("controller",), True
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+def handle(request: BeginQuorumEpochRequest, ctx: RequestContext) -> MaybePending[BeginQuorumEpochResponse]:
     if quorum.is_other_cluster(request.cluster_id, ctx):
         return messages.response(KEY)(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
     said = quorum.only_partition(quorum.partitions_by_topic(request))
     if said is None:
         return messages.response(KEY)(error_code=ErrorCode.INVALID_REQUEST)
-    begin = BeginQuorumEpochRequest(
+    begin = raft.BeginQuorumEpochRequest(
         voter=quorum.addressee(request.voter_id, said.voter_directory_id, ctx),
         epoch=said.leader_epoch,
         leader_id=said.leader_id,
@@ -34,7 +39,7 @@ def handle(request: Any, ctx: RequestContext) -> Any:
     return quorum.ask(begin, ctx, write_response)
 
 
-def write_request(begin: BeginQuorumEpochRequest, cluster_id: str) -> Any:
+def write_request(begin: raft.BeginQuorumEpochRequest, cluster_id: str) -> BeginQuorumEpochRequest:
     request = messages.request(KEY)
     partition = request.PartitionData(
         partition_index=quorum.PARTITION,
@@ -50,7 +55,7 @@ def write_request(begin: BeginQuorumEpochRequest, cluster_id: str) -> Any:
     )
 
 
-def write_response(answer: QuorumEpochResponse) -> Any:
+def write_response(answer: raft.QuorumEpochResponse) -> BeginQuorumEpochResponse:
     return quorum.write_epoch_response(messages.response(KEY), answer)
 
 

@@ -9,8 +9,8 @@ Left out: nothing.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-from typing import Any
+from collections.abc import Awaitable, Iterable
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.changes.resources import layers
 from strandline.api.context import RequestContext
@@ -22,11 +22,15 @@ from strandline.metadata.image import MetadataImage
 from strandline.metadata.records import MetadataRecord
 from strandline.wire import messages
 
-KEY, VERSIONS = 63, range(3)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+
+KEY: Final = 63
+VERSIONS = range(3)
 LISTENERS, CLUSTER_ACTION = ("controller",), True
 
 
-def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
+def handle(request: BrokerHeartbeatRequest, ctx: RequestContext) -> Awaitable[BrokerHeartbeatResponse]:
     said = BrokerHeartbeat(
         broker_id=request.broker_id,
         broker_epoch=request.broker_epoch,
@@ -40,11 +44,11 @@ def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
     return _heartbeat(said, ctx)
 
 
-def _ids(directories: Any) -> list[Uuid]:
+def _ids(directories: Iterable[bytes]) -> list[Uuid]:
     return [Uuid(directory) for directory in directories]
 
 
-async def _heartbeat(said: BrokerHeartbeat, ctx: RequestContext) -> Any:
+async def _heartbeat(said: BrokerHeartbeat, ctx: RequestContext) -> BrokerHeartbeatResponse:
     node = ctx.node
     known = node.metadata.image().brokers.get(said.broker_id)
     if node.controller.quorum.is_active and known is not None and known.epoch == said.broker_epoch:

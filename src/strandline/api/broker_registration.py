@@ -10,11 +10,11 @@ Left out: the migration from ZooKeeper.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.changes.resources import layers
 from strandline.api.context import RequestContext
+from strandline.api.requests.pending_reply import MaybePending
 from strandline.controller.brokers import BrokerRegistration, register
 from strandline.controller.elections import policy_of
 from strandline.errors import ErrorCode, KafkaError
@@ -23,11 +23,15 @@ from strandline.metadata.image import Endpoint, MetadataImage
 from strandline.metadata.records import MetadataRecord
 from strandline.wire import messages
 
-KEY, VERSIONS = 62, range(5)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+
+KEY: Final = 62
+VERSIONS = range(5)
 LISTENERS, CLUSTER_ACTION = ("controller",), True
 
 
-def handle(request: Any, ctx: RequestContext) -> Any | Awaitable[Any]:
+def handle(request: BrokerRegistrationRequest, ctx: RequestContext) -> MaybePending[BrokerRegistrationResponse]:
     if request.cluster_id != ctx.node.cluster_id:
         return messages.response(KEY)(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
     if request.is_migrating_zk_broker:
@@ -35,7 +39,7 @@ def handle(request: Any, ctx: RequestContext) -> Any | Awaitable[Any]:
     return _register(_registration(request), ctx)
 
 
-def _registration(request: Any) -> BrokerRegistration:
+def _registration(request: BrokerRegistrationRequest) -> BrokerRegistration:
     return BrokerRegistration(
         broker_id=request.broker_id,
         incarnation_id=Uuid(request.incarnation_id),
@@ -47,7 +51,7 @@ def _registration(request: Any) -> BrokerRegistration:
     )
 
 
-async def _register(wanted: BrokerRegistration, ctx: RequestContext) -> Any:
+async def _register(wanted: BrokerRegistration, ctx: RequestContext) -> BrokerRegistrationResponse:
     node = ctx.node
 
     def decision(image: MetadataImage) -> tuple[list[MetadataRecord], int]:

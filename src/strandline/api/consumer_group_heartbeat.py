@@ -9,18 +9,26 @@ Left out: nothing.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
 from strandline.api.groups.coordination import coordinate, serves_consumer_protocol
+from strandline.api.requests.pending_reply import MaybePending
 from strandline.errors import ErrorCode
 from strandline.groups.shard import Shard
 from strandline.wire import messages
 
-KEY, VERSIONS = 68, range(2)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.consumer_group_heartbeat import (
+        ConsumerGroupHeartbeatRequest,
+        ConsumerGroupHeartbeatResponse,
+    )
+
+KEY: Final = 68
+VERSIONS = range(2)
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+def handle(request: ConsumerGroupHeartbeatRequest, ctx: RequestContext) -> MaybePending[ConsumerGroupHeartbeatResponse]:
     if not serves_consumer_protocol(ctx):
         return _refusal(ErrorCode.UNSUPPORTED_VERSION, "The consumer group protocol is not enabled.")
     if not request.group_id:
@@ -28,5 +36,5 @@ def handle(request: Any, ctx: RequestContext) -> Any:
     return coordinate(ctx, request, Shard.consumer_group_heartbeat, _refusal)
 
 
-def _refusal(code: ErrorCode, message: str | None) -> Any:
+def _refusal(code: ErrorCode, message: str | None) -> ConsumerGroupHeartbeatResponse:
     return messages.response(KEY)(error_code=code, error_message=message)

@@ -29,7 +29,7 @@ from strandline.replica.partition import Partition
 from strandline.wire.headers import ENVELOPE
 
 if TYPE_CHECKING:
-    from strandline.api.cluster.metadata_updates import Told
+    from strandline.api.cluster.metadata_updates import SentMetadata
     from strandline.api.fetching.follower_sessions import FollowerSessions
     from strandline.api.fetching.shared_reads import SharedReads
 
@@ -68,7 +68,7 @@ class ReplicaFetchResources:
 class Connections:
     """The numbers of the connections that this node ever had, to whichever listener, and what was said on each."""
 
-    metadata_seen: Told
+    metadata_seen: SentMetadata
     closed: Callable[[int], None]
     """A connection of that number is no more."""
     ids: Iterator[int] = field(default_factory=itertools.count)

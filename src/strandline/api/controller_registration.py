@@ -6,7 +6,7 @@ Left out: the migration from ZooKeeper.
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
 from strandline.controller.controllers import ControllerRegistration, register
@@ -15,11 +15,18 @@ from strandline.ids import Uuid
 from strandline.metadata.image import Endpoint
 from strandline.wire import messages
 
-KEY, VERSIONS = 70, range(1)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.controller_registration import (
+        ControllerRegistrationRequest,
+        ControllerRegistrationResponse,
+    )
+
+KEY: Final = 70
+VERSIONS = range(1)
 LISTENERS, CLUSTER_ACTION = ("controller",), True
 
 
-def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
+def handle(request: ControllerRegistrationRequest, ctx: RequestContext) -> Awaitable[ControllerRegistrationResponse]:
     wanted = ControllerRegistration(
         controller_id=request.controller_id,
         incarnation_id=Uuid(request.incarnation_id),
@@ -29,7 +36,7 @@ def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
     return _register(wanted, ctx)
 
 
-async def _register(wanted: ControllerRegistration, ctx: RequestContext) -> Any:
+async def _register(wanted: ControllerRegistration, ctx: RequestContext) -> ControllerRegistrationResponse:
     try:
         await ctx.node.controller.decide(lambda image: (register(image, wanted), None))
     except KafkaError as error:

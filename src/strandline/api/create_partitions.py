@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.changes.decisions import decide_each
 from strandline.api.context import RequestContext
@@ -19,19 +19,23 @@ from strandline.metadata.image import MetadataImage
 from strandline.metadata.records import MetadataRecord
 from strandline.wire import messages
 
-KEY, VERSIONS = 37, range(4)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+
+KEY: Final = 37
+VERSIONS = range(4)
 LISTENERS, FORWARDED = ("broker", "controller"), True
 
 
-def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
+def handle(request: CreatePartitionsRequest, ctx: RequestContext) -> Awaitable[CreatePartitionsResponse]:
     return _create(request, ctx)
 
 
-async def _create(request: Any, ctx: RequestContext) -> Any:
+async def _create(request: CreatePartitionsRequest, ctx: RequestContext) -> CreatePartitionsResponse:
     node, response = ctx.node, messages.response(KEY)
     counts = Counter(topic.name for topic in request.topics)
 
-    def decide(image: MetadataImage, topic: Any) -> list[MetadataRecord]:
+    def decide(image: MetadataImage, topic: CreatePartitionsRequest.CreatePartitionsTopic) -> list[MetadataRecord]:
         if counts[topic.name] > 1:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
         assignments = None if topic.assignments is None else [assigned.broker_ids for assigned in topic.assignments]

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final
 
-from strandline.api.changes.decisions import Outcome, decide_each
+from strandline.api.changes.decisions import DecisionOutcome, decide_each
 from strandline.api.changes.resources import layers, topic_defaults
 from strandline.api.context import RequestContext
 from strandline.api.requests.slices import in_turns
@@ -92,7 +92,7 @@ def _refusal(name: str, error: KafkaError) -> CreateTopicsResponse.CreatableTopi
 
 def _answer(
     topic: CreateTopicsRequest.CreatableTopic,
-    outcome: Outcome,
+    outcome: DecisionOutcome,
     plain: list[CreateTopicsResponse.CreatableTopicConfigs],
     ctx: RequestContext,
 ) -> CreateTopicsResponse.CreatableTopicResult:

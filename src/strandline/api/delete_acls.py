@@ -7,23 +7,28 @@ Left out: the authorizer.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
+from strandline.api.requests.pending_reply import MaybePending
 from strandline.api.requests.slices import answer
 from strandline.errors import ErrorCode
 from strandline.sliced_work import Work
 from strandline.wire import messages
 
-KEY, VERSIONS = 31, range(1, 4)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.delete_acls import DeleteAclsRequest, DeleteAclsResponse
+
+KEY: Final = 31
+VERSIONS = range(1, 4)
 LISTENERS, FORWARDED = ("broker", "controller"), True
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+def handle(request: DeleteAclsRequest, ctx: RequestContext) -> MaybePending[DeleteAclsResponse]:
     return answer(_refuse(request), request, ctx)
 
 
-def _refuse(request: Any) -> Work[Any]:
+def _refuse(request: DeleteAclsRequest) -> Work[DeleteAclsResponse]:
     response, results = messages.response(KEY), []
     for _ in request.filters:
         results.append(

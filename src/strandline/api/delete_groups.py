@@ -7,25 +7,32 @@ Left out: nothing.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
 from strandline.api.groups.coordination import Several
+from strandline.api.requests.pending_reply import MaybePending
 from strandline.errors import ErrorCode, KafkaError
 from strandline.groups.outcome import Moment, Outcome, told
 from strandline.groups.shard import Shard
 from strandline.wire import messages
 
-KEY, VERSIONS = 42, range(3)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+
+    _Deletions = Several[DeleteGroupsResponse.DeletableGroupResult, DeleteGroupsResponse]
+
+KEY: Final = 42
+VERSIONS = range(3)
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+def handle(request: DeleteGroupsRequest, ctx: RequestContext) -> MaybePending[DeleteGroupsResponse]:
     group_ids = list(dict.fromkeys(request.groups_names))
-    several = Several(len(group_ids), lambda results: messages.response(KEY)(results=results))
+    several: _Deletions = Several(len(group_ids), lambda results: messages.response(KEY)(results=results))
     return several.begin(lambda place: _delete(ctx, group_ids[place], place, several), request, ctx)
 
 
-def _delete(ctx: RequestContext, group_id: str, place: int, several: Several) -> None:
+def _delete(ctx: RequestContext, group_id: str, place: int, several: _Deletions) -> None:
     def settle(code: ErrorCode) -> None:
         several.put(place, messages.response(KEY).DeletableGroupResult(group_id=group_id, error_code=told(code)))
 

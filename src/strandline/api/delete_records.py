@@ -10,9 +10,11 @@ Left out: nothing.
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext, wait_s
+from strandline.api.requests.pending_reply import MaybePending
 from strandline.api.requests.slices import answer
 from strandline.errors import ErrorCode, KafkaError
 from strandline.metadata.image import INTERNAL_TOPICS
@@ -20,22 +22,28 @@ from strandline.replica.partition import Partition
 from strandline.sliced_work import Work
 from strandline.wire import messages
 
-KEY, VERSIONS = 21, range(3)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+
+KEY: Final = 21
+VERSIONS = range(3)
 
 INVALID_LOW_WATERMARK = -1
 
-_Waiting = tuple[Any, Partition, "asyncio.Future[ErrorCode]"]
+_Waiting = tuple["DeleteRecordsResponse.DeleteRecordsPartitionResult", Partition, "asyncio.Future[ErrorCode]"]
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+def handle(request: DeleteRecordsRequest, ctx: RequestContext) -> MaybePending[DeleteRecordsResponse]:
     return answer(_delete_all(request, ctx), request, ctx)
 
 
-def _delete_all(request: Any, ctx: RequestContext) -> Work[Any]:
+def _delete_all(
+    request: DeleteRecordsRequest, ctx: RequestContext
+) -> Work[DeleteRecordsResponse | Awaitable[DeleteRecordsResponse]]:
     response = messages.response(KEY)
     waiting: list[_Waiting] = []
     reply = response()
-    wanted: dict[str, dict[int, Any]] = {}
+    wanted: dict[str, dict[int, DeleteRecordsRequest.DeleteRecordsPartition]] = {}
     for topic in request.topics:
         for asked in topic.partitions:
             wanted.setdefault(topic.name, {})[asked.partition_index] = asked
@@ -49,7 +57,9 @@ def _delete_all(request: Any, ctx: RequestContext) -> Work[Any]:
     return _settle(reply, waiting, request.timeout_ms) if waiting else reply
 
 
-def _delete(topic: str, asked: Any, ctx: RequestContext, waiting: list[_Waiting]) -> Any:
+def _delete(
+    topic: str, asked: DeleteRecordsRequest.DeleteRecordsPartition, ctx: RequestContext, waiting: list[_Waiting]
+) -> DeleteRecordsResponse.DeleteRecordsPartitionResult:
     result = messages.response(KEY).DeleteRecordsPartitionResult(
         partition_index=asked.partition_index, low_watermark=INVALID_LOW_WATERMARK
     )
@@ -73,7 +83,7 @@ def _delete(topic: str, asked: Any, ctx: RequestContext, waiting: list[_Waiting]
     return result
 
 
-async def _settle(reply: Any, waiting: list[_Waiting], timeout_ms: int) -> Any:
+async def _settle(reply: DeleteRecordsResponse, waiting: list[_Waiting], timeout_ms: int) -> DeleteRecordsResponse:
     """Wait for the followers."""
     await asyncio.wait([done for _, _, done in waiting], timeout=wait_s(timeout_ms))
     for result, partition, done in waiting:

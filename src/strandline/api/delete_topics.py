@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from strandline.api.changes.decisions import decide_each
 from strandline.api.context import RequestContext
@@ -20,7 +20,11 @@ from strandline.metadata.image import MetadataImage, TopicImage
 from strandline.metadata.records import MetadataRecord
 from strandline.wire import messages
 
-KEY, VERSIONS = 20, range(1, 7)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+
+KEY: Final = 20
+VERSIONS = range(1, 7)
 LISTENERS, FORWARDED = ("broker", "controller"), True
 
 
@@ -34,11 +38,11 @@ class _Named(NamedTuple):
         return image.topics_by_id.get(self.topic_id) if self.name is None else image.topics.get(self.name)
 
 
-def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
+def handle(request: DeleteTopicsRequest, ctx: RequestContext) -> Awaitable[DeleteTopicsResponse]:
     return _delete(request, ctx)
 
 
-async def _delete(request: Any, ctx: RequestContext) -> Any:
+async def _delete(request: DeleteTopicsRequest, ctx: RequestContext) -> DeleteTopicsResponse:
     if ctx.version >= 6:
         named = [_Named(topic.name, Uuid(topic.topic_id)) for topic in request.topics]
     else:
@@ -81,11 +85,13 @@ def _check(topic: _Named, count: int) -> None:
         )
 
 
-def _reply(results: list[Any]) -> Any:
+def _reply(results: list[DeleteTopicsResponse.DeletableTopicResult]) -> DeleteTopicsResponse:
     return messages.response(KEY)(responses=results)
 
 
-def _result(topic: _Named, found: TopicImage | None, error: KafkaError | None) -> Any:
+def _result(
+    topic: _Named, found: TopicImage | None, error: KafkaError | None
+) -> DeleteTopicsResponse.DeletableTopicResult:
     result = messages.response(KEY).DeletableTopicResult(name=topic.name, topic_id=topic.topic_id)
     if error is not None:
         result.error_code, result.error_message = error.code, error.message

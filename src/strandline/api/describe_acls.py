@@ -7,17 +7,21 @@ Left out: the authorizer.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
 from strandline.errors import ErrorCode
 from strandline.wire import messages
 
-KEY, VERSIONS = 29, range(1, 4)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+
+KEY: Final = 29
+VERSIONS = range(1, 4)
 LISTENERS = ("broker", "controller")
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+def handle(request: DescribeAclsRequest, ctx: RequestContext) -> DescribeAclsResponse:
     return messages.response(KEY)(
         error_code=ErrorCode.SECURITY_DISABLED, error_message="No Authorizer is configured on the broker"
     )

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Final, Protocol
 
 from strandline.api.context import RequestContext
+from strandline.api.requests.pending_reply import MaybePending
 from strandline.api.requests.slices import answer
 from strandline.errors import ErrorCode, KafkaError
 from strandline.metadata.image import MetadataImage
@@ -21,7 +22,11 @@ from strandline.metadata.records import ClientQuotaRecord
 from strandline.sliced_work import Work
 from strandline.wire import messages
 
-KEY, VERSIONS = 48, range(2)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.describe_client_quotas import DescribeClientQuotasRequest, DescribeClientQuotasResponse
+
+KEY: Final = 48
+VERSIONS = range(2)
 
 USER, CLIENT_ID, IP = ENTITY_TYPES = ("user", "client-id", "ip")
 EXACT, DEFAULT, ANY = range(3)
@@ -30,7 +35,16 @@ Entity = tuple[tuple[str, str | None], ...]
 """Types and names, sorted by type; the default has no name."""
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+class EntityPart(Protocol):
+    """As requests and records have it."""
+
+    @property
+    def entity_type(self) -> str: ...
+    @property
+    def entity_name(self) -> str | None: ...
+
+
+def handle(request: DescribeClientQuotasRequest, ctx: RequestContext) -> MaybePending[DescribeClientQuotasResponse]:
     try:
         check_filter(request.components)
     except KafkaError as error:
@@ -38,7 +52,7 @@ def handle(request: Any, ctx: RequestContext) -> Any:
     return answer(_describe(request, ctx), request, ctx)
 
 
-def _describe(request: Any, ctx: RequestContext) -> Work[Any]:
+def _describe(request: DescribeClientQuotasRequest, ctx: RequestContext) -> Work[DescribeClientQuotasResponse]:
     response, entries = messages.response(KEY), []
     for entity, values in quotas(ctx.node.metadata.image()).items():
         if _matches(dict(entity), request.components, strict=request.strict):
@@ -61,11 +75,11 @@ def quotas(image: MetadataImage) -> dict[Entity, dict[str, float]]:
     return kept
 
 
-def entity_of(parts: Sequence[Any]) -> Entity:
+def entity_of(parts: Iterable[EntityPart]) -> Entity:
     return tuple(sorted(((part.entity_type, part.entity_name) for part in parts), key=itemgetter(0)))
 
 
-def check_filter(components: Iterable[Any]) -> None:
+def check_filter(components: Iterable[DescribeClientQuotasRequest.ComponentData]) -> None:
     """KafkaError unless the components make a filter. The first that is wrong is the last that is looked at: no more than one of
     each type can be right."""
     kinds: set[str] = set()
@@ -103,7 +117,9 @@ def _check_match(match_type: int, match: str | None) -> None:
         )
 
 
-def _matches(entity: dict[str, str | None], components: Sequence[Any], *, strict: bool) -> bool:
+def _matches(
+    entity: dict[str, str | None], components: Sequence[DescribeClientQuotasRequest.ComponentData], *, strict: bool
+) -> bool:
     if strict and len(entity) != len(components):
         return False
     return all(

@@ -8,7 +8,7 @@ Left out: nothing.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.cluster.authorized_operations import CLUSTER_OPERATIONS
 from strandline.api.cluster.view import ClusterView
@@ -17,7 +17,11 @@ from strandline.controller.controllers import registered
 from strandline.errors import ErrorCode
 from strandline.wire import messages
 
-KEY, VERSIONS = 60, range(3)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+
+KEY: Final = 60
+VERSIONS = range(3)
 LISTENERS = ("broker", "controller")
 
 BROKERS, CONTROLLERS = 1, 2
@@ -25,7 +29,7 @@ _NAMES = {BROKERS: "BROKER", CONTROLLERS: "CONTROLLER"}
 _OPTIONS = {BROKERS: "bootstrap.servers", CONTROLLERS: "bootstrap.controllers"}
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+def handle(request: DescribeClusterRequest, ctx: RequestContext) -> DescribeClusterResponse:
     response = messages.response(KEY)
     asked, wanted = CONTROLLERS if _is_controller(ctx) else BROKERS, request.endpoint_type
     if wanted not in _NAMES:
@@ -50,7 +54,7 @@ def _is_controller(ctx: RequestContext) -> bool:
     return ctx.listener in ctx.node.config.controller_listener_names
 
 
-def _brokers(request: Any, ctx: RequestContext) -> Any:
+def _brokers(request: DescribeClusterRequest, ctx: RequestContext) -> DescribeClusterResponse:
     response = messages.response(KEY)
     view = ClusterView(ctx.node.metadata.image().brokers, ctx.listener)
     return response(
@@ -69,7 +73,7 @@ def _brokers(request: Any, ctx: RequestContext) -> Any:
     )
 
 
-def _controllers(ctx: RequestContext) -> Any:
+def _controllers(ctx: RequestContext) -> DescribeClusterResponse:
     response = messages.response(KEY)
     return response(
         controller_id=ctx.node.controller.quorum.leader[1],

@@ -10,10 +10,11 @@ Left out: client metrics (16), which have no configuration here: their list is e
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.changes import resources
 from strandline.api.context import RequestContext
+from strandline.api.requests.pending_reply import MaybePending
 from strandline.api.requests.slices import answer
 from strandline.config.describe import (
     ConfigRow,
@@ -27,7 +28,11 @@ from strandline.log.names import topic_name_problem
 from strandline.sliced_work import Work
 from strandline.wire import messages
 
-KEY, VERSIONS = 32, range(1, 5)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+
+KEY: Final = 32
+VERSIONS = range(1, 5)
 LISTENERS = ("broker", "controller")
 
 
@@ -35,11 +40,11 @@ ROW_BYTES = 16
 """What an entry of the answer has beside its texts, or nearly."""
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+def handle(request: DescribeConfigsRequest, ctx: RequestContext) -> MaybePending[DescribeConfigsResponse]:
     return answer(_describe_all(request, ctx), request, ctx)
 
 
-def _describe_all(request: Any, ctx: RequestContext) -> Work[Any]:
+def _describe_all(request: DescribeConfigsRequest, ctx: RequestContext) -> Work[DescribeConfigsResponse]:
     reply = messages.response(KEY)()
     wanted = {
         (
@@ -56,7 +61,7 @@ def _describe_all(request: Any, ctx: RequestContext) -> Work[Any]:
     return reply
 
 
-def _size_bytes(entry: Any) -> int:
+def _size_bytes(entry: DescribeConfigsResponse.DescribeConfigsResourceResult) -> int:
     texts = (
         entry.name,
         entry.value,
@@ -66,7 +71,9 @@ def _size_bytes(entry: Any) -> int:
     return ROW_BYTES + sum(len(text) for text in texts if text)
 
 
-def _describe(resource: Any, request: Any, ctx: RequestContext) -> Any:
+def _describe(
+    resource: DescribeConfigsRequest.DescribeConfigsResource, request: DescribeConfigsRequest, ctx: RequestContext
+) -> DescribeConfigsResponse.DescribeConfigsResult:
     result = messages.response(KEY).DescribeConfigsResult(
         resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=None
     )
@@ -106,7 +113,7 @@ def _rows(resource_type: int, name: str, keys: list[str] | None, ctx: RequestCon
     raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {resource_type}")
 
 
-def _entry(row: ConfigRow, request: Any) -> Any:
+def _entry(row: ConfigRow, request: DescribeConfigsRequest) -> DescribeConfigsResponse.DescribeConfigsResourceResult:
     response = messages.response(KEY)
     return response.DescribeConfigsResourceResult(
         name=row.name,

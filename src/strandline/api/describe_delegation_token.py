@@ -8,15 +8,22 @@ Left out: delegation tokens.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
 from strandline.errors import ErrorCode
 from strandline.wire import messages
 
-KEY, VERSIONS = 41, range(1, 4)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.describe_delegation_token import (
+        DescribeDelegationTokenRequest,
+        DescribeDelegationTokenResponse,
+    )
+
+KEY: Final = 41
+VERSIONS = range(1, 4)
 LISTENERS = ("broker", "controller")
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+def handle(request: DescribeDelegationTokenRequest, ctx: RequestContext) -> DescribeDelegationTokenResponse:
     return messages.response(KEY)(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)

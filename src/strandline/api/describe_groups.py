@@ -8,30 +8,36 @@ Left out: nothing.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.cluster.authorized_operations import GROUP_OPERATIONS
 from strandline.api.context import RequestContext
 from strandline.api.groups.coordination import caller, read_each
+from strandline.api.requests.pending_reply import MaybePending
 from strandline.errors import KafkaError
 from strandline.groups.outcome import Moment, told
 from strandline.groups.shard import Shard
 from strandline.wire import messages
 
-KEY, VERSIONS = 15, range(7)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+
+KEY: Final = 15
+VERSIONS = range(7)
 OPERATIONS_SINCE = 3
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+def handle(request: DescribeGroupsRequest, ctx: RequestContext) -> MaybePending[DescribeGroupsResponse]:
     group_ids, asking = list(dict.fromkeys(request.groups)), caller(ctx)
 
-    def describe(place: int, shard: Shard, at: Moment) -> Any:
-        return shard.describe_group(group_ids[place], asking)
+    def describe(place: int, shard: Shard, at: Moment) -> DescribeGroupsResponse.DescribedGroup:
+        described: DescribeGroupsResponse.DescribedGroup = shard.describe_group(group_ids[place], asking)
+        return described
 
-    def refusal(place: int, error: KafkaError) -> Any:
+    def refusal(place: int, error: KafkaError) -> DescribeGroupsResponse.DescribedGroup:
         return messages.response(KEY).DescribedGroup(group_id=group_ids[place], error_code=told(error.code))
 
-    def reply(groups: list[Any]) -> Any:
+    def reply(groups: list[DescribeGroupsResponse.DescribedGroup]) -> DescribeGroupsResponse:
         if ctx.version >= OPERATIONS_SINCE and request.include_authorized_operations:
             for group in groups:
                 if not group.error_code:

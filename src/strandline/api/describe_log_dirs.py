@@ -8,9 +8,10 @@ Left out: future replicas (moving a replica between log dirs) and cordoned log d
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
+from strandline.api.requests.pending_reply import MaybePending
 from strandline.api.requests.slices import answer
 from strandline.errors import ErrorCode
 from strandline.ids import TopicPartition
@@ -18,14 +19,20 @@ from strandline.replica.partition import Partition
 from strandline.sliced_work import Work
 from strandline.wire import messages
 
-KEY, VERSIONS = 35, range(1, 6)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+
+    _Described = DescribeLogDirsResponse.DescribeLogDirsPartition
+
+KEY: Final = 35
+VERSIONS = range(1, 6)
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+def handle(request: DescribeLogDirsRequest, ctx: RequestContext) -> MaybePending[DescribeLogDirsResponse]:
     return answer(_describe_all(request, ctx), request, ctx)
 
 
-def _describe_all(request: Any, ctx: RequestContext) -> Work[Any]:
+def _describe_all(request: DescribeLogDirsRequest, ctx: RequestContext) -> Work[DescribeLogDirsResponse]:
     partitions = ctx.node.hosted.by_name
     wanted: dict[TopicPartition, None] = {}
     if request.topics is None:
@@ -34,7 +41,7 @@ def _describe_all(request: Any, ctx: RequestContext) -> Work[Any]:
         for topic in request.topics:
             wanted.update(((topic.topic, index), None) for index in topic.partitions)
             yield 0
-    by_dir: dict[str, dict[str, list[Any]]] = {}
+    by_dir: dict[str, dict[str, list[_Described]]] = {}
     for place in wanted:
         if (partition := partitions.get(place)) is not None:
             log_dir = partition.log.directory.rpartition("/")[0]
@@ -48,7 +55,9 @@ def _describe_all(request: Any, ctx: RequestContext) -> Work[Any]:
     )
 
 
-def _describe(log_dir: str, online: bool, topics: dict[str, list[Any]], ctx: RequestContext) -> Any:
+def _describe(
+    log_dir: str, online: bool, topics: dict[str, list[_Described]], ctx: RequestContext
+) -> DescribeLogDirsResponse.DescribeLogDirsResult:
     response = messages.response(KEY)
     try:
         if not online:
@@ -66,7 +75,7 @@ def _describe(log_dir: str, online: bool, topics: dict[str, list[Any]], ctx: Req
     )
 
 
-def _partition(partition: Partition) -> Any:
+def _partition(partition: Partition) -> _Described:
     log = partition.log
     return messages.response(KEY).DescribeLogDirsPartition(
         partition_index=partition.index,

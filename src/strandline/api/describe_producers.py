@@ -6,9 +6,10 @@ Left out: nothing.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
+from strandline.api.requests.pending_reply import MaybePending
 from strandline.api.requests.slices import answer
 from strandline.errors import ErrorCode, KafkaError
 from strandline.log.names import topic_name_problem
@@ -16,17 +17,21 @@ from strandline.log.producers import ProducerState
 from strandline.sliced_work import Work
 from strandline.wire import messages
 
-KEY, VERSIONS = 61, range(1)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.describe_producers import DescribeProducersRequest, DescribeProducersResponse
+
+KEY: Final = 61
+VERSIONS = range(1)
 
 STATE_BYTES = 37
 """Of one producer in the answer."""
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+def handle(request: DescribeProducersRequest, ctx: RequestContext) -> MaybePending[DescribeProducersResponse]:
     return answer(_describe_all(request, ctx), request, ctx)
 
 
-def _describe_all(request: Any, ctx: RequestContext) -> Work[Any]:
+def _describe_all(request: DescribeProducersRequest, ctx: RequestContext) -> Work[DescribeProducersResponse]:
     response = messages.response(KEY)
     reply = response()
     wanted: dict[str, dict[int, None]] = {}
@@ -41,7 +46,7 @@ def _describe_all(request: Any, ctx: RequestContext) -> Work[Any]:
     return reply
 
 
-def _describe(topic: str, index: int, ctx: RequestContext) -> Work[Any]:
+def _describe(topic: str, index: int, ctx: RequestContext) -> Work[DescribeProducersResponse.PartitionResponse]:
     described = messages.response(KEY).PartitionResponse(partition_index=index)
     try:
         if problem := topic_name_problem(topic):
@@ -57,7 +62,7 @@ def _describe(topic: str, index: int, ctx: RequestContext) -> Work[Any]:
     return described
 
 
-def _state(producer: ProducerState) -> Any:
+def _state(producer: ProducerState) -> DescribeProducersResponse.ProducerState:
     return messages.response(KEY).ProducerState(
         producer_id=producer.producer_id,
         producer_epoch=producer.epoch,

@@ -7,7 +7,7 @@ Left out: nothing.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
 from strandline.api.quorum import metadata_partition as quorum
@@ -15,11 +15,15 @@ from strandline.errors import ErrorCode
 from strandline.raft.replicas import ReplicaDescription
 from strandline.wire import messages
 
-KEY, VERSIONS = 55, range(3)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
+
+KEY: Final = 55
+VERSIONS = range(3)
 LISTENERS, FORWARDED = ("broker", "controller"), True
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+def handle(request: DescribeQuorumRequest, ctx: RequestContext) -> DescribeQuorumResponse:
     response = messages.response(KEY)
     asked = [(topic.topic_name, [(p.partition_index, p) for p in topic.partitions]) for topic in request.topics]
     if quorum.only_partition(asked) is None:
@@ -51,11 +55,11 @@ def handle(request: Any, ctx: RequestContext) -> Any:
     return response(topics=[response.TopicData(topic_name=quorum.TOPIC, partitions=[partition])], nodes=nodes)
 
 
-def _refused(index: int, error: ErrorCode) -> Any:
+def _refused(index: int, error: ErrorCode) -> DescribeQuorumResponse.PartitionData:
     return messages.response(KEY).PartitionData(partition_index=index, error_code=error)
 
 
-def _replica(state: ReplicaDescription, ctx: RequestContext) -> Any:
+def _replica(state: ReplicaDescription, ctx: RequestContext) -> DescribeQuorumResponse.ReplicaState:
     return messages.response(KEY).ReplicaState(
         replica_id=state.key.id,
         replica_directory_id=state.key.directory_id,

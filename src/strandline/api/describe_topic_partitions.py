@@ -7,11 +7,12 @@ Left out: nothing.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.cluster.authorized_operations import TOPIC_OPERATIONS
 from strandline.api.cluster.view import ClusterView
 from strandline.api.context import RequestContext
+from strandline.api.requests.pending_reply import MaybePending
 from strandline.api.requests.slices import answer
 from strandline.errors import ErrorCode
 from strandline.log.names import topic_name_problem
@@ -19,14 +20,26 @@ from strandline.metadata.image import INTERNAL_TOPICS, PartitionImage, TopicImag
 from strandline.sliced_work import Work
 from strandline.wire import messages
 
-KEY, VERSIONS = 75, range(1)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.describe_topic_partitions import (
+        DescribeTopicPartitionsRequest,
+        DescribeTopicPartitionsResponse,
+    )
+
+    _Topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
+    _Partition = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition
+
+KEY: Final = 75
+VERSIONS = range(1)
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+def handle(
+    request: DescribeTopicPartitionsRequest, ctx: RequestContext
+) -> MaybePending[DescribeTopicPartitionsResponse]:
     return answer(_describe(request, ctx), request, ctx)
 
 
-def _describe(request: Any, ctx: RequestContext) -> Work[Any]:
+def _describe(request: DescribeTopicPartitionsRequest, ctx: RequestContext) -> Work[DescribeTopicPartitionsResponse]:
     response = messages.response(KEY)
     image, cursor = ctx.node.metadata.image(), request.cursor
     named = {topic.name for topic in request.topics}
@@ -62,7 +75,7 @@ def _describe(request: Any, ctx: RequestContext) -> Work[Any]:
     return reply
 
 
-def _failed(name: str, error: ErrorCode) -> Any:
+def _failed(name: str, error: ErrorCode) -> _Topic:
     return messages.response(KEY).DescribeTopicPartitionsResponseTopic(
         error_code=error,
         name=name,
@@ -71,7 +84,7 @@ def _failed(name: str, error: ErrorCode) -> Any:
     )
 
 
-def _topic(topic: TopicImage, page: range, view: ClusterView) -> Any:
+def _topic(topic: TopicImage, page: range, view: ClusterView) -> _Topic:
     return messages.response(KEY).DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -81,7 +94,7 @@ def _topic(topic: TopicImage, page: range, view: ClusterView) -> Any:
     )
 
 
-def _partition(index: int, partition: PartitionImage, view: ClusterView) -> Any:
+def _partition(index: int, partition: PartitionImage, view: ClusterView) -> _Partition:
     return messages.response(KEY).DescribeTopicPartitionsResponsePartition(
         partition_index=index,
         leader_id=partition.leader if partition.leader in view.reachable else -1,

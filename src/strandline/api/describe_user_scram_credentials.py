@@ -9,9 +9,10 @@ Left out: nothing.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
+from strandline.api.requests.pending_reply import MaybePending
 from strandline.api.requests.slices import answer
 from strandline.errors import ErrorCode
 from strandline.metadata.image import MetadataImage
@@ -19,20 +20,31 @@ from strandline.metadata.records import UserScramCredentialRecord
 from strandline.sliced_work import Work
 from strandline.wire import messages
 
-KEY, VERSIONS = 50, range(1)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.describe_user_scram_credentials import (
+        DescribeUserScramCredentialsRequest,
+        DescribeUserScramCredentialsResponse,
+    )
+
+KEY: Final = 50
+VERSIONS = range(1)
 LISTENERS = ("broker", "controller")
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+def handle(
+    request: DescribeUserScramCredentialsRequest, ctx: RequestContext
+) -> MaybePending[DescribeUserScramCredentialsResponse]:
     return answer(_describe(request, ctx), request, ctx)
 
 
-def _describe(request: Any, ctx: RequestContext) -> Work[Any]:
+def _describe(
+    request: DescribeUserScramCredentialsRequest, ctx: RequestContext
+) -> Work[DescribeUserScramCredentialsResponse]:
     kept = credentials(ctx.node.metadata.image())
     counts = Counter(user.name for user in request.users or ())
     response, results = messages.response(KEY), []
     for user in counts or sorted(kept):
-        results.append(_result(response, user, counts[user], kept.get(user)))
+        results.append(_result(user, counts[user], kept.get(user)))
         yield 0
     return response(results=results)
 
@@ -46,7 +58,10 @@ def credentials(image: MetadataImage) -> dict[str, list[UserScramCredentialRecor
     return kept
 
 
-def _result(response: Any, user: str, count: int, kept: list[UserScramCredentialRecord] | None) -> Any:
+def _result(
+    user: str, count: int, kept: list[UserScramCredentialRecord] | None
+) -> DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult:
+    response = messages.response(KEY)
     result = response.DescribeUserScramCredentialsResult(user=user)
     if count > 1:
         result.error_code = ErrorCode.DUPLICATE_RESOURCE

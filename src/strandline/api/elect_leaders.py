@@ -8,7 +8,7 @@ Left out: the timeout (an answer comes once the elections are committed).
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.changes.decisions import check_count
 from strandline.api.changes.resources import layers
@@ -22,7 +22,11 @@ from strandline.metadata.records import MetadataRecord
 from strandline.sliced_work import Work
 from strandline.wire import messages
 
-KEY, VERSIONS = 43, range(3)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+
+KEY: Final = 43
+VERSIONS = range(3)
 LISTENERS, FORWARDED = ("broker", "controller"), True
 
 ELECTIONS = {0: Election.PREFERRED, 1: Election.UNCLEAN}
@@ -30,11 +34,11 @@ ELECTIONS = {0: Election.PREFERRED, 1: Election.UNCLEAN}
 Outcomes = dict[TopicPartition, KafkaError | None]
 
 
-def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
+def handle(request: ElectLeadersRequest, ctx: RequestContext) -> Awaitable[ElectLeadersResponse]:
     return _elect(request, ctx)
 
 
-async def _elect(request: Any, ctx: RequestContext) -> Any:
+async def _elect(request: ElectLeadersRequest, ctx: RequestContext) -> ElectLeadersResponse:
     node = ctx.node
     kind = ELECTIONS.get(request.election_type)
     named = None
@@ -76,9 +80,9 @@ def _all(image: MetadataImage, kind: Election) -> list[TopicPartition]:
     ]
 
 
-def _answer(outcomes: Outcomes, code: ErrorCode) -> Any:
+def _answer(outcomes: Outcomes, code: ErrorCode) -> ElectLeadersResponse:
     response = messages.response(KEY)
-    topics: dict[str, list[Any]] = {}
+    topics: dict[str, list[ElectLeadersResponse.PartitionResult]] = {}
     for (topic, index), error in outcomes.items():
         result = response.PartitionResult(partition_id=index, error_code=0, error_message=None)
         if error is not None:

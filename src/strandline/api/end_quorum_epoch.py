@@ -7,25 +7,30 @@ Left out: nothing.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
 from strandline.api.quorum import metadata_partition as quorum
+from strandline.api.requests.pending_reply import MaybePending
 from strandline.errors import ErrorCode
-from strandline.raft.messages import EndQuorumEpochRequest, QuorumEpochResponse, ReplicaKey
+from strandline.raft import messages as raft
 from strandline.wire import messages
 
-KEY, VERSIONS = 54, range(2)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
+
+KEY: Final = 54
+VERSIONS = range(2)
 LISTENERS, CLUSTER_ACTION = ("controller",), True
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+def handle(request: EndQuorumEpochRequest, ctx: RequestContext) -> MaybePending[EndQuorumEpochResponse]:
     if quorum.is_other_cluster(request.cluster_id, ctx):
         return messages.response(KEY)(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
     said = quorum.only_partition(quorum.partitions_by_topic(request))
     if said is None:
         return messages.response(KEY)(error_code=ErrorCode.INVALID_REQUEST)
-    end = EndQuorumEpochRequest(
+    end = raft.EndQuorumEpochRequest(
         epoch=said.leader_epoch,
         leader_id=said.leader_id,
         preferred_candidates=_candidates(said, ctx.version),
@@ -34,16 +39,16 @@ def handle(request: Any, ctx: RequestContext) -> Any:
     return quorum.ask(end, ctx, write_response)
 
 
-def _candidates(said: Any, version: int) -> tuple[ReplicaKey, ...]:
+def _candidates(said: EndQuorumEpochRequest.PartitionData, version: int) -> tuple[raft.ReplicaKey, ...]:
     if version == 0:
-        return tuple(ReplicaKey(candidate_id) for candidate_id in said.preferred_successors)
+        return tuple(raft.ReplicaKey(candidate_id) for candidate_id in said.preferred_successors)
     return tuple(
         quorum.replica_key(candidate.candidate_id, candidate.candidate_directory_id)
         for candidate in said.preferred_candidates
     )
 
 
-def write_request(end: EndQuorumEpochRequest, cluster_id: str) -> Any:
+def write_request(end: raft.EndQuorumEpochRequest, cluster_id: str) -> EndQuorumEpochRequest:
     request = messages.request(KEY)
     partition = request.PartitionData(
         partition_index=quorum.PARTITION,
@@ -62,7 +67,7 @@ def write_request(end: EndQuorumEpochRequest, cluster_id: str) -> Any:
     )
 
 
-def write_response(answer: QuorumEpochResponse) -> Any:
+def write_response(answer: raft.QuorumEpochResponse) -> EndQuorumEpochResponse:
     return quorum.write_epoch_response(messages.response(KEY), answer)
 
 

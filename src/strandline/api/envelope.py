@@ -13,24 +13,26 @@ import socket
 from collections import defaultdict
 from collections.abc import Awaitable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
-from strandline.api.requests.error_reply import error_reply, tells, told_errors_in_slices
+from strandline.api.requests.error_reply import contains_error, error_reply, errors_in_slices
 from strandline.api.requests.forwarding import PRINCIPAL_DATA, PRINCIPAL_VERSION
 from strandline.api.requests.large_requests import INLINE_BYTES_MAX
-from strandline.api.requests.pending_reply import Later
+from strandline.api.requests.pending_reply import MaybePending, PendingReply, Reply
 from strandline.api.requests.slices import encoded, in_turns, settled
 from strandline.errors import ErrorCode, KafkaError
 from strandline.wire import messages
 from strandline.wire.errors import MalformedRequest
-from strandline.wire.headers import ENVELOPE, RequestHeader, read_request_header, response_header
+from strandline.wire.headers import RequestHeader, read_request_header, response_header
 from strandline.wire.message import Message
 
 if TYPE_CHECKING:
     from strandline.api.table import Api
+    from strandline.wire.stubs.envelope import EnvelopeRequest, EnvelopeResponse
 
-KEY, VERSIONS = ENVELOPE, range(1)
+KEY: Final = 58
+VERSIONS = range(1)
 LISTENERS, CLUSTER_ACTION = ("controller",), True
 
 DESCRIBE_QUORUM = 55
@@ -38,7 +40,7 @@ NOT_CONTROLLER = defaultdict(lambda: ErrorCode.NOT_CONTROLLER, {DESCRIBE_QUORUM:
 """By which error an API says that this node is not the active controller."""
 
 
-def handle(request: Any, ctx: RequestContext) -> Any | Awaitable[Any] | Later:
+def handle(request: EnvelopeRequest, ctx: RequestContext) -> MaybePending[EnvelopeResponse]:
     try:
         _check_principal(request.request_principal)
         peer = _address(request.client_host_address)
@@ -56,31 +58,33 @@ def handle(request: Any, ctx: RequestContext) -> Any | Awaitable[Any] | Later:
         embedded = _decode(header, request.request_data)
     except KafkaError as error:
         return _refused(error.code)
-    answer = _Answer(header, embedded, inner)
+    answer = _EnvelopedReply(header, embedded, inner)
     try:
         outcome = api.handle(embedded, inner)
     except Exception as error:
         return answer.failed(error)
-    if isinstance(outcome, Later):
-        later = Later(may_be_overtaken=False, on_cancel=outcome.cancel)
+    if isinstance(outcome, PendingReply):
+        later: PendingReply[EnvelopeResponse] = PendingReply(may_be_overtaken=False, on_cancel=outcome.cancel)
         outcome.deliver_to(lambda reply: later.complete(answer.of(reply)))
         return later
     return answer.awaited(outcome) if isinstance(outcome, Awaitable) else answer.of(outcome)
 
 
-async def _handle_large(header: RequestHeader, api: Api, data: bytes, inner: RequestContext) -> Any:
+async def _handle_large(
+    header: RequestHeader, api: Api, data: bytes, inner: RequestContext
+) -> EnvelopeResponse | bytes:
     """The same in slices."""
 
-    async def handled(embedded: Any, inner: RequestContext) -> bytes:
-        answer = _Answer(header, embedded, inner)
+    async def handled(embedded: Message, inner: RequestContext) -> bytes:
+        answer = _EnvelopedReply(header, embedded, inner)
         try:
-            reply = await settled(api.handle(embedded, inner))
+            reply: Reply = await settled(api.handle(embedded, inner))
             if isinstance(reply, Message):
                 monotonic = inner.node.clock.monotonic
-                if NOT_CONTROLLER[header.api_key] in await in_turns(told_errors_in_slices(reply), monotonic):
+                if NOT_CONTROLLER[header.api_key] in await in_turns(errors_in_slices(reply), monotonic):
                     return _encoded(_refused(ErrorCode.NOT_CONTROLLER))
                 reply = await encoded(reply, embedded, inner)
-                return _encoded(answer.enveloped(bytes(reply)))
+                return _encoded(answer.enveloped(bytes(reply)))  # type: ignore[arg-type]  # it is bytes now
         except Exception as error:
             return _encoded(answer.failed(error))
         return _encoded(answer.of(reply))
@@ -91,7 +95,7 @@ async def _handle_large(header: RequestHeader, api: Api, data: bytes, inner: Req
         return _refused(ErrorCode.UNSUPPORTED_VERSION)
 
 
-def _encoded(reply: Any) -> bytes:
+def _encoded(reply: EnvelopeResponse) -> bytes:
     return messages.encode_response(KEY, VERSIONS[-1], reply)
 
 
@@ -127,33 +131,34 @@ def _find(data: bytes) -> tuple[RequestHeader, Api]:
     return header, api
 
 
-def _decode(header: RequestHeader, data: bytes) -> Any:
+def _decode(header: RequestHeader, data: bytes) -> Message:
     try:
-        return messages.decode_request(header.api_key, header.api_version, data, header.body_position)
+        message: Message = messages.decode_request(header.api_key, header.api_version, data, header.body_position)
+        return message
     except MalformedRequest as error:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, str(error)) from None
 
 
-def _refused(code: ErrorCode) -> Any:
+def _refused(code: ErrorCode) -> EnvelopeResponse:
     return messages.response(KEY)(error_code=code)
 
 
-class _Answer:
+class _EnvelopedReply:
     """What becomes of one embedded request."""
 
-    def __init__(self, header: RequestHeader, request: Any, ctx: RequestContext) -> None:
+    def __init__(self, header: RequestHeader, request: Message, ctx: RequestContext) -> None:
         self._header = header
         self._request = request
         self._ctx = ctx
 
-    async def awaited(self, outcome: Awaitable[Any]) -> Any:
+    async def awaited(self, outcome: Awaitable[Reply]) -> EnvelopeResponse:
         try:
             reply = await outcome
         except Exception as error:
             return self.failed(error)
         return self.of(reply)
 
-    def of(self, reply: Any) -> Any:
+    def of(self, reply: Reply | Exception) -> EnvelopeResponse:
         """The envelope for a handler's reply: a message, its bytes, or the error that took its place. Raises nothing."""
         try:
             if isinstance(reply, Exception):
@@ -162,22 +167,22 @@ class _Answer:
         except Exception as error:
             return self.failed(error)
 
-    def _wrapped(self, reply: Any) -> Any:
+    def _wrapped(self, reply: Reply) -> EnvelopeResponse:
         key, version = self._header.api_key, self._header.api_version
         if isinstance(reply, (bytes, bytearray, list)):
             body = b"".join(reply) if isinstance(reply, list) else bytes(reply)
             message = messages.decode_response(key, version, body)
         else:
             body, message = messages.encode_response(key, version, reply), reply
-        if tells(message, NOT_CONTROLLER[key]):
+        if contains_error(message, NOT_CONTROLLER[key]):
             return _refused(ErrorCode.NOT_CONTROLLER)
         return self.enveloped(body)
 
-    def enveloped(self, body: bytes) -> Any:
+    def enveloped(self, body: bytes) -> EnvelopeResponse:
         key, version = self._header.api_key, self._header.api_version
         return messages.response(KEY)(response_data=response_header(key, version, self._header.correlation_id) + body)
 
-    def failed(self, error: Exception) -> Any:
+    def failed(self, error: Exception) -> EnvelopeResponse:
         """The handler raised. The connection carries the requests of many clients, so it must not end with this one's."""
         if not isinstance(error, KafkaError):
             self._ctx.loop.call_exception_handler(

@@ -13,15 +13,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
 
 from strandline.api.cluster import leader_hints
 from strandline.api.context import NodeContext, RequestContext, code_of, note_failure, wait_s
 from strandline.api.fetching import cold_reads, follower_fetch
-from strandline.api.fetching.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, SESSION_PARTITIONS_MAX, Place, Session
+from strandline.api.fetching.fetch_sessions import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    SESSION_PARTITIONS_MAX,
+    FetchSession,
+    Place,
+)
 from strandline.api.fetching.preferred_replica import preferred_read_replica
 from strandline.api.fetching.reading import absence, diverging, find
-from strandline.api.requests.pending_reply import Later
+from strandline.api.requests.pending_reply import MaybePending, PendingReply
 from strandline.api.requests.slices import in_turns
 from strandline.errors import ErrorCode, KafkaError
 from strandline.log.errors import CorruptBatch, NotCached
@@ -47,7 +52,7 @@ COLD_READS_MAX = 16
 """How often one Fetch may wait for the device before it answers with what is in memory."""
 
 
-def handle(frame: memoryview, ctx: RequestContext, position: int) -> Any:
+def handle(frame: memoryview, ctx: RequestContext, position: int) -> MaybePending[list[Buffer]]:
     is_large = len(frame) > wire.ENTRIES_MAX * wire.ENTRY_BYTES_MIN
     request = wire.parse(ctx.version, frame, position, _entries_max(ctx) if is_large else wire.ENTRIES_MAX)
     if request.replica_id >= 0:
@@ -85,7 +90,7 @@ def _refuse_too_wide(request: FetchRequest, ctx: RequestContext) -> None:
         raise MalformedRequest(f"a Fetch of {entries} topics and partitions while {WIDE_FETCHES_MAX} wide ones wait")
 
 
-def _session(request: FetchRequest, ctx: RequestContext) -> tuple[Session | None, bool]:
+def _session(request: FetchRequest, ctx: RequestContext) -> tuple[FetchSession | None, bool]:
     """The session to answer in, if any, and whether every partition must be in the answer."""
     sessions = ctx.node.fetches.sessions
     by_id = ctx.version >= wire.TOPIC_ID_SINCE
@@ -104,7 +109,7 @@ def _session(request: FetchRequest, ctx: RequestContext) -> tuple[Session | None
     return session, False
 
 
-def _wanted(request: FetchRequest, session: Session | None) -> list[tuple[Place, FetchPartition]]:
+def _wanted(request: FetchRequest, session: FetchSession | None) -> list[tuple[Place, FetchPartition]]:
     if session is not None:
         return [(place, cached.wanted) for place, cached in session.partitions.items()]
     # Of a partition that is named twice the last offset counts, as in Kafka.
@@ -118,7 +123,7 @@ class _Fetch:
         self,
         ctx: RequestContext,
         request: FetchRequest,
-        session: Session | None,
+        session: FetchSession | None,
         full: bool,
         wanted: list[tuple[Place, FetchPartition]],
     ) -> None:
@@ -133,9 +138,9 @@ class _Fetch:
         self._at_once = False
         self._is_withheld = False
         """Whether an open transaction hides records: how many bytes its end will bring is not known."""
-        self._later: Later | None = None
+        self._later: PendingReply[list[Buffer]] | None = None
         self._watched: list[Partition] = []
-        self._timer: Any = None
+        self._timer: asyncio.TimerHandle | None = None
         self._cold: asyncio.Task[None] | None = None
         self._woken: asyncio.Future[None] | None = None
         """Of a Fetch that is read in slices: done when something it waits for has happened."""
@@ -188,7 +193,7 @@ class _Fetch:
             note_failure(node, partition, error)
             return _failed(partition, index, error)
 
-    def body(self) -> Any:
+    def body(self) -> list[Buffer]:
         """The answer as it stands, told to the session. Records are handed on, not kept."""
         topics: dict[str | bytes, list[FetchedPartition]] = {}
         served = []
@@ -210,7 +215,7 @@ class _Fetch:
             self._session.rotate(served)
         return self._written(topics)
 
-    def _written(self, topics: dict[str | bytes, list[FetchedPartition]]) -> Any:
+    def _written(self, topics: dict[str | bytes, list[FetchedPartition]]) -> list[Buffer]:
         self._answers = []
         session_id = self._session.session_id if self._session is not None else 0
         hinted = [p.current_leader[0] for answers in topics.values() for p in answers if p.current_leader is not None]
@@ -219,8 +224,8 @@ class _Fetch:
 
     # Waiting
 
-    def wait(self) -> Later:
-        self._later = Later(may_be_overtaken=False, on_cancel=self._cancel)
+    def wait(self) -> PendingReply[list[Buffer]]:
+        self._later = PendingReply(may_be_overtaken=False, on_cancel=self._cancel)
         self._watch()
         self._timer = self._ctx.loop.call_at(self._deadline, self._time_is_up)
         return self._later
@@ -264,9 +269,9 @@ class _Fetch:
             self._leave()
             self._later.fail(error)
 
-    async def _finish_cold(self, later: Later, cold: NotCached) -> None:
+    async def _finish_cold(self, later: PendingReply[list[Buffer]], cold: NotCached) -> None:
         try:
-            reply = await self.warmed(cold)
+            reply: list[Buffer] | Exception = await self.warmed(cold)
         except Exception as error:
             reply = error
         if not later.done:
@@ -285,7 +290,7 @@ class _Fetch:
             self._timer.cancel()
             self._timer = None
 
-    async def warmed(self, cold: NotCached) -> Any:
+    async def warmed(self, cold: NotCached) -> list[Buffer]:
         """Have the bytes read beside the event loop, then read again; what stays cold is left for the next Fetch."""
         self._deadline = 0.0
         for _ in range(COLD_READS_MAX):
@@ -301,7 +306,7 @@ class _Fetch:
 
     # More partitions than a session may have
 
-    async def in_slices(self) -> Any:
+    async def in_slices(self) -> list[Buffer]:
         """The answer of a wide Fetch. It waits once, then answers with what there is."""
         node = self._ctx.node
         if node.limits.wide_fetches_count >= WIDE_FETCHES_MAX:

@@ -9,23 +9,28 @@ Left out: sessions, of which the quorum makes no use; a request for anything but
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
 from strandline.api.quorum import metadata_partition as quorum
+from strandline.api.requests.pending_reply import MaybePending
 from strandline.errors import ErrorCode, error_code
 from strandline.raft.messages import OffsetAndEpoch, RaftFetchRequest, RaftFetchResponse
 from strandline.wire import messages
 from strandline.wire.fetch import REPLICA_STATE_SINCE
 
-KEY, VERSIONS = 1, range(4, 19)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.fetch import FetchRequest, FetchResponse
+
+KEY: Final = 1
+VERSIONS = range(4, 19)
 LISTENERS, CLUSTER_ACTION = ("controller",), True
 
 NONE = -1
 """The epoch in a tagged field that was not sent."""
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+def handle(request: FetchRequest, ctx: RequestContext) -> MaybePending[FetchResponse]:
     if quorum.is_other_cluster(request.cluster_id, ctx):
         return messages.response(KEY)(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
     asked = quorum.only_partition(_asked(request))
@@ -44,7 +49,7 @@ def handle(request: Any, ctx: RequestContext) -> Any:
     return quorum.ask(fetch, ctx, write_response)
 
 
-def write_request(fetch: RaftFetchRequest, cluster_id: str) -> Any:
+def write_request(fetch: RaftFetchRequest, cluster_id: str) -> FetchRequest:
     request = messages.request(KEY)
     partition = request.FetchPartition(
         partition=quorum.PARTITION,
@@ -67,7 +72,7 @@ def write_request(fetch: RaftFetchRequest, cluster_id: str) -> Any:
     )
 
 
-def write_response(answer: RaftFetchResponse) -> Any:
+def write_response(answer: RaftFetchResponse) -> FetchResponse:
     response = messages.response(KEY)
     partition = response.PartitionData(
         partition_index=quorum.PARTITION,
@@ -92,7 +97,7 @@ def write_response(answer: RaftFetchResponse) -> Any:
     )
 
 
-def read_response(response: Any) -> RaftFetchResponse:
+def read_response(response: FetchResponse) -> RaftFetchResponse:
     said = quorum.answered_partition(response.error_code, _answered(response))
     leader, diverging, snapshot = said.current_leader, said.diverging_epoch, said.snapshot_id
     return RaftFetchResponse(
@@ -108,9 +113,13 @@ def read_response(response: Any) -> RaftFetchResponse:
     )
 
 
-def _asked(request: Any) -> Any:
+def _asked(
+    request: FetchRequest,
+) -> list[tuple[str | bytes, list[tuple[int, FetchRequest.FetchPartition]]]]:
     return [(t.topic or t.topic_id, [(p.partition, p) for p in t.partitions]) for t in request.topics]
 
 
-def _answered(response: Any) -> Any:
+def _answered(
+    response: FetchResponse,
+) -> list[tuple[str | bytes, list[tuple[int, FetchResponse.PartitionData]]]]:
     return [(t.topic or t.topic_id, [(p.partition_index, p) for p in t.partitions]) for t in response.responses]

@@ -7,19 +7,24 @@ Left out: nothing. A request that speaks of no partition at all is INVALID_REQUE
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
 from strandline.api.quorum import metadata_partition as quorum
+from strandline.api.requests.pending_reply import MaybePending
 from strandline.errors import ErrorCode, error_code
-from strandline.raft.messages import FetchSnapshotRequest, FetchSnapshotResponse, OffsetAndEpoch
+from strandline.raft import messages as raft
 from strandline.wire import messages
 
-KEY, VERSIONS = 59, range(2)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+
+KEY: Final = 59
+VERSIONS = range(2)
 LISTENERS, CLUSTER_ACTION = ("controller",), True
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+def handle(request: FetchSnapshotRequest, ctx: RequestContext) -> MaybePending[FetchSnapshotResponse]:
     response = messages.response(KEY)
     if quorum.is_other_cluster(request.cluster_id, ctx):
         return response(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
@@ -32,17 +37,17 @@ def handle(request: Any, ctx: RequestContext) -> Any:
             index=asked.partition, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, unaligned_records=b""
         )
         return response(topics=[response.TopicSnapshot(name=name, partitions=[refused])])
-    fetch = FetchSnapshotRequest(
+    fetch = raft.FetchSnapshotRequest(
         replica=quorum.replica_key(request.replica_id, asked.replica_directory_id),
         epoch=asked.current_leader_epoch,
-        snapshot_id=OffsetAndEpoch(asked.snapshot_id.end_offset, asked.snapshot_id.epoch),
+        snapshot_id=raft.OffsetAndEpoch(asked.snapshot_id.end_offset, asked.snapshot_id.epoch),
         position=asked.position,
         max_bytes=max(request.max_bytes, 0),
     )
     return quorum.ask(fetch, ctx, write_response)
 
 
-def write_request(fetch: FetchSnapshotRequest, cluster_id: str) -> Any:
+def write_request(fetch: raft.FetchSnapshotRequest, cluster_id: str) -> FetchSnapshotRequest:
     request = messages.request(KEY)
     end_offset, epoch = fetch.snapshot_id
     partition = request.PartitionSnapshot(
@@ -60,7 +65,7 @@ def write_request(fetch: FetchSnapshotRequest, cluster_id: str) -> Any:
     )
 
 
-def write_response(answer: FetchSnapshotResponse) -> Any:
+def write_response(answer: raft.FetchSnapshotResponse) -> FetchSnapshotResponse:
     response = messages.response(KEY)
     end_offset, epoch = answer.snapshot_id
     partition = response.PartitionSnapshot(
@@ -78,14 +83,14 @@ def write_response(answer: FetchSnapshotResponse) -> Any:
     )
 
 
-def read_response(response: Any) -> FetchSnapshotResponse:
+def read_response(response: FetchSnapshotResponse) -> raft.FetchSnapshotResponse:
     topics = [(topic.name, [(p.index, p) for p in topic.partitions]) for topic in response.topics]
     said = quorum.answered_partition(response.error_code, topics)
-    return FetchSnapshotResponse(
+    return raft.FetchSnapshotResponse(
         error=error_code(said.error_code),
         epoch=said.current_leader.leader_epoch,
         leader_id=said.current_leader.leader_id,
-        snapshot_id=OffsetAndEpoch(said.snapshot_id.end_offset, said.snapshot_id.epoch),
+        snapshot_id=raft.OffsetAndEpoch(said.snapshot_id.end_offset, said.snapshot_id.epoch),
         size=said.size,
         position=said.position,
         chunk=bytes(said.unaligned_records or b""),

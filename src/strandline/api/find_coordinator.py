@@ -12,17 +12,22 @@ Left out: coordinators of transactions; of shares, which get COORDINATOR_NOT_AVA
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from strandline.api.context import RequestContext
 from strandline.api.groups.placement import partition_of
+from strandline.api.requests.pending_reply import MaybePending
 from strandline.api.requests.slices import answer
 from strandline.errors import ErrorCode
 from strandline.metadata.image import Endpoint
 from strandline.sliced_work import Work
 from strandline.wire import messages
 
-KEY, VERSIONS = 10, range(7)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+
+KEY: Final = 10
+VERSIONS = range(7)
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 SHARE_SINCE, SEVERAL_KEYS_SINCE = 6, 4
@@ -38,14 +43,14 @@ _SENTENCES = {
 }
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+def handle(request: FindCoordinatorRequest, ctx: RequestContext) -> MaybePending[FindCoordinatorResponse]:
     response = messages.response(KEY)
     if ctx.version < SEVERAL_KEYS_SINCE:
         return response(**_found(request.key_type, request.key, ctx))
     return answer(_find_all(request, ctx), request, ctx)
 
 
-def _find_all(request: Any, ctx: RequestContext) -> Work[Any]:
+def _find_all(request: FindCoordinatorRequest, ctx: RequestContext) -> Work[FindCoordinatorResponse]:
     reply = messages.response(KEY)()
     for key in dict.fromkeys(request.coordinator_keys):
         found = _found(request.key_type, key, ctx)

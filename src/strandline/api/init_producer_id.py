@@ -9,18 +9,22 @@ Left out: transactional ids.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
+from strandline.api.requests.pending_reply import MaybePending
 from strandline.errors import ErrorCode, KafkaError
 from strandline.log.producers import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from strandline.wire import messages
 
-KEY, VERSIONS = 22, range(6)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+
+KEY: Final = 22
+VERSIONS = range(6)
 
 
-def handle(request: Any, ctx: RequestContext) -> Any | Awaitable[Any]:
+def handle(request: InitProducerIdRequest, ctx: RequestContext) -> MaybePending[InitProducerIdResponse]:
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
         return _refused(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is None:
@@ -32,7 +36,7 @@ def handle(request: Any, ctx: RequestContext) -> Any | Awaitable[Any]:
     return _refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
 
-async def _allocate(ctx: RequestContext) -> Any:
+async def _allocate(ctx: RequestContext) -> InitProducerIdResponse:
     try:
         producer_id = await ctx.node.allocate_producer_id()
     except KafkaError as error:
@@ -41,5 +45,5 @@ async def _allocate(ctx: RequestContext) -> Any:
     return messages.response(KEY)(producer_id=producer_id, producer_epoch=0)
 
 
-def _refused(code: ErrorCode) -> Any:
+def _refused(code: ErrorCode) -> InitProducerIdResponse:
     return messages.response(KEY)(error_code=code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_PRODUCER_EPOCH)

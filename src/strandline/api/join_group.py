@@ -9,20 +9,25 @@ Left out: nothing.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
 from strandline.api.groups.coordination import coordinate
+from strandline.api.requests.pending_reply import MaybePending
 from strandline.errors import ErrorCode
 from strandline.groups.shard import Shard
 from strandline.wire import messages
 
-KEY, VERSIONS = 11, range(10)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.join_group import JoinGroupRequest, JoinGroupResponse
+
+KEY: Final = 11
+VERSIONS = range(10)
 NULL_PROTOCOL_SINCE = 7
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
-    def refusal(code: ErrorCode, message: str | None = None) -> Any:
+def handle(request: JoinGroupRequest, ctx: RequestContext) -> MaybePending[JoinGroupResponse]:
+    def refusal(code: ErrorCode, message: str | None = None) -> JoinGroupResponse:
         name = None if ctx.version >= NULL_PROTOCOL_SINCE else ""
         return messages.response(KEY)(error_code=code, member_id=request.member_id, protocol_name=name)
 

@@ -7,18 +7,23 @@ Left out: nothing.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
 from strandline.api.groups.coordination import coordinate
+from strandline.api.requests.pending_reply import MaybePending
 from strandline.errors import ErrorCode
 from strandline.groups.shard import Shard
 from strandline.wire import messages
 
-KEY, VERSIONS = 13, range(6)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.leave_group import LeaveGroupRequest, LeaveGroupResponse
+
+KEY: Final = 13
+VERSIONS = range(6)
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+def handle(request: LeaveGroupRequest, ctx: RequestContext) -> MaybePending[LeaveGroupResponse]:
     if not request.group_id:
         return _refusal(ErrorCode.INVALID_GROUP_ID)
     config = ctx.node.config
@@ -27,5 +32,5 @@ def handle(request: Any, ctx: RequestContext) -> Any:
     return coordinate(ctx, request, Shard.leave_group, _refusal)
 
 
-def _refusal(code: ErrorCode, message: str | None = None) -> Any:
+def _refusal(code: ErrorCode, message: str | None = None) -> LeaveGroupResponse:
     return messages.response(KEY)(error_code=code)

@@ -7,17 +7,22 @@ Left out: nothing.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.changes import resources
 from strandline.api.cluster.view import ClusterView
 from strandline.api.context import RequestContext
+from strandline.api.requests.pending_reply import MaybePending
 from strandline.api.requests.slices import answer
 from strandline.errors import ErrorCode
 from strandline.sliced_work import Work
 from strandline.wire import messages
 
-KEY, VERSIONS = 74, range(2)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
+
+KEY: Final = 74
+VERSIONS = range(2)
 
 _LISTED = {
     0: (resources.CLIENT_METRICS,),
@@ -26,7 +31,7 @@ _LISTED = {
 """The resource types of each version, in the order of the answer."""
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+def handle(request: ListConfigResourcesRequest, ctx: RequestContext) -> MaybePending[ListConfigResourcesResponse]:
     response = messages.response(KEY)
     listed = _LISTED[ctx.version]
     if not set(request.resource_types) <= set(listed):
@@ -34,7 +39,9 @@ def handle(request: Any, ctx: RequestContext) -> Any:
     return answer(_list(request, listed, ctx), request, ctx)
 
 
-def _list(request: Any, listed: tuple[int, ...], ctx: RequestContext) -> Work[Any]:
+def _list(
+    request: ListConfigResourcesRequest, listed: tuple[int, ...], ctx: RequestContext
+) -> Work[ListConfigResourcesResponse]:
     reply, wanted = messages.response(KEY)(), set(request.resource_types)
     for resource_type in listed:
         if wanted and resource_type not in wanted:

@@ -8,23 +8,28 @@ Left out: nothing.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
 from strandline.api.groups.coordination import caller
-from strandline.api.requests.pending_reply import Later
+from strandline.api.requests.pending_reply import MaybePending, PendingReply
 from strandline.errors import KafkaError
 from strandline.groups.outcome import told
 from strandline.wire import messages
 
-KEY, VERSIONS = 16, range(6)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.list_groups import ListGroupsRequest, ListGroupsResponse
+
+KEY: Final = 16
+VERSIONS = range(6)
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
-    later, asking = Later(may_be_overtaken=False), caller(ctx)
+def handle(request: ListGroupsRequest, ctx: RequestContext) -> MaybePending[ListGroupsResponse]:
+    later: PendingReply[ListGroupsResponse] = PendingReply(may_be_overtaken=False)
+    asking = caller(ctx)
     states, types = frozenset(request.states_filter), frozenset(request.types_filter)
 
-    def answer(groups: list[Any]) -> None:
+    def answer(groups: list[ListGroupsResponse.ListedGroup]) -> None:
         if not later.done:
             later.complete(messages.response(KEY)(groups=groups))
 

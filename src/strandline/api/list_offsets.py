@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext, code_of, note_failure
 from strandline.api.fetching import cold_reads
 from strandline.api.requests import slices
+from strandline.api.requests.pending_reply import MaybePending
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import TopicPartition
 from strandline.log.errors import NotCached
@@ -25,7 +26,14 @@ from strandline.replica.partition import Partition
 from strandline.sliced_work import Work
 from strandline.wire import messages
 
-KEY, VERSIONS = 2, range(1, 12)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+
+    _Asked = ListOffsetsRequest.ListOffsetsPartition
+    _Answer = ListOffsetsResponse.ListOffsetsPartitionResponse
+
+KEY: Final = 2
+VERSIONS = range(1, 12)
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 SINCE = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
@@ -37,15 +45,17 @@ CONSUMER = -1
 WARM_UPS_MAX = 64
 """How often one partition may wait for the device before it is told to try again."""
 
-_Cold = tuple[Any, Partition, Any, NotCached]
+_Cold = tuple["_Answer", Partition, "_Asked", NotCached]
 """An answer to fill in, its partition, what was asked of it, and what must be read first."""
 
 
-def handle(request: Any, ctx: RequestContext) -> Any | Awaitable[Any]:
+def handle(request: ListOffsetsRequest, ctx: RequestContext) -> MaybePending[ListOffsetsResponse]:
     return slices.answer(_list(request, ctx), request, ctx)
 
 
-def _list(request: Any, ctx: RequestContext) -> Work[Any]:
+def _list(
+    request: ListOffsetsRequest, ctx: RequestContext
+) -> Work[ListOffsetsResponse | Awaitable[ListOffsetsResponse]]:
     response = messages.response(KEY)
     named: Counter[TopicPartition] = Counter()
     for topic in request.topics:
@@ -70,7 +80,9 @@ def _list(request: Any, ctx: RequestContext) -> Work[Any]:
     return _warm(reply, cold, request, ctx) if cold else reply
 
 
-def _try(topic: str, asked: Any, answer: Any, request: Any, ctx: RequestContext, cold: list[_Cold]) -> None:
+def _try(
+    topic: str, asked: _Asked, answer: _Answer, request: ListOffsetsRequest, ctx: RequestContext, cold: list[_Cold]
+) -> None:
     try:
         partition = ctx.node.partition(topic, asked.partition_index)
     except KafkaError as error:
@@ -82,7 +94,9 @@ def _try(topic: str, asked: Any, answer: Any, request: Any, ctx: RequestContext,
         cold.append((answer, partition, asked, not_cached))
 
 
-async def _warm(reply: Any, cold: list[_Cold], request: Any, ctx: RequestContext) -> Any:
+async def _warm(
+    reply: ListOffsetsResponse, cold: list[_Cold], request: ListOffsetsRequest, ctx: RequestContext
+) -> ListOffsetsResponse:
     """Finish the answers for which the device has to be read."""
     for answer, partition, asked, not_cached in cold:
         for _ in range(WARM_UPS_MAX):
@@ -104,7 +118,9 @@ def _for_version(code: ErrorCode, version: int) -> ErrorCode:
     return ErrorCode.LEADER_NOT_AVAILABLE if code is ErrorCode.OFFSET_NOT_AVAILABLE and version < 5 else code
 
 
-def _fill(answer: Any, partition: Partition, asked: Any, request: Any, ctx: RequestContext) -> None:
+def _fill(
+    answer: _Answer, partition: Partition, asked: _Asked, request: ListOffsetsRequest, ctx: RequestContext
+) -> None:
     """Answer for one partition; NotCached if that takes reading the device."""
     try:
         partition.check_online()

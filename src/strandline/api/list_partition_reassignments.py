@@ -7,7 +7,7 @@ Left out: the timeout (the answer comes at once).
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
 from strandline.api.requests.slices import in_turns
@@ -18,21 +18,30 @@ from strandline.metadata.records import MetadataRecord
 from strandline.sliced_work import Work
 from strandline.wire import messages
 
-KEY, VERSIONS = 46, range(1)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.list_partition_reassignments import (
+        ListPartitionReassignmentsRequest,
+        ListPartitionReassignmentsResponse,
+    )
+
+KEY: Final = 46
+VERSIONS = range(1)
 LISTENERS, FORWARDED = ("broker", "controller"), True
 
 
-def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
+def handle(
+    request: ListPartitionReassignmentsRequest, ctx: RequestContext
+) -> Awaitable[ListPartitionReassignmentsResponse]:
     return _list(request, ctx)
 
 
-async def _list(request: Any, ctx: RequestContext) -> Any:
+async def _list(request: ListPartitionReassignmentsRequest, ctx: RequestContext) -> ListPartitionReassignmentsResponse:
     response = messages.response(KEY)
 
     def look(image: MetadataImage) -> tuple[list[MetadataRecord], MetadataImage]:
         return [], image
 
-    def tell(image: MetadataImage) -> Work[list[Any]]:
+    def describe(image: MetadataImage) -> Work[list[ListPartitionReassignmentsResponse.OngoingTopicReassignment]]:
         wanted: dict[str, dict[int, None] | None] = {}
         if request.topics is None:
             wanted = dict.fromkeys(image.topics)
@@ -44,22 +53,24 @@ async def _list(request: Any, ctx: RequestContext) -> Any:
         found = []
         for name, indexes in wanted.items():
             if (present := image.topics.get(name)) is not None:
-                told = _topic(present, indexes)
-                if told.partitions:
-                    found.append(told)
+                described = _topic(present, indexes)
+                if described.partitions:
+                    found.append(described)
             yield 0
         return found
 
     # It decides nothing, but only the active controller knows the newest.
     try:
         image = await ctx.node.controller.decide(look)
-        topics = await in_turns(tell(image), ctx.node.clock.monotonic)
+        topics = await in_turns(describe(image), ctx.node.clock.monotonic)
         return response(topics=topics, error_message=None)
     except KafkaError as error:
         return response(error_code=error.code, error_message=error.message)
 
 
-def _topic(topic: TopicImage, indexes: Iterable[int] | None) -> Any:
+def _topic(
+    topic: TopicImage, indexes: Iterable[int] | None
+) -> ListPartitionReassignmentsResponse.OngoingTopicReassignment:
     response = messages.response(KEY)
     return response.OngoingTopicReassignment(
         name=topic.name,

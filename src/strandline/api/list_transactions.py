@@ -8,14 +8,18 @@ Left out: transactions.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
 from strandline.errors import KafkaError
 from strandline.groups import regex
 from strandline.wire import messages
 
-KEY, VERSIONS = 66, range(3)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+
+KEY: Final = 66
+VERSIONS = range(3)
 
 STATES = frozenset(
     (
@@ -31,7 +35,7 @@ STATES = frozenset(
 )
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+def handle(request: ListTransactionsRequest, ctx: RequestContext) -> ListTransactionsResponse:
     response = messages.response(KEY)
     if request.transactional_id_pattern:
         try:

@@ -14,9 +14,8 @@ Left out: creating an internal topic because it was asked for; its coordinator d
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.cluster import metadata_updates
 from strandline.api.cluster.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
@@ -24,6 +23,7 @@ from strandline.api.cluster.topic_bytes import encode_topic, join_reply
 from strandline.api.cluster.view import ClusterView
 from strandline.api.context import RequestContext
 from strandline.api.requests import slices
+from strandline.api.requests.pending_reply import MaybePending
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import ZERO_UUID, Uuid
 from strandline.log.names import topic_name_problem
@@ -31,9 +31,13 @@ from strandline.metadata.image import INTERNAL_TOPICS, PartitionImage, TopicImag
 from strandline.sliced_work import Work, finished
 from strandline.wire import messages
 
-KEY, VERSIONS = 3, range(14)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.metadata import MetadataRequest, MetadataResponse
 
-CREATE_TOPICS = 19
+KEY: Final = 3
+VERSIONS = range(14)
+
+CREATE_TOPICS: Final = 19
 CREATED_WITHIN_MS = 5_000
 
 AT_ONCE_MAX = 1_000
@@ -42,21 +46,19 @@ CREATED_PER_REQUEST_MAX = 1_000
 """Topics that one Metadata request may bring into being; the rest are unknown until it is sent again."""
 
 
-def handle(request: Any, ctx: RequestContext) -> bytes | Awaitable[bytes]:
+def handle(request: MetadataRequest, ctx: RequestContext) -> MaybePending[bytes]:
     if request.topics is None or (ctx.version == 0 and not request.topics):
         ctx.node.connections.metadata_seen.note(ctx)
-        all_topics: bytes | Awaitable[bytes] = slices.answer(_Answer(request, ctx).all_topics(), request, ctx)
-        return all_topics
+        return slices.answer(_MetadataReply(request, ctx).all_topics(), request, ctx)
     if ctx.version < 12 and any(topic.name is None or topic.topic_id != ZERO_UUID for topic in request.topics):
         return _refused(request, ctx.version)
     absent = _to_create(request, ctx)
     if absent:
         return _create_and_answer(absent, request, ctx)
-    answer, told = _Answer(request, ctx), ctx.node.connections.metadata_seen
+    answer, told = _MetadataReply(request, ctx), ctx.node.connections.metadata_seen
     if len(request.topics) > AT_ONCE_MAX:
         told.note(ctx)
-        many: bytes | Awaitable[bytes] = slices.answer(answer.named_topics(), request, ctx)
-        return many
+        return slices.answer(answer.named_topics(), request, ctx)
     body = answer.named_at_once()
     if told.must_wait(ctx):
         return _answer_with_news(request, ctx, body, suspected=answer.names_a_suspect())
@@ -64,18 +66,20 @@ def handle(request: Any, ctx: RequestContext) -> bytes | Awaitable[bytes]:
     return body
 
 
-async def _answer_with_news(request: Any, ctx: RequestContext, body: bytes, *, suspected: bool) -> bytes:
-    newest = await metadata_updates.wait(ctx, body, lambda: _Answer(request, ctx).named_at_once(), suspected=suspected)
+async def _answer_with_news(request: MetadataRequest, ctx: RequestContext, body: bytes, *, suspected: bool) -> bytes:
+    newest = await metadata_updates.wait(
+        ctx, body, lambda: _MetadataReply(request, ctx).named_at_once(), suspected=suspected
+    )
     ctx.node.connections.metadata_seen.note(ctx, waited=True)
     return newest
 
 
-def _to_create(request: Any, ctx: RequestContext) -> list[str]:
+def _to_create(request: MetadataRequest, ctx: RequestContext) -> list[str]:
     """The names that must be created before the request can be answered, each once."""
     if not (request.allow_auto_topic_creation and ctx.node.config.auto_create_topics_enable):
         return []
     topics = ctx.node.metadata.image().topics
-    names = dict.fromkeys(topic.name for topic in request.topics if topic.topic_id == ZERO_UUID)
+    names = dict.fromkeys(topic.name for topic in request.topics or () if topic.topic_id == ZERO_UUID)
     absent = (
         name
         for name in names
@@ -84,7 +88,7 @@ def _to_create(request: Any, ctx: RequestContext) -> list[str]:
     return list(islice(absent, CREATED_PER_REQUEST_MAX))
 
 
-async def _create_and_answer(names: list[str], request: Any, ctx: RequestContext) -> bytes:
+async def _create_and_answer(names: list[str], request: MetadataRequest, ctx: RequestContext) -> bytes:
     node = ctx.node
     create = messages.request(CREATE_TOPICS)
     wanted = [create.CreatableTopic(name=name, num_partitions=-1, replication_factor=-1) for name in names]
@@ -101,25 +105,25 @@ async def _create_and_answer(names: list[str], request: Any, ctx: RequestContext
         # That it exists by now is no failure here: somebody else asked for it at the same time.
         made = [name for name, code in codes.items() if code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)]
         await node.metadata.until(lambda image: all(name in image.topics for name in made), CREATED_WITHIN_MS / 1000)
-    return await slices.in_turns(_Answer(request, ctx, invalid).named_topics(), node.clock.monotonic)
+    return await slices.in_turns(_MetadataReply(request, ctx, invalid).named_topics(), node.clock.monotonic)
 
 
-def _refused(request: Any, version: int) -> bytes:
+def _refused(request: MetadataRequest, version: int) -> bytes:
     """Topic ids in a version that does not take them: the request makes no sense."""
     response = messages.response(KEY)
     topics = [
         response.MetadataResponseTopic(
             error_code=ErrorCode.INVALID_REQUEST, name=topic.name or "", topic_id=topic.topic_id
         )
-        for topic in request.topics
+        for topic in request.topics or ()
     ]
     return messages.encode_response(KEY, version, response(topics=topics, error_code=ErrorCode.INVALID_REQUEST))
 
 
-class _Answer:
+class _MetadataReply:
     """The answer to one request, from one image."""
 
-    def __init__(self, request: Any, ctx: RequestContext, invalid: set[str] | None = None) -> None:
+    def __init__(self, request: MetadataRequest, ctx: RequestContext, invalid: set[str] | None = None) -> None:
         self.request = request
         self.ctx = ctx
         self.version = ctx.version
@@ -144,7 +148,7 @@ class _Answer:
     def named_topics(self) -> Work[bytes]:
         # A topic that is asked for twice is told once, as Kafka does. Where an id is given, the name does not count.
         wanted = dict.fromkeys(
-            topic.name if topic.topic_id == ZERO_UUID else Uuid(topic.topic_id) for topic in self.request.topics
+            topic.name if topic.topic_id == ZERO_UUID else Uuid(topic.topic_id) for topic in self.request.topics or ()
         )
         topics = []
         for name_or_id in wanted:
@@ -157,7 +161,7 @@ class _Answer:
         """Whether a partition of the topics that were asked for is led by a broker that may be gone."""
         if not self.suspects:
             return False
-        topics = (self._find(topic.name or Uuid(topic.topic_id)) for topic in self.request.topics)
+        topics = (self._find(topic.name or Uuid(topic.topic_id)) for topic in self.request.topics or ())
         return any(p.leader in self.suspects for topic in topics if topic is not None for p in topic.partitions)
 
     def _find(self, name_or_id: str | Uuid | None) -> TopicImage | None:
@@ -202,7 +206,7 @@ class _Answer:
             topic, self.image.brokers, self.version, (self.view.listener, self.operations, self.suspects), self._topic
         )
 
-    def _topic(self, topic: TopicImage) -> Any:
+    def _topic(self, topic: TopicImage) -> MetadataResponse.MetadataResponseTopic:
         message = self.message.MetadataResponseTopic(
             name=topic.name,
             topic_id=topic.topic_id,
@@ -213,7 +217,7 @@ class _Answer:
             message.topic_authorized_operations = TOPIC_OPERATIONS
         return message
 
-    def _partition(self, index: int, partition: PartitionImage) -> Any:
+    def _partition(self, index: int, partition: PartitionImage) -> MetadataResponse.MetadataResponsePartition:
         view = self.view
         replicas, isr = partition.replicas, partition.isr
         if self.version == 0:

@@ -9,23 +9,28 @@ Left out: nothing.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
 from strandline.api.groups.coordination import coordinate
+from strandline.api.requests.pending_reply import MaybePending
 from strandline.api.requests.slices import answer
 from strandline.errors import ErrorCode
 from strandline.groups.offsets.committing import refused, refused_in_slices
 from strandline.groups.shard import Shard
 
-KEY, VERSIONS = 8, range(2, 11)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+
+KEY: Final = 8
+VERSIONS = range(2, 11)
 OFFSETS_PER_REQUEST_MAX = 10_000
 """More would not fit into one batch of `__consumer_offsets`, as it is by default, or hardly."""
 RETENTION_MS_MAX = 1 << 62
 """More is as good as for ever, and its end could not be written down."""
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+def handle(request: OffsetCommitRequest, ctx: RequestContext) -> MaybePending[OffsetCommitResponse]:
     if request.retention_time_ms > RETENTION_MS_MAX:
         request.retention_time_ms = RETENTION_MS_MAX
     if sum(len(topic.partitions) for topic in request.topics) > OFFSETS_PER_REQUEST_MAX:

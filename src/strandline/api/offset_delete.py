@@ -5,22 +5,27 @@ Left out: nothing.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
 from strandline.api.groups.coordination import coordinate
+from strandline.api.requests.pending_reply import MaybePending
 from strandline.errors import ErrorCode
 from strandline.groups.shard import Shard
 from strandline.wire import messages
 
-KEY, VERSIONS = 47, range(1)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+
+KEY: Final = 47
+VERSIONS = range(1)
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+def handle(request: OffsetDeleteRequest, ctx: RequestContext) -> MaybePending[OffsetDeleteResponse]:
     if not request.group_id:
         return _refusal(ErrorCode.INVALID_GROUP_ID)
     return coordinate(ctx, request, Shard.delete_offsets, _refusal)
 
 
-def _refusal(code: ErrorCode, message: str | None = None) -> Any:
+def _refusal(code: ErrorCode, message: str | None = None) -> OffsetDeleteResponse:
     return messages.response(KEY)(error_code=code)

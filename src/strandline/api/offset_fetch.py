@@ -10,16 +10,24 @@ Left out: nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
 from strandline.api.groups.coordination import caller, read_each
+from strandline.api.requests.pending_reply import MaybePending
 from strandline.errors import ErrorCode, KafkaError
 from strandline.groups.outcome import Moment, told
 from strandline.groups.shard import Shard
 from strandline.wire import messages
 
-KEY, VERSIONS = 9, range(1, 11)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+
+    _AskedGroup = OffsetFetchRequest.OffsetFetchRequestGroup
+    _FetchedGroup = OffsetFetchResponse.OffsetFetchResponseGroup
+
+KEY: Final = 9
+VERSIONS = range(1, 11)
 GROUP_ERROR_SINCE, SEVERAL_GROUPS_SINCE = 2, 8
 NO_OFFSET = -1
 PARTITIONS_AT_ONCE_MAX = 2_000
@@ -28,20 +36,21 @@ PARTITIONS_AT_ONCE_MAX = 2_000
 _UNANSWERED = {ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+def handle(request: OffsetFetchRequest, ctx: RequestContext) -> MaybePending[OffsetFetchResponse]:
     asked = request.groups if ctx.version >= SEVERAL_GROUPS_SINCE else [_only_group(request)]
     pieces = [(place, piece) for place, group in enumerate(asked) for piece in _pieces(group)]
     asking = caller(ctx)
 
-    def fetch(place: int, shard: Shard, at: Moment) -> Any:
-        return shard.fetch_offsets(pieces[place][1], request.require_stable, asking, at)
+    def fetch(place: int, shard: Shard, at: Moment) -> _FetchedGroup:
+        fetched: _FetchedGroup = shard.fetch_offsets(pieces[place][1], request.require_stable, asking, at)
+        return fetched
 
-    def refusal(place: int, error: KafkaError) -> Any:
+    def refusal(place: int, error: KafkaError) -> _FetchedGroup:
         code = ErrorCode.NOT_COORDINATOR if error.code in _UNANSWERED else told(error.code)
         return _refused(pieces[place][1], code, ctx.version)
 
-    def reply(fetched: list[Any]) -> Any:
-        groups: dict[int, Any] = {}
+    def reply(fetched: list[_FetchedGroup]) -> OffsetFetchResponse:
+        groups: dict[int, _FetchedGroup] = {}
         for (place, _), piece in zip(pieces, fetched, strict=True):
             whole = groups.setdefault(place, piece)
             if whole is not piece:
@@ -52,12 +61,12 @@ def handle(request: Any, ctx: RequestContext) -> Any:
         if ctx.version >= SEVERAL_GROUPS_SINCE:
             return messages.response(KEY)(groups=list(groups.values()))
         # Topics and partitions have the same fields in old versions, under other names.
-        return messages.response(KEY)(error_code=groups[0].error_code, topics=groups[0].topics)
+        return messages.response(KEY)(error_code=groups[0].error_code, topics=groups[0].topics)  # type: ignore[arg-type]
 
     return read_each(request, ctx, [piece.group_id for _, piece in pieces], fetch, refusal, reply)
 
 
-def _pieces(group: Any) -> Iterator[Any]:
+def _pieces(group: _AskedGroup) -> Iterator[_AskedGroup]:
     """What is asked of a group, in parts of at most PARTITIONS_AT_ONCE_MAX partitions: each is read in one go."""
     if group.topics is None or sum(len(topic.partition_indexes) for topic in group.topics) <= PARTITIONS_AT_ONCE_MAX:
         yield group
@@ -78,7 +87,7 @@ def _pieces(group: Any) -> Iterator[Any]:
         yield message.OffsetFetchRequestGroup(**{**vars(group), "topics": topics})
 
 
-def _add(whole: Any, piece: Any) -> None:
+def _add(whole: _FetchedGroup, piece: _FetchedGroup) -> None:
     """Add another part of the same group to its answer; an error of one part is that of the whole."""
     whole.error_code = whole.error_code or piece.error_code
     for topic in piece.topics:
@@ -89,7 +98,7 @@ def _add(whole: Any, piece: Any) -> None:
             whole.topics.append(topic)
 
 
-def _only_group(request: Any) -> Any:
+def _only_group(request: OffsetFetchRequest) -> _AskedGroup:
     """What versions before 8 ask for, as the later ones say it."""
     message = messages.request(KEY)
     topics = request.topics
@@ -104,7 +113,7 @@ def _only_group(request: Any) -> Any:
     )
 
 
-def _refused(asked: Any, code: ErrorCode, version: int) -> Any:
+def _refused(asked: _AskedGroup, code: ErrorCode, version: int) -> _FetchedGroup:
     """An error of the group; versions that have no place for it tell it of each partition."""
     response = messages.response(KEY)
     group = response.OffsetFetchResponseGroup(group_id=asked.group_id, error_code=code)
@@ -119,6 +128,6 @@ def _refused(asked: Any, code: ErrorCode, version: int) -> Any:
                     for index in topic.partition_indexes
                 ],
             )
-            for topic in asked.topics
+            for topic in asked.topics or ()
         ]
     return group

@@ -9,22 +9,27 @@ Left out: nothing.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
+from strandline.api.requests.pending_reply import MaybePending
 from strandline.api.requests.slices import answer
 from strandline.errors import ErrorCode, KafkaError
 from strandline.sliced_work import Work
 from strandline.wire import messages
 
-KEY, VERSIONS = 23, range(2, 5)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+
+KEY: Final = 23
+VERSIONS = range(2, 5)
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+def handle(request: OffsetForLeaderEpochRequest, ctx: RequestContext) -> MaybePending[OffsetForLeaderEpochResponse]:
     return answer(_end_offsets(request, ctx), request, ctx)
 
 
-def _end_offsets(request: Any, ctx: RequestContext) -> Work[Any]:
+def _end_offsets(request: OffsetForLeaderEpochRequest, ctx: RequestContext) -> Work[OffsetForLeaderEpochResponse]:
     response = messages.response(KEY)
     reply = response()
     for topic in request.topics:
@@ -36,7 +41,9 @@ def _end_offsets(request: Any, ctx: RequestContext) -> Work[Any]:
     return reply
 
 
-def _end_offset(topic: str, asked: Any, replica_id: int, ctx: RequestContext) -> Any:
+def _end_offset(
+    topic: str, asked: OffsetForLeaderEpochRequest.OffsetForLeaderPartition, replica_id: int, ctx: RequestContext
+) -> OffsetForLeaderEpochResponse.EpochEndOffset:
     answer = messages.response(KEY).EpochEndOffset(partition=asked.partition)
     if replica_id >= 0 and not ctx.may_act_as_broker:
         answer.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED

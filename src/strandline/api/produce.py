@@ -11,13 +11,13 @@ Left out: transactions; versions 0-2 are advertised, as Kafka does for old librd
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from strandline.api.cluster import leader_hints
 from strandline.api.context import NodeContext, RequestContext, code_of
-from strandline.api.requests.pending_reply import Later
+from strandline.api.requests.pending_reply import PendingReply
 from strandline.errors import ErrorCode, KafkaError
 from strandline.log.errors import RecordsBesideLoop
 from strandline.log.record_checks import CheckedRecords, RecordWork, check_beside
@@ -35,8 +35,8 @@ _ATTRIBUTES_AT = ATTRIBUTES_AT + 1
 
 ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
 _Answers = list[tuple[str | bytes, list[PartitionResponse]]]
-_NOT_HERE: Final = object()
-"""The batch takes longer to check than the event loop can wait."""
+_Outcome = bytes | PendingReply[bytes] | None
+"""The reply or the promise of it; None if the producer wants none."""
 RECHECKS_MAX: Final = 3
 """How often the batches of one request are checked again because their topic's configuration was altered meanwhile."""
 BATCHES_PER_TURN_MAX: Final = 200
@@ -45,22 +45,22 @@ When = Callable[[int, Callable[[ErrorCode], None], Callable[[], bool]], None]
 """Calls back once a partition's end offset is safe, or with the error that prevents it."""
 
 
-def handle(frame: memoryview, ctx: RequestContext, position: int) -> Any:
+def handle(frame: memoryview, ctx: RequestContext, position: int) -> _Outcome | Awaitable[_Outcome]:
     one = wire.parse_one(ctx.version, frame, position)
     if one is not None:
         acks, timeout_ms, topic, index, records = one
         partition = _partition(ctx.node, topic, index)
         if partition is not None and acks in (ACKS_ALL, ACKS_LEADER):
             outcome = _append_one(ctx, partition, topic, records, acks, timeout_ms)
-            if outcome is not _NOT_HERE:
+            if outcome is not None:
                 return outcome
     return _append_all(frame, ctx, position)
 
 
 def _append_one(
     ctx: RequestContext, partition: Partition, topic: str | bytes, records: memoryview, acks: int, timeout_ms: int
-) -> Any:
-    """The way of nearly every request, kept short."""
+) -> bytes | PendingReply[bytes] | None:
+    """The way of nearly every request, kept short. None: checking the batch would keep the event loop for too long."""
     try:
         if partition.is_internal or (len(records) > _ATTRIBUTES_AT and records[_ATTRIBUTES_AT] & TRANSACTIONAL_FLAG):
             _check(partition, records, ctx.version)
@@ -68,18 +68,18 @@ def _append_one(
     except (KafkaError, OSError) as error:
         return _reply(ctx, [(topic, [_refused(ctx.node, partition, error)])])
     except RecordsBesideLoop:
-        return _NOT_HERE
+        return None
     log = partition.log
     end_offset = log.log_end_offset
     if partition.high_watermark >= end_offset or (acks == ACKS_LEADER and partition.local_end >= end_offset):
         return wire.write_one(topic, partition.index, base_offset, append_time, log.log_start_offset)
     answer = PartitionResponse(partition.index, 0, base_offset, append_time, log.log_start_offset)
-    waiting = _Waiting(ctx, [(topic, [answer])])
+    waiting = _PendingProduce(ctx, [(topic, [answer])])
     waiting.on(partition, acks, end_offset, 0, 0)
     return waiting.reply(timeout_ms)
 
 
-def _append_all(frame: memoryview, ctx: RequestContext, position: int) -> Any:
+def _append_all(frame: memoryview, ctx: RequestContext, position: int) -> _Outcome | Awaitable[_Outcome]:
     request = wire.parse(ctx.version, frame, position)
     acks = request.acks
     if acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
@@ -117,7 +117,7 @@ class _Appending:
         self._acks = request.acks
         self._timeout_ms = request.timeout_ms
         self._answers: _Answers = [(topic, []) for topic, _ in request.topics]
-        self._waiting: _Waiting | None = None
+        self._waiting: _PendingProduce | None = None
         self._topic_at = 0
         """The first topic with a batch that has no answer yet."""
         self._work = RecordWork()
@@ -192,10 +192,10 @@ class _Appending:
         )
         end_offset = partition.log.log_end_offset
         if acks and partition.high_watermark < end_offset:
-            self._waiting = self._waiting or _Waiting(self._ctx, self._answers)
+            self._waiting = self._waiting or _PendingProduce(self._ctx, self._answers)
             self._waiting.on(partition, acks, end_offset, topic_at, len(answered) - 1)
 
-    async def finish(self, request: wire.ProduceRequest, release: Callable[[], None]) -> Any:
+    async def finish(self, request: wire.ProduceRequest, release: Callable[[], None]) -> _Outcome:
         """Append the rest, with what takes long done beside the event loop.
 
         `request` is a copy: it must outlive its frame. `release` is called once nothing of it is needed any more.
@@ -234,7 +234,7 @@ class _Appending:
             answered.append(_refused(node, partition, error))
             return None
 
-    def outcome(self) -> Any:
+    def outcome(self) -> _Outcome:
         if self._acks == ACKS_NONE:
             if any(answer.error_code for _, answered in self._answers for answer in answered):
                 raise _no_reply()
@@ -311,15 +311,15 @@ def _all_refused(topics: list[wire.TopicData], code: ErrorCode) -> _Answers:
     return [(topic, [PartitionResponse(index, code, -1) for index, _ in partitions]) for topic, partitions in topics]
 
 
-class _Waiting:
+class _PendingProduce:
     """A Produce whose batches are written here and not yet as safe as its producer wants them."""
 
     def __init__(self, ctx: RequestContext, answers: _Answers) -> None:
         self._ctx = ctx
         self._answers = answers
         self._open: set[tuple[int, int]] = set()
-        self._later = Later(may_be_overtaken=True, on_cancel=self._stop_timer)
-        self._timer: Any = None
+        self._later: PendingReply[bytes] = PendingReply(may_be_overtaken=True, on_cancel=self._stop_timer)
+        self._timer: asyncio.TimerHandle | None = None
 
     def on(self, partition: Partition, acks: int, end_offset: int, topic_at: int, partition_at: int) -> None:
         word = _word_of(partition, acks)
@@ -327,7 +327,7 @@ class _Waiting:
         self._open.add(place)
         word(end_offset, lambda code: self._settled(place, code, partition), lambda: self._later.done)
 
-    def reply(self, timeout_ms: int) -> Later:
+    def reply(self, timeout_ms: int) -> PendingReply[bytes]:
         if self._open:
             self._timer = self._ctx.loop.call_later(max(timeout_ms, 0) / 1000, self._timed_out)
         else:

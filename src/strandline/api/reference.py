@@ -37,7 +37,7 @@ _FIRST_LINE = re.compile(
 _LEFT_OUT = "Left out: "
 
 
-class Entry(NamedTuple):
+class ApiEntry(NamedTuple):
     """One API as its file describes it."""
 
     name: str
@@ -51,7 +51,7 @@ class Entry(NamedTuple):
     """Who serves it."""
 
 
-def entry(api: Api) -> Entry:
+def entry(api: Api) -> ApiEntry:
     """ValueError if the docstring is not in the form of an API's."""
     first, _, rest = api.doc.partition("\n")
     match = _FIRST_LINE.fullmatch(first)
@@ -60,7 +60,7 @@ def entry(api: Api) -> Entry:
         raise ValueError(
             f"the docstring of API {api.key} must begin 'Name (key), versions a-b: …' and end 'Left out: …'"
         )
-    return Entry(
+    return ApiEntry(
         f"{match['name']} on a controller" if match["there"] else match["name"],
         int(match["key"]),
         match["versions"],

@@ -7,17 +7,21 @@ Left out: SASL listeners.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
 from strandline.errors import ErrorCode
 from strandline.wire import messages
 
-KEY, VERSIONS = 36, range(3)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+
+KEY: Final = 36
+VERSIONS = range(3)
 LISTENERS = ("broker", "controller")
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+def handle(request: SaslAuthenticateRequest, ctx: RequestContext) -> SaslAuthenticateResponse:
     return messages.response(KEY)(
         error_code=ErrorCode.ILLEGAL_SASL_STATE,
         error_message="SaslAuthenticate request received after successful authentication",

@@ -8,15 +8,19 @@ Left out: SASL listeners.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
 from strandline.errors import ErrorCode
 from strandline.wire import messages
 
-KEY, VERSIONS = 17, range(2)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+
+KEY: Final = 17
+VERSIONS = range(2)
 LISTENERS = ("broker", "controller")
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+def handle(request: SaslHandshakeRequest, ctx: RequestContext) -> SaslHandshakeResponse:
     return messages.response(KEY)(error_code=ErrorCode.ILLEGAL_SASL_STATE)

@@ -8,19 +8,24 @@ Left out: nothing.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
 from strandline.api.groups.coordination import coordinate
+from strandline.api.requests.pending_reply import MaybePending
 from strandline.errors import ErrorCode
 from strandline.groups.shard import Shard
 from strandline.wire import messages
 
-KEY, VERSIONS = 14, range(6)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.sync_group import SyncGroupRequest, SyncGroupResponse
+
+KEY: Final = 14
+VERSIONS = range(6)
 PROTOCOL_REQUIRED_SINCE = 5
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+def handle(request: SyncGroupRequest, ctx: RequestContext) -> MaybePending[SyncGroupResponse]:
     if ctx.version >= PROTOCOL_REQUIRED_SINCE and (request.protocol_type is None or request.protocol_name is None):
         return _refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if not request.group_id:
@@ -31,5 +36,5 @@ def handle(request: Any, ctx: RequestContext) -> Any:
     return coordinate(ctx, request, Shard.sync_group, _refusal)
 
 
-def _refusal(code: ErrorCode, message: str | None = None) -> Any:
+def _refusal(code: ErrorCode, message: str | None = None) -> SyncGroupResponse:
     return messages.response(KEY)(error_code=code)

@@ -10,14 +10,19 @@ import inspect
 from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from strandline.api import api_versions
 from strandline.api.context import RequestContext
 from strandline.api.requests import forwarding
 from strandline.api.requests.error_reply import error_reply
-from strandline.api.requests.wrong_listener import as_misdirected
+from strandline.api.requests.pending_reply import Handled
+from strandline.api.requests.wrong_listener import as_refused_on_controller
 from strandline.errors import ErrorCode
+from strandline.wire.message import Message
+
+if TYPE_CHECKING:
+    from strandline.wire.stubs.api_versions import ApiVersionsResponse
 
 API_VERSIONS = 18
 
@@ -98,7 +103,7 @@ class Api(NamedTuple):
     key: int
     name: str
     versions: range
-    handle: Callable[..., Any]
+    handle: Callable[..., Handled]
     raw: bool
     """Takes the frame itself and the position of its body instead of a decoded request."""
     doc: str
@@ -127,7 +132,7 @@ def _api(module: ModuleType) -> Api:
 def _for_brokers(api: Api) -> Api:
     """The API, refused to one that may not act as a broker."""
 
-    def handle(request: Any, ctx: RequestContext) -> Any:
+    def handle(request: Message, ctx: RequestContext) -> Handled:
         if ctx.may_act_as_broker:
             return api.handle(request, ctx)
         reply = error_reply(api.key, ctx.version, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
@@ -142,10 +147,10 @@ def _for_brokers(api: Api) -> Api:
 def _passed_on(api: Api) -> Api:
     """The API as a broker serves it to clients."""
 
-    def handle(frame: memoryview, ctx: RequestContext, body_position: int) -> Any:
+    def handle(frame: memoryview, ctx: RequestContext, body_position: int) -> Handled:
         whole = bytes(frame)
 
-        def decide_or_pass_on(request: Any, ctx: RequestContext) -> Any:
+        def decide_or_pass_on(request: Message, ctx: RequestContext) -> Handled:
             if not ctx.node.controller.quorum.is_active:
                 return forwarding.forward(whole, request, ctx)
             reply = api.handle(request, ctx)
@@ -153,7 +158,7 @@ def _passed_on(api: Api) -> Api:
 
         return ctx.large_requests.serve(api._replace(handle=decide_or_pass_on), whole, ctx, body_position)
 
-    assert not api.raw, f"{api.name}: a request that is passed on is decoded by whoever answers it"
+    assert not api.raw, f"{api.name}: a request that is passed on is decoded where it is answered"
     return api._replace(handle=handle, raw=True)
 
 
@@ -168,12 +173,12 @@ CONTROLLER_APIS: dict[int, Api] = {
 """What the listeners of a controller serve, to brokers, other controllers, and tools that ask it directly."""
 
 
-MISDIRECTED: dict[int, Api] = {
-    key: as_misdirected(api) for key, api in BROKER_APIS.items() if key not in CONTROLLER_APIS
+REFUSED_ON_CONTROLLER: dict[int, Api] = {
+    key: as_refused_on_controller(api) for key, api in BROKER_APIS.items() if key not in CONTROLLER_APIS
 }
 """What a controller's listener does not serve, with an answer that says so."""
 
 
-def unsupported_version() -> Any:
+def unsupported_version() -> ApiVersionsResponse:
     """The answer to an ApiVersions request that is newer than we are."""
     return api_versions.refusal()

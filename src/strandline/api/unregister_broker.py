@@ -8,7 +8,7 @@ Left out: nothing.
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.changes.resources import layers
 from strandline.api.context import RequestContext
@@ -19,15 +19,19 @@ from strandline.metadata.image import MetadataImage
 from strandline.metadata.records import MetadataRecord
 from strandline.wire import messages
 
-KEY, VERSIONS = 64, range(1)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+
+KEY: Final = 64
+VERSIONS = range(1)
 LISTENERS, FORWARDED = ("broker", "controller"), True
 
 
-def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
+def handle(request: UnregisterBrokerRequest, ctx: RequestContext) -> Awaitable[UnregisterBrokerResponse]:
     return _unregister(request.broker_id, ctx)
 
 
-async def _unregister(broker_id: int, ctx: RequestContext) -> Any:
+async def _unregister(broker_id: int, ctx: RequestContext) -> UnregisterBrokerResponse:
     node = ctx.node
 
     def decision(image: MetadataImage) -> tuple[list[MetadataRecord], None]:

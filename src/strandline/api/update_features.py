@@ -9,7 +9,7 @@ Left out: unsafe downgrades (Kafka refuses them too), the upgrade of kraft.versi
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import NodeContext, RequestContext
 from strandline.controller.features import FeatureUpdate, FeatureUpgradeType, QuorumFeatures, update
@@ -18,15 +18,19 @@ from strandline.metadata.image import MetadataImage
 from strandline.metadata.records import MetadataRecord
 from strandline.wire import messages
 
-KEY, VERSIONS = 57, range(3)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+
+KEY: Final = 57
+VERSIONS = range(3)
 LISTENERS, FORWARDED = ("broker", "controller"), True
 
 
-def handle(request: Any, ctx: RequestContext) -> Awaitable[Any]:
+def handle(request: UpdateFeaturesRequest, ctx: RequestContext) -> Awaitable[UpdateFeaturesResponse]:
     return _update([_wanted(item, ctx.version) for item in request.feature_updates], request.validate_only, ctx)
 
 
-def _wanted(item: Any, version: int) -> FeatureUpdate:
+def _wanted(item: UpdateFeaturesRequest.FeatureUpdateKey, version: int) -> FeatureUpdate:
     if version == 0:
         upgrade_type: int = FeatureUpgradeType.SAFE_DOWNGRADE if item.allow_downgrade else FeatureUpgradeType.UPGRADE
     else:
@@ -34,7 +38,7 @@ def _wanted(item: Any, version: int) -> FeatureUpdate:
     return FeatureUpdate(item.feature, item.max_version_level, upgrade_type)
 
 
-async def _update(updates: list[FeatureUpdate], validate_only: bool, ctx: RequestContext) -> Any:
+async def _update(updates: list[FeatureUpdate], validate_only: bool, ctx: RequestContext) -> UpdateFeaturesResponse:
     node, response = ctx.node, messages.response(KEY)
     min_insync_replicas = node.config.topic_config({}).min_insync_replicas
 

@@ -6,20 +6,25 @@ Left out: nothing.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
 from strandline.api.quorum import metadata_partition as quorum
+from strandline.api.requests.pending_reply import MaybePending
 from strandline.errors import ErrorCode, error_code
 from strandline.ids import ZERO_UUID
 from strandline.raft.messages import NO_NODE, Address, QuorumEpochResponse, UpdateVoterRequest
 from strandline.wire import messages
 
-KEY, VERSIONS = 82, range(1)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
+
+KEY: Final = 82
+VERSIONS = range(1)
 LISTENERS, CLUSTER_ACTION = ("controller",), True
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+def handle(request: UpdateRaftVoterRequest, ctx: RequestContext) -> MaybePending[UpdateRaftVoterResponse]:
     epoch, leader_id = ctx.node.controller.quorum.leader
     if quorum.is_other_cluster(request.cluster_id, ctx):
         return write_response(QuorumEpochResponse(ErrorCode.INCONSISTENT_CLUSTER_ID, epoch, leader_id))
@@ -34,7 +39,7 @@ def handle(request: Any, ctx: RequestContext) -> Any:
     return quorum.ask(update, ctx, write_response)
 
 
-def write_request(update: UpdateVoterRequest, cluster_id: str) -> Any:
+def write_request(update: UpdateVoterRequest, cluster_id: str) -> UpdateRaftVoterRequest:
     request = messages.request(KEY)
     return request(
         cluster_id=cluster_id,
@@ -48,7 +53,7 @@ def write_request(update: UpdateVoterRequest, cluster_id: str) -> Any:
     )
 
 
-def write_response(answer: QuorumEpochResponse) -> Any:
+def write_response(answer: QuorumEpochResponse) -> UpdateRaftVoterResponse:
     response = messages.response(KEY)
     leader = response.CurrentLeader(leader_id=answer.leader_id, leader_epoch=answer.epoch)
     if answer.leader_address is not None:
@@ -56,7 +61,7 @@ def write_response(answer: QuorumEpochResponse) -> Any:
     return response(error_code=answer.error, current_leader=leader)
 
 
-def read_response(response: Any) -> QuorumEpochResponse:
+def read_response(response: UpdateRaftVoterResponse) -> QuorumEpochResponse:
     leader = response.current_leader
     address = Address(leader.host, leader.port) if leader.leader_id != NO_NODE and leader.host else None
     return QuorumEpochResponse(error_code(response.error_code), leader.leader_epoch, leader.leader_id, address)

@@ -7,25 +7,30 @@ Left out: nothing.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
 from strandline.api.quorum import metadata_partition as quorum
+from strandline.api.requests.pending_reply import MaybePending
 from strandline.errors import ErrorCode, error_code
-from strandline.raft.messages import VoteRequest, VoteResponse
+from strandline.raft import messages as raft
 from strandline.wire import messages
 
-KEY, VERSIONS = 52, range(3)
+if TYPE_CHECKING:
+    from strandline.wire.stubs.vote import VoteRequest, VoteResponse
+
+KEY: Final = 52
+VERSIONS = range(3)
 LISTENERS, CLUSTER_ACTION = ("controller",), True
 
 
-def handle(request: Any, ctx: RequestContext) -> Any:
+def handle(request: VoteRequest, ctx: RequestContext) -> MaybePending[VoteResponse]:
     if quorum.is_other_cluster(request.cluster_id, ctx):
         return messages.response(KEY)(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
     asked = quorum.only_partition(quorum.partitions_by_topic(request))
     if asked is None:
         return messages.response(KEY)(error_code=ErrorCode.INVALID_REQUEST)
-    vote = VoteRequest(
+    vote = raft.VoteRequest(
         voter=quorum.addressee(request.voter_id, asked.voter_directory_id, ctx),
         epoch=asked.replica_epoch,
         candidate=quorum.replica_key(asked.replica_id, asked.replica_directory_id),
@@ -36,7 +41,7 @@ def handle(request: Any, ctx: RequestContext) -> Any:
     return quorum.ask(vote, ctx, write_response)
 
 
-def write_request(vote: VoteRequest, cluster_id: str) -> Any:
+def write_request(vote: raft.VoteRequest, cluster_id: str) -> VoteRequest:
     request = messages.request(KEY)
     partition = request.PartitionData(
         partition_index=quorum.PARTITION,
@@ -52,7 +57,7 @@ def write_request(vote: VoteRequest, cluster_id: str) -> Any:
     return request(cluster_id=cluster_id, voter_id=vote.voter.id, topics=[topic])
 
 
-def write_response(vote: VoteResponse) -> Any:
+def write_response(vote: raft.VoteResponse) -> VoteResponse:
     response = messages.response(KEY)
     partition = response.PartitionData(
         partition_index=quorum.PARTITION,
@@ -67,7 +72,7 @@ def write_response(vote: VoteResponse) -> Any:
     )
 
 
-def read_response(response: Any) -> VoteResponse:
+def read_response(response: VoteResponse) -> raft.VoteResponse:
     said = quorum.answered_partition(response.error_code, quorum.partitions_by_topic(response))
     address = quorum.address_of(response.node_endpoints, said.leader_id)
-    return VoteResponse(error_code(said.error_code), said.leader_epoch, said.leader_id, said.vote_granted, address)
+    return raft.VoteResponse(error_code(said.error_code), said.leader_epoch, said.leader_id, said.vote_granted, address)

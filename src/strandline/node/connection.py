@@ -16,10 +16,10 @@ from collections.abc import Awaitable, Coroutine
 from typing import Any, cast
 
 from strandline.api.context import NodeContext, RequestContext
-from strandline.api.requests.error_reply import told_errors
-from strandline.api.requests.pending_reply import Later
+from strandline.api.requests.error_reply import errors_in
+from strandline.api.requests.pending_reply import PendingReply, Reply
 from strandline.api.requests.request_stats import BOUNDS_S, RequestStats
-from strandline.api.table import API_VERSIONS, BROKER_APIS, CONTROLLER_APIS, MISDIRECTED, unsupported_version
+from strandline.api.table import API_VERSIONS, BROKER_APIS, CONTROLLER_APIS, REFUSED_ON_CONTROLLER, unsupported_version
 from strandline.node.connection_owner import ConnectionOwner
 from strandline.node.connection_resources import ConnectionResources
 from strandline.node.intake import Intake
@@ -295,7 +295,7 @@ class Connection(asyncio.BufferedProtocol):
         header = read_request_header(frame)
         api = self._apis.get(header.api_key)
         if api is None and self._apis is CONTROLLER_APIS:
-            api = MISDIRECTED.get(header.api_key)
+            api = REFUSED_ON_CONTROLLER.get(header.api_key)
         if api is None:
             is_controllers = header.api_key in CONTROLLER_APIS
             whose = " on a broker's listener; a controller's address is wanted (bootstrap.controllers)"
@@ -345,7 +345,7 @@ class Connection(asyncio.BufferedProtocol):
         slot = Slot(kind, correlation_id, self._taken_at)
         self._replies.slots.append(slot)
         self._taken_at = self._now()
-        if isinstance(outcome, Later):
+        if isinstance(outcome, PendingReply):
             if not outcome.done:
                 slot.later = outcome
                 if not outcome.may_be_overtaken:
@@ -368,12 +368,12 @@ class Connection(asyncio.BufferedProtocol):
             raise
         except Exception as error:
             reply = error
-        if isinstance(reply, Later):
+        if isinstance(reply, PendingReply):
             self._wait_on(slot, reply)
         else:
             self._deliver(slot, reply)
 
-    def _wait_on(self, slot: Slot, later: Later) -> None:
+    def _wait_on(self, slot: Slot, later: PendingReply[Reply]) -> None:
         """What had to be awaited is done, and a reply will come: the next requests need not wait for that."""
         if self._transport is None or self._is_ending:
             later.cancel()
@@ -410,7 +410,7 @@ class Connection(asyncio.BufferedProtocol):
             self._settled(slot)
             return
         if not isinstance(reply, (bytes, bytearray, list)):
-            for code in told_errors(reply):
+            for code in errors_in(reply):
                 self._stats.failed(kind.api.key, code)
             reply = encode_response(kind.api.key, kind.context.version, reply)
         self._replies.put(slot, reply if isinstance(reply, list) else [reply])

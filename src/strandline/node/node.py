@@ -15,7 +15,7 @@ import random
 from functools import partial
 from typing import Any
 
-from strandline.api.cluster.metadata_updates import Told
+from strandline.api.cluster.metadata_updates import SentMetadata
 from strandline.api.cluster.topic_bytes import TopicBytes
 from strandline.api.context import Connections, FetchResources, NodeContext, ReplicaFetchResources
 from strandline.api.controller_access import ControllerAccess
@@ -23,7 +23,7 @@ from strandline.api.fetching.fetch_sessions import FetchSessions
 from strandline.api.fetching.follower_sessions import FollowerSessions
 from strandline.api.fetching.shared_reads import SharedReads
 from strandline.api.hosted_partitions import HostedPartitions
-from strandline.api.requests.error_reply import tells
+from strandline.api.requests.error_reply import contains_error
 from strandline.api.requests.request_stats import RequestStats
 from strandline.config.dynamic import DynamicConfig
 from strandline.config.node import NodeConfig
@@ -373,7 +373,7 @@ class Node:
                 FollowerSessions(self._randomness), lambda partition: False, lambda partition, size_bytes: None
             ),
             groups=self.groups,
-            connections=Connections(Told(), self._connection_closed),
+            connections=Connections(SentMetadata(), self._connection_closed),
             request_stats=self._request_stats,
             allocate_producer_id=self._allocate_producer_id,
             spawn=self._running.spawn_short,
@@ -512,4 +512,4 @@ class Node:
 
 def _not_controller(response: Any) -> int:
     """NOT_CONTROLLER if the response says that anywhere."""
-    return ErrorCode.NOT_CONTROLLER if tells(response, ErrorCode.NOT_CONTROLLER) else ErrorCode.NONE
+    return ErrorCode.NOT_CONTROLLER if contains_error(response, ErrorCode.NOT_CONTROLLER) else ErrorCode.NONE

@@ -11,7 +11,7 @@ import struct
 from typing import NamedTuple
 
 from strandline.api.context import RequestContext
-from strandline.api.requests.pending_reply import Later
+from strandline.api.requests.pending_reply import PendingReply, Reply
 from strandline.api.requests.request_stats import ApiStats
 from strandline.api.table import Api
 from strandline.ports import Buffer
@@ -62,7 +62,7 @@ class Slot:
         self.taken_at = taken_at
         self.buffers: list[Buffer] | None = None
         self.size_bytes = 0
-        self.later: Later | asyncio.Task[None] | None = None
+        self.later: PendingReply[Reply] | asyncio.Task[None] | None = None
 
 
 def head(kind: RequestKind, correlation_id: int, body_bytes: int) -> bytes:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from strandline.api.cluster.metadata_updates import Told
+from strandline.api.cluster.metadata_updates import SentMetadata
 from strandline.api.cluster.topic_bytes import TopicBytes
 from strandline.api.context import Connections, FetchResources, NodeContext, ReplicaFetchResources, RequestContext
 from strandline.api.controller_access import ControllerAccess
@@ -20,7 +20,7 @@ from strandline.api.fetching.fetch_sessions import FetchSessions
 from strandline.api.fetching.follower_sessions import FollowerSessions
 from strandline.api.fetching.shared_reads import SharedReads
 from strandline.api.hosted_partitions import HostedPartitions
-from strandline.api.requests.pending_reply import Later
+from strandline.api.requests.pending_reply import PendingReply
 from strandline.api.requests.request_stats import RequestStats
 from strandline.config.dynamic import DynamicConfig
 from strandline.config.node import NodeConfig
@@ -202,7 +202,7 @@ class TestBroker:
                 FollowerSessions(self.randomness), lambda partition: False, lambda partition, size_bytes: None
             ),
             groups=self.groups,
-            connections=Connections(Told(), closed=lambda connection_id: None),
+            connections=Connections(SentMetadata(), closed=lambda connection_id: None),
             request_stats=RequestStats(),
             allocate_producer_id=self._allocate_producer_id,
             spawn=self._spawn,
@@ -364,7 +364,7 @@ class TestBroker:
         request = messages.request(api.KEY)(**fields)
         sent = messages.decode_request(api.KEY, version, messages.encode_request(api.KEY, version, request))
         reply = api.handle(sent, self.context(api.KEY, version, listener))
-        if isinstance(reply, Later):
+        if isinstance(reply, PendingReply):
             reply = await _delivered(reply)
         if inspect.isawaitable(reply):
             reply = await reply
@@ -373,7 +373,7 @@ class TestBroker:
         return messages.decode_response(api.KEY, version, reply)
 
 
-async def _delivered(later: Later) -> Any:
+async def _delivered(later: PendingReply[Any]) -> Any:
     future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
     later.deliver_to(future.set_result)
     return await future

@@ -6,7 +6,7 @@ from typing import Any
 
 from strandline.api import fetch
 from strandline.api.fetching.follower_sessions import FollowerSession
-from strandline.api.requests.pending_reply import Later
+from strandline.api.requests.pending_reply import PendingReply
 from strandline.ids import Uuid
 from strandline.records.header import iterate
 from strandline.replica.followers import FollowerProgress
@@ -44,8 +44,8 @@ class Asked:
     def __init__(self, returned: Any, version: int) -> None:
         self._version = version
         self._replies: list[Any] = []
-        self.later: Later | None = None
-        if isinstance(returned, Later):
+        self.later: PendingReply[Any] | None = None
+        if isinstance(returned, PendingReply):
             self.later = returned
             returned.deliver_to(self._replies.append)
         else:

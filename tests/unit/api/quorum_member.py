@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from strandline.api.requests.pending_reply import Later
+from strandline.api.requests.pending_reply import PendingReply
 from strandline.wire import messages
 
 from .conftest import CLUSTER_ID
@@ -41,7 +41,7 @@ def ask(broker: Any, api: Any, version: int, request: Any, member: RecordingMemb
     broker.parts.controller.quorum = member
     sent = messages.decode_request(api.KEY, version, messages.encode_request(api.KEY, version, request))
     reply = api.handle(sent, broker.context(api.KEY, version, "CONTROLLER"))
-    if isinstance(reply, Later):
+    if isinstance(reply, PendingReply):
         delivered: list[Any] = []
         if not reply.done:
             return reply

@@ -15,7 +15,7 @@ from strandline.api import envelope, table
 from strandline.api.context import RequestContext
 from strandline.api.requests import forwarding
 from strandline.api.requests.large_requests import INLINE_BYTES_MAX
-from strandline.api.requests.pending_reply import Later
+from strandline.api.requests.pending_reply import PendingReply
 from strandline.errors import ErrorCode, KafkaError
 from strandline.wire import messages
 from strandline.wire.headers import read_response_header, request_header
@@ -104,12 +104,12 @@ async def test_whatever_a_handler_returns(broker, script):
 
 @pytest.mark.parametrize("early", [True, False])
 async def test_a_reply_that_comes_later(broker, script, early):
-    inner = Later(may_be_overtaken=True)
+    inner: PendingReply[Any] = PendingReply(may_be_overtaken=True)
     script(lambda request, ctx: inner)
     if early:
         inner.complete(answer())
     outcome = envelope.handle(wrapped(framed(create())), broker.context(envelope.KEY, 0))
-    assert isinstance(outcome, Later)
+    assert isinstance(outcome, PendingReply)
     assert outcome.done == early
     assert not outcome.may_be_overtaken
     got: list[Any] = []
@@ -121,7 +121,7 @@ async def test_a_reply_that_comes_later(broker, script, early):
 
 async def test_a_reply_that_nobody_waits_for_is_cancelled(broker, script):
     cancelled: list[bool] = []
-    script(lambda request, ctx: Later(may_be_overtaken=False, on_cancel=lambda: cancelled.append(True)))
+    script(lambda request, ctx: PendingReply(may_be_overtaken=False, on_cancel=lambda: cancelled.append(True)))
     envelope.handle(wrapped(framed(create())), broker.context(envelope.KEY, 0)).cancel()
     assert cancelled == [True]
 

@@ -13,7 +13,7 @@ import pytest
 
 from strandline import sliced_work
 from strandline.api import fetch
-from strandline.api.requests.pending_reply import Later
+from strandline.api.requests.pending_reply import PendingReply
 from strandline.config.dynamic import DynamicConfig
 from strandline.errors import ErrorCode
 from strandline.ids import Uuid
@@ -79,7 +79,7 @@ def batch_bytes(broker, topic="t", index=0):
 
 
 def delivered(later):
-    assert isinstance(later, Later)
+    assert isinstance(later, PendingReply)
     assert not later.may_be_overtaken
     replies = []
     later.deliver_to(replies.append)

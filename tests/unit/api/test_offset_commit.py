@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 
 from strandline.api import offset_commit
+from strandline.api.requests.pending_reply import PendingReply
 from strandline.errors import ErrorCode
 from strandline.ids import Uuid
 from strandline.wire import messages
@@ -62,5 +63,6 @@ async def test_one_that_waits_may_be_overtaken(broker):
         name="t", partitions=[Request.OffsetCommitRequestPartition(partition_index=0)]
     )
     later = offset_commit.handle(Request(group_id="g", topics=[topic]), broker.context(8, 8))
+    assert isinstance(later, PendingReply)
     assert (later.may_be_overtaken, later.done) == (True, False)
     later.cancel()

@@ -14,7 +14,7 @@ import struct
 import pytest
 
 from strandline.api import produce
-from strandline.api.requests.pending_reply import Later
+from strandline.api.requests.pending_reply import PendingReply
 from strandline.errors import ErrorCode
 from strandline.ids import Uuid
 from strandline.log import record_checks
@@ -498,7 +498,7 @@ async def flush(partition):
 
 def delivered(later):
     """Where the reply will be."""
-    assert isinstance(later, Later)
+    assert isinstance(later, PendingReply)
     assert later.may_be_overtaken
     replies = []
     later.deliver_to(replies.append)
@@ -535,7 +535,7 @@ async def test_the_leaders_word_is_given_at_once_where_nothing_has_to_be_flushed
     broker.commit([registration(2)])
     broker.create("t", (1, 2), (1, 2))
     reply = handled(broker, 9, *[batch()] * batches, acks=1)
-    if isinstance(reply, Later):
+    if isinstance(reply, PendingReply):
         [reply] = delivered(reply)
     assert [answer.error_code for answer in answers(9, reply)] == [0] * batches
     assert all(partition.high_watermark == 0 for partition in broker.parts.hosted.by_name.values())

@@ -186,7 +186,7 @@ async def test_what_is_not_about_the_metadata_partition_does_not_reach_the_quoru
         assert reply.topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     else:
         assert reply.error_code == ErrorCode.INVALID_REQUEST
-    with pytest.raises(metadata_partition.Refused):
+    with pytest.raises(metadata_partition.RefusedByPeer):
         api.read_response(reply)
 
 

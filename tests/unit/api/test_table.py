@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from strandline.api.requests.pending_reply import Later
+from strandline.api.requests.pending_reply import PendingReply
 from strandline.api.table import ALL, API_VERSIONS, BROKER_APIS, CONTROLLER_APIS
 from strandline.errors import ErrorCode
 from strandline.ids import ZERO_UUID, Uuid
@@ -68,6 +68,7 @@ async def test_sec_t6_one_that_may_not_act_as_a_broker_is_refused(broker, key):
         except ConnectionError:
             assert (key, version < 7) == (1, True), "these versions have no place for an error"
             continue
+        assert isinstance(reply, bytes)
         answer = messages.decode_response(key, version, reply)
         assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert (broker.image, broker.quorum.leader, len(broker.committed)) == before
@@ -116,7 +117,7 @@ async def test_whatever_the_request_says_there_is_an_answer_that_can_be_written(
             reply = api.handle(sent, broker.context(api.key, version))
             if inspect.isawaitable(reply):
                 reply = await reply
-            elif isinstance(reply, Later):
+            elif isinstance(reply, PendingReply):
                 delivered: list[Any] = []
                 reply.deliver_to(delivered.append)
                 [reply] = delivered

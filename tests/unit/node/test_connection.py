@@ -11,7 +11,7 @@ import warnings
 
 import pytest
 
-from strandline.api.requests.pending_reply import Later
+from strandline.api.requests.pending_reply import PendingReply
 from strandline.api.table import BROKER_APIS, Api
 from strandline.errors import ErrorCode
 from strandline.node.connection import Connection
@@ -369,7 +369,7 @@ def test_acks_0_with_an_error_closes_that_connection_only(play):
 
 
 def failing_later(error):
-    later = Later(may_be_overtaken=False)
+    later: PendingReply[bytes] = PendingReply(may_be_overtaken=False)
     asyncio.get_running_loop().call_soon(later.fail, error)
     return later
 

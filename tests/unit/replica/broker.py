@@ -16,7 +16,7 @@ from strandline.api.context import ReplicaFetchResources
 from strandline.api.fetching import follower_fetch
 from strandline.api.fetching.follower_sessions import FollowerSessions
 from strandline.api.fetching.shared_reads import SharedReads
-from strandline.api.requests.pending_reply import Later
+from strandline.api.requests.pending_reply import PendingReply
 from strandline.api.requests.request_stats import RequestStats
 from strandline.client.core.fetch_session import BROKEN
 from strandline.config.topic_config import TopicConfig
@@ -288,7 +288,7 @@ class Link:
         self._leader: Process | None = None
         self._generation = 0
         self._is_busy = False
-        self._later: Later | None = None
+        self._later: PendingReply[Any] | None = None
 
     def reset(self) -> None:
         """The connection is gone, with everything on it."""
@@ -352,7 +352,7 @@ class Link:
             self.reset()
             return
         reply = follower_fetch.handle(fetch, leader.context)
-        if isinstance(reply, Later):
+        if isinstance(reply, PendingReply):
             self._later = reply
             reply.deliver_to(partial(self._reply, number, generation))
         else:

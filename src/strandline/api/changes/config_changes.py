@@ -7,8 +7,8 @@ controller that decides, and it knows which brokers there are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from strandline.api.changes import resources
 from strandline.api.changes.decisions import decide_each
@@ -17,19 +17,48 @@ from strandline.errors import ErrorCode, KafkaError
 from strandline.metadata.image import MetadataImage
 from strandline.metadata.records import MetadataRecord
 
-Change = Callable[[MetadataImage, Any], list[MetadataRecord]]
+if TYPE_CHECKING:
+    from strandline.wire.stubs.alter_configs import AlterConfigsResponse
+    from strandline.wire.stubs.incremental_alter_configs import IncrementalAlterConfigsResponse
+
+
+class AlteredConfig(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+class AlteredResource(Protocol):
+    """A resource as both requests have it."""
+
+    @property
+    def resource_type(self) -> int: ...
+    @property
+    def resource_name(self) -> str: ...
+    @property
+    def configs(self) -> Sequence[AlteredConfig]: ...
+
+
+ResourceT = TypeVar("ResourceT", bound=AlteredResource)
+ResponseT = TypeVar("ResponseT", "AlterConfigsResponse", "IncrementalAlterConfigsResponse")
 
 
 async def alter_resources(
-    request: Any, response: Any, ctx: RequestContext, change: Change, *, may_be_null: Callable[[Any], bool]
-) -> Any:
-    """The reply, once what may be changed is committed. `may_be_null` tells of which configs the value does not count."""
-    repeated = resources.repeated((r.resource_type, r.resource_name) for r in request.resources)
+    altered: Sequence[ResourceT],
+    response: type[ResponseT],
+    ctx: RequestContext,
+    change: Callable[[MetadataImage, ResourceT], list[MetadataRecord]],
+    *,
+    validate_only: bool,
+    wrongly_null: Callable[[ResourceT], list[str]],
+) -> ResponseT:
+    """The reply, once what may be changed is committed. `wrongly_null` names the configs of a resource that need a value and
+    have none."""
+    repeated = resources.repeated((r.resource_type, r.resource_name) for r in altered)
 
-    def decide(image: MetadataImage, resource: Any) -> list[MetadataRecord]:
+    def decide(image: MetadataImage, resource: ResourceT) -> list[MetadataRecord]:
         if (resource.resource_type, resource.resource_name) in repeated:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-        _check(resource, may_be_null)
+        _check(resource, wrongly_null(resource))
         try:
             return change(image, resource)
         except KafkaError as error:
@@ -38,9 +67,9 @@ async def alter_resources(
                 raise KafkaError(ErrorCode.INVALID_REQUEST, error.message) from None
             raise
 
-    outcomes = await decide_each(ctx.node, request.resources, decide, validate_only=request.validate_only)
+    outcomes = await decide_each(ctx.node, altered, decide, validate_only=validate_only)
     reply = response()
-    for resource, outcome in zip(request.resources, outcomes, strict=True):
+    for resource, outcome in zip(altered, outcomes, strict=True):
         answer = response.AlterConfigsResourceResponse(
             resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=None
         )
@@ -50,11 +79,10 @@ async def alter_resources(
     return reply
 
 
-def _check(resource: Any, may_be_null: Callable[[Any], bool]) -> None:
+def _check(resource: AlteredResource, nulls: list[str]) -> None:
     names = [config.name for config in resource.configs]
     if len(set(names)) != len(names):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
-    nulls = [config.name for config in resource.configs if config.value is None and not may_be_null(config)]
     if nulls:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
     if resource.resource_type == resources.BROKER_LOGGER:

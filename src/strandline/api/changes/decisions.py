@@ -23,7 +23,7 @@ from strandline.metadata.replay import GrowingImage
 from strandline.sliced_work import Work
 
 Item = TypeVar("Item")
-Outcome = list[MetadataRecord] | KafkaError
+DecisionOutcome = list[MetadataRecord] | KafkaError
 """The records that one decision made, or why it made none."""
 WARNINGS_MAX = 20
 """So many lines of the log one request may cause."""
@@ -38,10 +38,10 @@ async def decide_each(
     decide: Callable[[MetadataImage, Item], list[MetadataRecord]],
     *,
     validate_only: bool = False,
-) -> list[Outcome]:
+) -> list[DecisionOutcome]:
     """The outcome of each item, in their order, once all is committed. If the controller can't be reached, that for all."""
 
-    def decision(image: MetadataImage) -> Work[tuple[list[MetadataRecord], list[Outcome]]]:
+    def decision(image: MetadataImage) -> Work[tuple[list[MetadataRecord], list[DecisionOutcome]]]:
         records, outcomes = yield from decide_on(image, items, decide)
         return ([] if validate_only else records), outcomes
 
@@ -61,10 +61,10 @@ async def decide_each(
 
 def decide_on(
     image: MetadataImage, items: Sequence[Item], decide: Callable[[MetadataImage, Item], list[MetadataRecord]]
-) -> Work[tuple[list[MetadataRecord], list[Outcome]]]:
+) -> Work[tuple[list[MetadataRecord], list[DecisionOutcome]]]:
     """All records, and the outcome of each item. No part of it may keep an image that it was given."""
     records: list[MetadataRecord] = []
-    outcomes: list[Outcome] = []
+    outcomes: list[DecisionOutcome] = []
     growing = GrowingImage(image)
     for item in items:
         try:

@@ -29,7 +29,7 @@ class _Heard(NamedTuple):
     waits_from: float
 
 
-class Told:
+class SentMetadata:
     """What each connection heard last."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.metadata.image import BrokerImage, TopicImage
 from strandline.wire import messages
@@ -19,12 +19,15 @@ from strandline.wire.codec import Codec
 from strandline.wire.primitives import encode_unsigned_varint
 from strandline.wire.structs import FIXED_SIZE
 
-METADATA = 3
+if TYPE_CHECKING:
+    from strandline.wire.stubs.metadata import MetadataResponse
+
+METADATA: Final = 3
 KEPT_BYTES_MAX = 32 * 1024 * 1024
 OVERHEAD_BYTES = 256
 """What an entry costs besides its bytes, roughly."""
 
-Make = Callable[[TopicImage], Any]
+Make = Callable[[TopicImage], "MetadataResponse.MetadataResponseTopic"]
 Brokers = Mapping[int, BrokerImage]
 
 
@@ -50,11 +53,11 @@ class TopicBytes:
         return data
 
 
-def encode_topic(version: int, topic: Any) -> bytes:
+def encode_topic(version: int, topic: MetadataResponse.MetadataResponseTopic) -> bytes:
     return _codec(version).encode(topic)
 
 
-def join_reply(version: int, without_topics: Any, topics: list[bytes]) -> bytes:
+def join_reply(version: int, without_topics: MetadataResponse, topics: list[bytes]) -> bytes:
     """The body of a Metadata reply: the message without topics, with these topics in their place."""
     body = messages.encode_response(METADATA, version, without_topics)
     flexible, tail_size = _shape(version)

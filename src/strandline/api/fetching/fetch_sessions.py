@@ -50,7 +50,7 @@ class Cached:
 
 
 @dataclass(slots=True)
-class Session:
+class FetchSession:
     session_id: int
     by_id: bool
     """Topics are named by id (Fetch version 13 on)."""
@@ -83,13 +83,13 @@ class FetchSessions:
     def __init__(self, slots: int, randomness: random.Random) -> None:
         self._slots = slots
         self._randomness = randomness
-        self._sessions: dict[int, Session] = {}
+        self._sessions: dict[int, FetchSession] = {}
         self._partitions_count = 0
 
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def begin(self, wanted: Wanted, *, by_id: bool, now: float) -> Session | None:
+    def begin(self, wanted: Wanted, *, by_id: bool, now: float) -> FetchSession | None:
         """A new session, or None if there is no room for one: the reader then goes on without."""
         count = sum(len(partitions) for _, partitions in wanted)
         if not 0 < count <= SESSION_PARTITIONS_MAX or self._partitions_count + count > PARTITIONS_MAX:
@@ -99,7 +99,7 @@ class FetchSessions:
         session_id = 0
         while session_id == 0 or session_id in self._sessions:
             session_id = self._randomness.randrange(1, EPOCH_MAX)
-        session = self._sessions[session_id] = Session(session_id, by_id, now)
+        session = self._sessions[session_id] = FetchSession(session_id, by_id, now)
         session.update(wanted)
         self._partitions_count += len(session.partitions)
         return session
@@ -115,7 +115,7 @@ class FetchSessions:
 
     def resume(
         self, session_id: int, epoch: int, wanted: Wanted, forgotten: Forgotten, *, by_id: bool, now: float
-    ) -> Session:
+    ) -> FetchSession:
         """The session that a reader goes on with; KafkaError if it is gone, or if a request was missed in between."""
         session = self._sessions.get(session_id)
         if session is None:

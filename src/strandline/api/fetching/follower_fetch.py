@@ -9,17 +9,17 @@ is ahead of this node's metadata waits with its Fetch rather than being refused:
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from strandline.api.context import RequestContext, code_of, note_failure, wait_s
 from strandline.api.fetching import cold_reads
 from strandline.api.fetching.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH
-from strandline.api.fetching.follower_sessions import UNTOLD, FollowerSession, Watch
+from strandline.api.fetching.follower_sessions import NOT_SENT, FollowerSession, Watch
 from strandline.api.fetching.reading import absence, diverging, find
-from strandline.api.requests.pending_reply import Later
+from strandline.api.requests.pending_reply import PendingReply
 from strandline.errors import ErrorCode, KafkaError
 from strandline.log.errors import NotCached
 from strandline.metadata.incarnations import Incarnation, incarnation
+from strandline.ports import Buffer
 from strandline.replica.partition import Partition
 from strandline.wire import fetch as wire
 from strandline.wire.fetch import FetchedPartition, FetchPartition, FetchRequest
@@ -35,7 +35,7 @@ AHEAD_OF_US = frozenset(
 """What a follower hears who knows newer metadata than this node: not before its Fetch has waited for it."""
 
 
-def handle(request: FetchRequest, ctx: RequestContext) -> Any:
+def handle(request: FetchRequest, ctx: RequestContext) -> list[Buffer] | PendingReply[list[Buffer]]:
     if not ctx.may_act_as_broker:
         return _refused(request, ctx)
     try:
@@ -49,7 +49,7 @@ def handle(request: FetchRequest, ctx: RequestContext) -> Any:
     return _ReplicaFetch(ctx, request, session).answer()
 
 
-def _refused(request: FetchRequest, ctx: RequestContext) -> Any:
+def _refused(request: FetchRequest, ctx: RequestContext) -> list[Buffer]:
     """As Kafka answers one that may not act as a broker: each partition, and no session."""
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     ctx.node.request_stats.failed(wire.KEY, code)
@@ -90,18 +90,18 @@ class _ReplicaFetch:
         self._max_bytes = min(max(request.max_bytes, 0), ctx.node.config.fetch_max_bytes)
         self._deadline = ctx.loop.time() + wait_s(request.max_wait_ms)
         self._answers: list[tuple[Watch, FetchedPartition]] = []
-        self._later: Later | None = None
+        self._later: PendingReply[list[Buffer]] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._is_scheduled = False
         self._is_new = True
         """It has just come; what comes while it waits is for a later one to say."""
 
-    def answer(self) -> Any:
+    def answer(self) -> list[Buffer] | PendingReply[list[Buffer]]:
         is_enough = self._collect(final=self._deadline <= self._ctx.loop.time())
         self._is_new = False
         if is_enough:
             return self._reply()
-        self._later = Later(may_be_overtaken=True, on_cancel=self._cancelled)
+        self._later = PendingReply(may_be_overtaken=True, on_cancel=self._cancelled)
         self._session.on_news = self._schedule
         self._session.on_next = self._interrupted
         self._timer = self._ctx.loop.call_at(self._deadline, self._time_is_up)
@@ -129,7 +129,7 @@ class _ReplicaFetch:
         try:
             if not self._collect(final=final):
                 return
-            reply: Any = self._reply()
+            reply: list[Buffer] | Exception = self._reply()
         except Exception as error:
             reply = error
         self._leave()
@@ -214,7 +214,7 @@ class _ReplicaFetch:
             # It has asked for the same position again, though it did not name it (rule A15).
             partition.follower_fetched(session.replica_id, asked, session.broker_epoch, now)
         end = log.log_end_offset
-        records: Any = b""
+        records: Buffer = b""
         if asked.fetch_offset < end:
             if self._is_throttled(partition):
                 return None
@@ -251,7 +251,7 @@ class _ReplicaFetch:
 
     # Replying
 
-    def _reply(self) -> Any:
+    def _reply(self) -> list[Buffer]:
         session = self._session
         topics: dict[str | bytes, list[FetchedPartition]] = {}
         for watch, answer in self._answers:
@@ -262,7 +262,7 @@ class _ReplicaFetch:
                 # It is told once; its follower asks again from where it is then.
                 session.dirty.pop(watch, None)
                 watch.is_fresh = True
-                watch.told_high_watermark = watch.told_log_start = UNTOLD
+                watch.told_high_watermark = watch.told_log_start = NOT_SENT
                 continue
             watch.told_high_watermark = answer.high_watermark
             watch.told_log_start = answer.log_start_offset

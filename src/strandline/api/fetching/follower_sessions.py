@@ -21,7 +21,7 @@ SESSIONS_MAX = 8
 """Of one replica: Kafka's brokers may have several fetchers for one leader (`num.replica.fetchers`)."""
 
 Find = Callable[[Place], Partition | None]
-UNTOLD = -2
+NOT_SENT = -2
 NO_CONNECTION = -1
 
 
@@ -54,7 +54,7 @@ class Watch:
         """Its bytes are being read from the device."""
         self.is_level = False
         """At the session's last fetch the follower had everything."""
-        self.told_high_watermark = self.told_log_start = UNTOLD
+        self.told_high_watermark = self.told_log_start = NOT_SENT
 
     def notify(self, *, urgent: bool) -> None:
         session = self.session
@@ -136,7 +136,7 @@ class FollowerSession:
                 else:
                     known.asked = asked
                     known.is_fresh = True
-                    known.told_high_watermark = known.told_log_start = UNTOLD
+                    known.told_high_watermark = known.told_log_start = NOT_SENT
                 self.dirty[known] = None
         for topic, indexes in forgotten:
             for index in indexes:

@@ -6,22 +6,34 @@ of the coordinator, not of the log beneath it (`groups.outcome.told`).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Generic, Protocol, TypeVar
 
 from strandline.api.context import RequestContext
 from strandline.api.requests import slices
-from strandline.api.requests.pending_reply import Later
+from strandline.api.requests.pending_reply import MaybePending, PendingReply
 from strandline.errors import ErrorCode, KafkaError
-from strandline.groups.outcome import Answer, Caller, Moment, Outcome, told
+from strandline.groups.outcome import Caller, Moment, Outcome, told
 from strandline.groups.shard import Shard
 from strandline.metadata.features import GROUP_VERSION
 from strandline.sliced_work import Work
+from strandline.wire.message import Message
 
 T = TypeVar("T")
-Operation = Callable[[Shard, Any, Caller, Moment, Answer], Outcome | None]
-Refusal = Callable[[ErrorCode, str | None], Any]
-"""The answer that tells an error."""
+R = TypeVar("R")
+
+
+class GroupRequest(Protocol):
+    """A request for one group."""
+
+    @property
+    def group_id(self) -> str: ...
+
+
+Q = TypeVar("Q", bound=GroupRequest)
+Operation = Callable[[Shard, Q, Caller, Moment, Callable[[R], None]], Outcome | None]
+Refusal = Callable[[ErrorCode, str | None], R]
+"""The answer that is an error."""
 
 
 def caller(ctx: RequestContext) -> Caller:
@@ -29,12 +41,12 @@ def caller(ctx: RequestContext) -> Caller:
 
 
 def coordinate(
-    ctx: RequestContext, request: Any, operation: Operation, refusal: Refusal, *, may_be_overtaken: bool = False
-) -> Any:
+    ctx: RequestContext, request: Q, operation: Operation[Q, R], refusal: Refusal[R], *, may_be_overtaken: bool = False
+) -> PendingReply[R]:
     """Have an operation done for the group that the request names; its answer, or the promise of it."""
-    later = Later(may_be_overtaken=may_be_overtaken)
+    later: PendingReply[R] = PendingReply(may_be_overtaken=may_be_overtaken)
 
-    def answer(response: Any) -> None:
+    def answer(response: R) -> None:
         if not later.done:
             later.complete(response)
 
@@ -46,50 +58,49 @@ def coordinate(
     return later
 
 
-class Several:
+class Several(Generic[T, R]):
     """One reply that is put together from the answers for several groups, in the order in which they were asked about."""
 
-    def __init__(self, count: int, reply: Callable[[list[Any]], Any]) -> None:
-        self.later = Later(may_be_overtaken=False)
-        self._answers: list[Any] = [None] * count
+    def __init__(self, count: int, reply: Callable[[list[T]], R]) -> None:
+        self.later: PendingReply[R] = PendingReply(may_be_overtaken=False)
+        self._answers: list[T | None] = [None] * count
         self._open = count
         self._reply = reply
         if not count:
             self.later.complete(reply([]))
 
-    def begin(self, ask: Callable[[int], None], request: Any, ctx: RequestContext) -> Later | Awaitable[Any]:
+    def begin(self, ask: Callable[[int], None], request: Message, ctx: RequestContext) -> MaybePending[R]:
         """Ask about the group of each place; the promise of the reply."""
-        promised: Later | Awaitable[Any] = slices.answer(self._begin(ask), request, ctx)
-        return promised
+        return slices.answer(self._begin(ask), request, ctx)
 
-    def _begin(self, ask: Callable[[int], None]) -> Work[Later]:
+    def _begin(self, ask: Callable[[int], None]) -> Work[PendingReply[R]]:
         for place in range(len(self._answers)):
             ask(place)
             yield 0
         return self.later
 
-    def put(self, place: int, answer: Any) -> None:
+    def put(self, place: int, answer: T) -> None:
         if self._answers[place] is None:
             self._answers[place] = answer
             self._open -= 1
             if not self._open and not self.later.done:
-                self.later.complete(self._reply(self._answers))
+                self.later.complete(self._reply(self._answers))  # type: ignore[arg-type]  # each is there now
 
 
 def read_each(
-    request: Any,
+    request: Message,
     ctx: RequestContext,
     group_ids: Sequence[str],
-    operation: Callable[[int, Shard, Moment], Any],
-    refusal: Callable[[int, KafkaError], Any],
-    reply: Callable[[list[Any]], Any],
-) -> Later | Awaitable[Any]:
-    """Read something of each group; both functions are told the place of the group among those that are asked about."""
+    operation: Callable[[int, Shard, Moment], T],
+    refusal: Callable[[int, KafkaError], T],
+    reply: Callable[[list[T]], R],
+) -> MaybePending[R]:
+    """Read something of each group; both functions are given the place of the group among those that are asked about."""
 
     def read(place: int) -> None:
         _read(ctx, group_ids[place], place, operation, refusal, several)
 
-    several = Several(len(group_ids), reply)
+    several: Several[T, R] = Several(len(group_ids), reply)
     return several.begin(read, request, ctx)
 
 
@@ -97,9 +108,9 @@ def _read(
     ctx: RequestContext,
     group_id: str,
     place: int,
-    operation: Callable[[int, Shard, Moment], Any],
-    refusal: Callable[[int, KafkaError], Any],
-    several: Several,
+    operation: Callable[[int, Shard, Moment], T],
+    refusal: Callable[[int, KafkaError], T],
+    several: Several[T, R],
 ) -> None:
     ctx.node.groups.read(
         group_id,

@@ -8,9 +8,9 @@ Always true: the reply is of the version that was asked in, and names every item
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from strandline.errors import ErrorCode
 from strandline.sliced_work import Work, finished
@@ -18,16 +18,21 @@ from strandline.wire import messages
 from strandline.wire.message import Message
 from strandline.wire.structs import Field, Struct
 
+if TYPE_CHECKING:
+    from strandline.wire.stubs.alter_user_scram_credentials import AlterUserScramCredentialsRequest
+
 ALTER_USER_SCRAM_CREDENTIALS = 51
 
 
-def error_reply(api_key: int, version: int, request: Any, code: ErrorCode, message: str | None = None) -> bytes | None:
+def error_reply(
+    api_key: int, version: int, request: Message, code: ErrorCode, message: str | None = None
+) -> bytes | None:
     """The body of the reply; None if this version has no place for an error."""
     return finished(error_reply_in_slices(api_key, version, request, code, message))
 
 
 def error_reply_in_slices(
-    api_key: int, version: int, request: Any, code: ErrorCode, message: str | None = None
+    api_key: int, version: int, request: Message, code: ErrorCode, message: str | None = None
 ) -> Work[bytes | None]:
     """The same, pausing after each item."""
     family = messages.response_family(api_key)
@@ -51,11 +56,12 @@ def error_reply_in_slices(
     return None
 
 
-def _asked(api_key: int, version: int, request: Any) -> Iterable[dict[str, Any]]:
+def _asked(api_key: int, version: int, request: Message) -> Iterable[Mapping[str, object]]:
     """What the request names: the items of its first array in this version. Plain texts are names."""
     if api_key == ALTER_USER_SCRAM_CREDENTIALS:
         # It names users in two lists, and its answer has one, of users.
-        names = [each.name for each in (*request.deletions, *request.upsertions)]
+        altered = cast("AlterUserScramCredentialsRequest", request)
+        names = [*(each.name for each in altered.deletions), *(each.name for each in altered.upsertions)]
         return ({"user": name} for name in dict.fromkeys(names))
     for field in messages.request_family(api_key).struct(version).fields:
         if field.array:
@@ -65,13 +71,15 @@ def _asked(api_key: int, version: int, request: Any) -> Iterable[dict[str, Any]]
     return ()
 
 
-def _item(classes: dict[str, Any], struct: Struct, asked: dict[str, Any], error: dict[str, Any]) -> Any:
+def _item(
+    classes: Mapping[str, type[Message]], struct: Struct, asked: Mapping[str, object], error: Mapping[str, object]
+) -> Message:
     values = {field.name: _copy(classes, field, asked[field.name]) for field in struct.fields if field.name in asked}
     values |= {field.name: error[field.name] for field in struct.fields if field.name in error}
     return classes[struct.name](**values)
 
 
-def _copy(classes: dict[str, Any], field: Field, value: Any) -> Any:
+def _copy(classes: Mapping[str, type[Message]], field: Field, value: Any) -> object:
     """A request's value as the response's type: their structs have the same fields and other classes."""
     if field.struct is None or value is None:
         return value
@@ -80,17 +88,17 @@ def _copy(classes: dict[str, Any], field: Field, value: Any) -> Any:
     return _item(classes, field.struct, vars(value), {})
 
 
-def tells(message: Any, code: ErrorCode) -> bool:
+def contains_error(message: object, code: ErrorCode) -> bool:
     """Whether this error stands anywhere in a message."""
-    return code in told_errors(message)
+    return code in errors_in(message)
 
 
-def told_errors(message: Any) -> list[int]:
+def errors_in(message: object) -> list[int]:
     """Every error code that stands anywhere in a message and is not NONE."""
-    return finished(told_errors_in_slices(message)) if isinstance(message, Message) else []
+    return finished(errors_in_slices(message)) if isinstance(message, Message) else []
 
 
-def told_errors_in_slices(message: Message) -> Work[list[int]]:
+def errors_in_slices(message: Message) -> Work[list[int]]:
     """The same, pausing after every message that is part of it. Every reply is looked through: it must cost little."""
     found: list[int] = []
     yield from _collect(message, found)
@@ -101,7 +109,7 @@ def _collect(message: Message, found: list[int]) -> Work[None]:
     for name, value in message.__dict__.items():
         if value.__class__ is list:
             # A list has things of one type: if the first one is no message, none is.
-            if value and isinstance(value[0], Message) and _may_tell(value[0].__class__):
+            if value and isinstance(value[0], Message) and _may_contain_error(value[0].__class__):
                 for item in value:
                     yield from _collect(item, found)
         elif name == "error_code":
@@ -113,10 +121,12 @@ def _collect(message: Message, found: list[int]) -> Work[None]:
 
 
 @cache
-def _may_tell(cls: type[Message]) -> bool:
+def _may_contain_error(cls: type[Message]) -> bool:
     """Whether such a message, or one inside it, has a place for an error."""
-    return any(map(_field_may_tell, cls._fields.values()))
+    return any(map(_field_may_contain_error, cls._fields.values()))
 
 
-def _field_may_tell(field: Field) -> bool:
-    return field.name == "error_code" or (field.struct is not None and any(map(_field_may_tell, field.struct.fields)))
+def _field_may_contain_error(field: Field) -> bool:
+    return field.name == "error_code" or (
+        field.struct is not None and any(map(_field_may_contain_error, field.struct.fields))
+    )

@@ -12,16 +12,18 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Awaitable
-from typing import Any
+from typing import TypeVar
 
 from strandline.api.context import RequestContext
-from strandline.api.requests.error_reply import error_reply_in_slices, tells, told_errors_in_slices
+from strandline.api.requests.error_reply import contains_error, error_reply_in_slices, errors_in_slices
 from strandline.api.requests.slices import in_turns
 from strandline.errors import ErrorCode, KafkaError
 from strandline.wire import messages
 from strandline.wire.errors import MalformedRequest
 from strandline.wire.headers import read_response_header
 from strandline.wire.message import Message
+
+R = TypeVar("R")
 
 TIMEOUT_MIN_S = 1.0
 """A controller takes longer than no time at all, whatever a client allows."""
@@ -40,25 +42,25 @@ class ForwardingRefused(ConnectionError):
     """There is no answer that the client would understand; its connection ends."""
 
 
-async def decided_here(reply: Awaitable[Any], frame: bytes, request: Any, ctx: RequestContext) -> Any:
+async def decided_here(reply: Awaitable[R | bytes], frame: bytes, request: Message, ctx: RequestContext) -> R | bytes:
     """The reply of the controller in this very node, once the broker has acted on what was decided: whoever created a topic
     here can use it here at once. If it is not the controller any more, the request goes on to the one that is."""
     answer = await reply
-    if await _tells_not_controller(answer, ctx):
+    if await _is_not_controller(answer, ctx):
         return await forward(frame, request, ctx)
     decided = ctx.node.controller.quorum.committed.end_offset
     await ctx.node.metadata.until(lambda image: image.end_offset >= decided, SEEN_WITHIN_S)
     return answer
 
 
-async def _tells_not_controller(answer: Any, ctx: RequestContext) -> bool:
+async def _is_not_controller(answer: object, ctx: RequestContext) -> bool:
     if not isinstance(answer, Message):
-        return tells(answer, ErrorCode.NOT_CONTROLLER)
-    codes = await in_turns(told_errors_in_slices(answer), ctx.node.clock.monotonic)
+        return contains_error(answer, ErrorCode.NOT_CONTROLLER)
+    codes = await in_turns(errors_in_slices(answer), ctx.node.clock.monotonic)
     return ErrorCode.NOT_CONTROLLER in codes
 
 
-async def forward(frame: bytes, request: Any, ctx: RequestContext) -> bytes:
+async def forward(frame: bytes, request: Message, ctx: RequestContext) -> bytes:
     """The body of the reply to a request, which is passed on as the frame that it came in."""
     try:
         async with asyncio.timeout(timeout_s(request, ctx)):
@@ -84,7 +86,7 @@ async def forward(frame: bytes, request: Any, ctx: RequestContext) -> bytes:
     return answer[position:]
 
 
-async def _failed(request: Any, ctx: RequestContext, code: ErrorCode, message: str) -> bytes:
+async def _failed(request: Message, ctx: RequestContext, code: ErrorCode, message: str) -> bytes:
     work = error_reply_in_slices(ctx.api_key, ctx.version, request, code, message)
     reply = await in_turns(work, ctx.node.clock.monotonic)
     if reply is None:
@@ -92,7 +94,7 @@ async def _failed(request: Any, ctx: RequestContext, code: ErrorCode, message: s
     return reply
 
 
-def timeout_s(request: Any, ctx: RequestContext) -> float:
+def timeout_s(request: Message, ctx: RequestContext) -> float:
     """How long the client waits, as the request says, or as long as any request; a little less, so that it hears of it."""
     wanted_ms = getattr(request, "timeout_ms", ctx.node.config.request_timeout_ms)
     return min(max(wanted_ms / 1000 * WAIT_SHARE, TIMEOUT_MIN_S), TIMEOUT_MAX_S)

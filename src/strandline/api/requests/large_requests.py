@@ -14,9 +14,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from strandline.api.requests.pending_reply import Later
+from strandline.api.requests.pending_reply import Handled, PendingReply, Reply
 from strandline.api.requests.slices import InSlices, collecting_later, encoded, in_turns, refused, settled
 from strandline.errors import KafkaError
 from strandline.wire.errors import MalformedRequest
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from strandline.api.context import RequestContext
     from strandline.api.table import Api
 
-Handle = Callable[[Any, "RequestContext"], Any]
+Handle = Callable[[Message, "RequestContext"], Handled]
 
 UNCOUNTED_BYTES_MAX = 1024
 """What is smaller is not counted: it holds little, and most requests are."""
@@ -60,7 +60,7 @@ class LargeRequests:
         self.served_count = 0
         self.refused_count = 0
 
-    def serve(self, api: Api, frame: bytes | memoryview, ctx: RequestContext, position: int) -> Any:
+    def serve(self, api: Api, frame: bytes | memoryview, ctx: RequestContext, position: int) -> Handled:
         """The reply to a request, which is small as a rule, or the promise of it. A memoryview lives no longer than this call."""
         size_bytes = len(frame) - position
         if size_bytes <= UNCOUNTED_BYTES_MAX:
@@ -74,11 +74,17 @@ class LargeRequests:
             raise MalformedRequest(f"{api.name} of {size_bytes} bytes, more than {limit_bytes}")
         return self._serve_large(api.handle, bytes(frame), position, ctx)
 
-    async def serve_embedded(self, handle: Handle, data: bytes, position: int, ctx: RequestContext) -> Any:
+    async def serve_embedded(
+        self,
+        handle: Callable[[Message, RequestContext], Awaitable[bytes]],
+        data: bytes,
+        position: int,
+        ctx: RequestContext,
+    ) -> bytes:
         """The same for a large request inside another one, whose bytes count already."""
-        return await self._serve_in_turn(handle, data, position, ctx)
+        return await self._serve_in_turn(handle, data, position, ctx)  # type: ignore[return-value]
 
-    async def _serve_large(self, handle: Handle, data: bytes, position: int, ctx: RequestContext) -> Any:
+    async def _serve_large(self, handle: Handle, data: bytes, position: int, ctx: RequestContext) -> Reply:
         if self.unanswered_bytes + len(data) > UNANSWERED_BYTES_MAX:
             self.refused_count += 1
             raise MalformedRequest(f"{len(data)} bytes while {self.unanswered_bytes} bytes of large requests wait")
@@ -89,7 +95,7 @@ class LargeRequests:
         finally:
             self.unanswered_bytes -= len(data)
 
-    async def _serve_in_turn(self, handle: Handle, data: bytes, position: int, ctx: RequestContext) -> Any:
+    async def _serve_in_turn(self, handle: Handle, data: bytes, position: int, ctx: RequestContext) -> Reply:
         request, objects = None, 0
         try:
             async with self._turn():
@@ -106,7 +112,7 @@ class LargeRequests:
             async with self.working():
                 return await encoded(reply, request, ctx)
         except KafkaError as error:
-            return await refused(error, request, ctx)
+            return await refused(error, request, ctx)  # type: ignore[arg-type]  # decoding raises another error
         finally:
             self._count(-objects)
 
@@ -129,29 +135,29 @@ class LargeRequests:
 
     # What waits for its answer
 
-    def _counted(self, outcome: Any, objects: int) -> Any:
+    def _counted(self, outcome: Handled, objects: int) -> Handled:
         """The outcome of a request that became so many objects; they count until it is there."""
-        if isinstance(outcome, Later):
+        if isinstance(outcome, PendingReply):
             return outcome if outcome.done else self._until_completed(outcome, objects)
         return self._until_answered(outcome, objects) if isinstance(outcome, Awaitable) else outcome
 
-    async def _until_answered(self, outcome: Awaitable[Any], objects: int) -> Any:
+    async def _until_answered(self, outcome: Awaitable[Reply], objects: int) -> Reply:
         self._count(objects)
         try:
             return await outcome
         finally:
             self._count(-objects)
 
-    def _until_completed(self, outcome: Later, objects: int) -> Later:
+    def _until_completed(self, outcome: PendingReply[Reply], objects: int) -> PendingReply[Reply]:
         def cancelled() -> None:
             self._count(-objects)
             outcome.cancel()
 
-        def completed(reply: Any) -> None:
+        def completed(reply: Reply | Exception) -> None:
             self._count(-objects)
             later.complete(reply)
 
-        later = Later(may_be_overtaken=outcome.may_be_overtaken, on_cancel=cancelled)
+        later: PendingReply[Reply] = PendingReply(may_be_overtaken=outcome.may_be_overtaken, on_cancel=cancelled)
         self._count(objects)
         outcome.deliver_to(completed)
         return later

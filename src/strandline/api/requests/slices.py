@@ -14,10 +14,10 @@ import asyncio
 import gc
 from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from strandline.api.requests.error_reply import error_reply, error_reply_in_slices, told_errors_in_slices
-from strandline.api.requests.pending_reply import Later
+from strandline.api.requests.error_reply import error_reply, error_reply_in_slices, errors_in_slices
+from strandline.api.requests.pending_reply import MaybePending, PendingReply
 from strandline.errors import KafkaError
 from strandline.sliced_work import SlicedWork, Work, check_answer_bytes
 from strandline.wire.message import Message
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from strandline.api.context import RequestContext
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 COLLECTOR_OFF_S_MAX = 10.0
 """A node that always has a large request in progress collects garbage all the same, slowly."""
@@ -84,36 +85,40 @@ async def _remaining_turns(sliced: SlicedWork[T], check: Callable[[], None] | No
                 return sliced.value
 
 
-class InSlices:
+class InSlices(Generic[R]):
     """The promise of an answer that is worked on in slices."""
 
     __slots__ = ("_ctx", "_request", "_sliced")
 
-    def __init__(self, sliced: SlicedWork[Any], request: Any, ctx: RequestContext) -> None:
+    def __init__(self, sliced: SlicedWork[MaybePending[R]], request: Message, ctx: RequestContext) -> None:
         self._sliced = sliced
         self._request = request
         self._ctx = ctx
 
-    def __await__(self) -> Generator[Any, None, Any]:
+    def __await__(self) -> Generator[object, None, R | bytes]:
         return self._answer().__await__()
 
-    async def _answer(self) -> Any:
+    async def _answer(self) -> R | bytes:
         request, ctx = self._request, self._ctx
         try:
-            return await encoded(await settled(await self.worked_out()), request, ctx)
+            reply: R | bytes = await settled(await self.worked_out())
+            return await encoded(reply, request, ctx)
         except KafkaError as error:
             return await refused(error, request, ctx)
 
-    async def worked_out(self) -> Any:
-        """What the work comes to: a reply, or the promise of one that waits for somebody else."""
+    async def worked_out(self) -> MaybePending[R]:
+        """What the work comes to: a reply, or the promise of one that waits for others."""
         return await _remaining_turns(self._sliced)
 
 
-def answer(work: Work[Any], request: Any, ctx: RequestContext) -> Any:
+def answer(work: Work[MaybePending[R]], request: Message, ctx: RequestContext) -> MaybePending[R]:
     """The reply that the work comes to: at once if one turn is enough for it, else the promise of it."""
     sliced = SlicedWork(work, ctx.node.clock.monotonic)
     try:
-        return sliced.value if sliced.turn() else InSlices(sliced, request, ctx)
+        if sliced.turn():
+            return sliced.value
+        promised: InSlices[R] = InSlices(sliced, request, ctx)
+        return promised
     except KafkaError as error:
         ctx.node.request_stats.failed(ctx.api_key, error.code)
         reply = error_reply(ctx.api_key, ctx.version, request, error.code, error.message)
@@ -122,7 +127,7 @@ def answer(work: Work[Any], request: Any, ctx: RequestContext) -> Any:
         return reply
 
 
-async def encoded(reply: Any, request: Any, ctx: RequestContext) -> Any:
+async def encoded(reply: R, request: Message, ctx: RequestContext) -> R | bytes:
     """The reply's bytes, written in slices, if it is a message."""
     if not isinstance(reply, Message):
         return reply
@@ -132,12 +137,12 @@ async def encoded(reply: Any, request: Any, ctx: RequestContext) -> Any:
         check_answer_bytes(len(body))
     except KafkaError as error:
         return await refused(error, request, ctx)
-    for code in await in_turns(told_errors_in_slices(reply), monotonic):
+    for code in await in_turns(errors_in_slices(reply), monotonic):
         ctx.node.request_stats.failed(ctx.api_key, code)
     return body
 
 
-async def refused(error: KafkaError, request: Any, ctx: RequestContext) -> bytes:
+async def refused(error: KafkaError, request: Message, ctx: RequestContext) -> bytes:
     """The reply that says this error of everything that was asked for; the error itself if this version has no place for it."""
     ctx.node.request_stats.failed(ctx.api_key, error.code)
     work = error_reply_in_slices(ctx.api_key, ctx.version, request, error.code, error.message)
@@ -147,11 +152,11 @@ async def refused(error: KafkaError, request: Any, ctx: RequestContext) -> bytes
     return reply
 
 
-async def settled(outcome: Any) -> Any:
+async def settled(outcome: MaybePending[R]) -> R | bytes:
     """What an API returned, once it is there."""
-    if not isinstance(outcome, Later):
+    if not isinstance(outcome, PendingReply):
         return await outcome if isinstance(outcome, Awaitable) else outcome
-    promised: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    promised: asyncio.Future[R | Exception] = asyncio.get_running_loop().create_future()
     outcome.deliver_to(lambda reply: None if promised.done() else promised.set_result(reply))
     try:
         reply = await promised

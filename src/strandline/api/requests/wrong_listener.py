@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strandline.api.context import RequestContext
-from strandline.api.requests.error_reply import error_reply, told_errors
+from strandline.api.requests.error_reply import error_reply, errors_in
 from strandline.errors import ErrorCode
 from strandline.wire import messages
 from strandline.wire.errors import MalformedRequest
@@ -20,11 +20,11 @@ from strandline.wire.errors import MalformedRequest
 if TYPE_CHECKING:
     from strandline.api.table import Api
 
-MISDIRECTED_BYTES_MAX = 64 << 10
+ANSWERED_BYTES_MAX = 64 << 10
 """What is larger is not read for the sake of a refusal."""
 
 
-def as_misdirected(api: Api) -> Api:
+def as_refused_on_controller(api: Api) -> Api:
     """An API of brokers, as a controller's listener answers it."""
 
     def handle(frame: memoryview, ctx: RequestContext, body_position: int) -> bytes:
@@ -32,11 +32,11 @@ def as_misdirected(api: Api) -> Api:
             f"{api.name} was sent to the listener {ctx.listener} of a controller; it is for brokers: give the client a broker's "
             "address (bootstrap.servers, --bootstrap-server)"
         )
-        if len(frame) > MISDIRECTED_BYTES_MAX:
+        if len(frame) > ANSWERED_BYTES_MAX:
             raise MalformedRequest(reason)
         request = messages.decode_request(api.key, ctx.version, frame, body_position)
         reply = error_reply(api.key, ctx.version, request, ErrorCode.MISMATCHED_ENDPOINT_TYPE, reason)
-        if reply is None or not told_errors(messages.decode_response(api.key, ctx.version, reply)):
+        if reply is None or not errors_in(messages.decode_response(api.key, ctx.version, reply)):
             raise MalformedRequest(reason)
         return reply
 

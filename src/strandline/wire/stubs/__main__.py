@@ -54,6 +54,8 @@ def _api_module(title: str, request: Family, response: Family) -> Iterator[str]:
     yield OPENING.format(title=f"{title}: its request, versions {_range(request)}, and its response.")
     classes = [*_classes(response, "ApiResponse"), *_classes(request, f"ApiRequest[{response.root.__name__}]")]
     text = "".join(classes)
+    if "Sequence[" in text:
+        yield "from collections.abc import Sequence\n\n"
     if "Uuid" in text:
         yield "from strandline.ids import Uuid\n"
     used = [name for name in ("ApiRequest", "ApiResponse", "TypedMessage") if f"({name}" in text]
@@ -64,6 +66,8 @@ def _api_module(title: str, request: Family, response: Family) -> Iterator[str]:
 def _data_module(families: dict[str, Family]) -> Iterator[str]:
     yield OPENING.format(title="Messages that are no request or response: headers, control records, consumer protocol.")
     text = "".join("".join(_classes(family, "TypedMessage")) for family in families.values())
+    if "Sequence[" in text:
+        yield "from collections.abc import Sequence\n\n"
     if "Uuid" in text:
         yield "from strandline.ids import Uuid\n"
     yield "from strandline.wire.stubs.base import TypedMessage\n\n"
@@ -112,7 +116,8 @@ def _type(field: Field, root: str) -> str:
         name = _TYPES.get(field.type, "int")
         assert name != "int" or field.type in FIXED
     if field.array:
-        name = f"list[{name}]"
+        # Plain values are often given as tuples. A text is no array of texts, though it is a sequence of them.
+        name = f"list[{name}]" if field.struct is not None or name == "str" else f"Sequence[{name}]"
     # Records are null by default, also where no version lets null be sent.
     return f"{name} | None" if field.nullable or field.type == "records" or field.default is None else name
 

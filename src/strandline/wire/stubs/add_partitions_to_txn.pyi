@@ -3,6 +3,8 @@
 Written by `python -m strandline.wire.stubs` from the schemas: not for editing by hand.
 """
 
+from collections.abc import Sequence
+
 from strandline.wire.stubs.base import ApiRequest, ApiResponse, TypedMessage
 
 class AddPartitionsToTxnResponse(ApiResponse):
@@ -33,7 +35,7 @@ class AddPartitionsToTxnRequest(ApiRequest[AddPartitionsToTxnResponse]):
 
     class AddPartitionsToTxnTopic(TypedMessage):
         name: str = ...
-        partitions: list[int] = ...
+        partitions: Sequence[int] = ...
 
     transactions: list[AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction] = ...  # since v4
     v3_and_below_transactional_id: str = ...  # v0-v3

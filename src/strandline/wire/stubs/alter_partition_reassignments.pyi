@@ -3,6 +3,8 @@
 Written by `python -m strandline.wire.stubs` from the schemas: not for editing by hand.
 """
 
+from collections.abc import Sequence
+
 from strandline.wire.stubs.base import ApiRequest, ApiResponse, TypedMessage
 
 class AlterPartitionReassignmentsResponse(ApiResponse):
@@ -28,7 +30,7 @@ class AlterPartitionReassignmentsRequest(ApiRequest[AlterPartitionReassignmentsR
 
     class ReassignablePartition(TypedMessage):
         partition_index: int = ...
-        replicas: list[int] | None = ...
+        replicas: Sequence[int] | None = ...
 
     timeout_ms: int = ...
     allow_replication_factor_change: bool = ...  # since v1

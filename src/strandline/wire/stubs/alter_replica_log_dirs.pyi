@@ -3,6 +3,8 @@
 Written by `python -m strandline.wire.stubs` from the schemas: not for editing by hand.
 """
 
+from collections.abc import Sequence
+
 from strandline.wire.stubs.base import ApiRequest, ApiResponse, TypedMessage
 
 class AlterReplicaLogDirsResponse(ApiResponse):
@@ -24,6 +26,6 @@ class AlterReplicaLogDirsRequest(ApiRequest[AlterReplicaLogDirsResponse]):
 
     class AlterReplicaLogDirTopic(TypedMessage):
         name: str = ...
-        partitions: list[int] = ...
+        partitions: Sequence[int] = ...
 
     dirs: list[AlterReplicaLogDirsRequest.AlterReplicaLogDir] = ...

@@ -3,6 +3,8 @@
 Written by `python -m strandline.wire.stubs` from the schemas: not for editing by hand.
 """
 
+from collections.abc import Sequence
+
 from strandline.ids import Uuid
 from strandline.wire.stubs.base import ApiRequest, ApiResponse
 
@@ -19,5 +21,5 @@ class BrokerHeartbeatRequest(ApiRequest[BrokerHeartbeatResponse]):
     current_metadata_offset: int = ...
     want_fence: bool = ...
     want_shut_down: bool = ...
-    offline_log_dirs: list[Uuid] = ...  # since v1
-    cordoned_log_dirs: list[Uuid] | None = ...  # since v2
+    offline_log_dirs: Sequence[Uuid] = ...  # since v1
+    cordoned_log_dirs: Sequence[Uuid] | None = ...  # since v2

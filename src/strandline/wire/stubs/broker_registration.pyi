@@ -3,6 +3,8 @@
 Written by `python -m strandline.wire.stubs` from the schemas: not for editing by hand.
 """
 
+from collections.abc import Sequence
+
 from strandline.ids import Uuid
 from strandline.wire.stubs.base import ApiRequest, ApiResponse, TypedMessage
 
@@ -30,5 +32,5 @@ class BrokerRegistrationRequest(ApiRequest[BrokerRegistrationResponse]):
     features: list[BrokerRegistrationRequest.Feature] = ...
     rack: str | None = ...
     is_migrating_zk_broker: bool = ...  # since v1
-    log_dirs: list[Uuid] = ...  # since v2
+    log_dirs: Sequence[Uuid] = ...  # since v2
     previous_broker_epoch: int = ...  # since v3

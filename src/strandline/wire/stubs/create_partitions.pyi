@@ -3,6 +3,8 @@
 Written by `python -m strandline.wire.stubs` from the schemas: not for editing by hand.
 """
 
+from collections.abc import Sequence
+
 from strandline.wire.stubs.base import ApiRequest, ApiResponse, TypedMessage
 
 class CreatePartitionsResponse(ApiResponse):
@@ -21,7 +23,7 @@ class CreatePartitionsRequest(ApiRequest[CreatePartitionsResponse]):
         assignments: list[CreatePartitionsRequest.CreatePartitionsAssignment] | None = ...
 
     class CreatePartitionsAssignment(TypedMessage):
-        broker_ids: list[int] = ...
+        broker_ids: Sequence[int] = ...
 
     topics: list[CreatePartitionsRequest.CreatePartitionsTopic] = ...
     timeout_ms: int = ...

@@ -3,6 +3,8 @@
 Written by `python -m strandline.wire.stubs` from the schemas: not for editing by hand.
 """
 
+from collections.abc import Sequence
+
 from strandline.ids import Uuid
 from strandline.wire.stubs.base import ApiRequest, ApiResponse, TypedMessage
 
@@ -37,7 +39,7 @@ class CreateTopicsRequest(ApiRequest[CreateTopicsResponse]):
 
     class CreatableReplicaAssignment(TypedMessage):
         partition_index: int = ...
-        broker_ids: list[int] = ...
+        broker_ids: Sequence[int] = ...
 
     class CreatableTopicConfig(TypedMessage):
         name: str = ...

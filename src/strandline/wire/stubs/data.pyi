@@ -3,13 +3,15 @@
 Written by `python -m strandline.wire.stubs` from the schemas: not for editing by hand.
 """
 
+from collections.abc import Sequence
+
 from strandline.ids import Uuid
 from strandline.wire.stubs.base import TypedMessage
 
 class ConsumerProtocolAssignment(TypedMessage):
     class TopicPartition(TypedMessage):
         topic: str = ...
-        partitions: list[int] = ...
+        partitions: Sequence[int] = ...
 
     assigned_partitions: list[ConsumerProtocolAssignment.TopicPartition] = ...
     user_data: bytes | None = ...
@@ -17,7 +19,7 @@ class ConsumerProtocolAssignment(TypedMessage):
 class ConsumerProtocolSubscription(TypedMessage):
     class TopicPartition(TypedMessage):
         topic: str = ...  # since v1
-        partitions: list[int] = ...  # since v1
+        partitions: Sequence[int] = ...  # since v1
 
     topics: list[str] = ...
     user_data: bytes | None = ...

@@ -3,6 +3,8 @@
 Written by `python -m strandline.wire.stubs` from the schemas: not for editing by hand.
 """
 
+from collections.abc import Sequence
+
 from strandline.wire.stubs.base import ApiRequest, ApiResponse, TypedMessage
 
 class DescribeLogDirsResponse(ApiResponse):
@@ -31,6 +33,6 @@ class DescribeLogDirsResponse(ApiResponse):
 class DescribeLogDirsRequest(ApiRequest[DescribeLogDirsResponse]):
     class DescribableLogDirTopic(TypedMessage):
         topic: str = ...
-        partitions: list[int] = ...
+        partitions: Sequence[int] = ...
 
     topics: list[DescribeLogDirsRequest.DescribableLogDirTopic] | None = ...

@@ -3,6 +3,8 @@
 Written by `python -m strandline.wire.stubs` from the schemas: not for editing by hand.
 """
 
+from collections.abc import Sequence
+
 from strandline.wire.stubs.base import ApiRequest, ApiResponse, TypedMessage
 
 class DescribeProducersResponse(ApiResponse):
@@ -30,6 +32,6 @@ class DescribeProducersResponse(ApiResponse):
 class DescribeProducersRequest(ApiRequest[DescribeProducersResponse]):
     class TopicRequest(TypedMessage):
         name: str = ...
-        partition_indexes: list[int] = ...
+        partition_indexes: Sequence[int] = ...
 
     topics: list[DescribeProducersRequest.TopicRequest] = ...

@@ -3,6 +3,8 @@
 Written by `python -m strandline.wire.stubs` from the schemas: not for editing by hand.
 """
 
+from collections.abc import Sequence
+
 from strandline.ids import Uuid
 from strandline.wire.stubs.base import ApiRequest, ApiResponse, TypedMessage
 
@@ -36,6 +38,6 @@ class DescribeShareGroupOffsetsRequest(ApiRequest[DescribeShareGroupOffsetsRespo
 
     class DescribeShareGroupOffsetsRequestTopic(TypedMessage):
         topic_name: str = ...
-        partitions: list[int] = ...
+        partitions: Sequence[int] = ...
 
     groups: list[DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup] = ...

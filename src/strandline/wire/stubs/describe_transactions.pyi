@@ -3,6 +3,8 @@
 Written by `python -m strandline.wire.stubs` from the schemas: not for editing by hand.
 """
 
+from collections.abc import Sequence
+
 from strandline.wire.stubs.base import ApiRequest, ApiResponse, TypedMessage
 
 class DescribeTransactionsResponse(ApiResponse):
@@ -18,7 +20,7 @@ class DescribeTransactionsResponse(ApiResponse):
 
     class TopicData(TypedMessage):
         topic: str = ...
-        partitions: list[int] = ...
+        partitions: Sequence[int] = ...
 
     throttle_time_ms: int = ...
     transaction_states: list[DescribeTransactionsResponse.TransactionState] = ...

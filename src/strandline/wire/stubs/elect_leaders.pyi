@@ -3,6 +3,8 @@
 Written by `python -m strandline.wire.stubs` from the schemas: not for editing by hand.
 """
 
+from collections.abc import Sequence
+
 from strandline.wire.stubs.base import ApiRequest, ApiResponse, TypedMessage
 
 class ElectLeadersResponse(ApiResponse):
@@ -22,7 +24,7 @@ class ElectLeadersResponse(ApiResponse):
 class ElectLeadersRequest(ApiRequest[ElectLeadersResponse]):
     class TopicPartitions(TypedMessage):
         topic: str = ...
-        partitions: list[int] = ...
+        partitions: Sequence[int] = ...
 
     election_type: int = ...  # since v1
     topic_partitions: list[ElectLeadersRequest.TopicPartitions] | None = ...

@@ -3,6 +3,8 @@
 Written by `python -m strandline.wire.stubs` from the schemas: not for editing by hand.
 """
 
+from collections.abc import Sequence
+
 from strandline.ids import Uuid
 from strandline.wire.stubs.base import ApiRequest, ApiResponse, TypedMessage
 
@@ -36,7 +38,7 @@ class EndQuorumEpochRequest(ApiRequest[EndQuorumEpochResponse]):
         leader_id: int = ...
         leader_epoch: int = ...
         preferred_candidates: list[EndQuorumEpochRequest.ReplicaInfo] = ...  # since v1
-        preferred_successors: list[int] = ...  # v0
+        preferred_successors: Sequence[int] = ...  # v0
 
     class ReplicaInfo(TypedMessage):
         candidate_id: int = ...  # since v1

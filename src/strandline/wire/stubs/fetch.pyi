@@ -3,6 +3,8 @@
 Written by `python -m strandline.wire.stubs` from the schemas: not for editing by hand.
 """
 
+from collections.abc import Sequence
+
 from strandline.ids import Uuid
 from strandline.wire.stubs.base import ApiRequest, ApiResponse, TypedMessage
 
@@ -75,7 +77,7 @@ class FetchRequest(ApiRequest[FetchResponse]):
 
     class ForgottenTopic(TypedMessage):
         topic_id: Uuid = ...  # since v13
-        partitions: list[int] = ...  # since v7
+        partitions: Sequence[int] = ...  # since v7
         topic: str = ...  # v7-v12
 
     cluster_id: str | None = ...  # since v12

@@ -3,6 +3,8 @@
 Written by `python -m strandline.wire.stubs` from the schemas: not for editing by hand.
 """
 
+from collections.abc import Sequence
+
 from strandline.wire.stubs.base import ApiRequest, ApiResponse, TypedMessage
 
 class ListConfigResourcesResponse(ApiResponse):
@@ -15,4 +17,4 @@ class ListConfigResourcesResponse(ApiResponse):
     config_resources: list[ListConfigResourcesResponse.ConfigResource] = ...
 
 class ListConfigResourcesRequest(ApiRequest[ListConfigResourcesResponse]):
-    resource_types: list[int] = ...  # since v1
+    resource_types: Sequence[int] = ...  # since v1

@@ -3,6 +3,8 @@
 Written by `python -m strandline.wire.stubs` from the schemas: not for editing by hand.
 """
 
+from collections.abc import Sequence
+
 from strandline.wire.stubs.base import ApiRequest, ApiResponse, TypedMessage
 
 class ListTransactionsResponse(ApiResponse):
@@ -18,6 +20,6 @@ class ListTransactionsResponse(ApiResponse):
 
 class ListTransactionsRequest(ApiRequest[ListTransactionsResponse]):
     state_filters: list[str] = ...
-    producer_id_filters: list[int] = ...
+    producer_id_filters: Sequence[int] = ...
     duration_filter: int = ...  # since v1
     transactional_id_pattern: str | None = ...  # since v2

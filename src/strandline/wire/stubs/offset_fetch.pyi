@@ -3,6 +3,8 @@
 Written by `python -m strandline.wire.stubs` from the schemas: not for editing by hand.
 """
 
+from collections.abc import Sequence
+
 from strandline.ids import Uuid
 from strandline.wire.stubs.base import ApiRequest, ApiResponse, TypedMessage
 
@@ -49,12 +51,12 @@ class OffsetFetchRequest(ApiRequest[OffsetFetchResponse]):
 
     class OffsetFetchRequestTopics(TypedMessage):
         topic_id: Uuid = ...  # since v10
-        partition_indexes: list[int] = ...  # since v8
+        partition_indexes: Sequence[int] = ...  # since v8
         name: str = ...  # v8-v9
 
     class OffsetFetchRequestTopic(TypedMessage):
         name: str = ...  # v1-v7
-        partition_indexes: list[int] = ...  # v1-v7
+        partition_indexes: Sequence[int] = ...  # v1-v7
 
     groups: list[OffsetFetchRequest.OffsetFetchRequestGroup] = ...  # since v8
     require_stable: bool = ...  # since v7

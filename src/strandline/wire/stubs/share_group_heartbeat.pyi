@@ -3,6 +3,8 @@
 Written by `python -m strandline.wire.stubs` from the schemas: not for editing by hand.
 """
 
+from collections.abc import Sequence
+
 from strandline.ids import Uuid
 from strandline.wire.stubs.base import ApiRequest, ApiResponse, TypedMessage
 
@@ -12,7 +14,7 @@ class ShareGroupHeartbeatResponse(ApiResponse):
 
     class TopicPartitions(TypedMessage):
         topic_id: Uuid = ...
-        partitions: list[int] = ...
+        partitions: Sequence[int] = ...
 
     throttle_time_ms: int = ...
     error_code: int = ...

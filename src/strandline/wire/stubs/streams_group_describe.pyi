@@ -3,6 +3,8 @@
 Written by `python -m strandline.wire.stubs` from the schemas: not for editing by hand.
 """
 
+from collections.abc import Sequence
+
 from strandline.wire.stubs.base import ApiRequest, ApiResponse, TypedMessage
 
 class StreamsGroupDescribeResponse(ApiResponse):
@@ -71,7 +73,7 @@ class StreamsGroupDescribeResponse(ApiResponse):
 
     class TaskIds(TypedMessage):
         subtopology_id: str = ...
-        partitions: list[int] = ...
+        partitions: Sequence[int] = ...
 
     throttle_time_ms: int = ...
     groups: list[StreamsGroupDescribeResponse.DescribedGroup] = ...

@@ -3,6 +3,8 @@
 Written by `python -m strandline.wire.stubs` from the schemas: not for editing by hand.
 """
 
+from collections.abc import Sequence
+
 from strandline.wire.stubs.base import ApiRequest, ApiResponse, TypedMessage
 
 class WriteTxnMarkersResponse(ApiResponse):
@@ -31,6 +33,6 @@ class WriteTxnMarkersRequest(ApiRequest[WriteTxnMarkersResponse]):
 
     class WritableTxnMarkerTopic(TypedMessage):
         name: str = ...
-        partition_indexes: list[int] = ...
+        partition_indexes: Sequence[int] = ...
 
     markers: list[WriteTxnMarkersRequest.WritableTxnMarker] = ...

@@ -133,9 +133,9 @@ async def test_leaders_are_named_where_the_asked_listener_reaches_them(deposed, 
     data = [request.PartitionProduceData(index=index, records=bytes(producing.batch())) for index in range(4)]
     message = request(acks=-1, timeout_ms=1000, topic_data=[request.TopicProduceData(name="v", partition_data=data)])
     frame = memoryview(bytearray(messages.encode_request(produce.KEY, 12, message)))
-    reply = messages.decode_response(
-        produce.KEY, 12, b"".join([produce.handle(frame, deposed.context(produce.KEY, 12, listener), 0)])
-    )
+    body = produce.handle(frame, deposed.context(produce.KEY, 12, listener), 0)
+    assert isinstance(body, bytes)
+    reply = messages.decode_response(produce.KEY, 12, body)
     assert [endpoint[:3] for endpoint in endpoints(reply)] == told
     request = messages.request(fetch.KEY)
     parts = [request.FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=100) for index in range(4)]

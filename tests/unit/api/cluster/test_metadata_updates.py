@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from strandline.api import metadata
 from strandline.api.cluster.metadata_updates import REST_S, SUSPECTED_WAIT_S, UNCHANGED_WAIT_S
+from strandline.api.requests.pending_reply import PendingReply
 from strandline.errors import ErrorCode
 from strandline.sim.world import World
 from strandline.wire import messages
@@ -32,6 +33,7 @@ class Client:
         began = ctx.loop.time()
         topics = [Request.MetadataRequestTopic(name=name) for name in names] or None
         reply = metadata.handle(Request(topics=topics, allow_auto_topic_creation=False), ctx)
+        assert not isinstance(reply, PendingReply)
         body = reply if isinstance(reply, bytes) else await reply
         return round(ctx.loop.time() - began, 3), messages.decode_response(3, 12, body).topics[0]
 

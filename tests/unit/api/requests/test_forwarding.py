@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Any
 
 import pytest
@@ -57,7 +58,9 @@ async def forward(
     broker.parts.controller.quorum.is_active = False
     reply = BROKER_APIS[api_key].handle(memoryview(frame), broker.context(api_key, version), position)
     frame[:] = bytes(len(frame))  # the buffer is used again for the next request
+    assert isinstance(reply, Awaitable)
     body = await reply
+    assert isinstance(body, bytes)
     assert way.sent[0][0] == whole
     return messages.decode_response(api_key, version, body), way.sent[0]
 
@@ -157,6 +160,9 @@ async def test_a_controller_that_is_none_any_more_when_it_has_decided_passes_the
     whole = bytes(frame)
     reply = BROKER_APIS[CREATE_TOPICS].handle(memoryview(frame), broker.context(CREATE_TOPICS, 7), position)
     frame[:] = bytes(len(frame))
-    answer = messages.decode_response(CREATE_TOPICS, 7, await reply)
+    assert isinstance(reply, Awaitable)
+    body = await reply
+    assert isinstance(body, bytes)
+    answer = messages.decode_response(CREATE_TOPICS, 7, body)
     assert [sent[0] for sent in way.sent] == [whole]
     assert answer.topics[0].num_partitions == 9

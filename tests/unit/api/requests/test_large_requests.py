@@ -12,7 +12,7 @@ import pytest
 
 from strandline.api.requests import large_requests, slices
 from strandline.api.requests.large_requests import ENVELOPE_BYTES_MAX, LARGE_REQUEST_BYTES_MAX, LARGE_REQUESTS_MAX
-from strandline.api.requests.pending_reply import Later
+from strandline.api.requests.pending_reply import PendingReply
 from strandline.api.table import BROKER_APIS, CONTROLLER_APIS
 from strandline.sliced_work import STEPS_PER_TURN_MAX
 from strandline.wire import messages
@@ -99,7 +99,7 @@ def waiting_for(promises, shape):
     """A Metadata API that answers once the test completes the promise that it leaves there."""
 
     def handle(request, ctx):
-        later = Later(may_be_overtaken=False)
+        later = PendingReply(may_be_overtaken=False)
         promises.append(later)
         if shape == "later":
             return later
@@ -164,7 +164,7 @@ async def test_nothing_more_is_decoded_while_too_many_objects_wait(broker, monke
     # Two are below the limit, and all that are decoded at once may be decoded then.
     assert 3 <= len(promises) <= 2 + LARGE_REQUESTS_MAX
     small = large.serve(BROKER_APIS[METADATA], metadata_frame(many_topics(3)), ctx, 4)
-    assert not isinstance(small, Later)
+    assert not isinstance(small, PendingReply)
     while any(not task.done() for task in serving):
         for promise in [promise for promise in promises if not promise.done]:
             promise.complete(b"reply")

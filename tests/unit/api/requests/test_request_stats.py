@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from strandline.api.requests.error_reply import told_errors
+from strandline.api.requests.error_reply import errors_in
 from strandline.api.requests.request_stats import BOUNDS_S, ApiStats, RequestStats
 from strandline.wire import messages
 
@@ -38,6 +38,6 @@ def test_errors_stand_anywhere_in_a_message():
     topics = [
         Response.CreatableTopicResult(name=name, error_code=code) for name, code in (("a", 0), ("b", 36), ("c", 17))
     ]
-    assert list(told_errors(Response(topics=topics))) == [36, 17]
-    assert list(told_errors(messages.response(22)(error_code=15))) == [15]
-    assert list(told_errors(Response())) == list(told_errors(b"")) == []
+    assert list(errors_in(Response(topics=topics))) == [36, 17]
+    assert list(errors_in(messages.response(22)(error_code=15))) == [15]
+    assert list(errors_in(Response())) == list(errors_in(b"")) == []

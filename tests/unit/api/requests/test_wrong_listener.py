@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-from strandline.api.requests.wrong_listener import MISDIRECTED_BYTES_MAX
-from strandline.api.table import BROKER_APIS, CONTROLLER_APIS, MISDIRECTED
+from strandline.api.requests.wrong_listener import ANSWERED_BYTES_MAX
+from strandline.api.table import BROKER_APIS, CONTROLLER_APIS, REFUSED_ON_CONTROLLER
 from strandline.errors import ErrorCode
 from strandline.wire import messages
 from strandline.wire.errors import MalformedRequest
@@ -16,14 +16,15 @@ METADATA, PRODUCE, LIST_GROUPS = 3, 0, 16
 
 
 def test_it_is_whatever_only_brokers_serve():
-    assert MISDIRECTED.keys() == BROKER_APIS.keys() - CONTROLLER_APIS.keys()
-    assert {METADATA, PRODUCE, LIST_GROUPS} <= MISDIRECTED.keys()
+    assert REFUSED_ON_CONTROLLER.keys() == BROKER_APIS.keys() - CONTROLLER_APIS.keys()
+    assert {METADATA, PRODUCE, LIST_GROUPS} <= REFUSED_ON_CONTROLLER.keys()
 
 
 def answered(broker, api_key, version, **fields):
     body = messages.encode_request(api_key, version, messages.request(api_key)(**fields))
     ctx = broker.context(api_key, version, "CONTROLLER")
-    reply = MISDIRECTED[api_key].handle(memoryview(b"head" + body), ctx, 4)
+    reply = REFUSED_ON_CONTROLLER[api_key].handle(memoryview(b"head" + body), ctx, 4)
+    assert isinstance(reply, bytes)
     return messages.decode_response(api_key, version, reply)
 
 
@@ -50,6 +51,6 @@ async def test_where_there_is_no_place_for_an_error_the_connection_ends_with_the
 
 async def test_a_large_request_is_not_read_for_it(broker):
     request = messages.request(METADATA)
-    topics = [request.MetadataRequestTopic(name="t" * 200)] * (MISDIRECTED_BYTES_MAX // 200)
+    topics = [request.MetadataRequestTopic(name="t" * 200)] * (ANSWERED_BYTES_MAX // 200)
     with pytest.raises(MalformedRequest, match=r"it is for brokers"):
         answered(broker, METADATA, 13, topics=topics)

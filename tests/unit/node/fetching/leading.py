@@ -7,7 +7,7 @@ import random
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from strandline.api.fetching.fetch_sessions import FetchSessions, Session
+from strandline.api.fetching.fetch_sessions import FetchSession, FetchSessions
 from strandline.config.dynamic import DynamicConfig
 from strandline.config.topic_config import TopicConfig
 from strandline.errors import ErrorCode, KafkaError
@@ -120,12 +120,12 @@ class Leader:
         for connection in list(self.connections):
             connection.transport.abort()
 
-    def has_something(self, session: Session) -> bool:
+    def has_something(self, session: FetchSession) -> bool:
         """Records or errors for one of its partitions."""
         answers = [self.find(*place).read(cached.wanted) for place, cached in session.partitions.items()]
         return any(answer.error_code or answer.records or answer.diverging_epoch for answer in answers)
 
-    def answer(self, session: Session) -> list[tuple[str | bytes, list[FetchedPartition]]]:
+    def answer(self, session: FetchSession) -> list[tuple[str | bytes, list[FetchedPartition]]]:
         topics: dict[str | bytes, list[FetchedPartition]] = {}
         served = []
         for place, cached in list(session.partitions.items()):
@@ -141,7 +141,7 @@ class _Served(asyncio.Protocol):
     def __init__(self, leader: Leader) -> None:
         self.leader = leader
         self.data = b""
-        self.waiting: tuple[int, int, Session] | None = None
+        self.waiting: tuple[int, int, FetchSession] | None = None
         self.is_opening = False
         self.timer: asyncio.TimerHandle | None = None
 

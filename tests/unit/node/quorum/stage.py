@@ -23,7 +23,7 @@ from strandline.api import (
     vote,
 )
 from strandline.api.context import RequestContext
-from strandline.api.requests.pending_reply import Later
+from strandline.api.requests.pending_reply import PendingReply
 from strandline.config.dynamic import DynamicConfig
 from strandline.config.node import NodeConfig
 from strandline.config.properties import of
@@ -100,7 +100,7 @@ class Server(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         for slot in self._slots:
-            if isinstance(slot[1], Later):
+            if isinstance(slot[1], PendingReply):
                 slot[1].cancel()
 
     def data_received(self, data: bytes) -> None:
@@ -112,7 +112,7 @@ class Server(asyncio.Protocol):
             outcome = self._member.handle(header.api_key, header.api_version, request)
             slot = [header, outcome, None, request]
             self._slots.append(slot)
-            if isinstance(outcome, Later):
+            if isinstance(outcome, PendingReply):
                 outcome.deliver_to(partial(self._deliver, slot))
             else:
                 self._deliver(slot, outcome)
