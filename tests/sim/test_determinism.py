@@ -19,8 +19,8 @@ def test_the_same_seeds_are_the_same_histories() -> None:
 
 
 def hashes(seeds: range, hash_seed: int) -> dict[int, str]:
-    with WorkerPool(play, 1, hash_seed=hash_seed) as crew:
-        outcomes = [outcome for _, outcome in crew.play(map(HistoryTask, seeds))]
+    with WorkerPool(play, 1, hash_seed=hash_seed) as pool:
+        outcomes = [outcome for _, outcome in pool.play(map(HistoryTask, seeds))]
     found = {outcome.seed: outcome.trace_hash for outcome in outcomes}
     assert all(found.values()), outcomes
     assert len(set(found.values())) == len(found)

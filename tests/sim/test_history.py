@@ -1,4 +1,5 @@
-"""Histories: what each has at least, what is left out, what the budget spares, and that no act is only there on paper."""
+"""Histories: what each has at least, what is left out, what the budget spares, and that no nemesis is only there on
+paper."""
 
 from __future__ import annotations
 
@@ -101,7 +102,7 @@ def test_every_act_has_a_setting_and_every_seed_an_act() -> None:
 
 
 def test_seeds_walk_through_the_acts_that_every_setting_has() -> None:
-    """Those of a group or a compacted topic leave out the act whose turn it would be: it comes again."""
+    """Those of a group or a compacted topic leave out the nemesis whose turn it would be: it comes again."""
     found = {first_nemesis(seed).name for seed in range(10 * SEEDS)}
     assert {nemesis.name for nemesis in deck()} <= found
     assert len({first_nemesis(seed).name for seed in range(100)}) > 50

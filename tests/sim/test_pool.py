@@ -1,4 +1,5 @@
-"""A few seeds of the pool, so that pytest alone sees a history fail; `make test` plays the pool beside it (tests/__main__.py)."""
+"""A few seeds of the pool, so that pytest alone sees a history fail; `make test` plays the pool beside it
+(tests/__main__.py)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,2 @@
-"""Histories: whole clusters of real nodes in the simulated world, under load and harm, judged. One seed is one history."""
+"""Histories: whole clusters of real nodes in the simulated world, under load and faults, judged. One seed is one
+history."""

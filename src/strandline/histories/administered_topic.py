@@ -1,8 +1,9 @@
-"""What clients asked the cluster for, were told, and what that leaves possible.
+"""A topic that a client administers: what it asked the cluster for, what was acknowledged, and what that leaves
+possible.
 
-Every topic name belongs to one client, which does one thing at a time. An attempt whose answer was lost may take effect at any
-later time: its bytes may still be on the way. So a name is either known to be as last acknowledged, or as some attempt of
-which nobody knows would leave it.
+Every topic name belongs to one client, which does one thing at a time. An attempt whose answer was lost may take effect
+at any later time: its bytes may still be on the way. So a name is either known to be as last acknowledged, or as some
+attempt with an unknown outcome would leave it.
 
 Always true: what is acknowledged is in every later image, until the same client undoes it.
 """
@@ -21,7 +22,7 @@ CONFIG_KEY = "retention.ms"
 class AdministeredTopic:
     name: str
     topic_id: Uuid | None = None
-    """As acknowledged; None if only a retry told that it is there."""
+    """As acknowledged; None if only a retry showed that it is there."""
     present: bool = False
     """As last acknowledged."""
     value: str | None = None

@@ -1,7 +1,8 @@
 """The batches of a log as its files hold them, past the disk's faults and chances.
 
-Always true: two batches are equal only if all their bytes are; whether a batch is sound is said by its own checksum. A reader
-takes in each batch once, when the log has grown by it; what is cut is read anew, what rots later it does not see.
+Always true: two batches are equal only if all their bytes are; whether a batch is sound is said by its own checksum. A
+reader takes in each batch once, when the log has grown by it; what is cut is read anew, what rots later it does not
+see.
 """
 
 from __future__ import annotations

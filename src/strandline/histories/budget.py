@@ -1,11 +1,12 @@
 """How much may be damaged at once without breaking a promise, and what already is.
 
-Who is only down, silent or slow costs nothing: it has what it had. What counts is what is lost: a page cache at a power loss, a
-disk, a batch that rotted. The controller can't tell a killed process from a dark host (KIP-966): both come back uncleanly, and
-count together once one of them has lost anything. Nothing of it is forgiven before the cluster is whole again.
+Who is only down, silent or slow costs nothing: it has what it had. What counts is what is lost: a page cache at a power
+loss, a disk, a batch that rotted. The controller can't distinguish a killed process from a dark host (KIP-966): both come back
+uncleanly, and count together once one of them has lost anything. Nothing of it is forgiven before the cluster is whole
+again.
 
-Always true: as long as every damage was allowed here, nothing that was committed is gone from every replica that may lead; unless
-the setting says that it goes past that on purpose, and then only for what it says.
+Always true: as long as every damage was allowed here, nothing that was committed is gone from every replica that may
+lead; unless the setting says that it goes past that on purpose, and then only for what it says.
 """
 
 from __future__ import annotations

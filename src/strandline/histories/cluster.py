@@ -1,9 +1,10 @@
 """A simulated cluster of whole nodes: combined ones, or controllers and brokers apart; and what the world does to them.
 
-Node 1 lives on host n1, and so on. What each process does is looked at after every turn of its event loop (`Sight`).
+Node 1 lives on host n1, and so on. What each process does is looked at after every turn of its event loop
+(`QuorumObservation`).
 
-Always true: a node that can't go on ends its process, as it would in production, and that is a problem of the history unless
-its disk was made to fail.
+Always true: a node that can't go on ends its process, as it would in production, and that is a problem of the history
+unless its disk was made to fail.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ class SimulatedCluster:
         if is_broker:
             listeners.append(f"PLAINTEXT://{host(node_id)}:{BROKER_PORT}")
         if is_broker and shape.two_listeners:
-            # The first one, so that a client that is told the first is told the wrong one.
+            # The first one: a broker that answers clients with its first listener gives them the wrong one.
             listeners.insert(0, f"BROKERS://{host(node_id)}:{INTER_BROKER_PORT}")
         if is_controller:
             listeners.append(f"CONTROLLER://{host(node_id)}:{CONTROLLER_PORT}")
@@ -178,7 +179,8 @@ class SimulatedCluster:
         self.transcript.note(member.name, "is started")
 
     def _logged(self, member: ClusterMember, line: str) -> None:
-        """What a node had not expected is a problem, though it lives on: a request that it could not answer, for one."""
+        """What a node had not expected is a problem, though it lives on: a request that it could not answer, for
+        one."""
         self.log_lines.append(line)
         if '"exception": ' in line and not member.may_fail:
             self.problems.append(f"{member.name} logged {line}")
@@ -279,8 +281,8 @@ class SimulatedCluster:
         member.may_fail = False
 
     def reboot_repaired(self, node_id: int) -> None:
-        """As an operator does with a disk that failed: it is repaired and the whole host booted anew, since after a failed sync
-        nobody can tell what of the page cache is on the device."""
+        """As an operator does with a disk that failed: it is repaired and the whole host booted anew, since after a
+        failed sync it is unknown what of the page cache is on the device."""
         member = self.members[node_id]
         if member.may_fail:
             self.repair_disk(node_id)
@@ -290,7 +292,7 @@ class SimulatedCluster:
         self.start(node_id)
 
     def flip_bit(self, node_id: int, path: str, position: int, bit: int) -> None:
-        """On the device: whoever reads there next has to fetch the page from it."""
+        """On the device: the next read of that page has to fetch it from there."""
         self.transcript.note(host(node_id), f"a bit of {path} flips at {position}")
         disk = self.members[node_id].machine.disk
         disk.flip_bit(path, position, bit)
@@ -335,7 +337,7 @@ class SimulatedCluster:
         self.world.network.heal_all()
 
     def heal(self) -> None:
-        """Undo all harm and start whatever is down."""
+        """Undo all faults and start whatever is down."""
         self.heal_network()
         for member in self.members.values():
             member.machine.disk.faults.clear()

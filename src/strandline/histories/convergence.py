@@ -1,6 +1,6 @@
-"""Whether a cluster is whole: one controller, the same metadata everywhere, every replica in sync and level.
+"""Whether a cluster is whole: one controller, the same metadata everywhere, every replica in sync and caught up.
 
-Always true: asking changes nothing; after all harm is undone, each of these comes true within a bounded virtual time.
+Always true: asking changes nothing; after all faults are undone, each of these comes true within a bounded virtual time.
 """
 
 from __future__ import annotations
@@ -53,13 +53,14 @@ class Convergence:
         found = [topics[name] for name in names if name in topics]
         return [((topic.topic_id, index), state) for topic in found for index, state in enumerate(topic.partitions)]
 
-    # Levels of being whole
+    # Whole, caught up, agreed
 
     def is_started(self) -> bool:
         return all(member.is_started for member in self._cluster.members.values())
 
     def is_in_sync(self) -> bool:
-        """As the controller has it, which must know every broker as it is now: one that restarted may have lost records."""
+        """As the controller has it, which must know every broker as it is now: one that restarted may have lost
+        records."""
         if not all(self._replicas.is_current(broker_id) for broker_id in self._cluster.shape.brokers):
             return False
         return all(
@@ -67,7 +68,7 @@ class Convergence:
         )
 
     def is_whole(self) -> bool:
-        """Harm may begin again."""
+        """Faults may begin again."""
         return self.is_started() and self._cluster.leader() is not None and self.is_in_sync()
 
     def is_caught_up(self) -> bool:
@@ -80,7 +81,7 @@ class Convergence:
         return self.is_in_sync()
 
     def is_agreed(self) -> bool:
-        """Everybody follows the same controller, and has applied all that is in its log."""
+        """Every node follows the same controller, and has applied all that is in its log."""
         cluster = self._cluster
         leader = cluster.leader()
         looks = {node_id: cluster.seen(node_id) for node_id in cluster.members}
@@ -111,7 +112,8 @@ class Convergence:
         return found
 
     def _differing_values(self, key: Key, logs: dict[int, ObservedLog]) -> list[str]:
-        """Where cleaning has come further on one than on another, the newest value of each key is the same all the same."""
+        """Where cleaning has come further on one than on another, the newest value of each key is the same all the
+        same."""
         name = f"{self._replicas.image.topics_by_id[key[0]].name}-{key[1]}"
         first: tuple[int, dict[bytes, tuple[int, bytes | None]]] | None = None
         for node_id, log in logs.items():

@@ -1,4 +1,5 @@
-"""What a history exercised: faults, transitions, truncations, error codes; so that a budget of seeds that never cuts a log is seen.
+"""What a history exercised: faults, transitions, truncations, error codes; so that a budget of seeds that never cuts a
+log is seen.
 
 Always true: a count is of something that happened in the history, never of something that was only planned.
 """

@@ -1,8 +1,9 @@
-"""What is asked of brokers and what they answer, taken from the bytes: Produce, Fetch, ListOffsets, OffsetForLeaderEpoch, groups.
+"""What is asked of brokers and what they answer, taken from the bytes: Produce, Fetch, ListOffsets,
+OffsetForLeaderEpoch, groups.
 
-Always true: an answer is shown when its last byte leaves the broker, whether or not it will arrive. Of a Fetch within a session all
-partitions of the session are known, as they stood when it was sent (KIP-227). What is produced is kept for a while and read only
-where somebody asks.
+Always true: an answer is shown when its last byte leaves the broker, whether or not it will arrive. Of a Fetch within a
+session all partitions of the session are known, as they stood when it was sent (KIP-227). What is produced is kept for
+a while and read only where a judge asks.
 """
 
 from __future__ import annotations
@@ -86,9 +87,9 @@ class PartitionAnswer(NamedTuple):
 
     error_code: int
     has_data: bool
-    """There is something in it that only a leader of that epoch may tell: records, a divergence, an offset."""
+    """It has something that only a leader of that epoch may answer: records, a divergence, an offset."""
     is_parted: bool = False
-    """It tells of a divergence."""
+    """It has a divergence."""
     offset: int = -1
     """In the answer to a Produce, where the batch begins; to a ListOffsets, what was asked for."""
 
@@ -208,7 +209,7 @@ class RequestReader:
         self.broker_id = broker_id
         self.fetches = fetches or FollowerFetches()
         self.on_response = on_response
-        """Told of every answer, whatever it is about."""
+        """Called with every response, whatever it is about."""
         self.on_group_exchange = on_group_exchange
         self.who = who
         self.unanswered_of_groups: dict[int, GroupExchange] = {}

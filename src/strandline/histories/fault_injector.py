@@ -1,10 +1,11 @@
-"""The one door through which harm comes into a history.
+"""The one place where faults are injected into a history.
 
-Every fault has a number from the moment it is planned: those of the noise from 1 on, those of the first act from 100 on, of the
-second from 200 on. So a fault that is left out changes no other's number, and a smaller set of them can be played again.
+Every fault has a number from the moment it is planned: those of the noise from 1 on, those of the first nemesis from
+100 on, of the second from 200 on. So a fault that is left out changes no other's number, and a smaller set of them can
+be played again.
 
-Always true: a fault that is left out, or that the budget does not cover, is not injected, and says so by False; what was injected
-is in the record and in the coverage; undoing harm is no fault and always happens.
+Always true: a fault that is left out, or that the budget does not cover, is not injected, and says so by False; what
+was injected is in the record and in the coverage; undoing a fault is no fault and always happens.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ class FaultInjector:
         return bool(self._without)
 
     def begin_nemesis(self, number: int) -> None:
-        """Acts come one after the other; the first has number 1."""
+        """Nemeses come one after the other; the first has number 1."""
         self._act = number
 
     def inject(
@@ -102,7 +103,8 @@ class FaultInjector:
         allowed: Callable[[], bool] = lambda: True,
         noise: bool = False,
     ) -> bool:
-        """Whether it was done. It has its number, and what it costs is counted, also if it is not: the others keep their place."""
+        """Whether it was done. It has its number, and what it costs is counted, also if it is not: the others keep
+        their place."""
         assert kind in KINDS, f"{kind!r} is not among the kinds of faults"
         nemesis = 0 if noise else self._act
         ordinal = self._next[nemesis] = self._next.get(nemesis, 0) + 1
@@ -183,7 +185,8 @@ class FaultInjector:
         return self.inject("slow disk", what, lambda: self._cluster.slow_disk(node_id, factor))
 
     def break_disk(self, node_id: int, prefix: str, fault: Fault) -> bool:
-        """Operations below `prefix` fail until the disk is repaired. What a failed sync should have written may be gone."""
+        """Operations below `prefix` fail until the disk is repaired. What a failed sync should have written may be
+        gone."""
         return self.inject(
             f"disk {fault.value}",
             f"{host(node_id)} {prefix}",
@@ -201,7 +204,7 @@ class FaultInjector:
         )
 
     def flip_bit(self, node_id: int, what: str, path: str, position: int, bit: int, *, possible: bool = True) -> bool:
-        """Rot at rest. Whoever asks for it has made sure that another replica has the same."""
+        """Rot at rest. The caller has made sure that another replica has the same."""
         return self.inject(
             f"bit flip in {what}",
             f"{host(node_id)} {path} at {position}",
@@ -264,7 +267,7 @@ class FaultInjector:
         return self.inject("reset", what, lambda: self._cluster.reset(one, other), possible=there_are, noise=noise)
 
     def lose_reply(self, broker: str, client: str, *, noise: bool = False) -> bool:
-        """What the client asks for next is done, and it is not told."""
+        """The next request of the client is carried out, and its response is lost."""
         network = self._cluster.world.network
         what = f"{broker} - {client}"
         there_are = network.connections(broker, client) > 0

@@ -1,8 +1,8 @@
-"""One seed, one history: a setting, a cluster under load, acts and noise, healing, and the verdict.
+"""One seed, one history: a setting, a cluster under load, nemeses and noise, healing, and the verdict.
 
-Always true: every history lasts at least `VIRTUAL_S`, is harmed `FAULTS` times and serves `OPERATIONS`, unless a property fails
-before; after each act all harm is undone and the cluster is whole again within a bounded virtual time; the same seed without the
-same faults is the same history, byte for byte.
+Always true: every history lasts at least `VIRTUAL_S`, has `FAULTS` faults and serves `OPERATIONS`, unless a property
+fails before; after each nemesis all faults are undone and the cluster is whole again within a bounded virtual time; the
+same seed without the same faults is the same history, byte for byte.
 """
 
 from __future__ import annotations
@@ -40,13 +40,14 @@ from strandline.sim.world import World
 VIRTUAL_S, FAULTS, OPERATIONS = 45.0, 5, 500
 NEMESES_USUAL, NEMESES_MAX = (1, 2), 16
 NEMESES_DENSE, NEMESES_UNTIL_S = 3, 30.0
-"""Before that time another act begins, up to so many: the least that a history lasts should not be spent in peace."""
+"""Before that time another nemesis begins, up to so many: the least that a history lasts should not be spent in
+peace."""
 OWN_SHARE = 0.7
-"""Of the acts of a history with a group or a compacted topic, so many are about that."""
+"""Of the nemeses of a history with a group or a compacted topic, so many are about that."""
 CALM_S = (0.5, 5.0)
-"""Between two acts."""
+"""Between two nemeses."""
 RECORDS_FIRST, RECORDS_WITHIN_S = 8, 6.0
-"""Before the first act each partition has so many, so that there is something to lose."""
+"""Before the first nemesis each partition has so many, so that there is something to lose."""
 OPERATIONS_PER_S, PACE_MIN, PACE_MAX = 9.5, 0.2, 5.0
 """What the load does about when it is calm; at the end it may be hastened or slowed."""
 BEGIN_WITHIN_S = 30.0
@@ -58,14 +59,16 @@ Watch = Callable[[bytes, float, int, bytes], None]
 
 
 def first_nemesis(seed: int) -> Nemesis:
-    """Seeds walk through the acts, so that each has its share; with a group or a compacted topic some begin with an act on it."""
+    """Seeds walk through the nemeses, so that each has its share; with a group or a compacted topic some begin with
+    one on it."""
     has_group, has_compaction = group_plans.has_group(seed), compaction_plans.draw(seed) is not None
     nemeses = deck(_family(seed, 1, has_group, has_compaction))
     return nemeses[seed % len(nemeses)]
 
 
 def _family(seed: int, number: int, has_group: bool, has_compaction: bool) -> str:
-    """Which acts the one of this number is of: those of every setting, or those that not every setting could have."""
+    """The family of the nemesis with this number: those of every setting, or those that not every setting could
+    have."""
     families = [GROUPS] * has_group + [COMPACTION_NEMESES] * has_compaction
     chance = random.Random(f"{seed}/act/{number}/family")
     return chance.choice(families) if families and chance.random() < OWN_SHARE else CLUSTER
@@ -223,7 +226,7 @@ class History:
     async def _play_nemesis(self, nemesis: Nemesis, number: int) -> None:
         self.nemeses.append(nemesis.name)
         self.coverage.note(NEMESIS, nemesis.name)
-        self.transcript.note(WORLD, f"act {number}: {nemesis.name}")
+        self.transcript.note(WORLD, f"nemesis {number}: {nemesis.name}")
         self.faults.begin_nemesis(number)
         chance = random.Random(f"{self._seed}/act/{number}")
         context = NemesisContext(
@@ -254,7 +257,7 @@ class History:
         self.budget.made_whole()
 
     async def _end(self) -> None:
-        """All harm is undone: everybody gets on, comes to an end, and agrees."""
+        """All faults are undone: every client gets on and comes to an end, and all nodes agree."""
         self._heal()
         await self._until(self.convergence.is_whole, "the cluster is whole at the end")
         self.load.pace = 1.0

@@ -1,7 +1,8 @@
-"""The load of a history: producers, a consumer, a client that administers, an operator; and what they were told.
+"""The load of a history: producers, a consumer, a client that administers, an operator; and the results of what they
+did.
 
-Always true: everybody works in bursts with quiet between, as users do, in small and frequent ones while there is harm; every send,
-poll and administration is counted as one operation.
+Always true: every client works in bursts with quiet between, as users do, in small and frequent ones during faults;
+every send, poll and administration is counted as one operation.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ READ_POLLS_MAX = 10
 WATCH_S = 0.03
 OPERATOR_PATIENCE_MS = 12_000
 BRISK_OPERATIONS_MAX = 600
-"""A long act has seen enough of them by then."""
+"""A long nemesis has seen enough of them by then."""
 
 
 class Load:
@@ -67,7 +68,7 @@ class Load:
         """Pauses between bursts take so many times as long."""
         self.is_stopping = self._is_brisk = False
         self.is_busy = False
-        """An act needs it brisk, however much was done already."""
+        """A nemesis needs it brisk, however much was done already."""
         self.operator = world.node("operator")
         self._setting = setting
         self.observed = observed
@@ -126,7 +127,7 @@ class Load:
                 also.start()
 
     async def stop_writing(self) -> None:
-        """Let everybody who changes anything come to an end."""
+        """Let every client that changes anything come to an end."""
         self.is_stopping = True
         self.hurry()
         await asyncio.gather(*self._working)
@@ -207,13 +208,15 @@ class Load:
     async def ask_ends(self, who: str, consumer: Consumer, keys: list[TopicPartition]) -> dict[TopicPartition, int]:
         self.operations += 1
         invoked_at = self.cluster.world.now
-        told = await consumer.offsets_for_times(dict.fromkeys(keys, LATEST))  # as `end_offsets`, with the leader epochs
-        ends = {key: end for key, end in told.items() if end is not None}
+        found = await consumer.offsets_for_times(
+            dict.fromkeys(keys, LATEST)
+        )  # as `end_offsets`, with the leader epochs
+        ends = {key: end for key, end in found.items() if end is not None}
         for key, end in ends.items():
             self.history.note_end(who, *key, end.offset, end.leader_epoch, invoked_at=invoked_at)
         return {key: end.offset for key, end in ends.items()}
 
-    # What clients ask and tell
+    # What clients use
 
     async def rest(self, seconds: float) -> None:
         """Until the next thing that a client does; sooner if all are hurried."""
@@ -232,7 +235,7 @@ class Load:
         return self.is_busy or (self._is_brisk and self.operations < BRISK_OPERATIONS_MAX)
 
     def become_brisk(self) -> None:
-        """Harm is near: whatever goes wrong should go wrong with somebody's records."""
+        """Faults are near: what goes wrong should meet some client's records."""
         self._is_brisk = True
         self.hurry()
 
@@ -240,7 +243,7 @@ class Load:
         self._is_brisk = False
 
     def hurry(self) -> None:
-        """Nobody rests any longer."""
+        """No client rests any longer."""
         for rested in list(self._resting):
             _end(rested)
 
@@ -280,17 +283,18 @@ class Load:
         logs = {
             name: [kept for batch in all_batches(log) for kept in records(batch)] for name, log in found.items() if log
         }
-        everybody = {"a reader": history.read, **logs}
+        found_by = {"a reader": history.read, **logs}
         late = {name: {k for k in history.keys if self.missed_deletion(int(name[1:]), k)} for name in logs}
         late["a reader"] = set().union(*late.values())  # it reads from any of them
         return [
             Problem(last_value_survives.NAME, now, what)
-            for who, kept in everybody.items()
+            for who, kept in found_by.items()
             for what in last_value_survives.judge(history, who, kept, late[who])
         ]
 
     def missed_deletion(self, node_id: int, record_key: bytes) -> bool:
-        """Whether a replica of the compacted topic came too late for the tombstone that is the last record of a key (F3)."""
+        """Whether a replica of the compacted topic came too late for the tombstone that is the last record of a key
+        (F3)."""
         if self.keyed is None or self._setting.compaction is None:
             return False
         last = self.keyed.history.last_acknowledged(record_key)

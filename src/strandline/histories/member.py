@@ -1,6 +1,7 @@
 """One node of a simulated cluster through all its lives: its machine, its process now, and what can be seen of it.
 
-Always true: looking goes past the disk's faults and chances, so that a history is the same whether or not anybody looks.
+Always true: looking goes past the disk's faults and chances, so that a history is the same whether or not it is
+observed.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class ClusterMember:
         """Its disk was made to fail: giving up is what it should do."""
         self.failed: str | None = None
         self.was_wiped = False
-        """In a dynamic quorum it is another replica since then, and no voter of the beginning."""
+        """In a dynamic quorum it is another replica since then, and none of the initial voters."""
         self._state_read_at = -1
         self._is_state_rotten = False
         self._state_data: bytes | None = None
@@ -80,7 +81,8 @@ class ClusterMember:
         return self.observed is not None and self.observed.is_cleaning
 
     def look(self) -> QuorumNodeState | None:
-        """As it is now; None while it is down or has not loaded its log. The same object as last time if nothing changed."""
+        """As it is now; None while it is down or has not loaded its log. The same object as last time if nothing
+        changed."""
         observed = self.observed
         if observed is not self._looked_at:
             self._seen = self._quorum = None
@@ -111,11 +113,11 @@ class ClusterMember:
         return self._seen
 
     def error_counts(self) -> Mapping[int, int]:
-        told: Counter[int] = Counter()
+        counts: Counter[int] = Counter()
         for observed in self._lives:
             for (_, code), count in observed.errors.items():
-                told[code] += count
-        return told
+                counts[code] += count
+        return counts
 
     def lost_its_disk(self) -> None:
         self.was_wiped = True

@@ -1,7 +1,7 @@
-"""Noise: faults in the background of every act that cost nothing of any promise.
+"""Noise: faults in the background of every nemesis that cost nothing of any promise.
 
-Always true: what it does to a node or a link is over after a moment, or harmless as long as it lasts; it is drawn from a stream of
-its own, so that acts do not shift it.
+Always true: what it does to a node or a link is over after a moment, or harmless as long as it lasts; it is drawn from
+a stream of its own, so that nemeses do not shift it.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Noise:
         node_id, _ = self._two_nodes()
         machine, still_s = self._cluster.members[node_id].machine, self._chance.uniform(*STILL_S)
         if machine.process.state is ProcessState.PAUSED:
-            return  # an act has paused it, and will resume it
+            return  # a nemesis has paused it, and will resume it
         process, member = machine.process, self._cluster.members[node_id]
         if self._faults.pause(node_id, noise=True):
             pauses = member.pauses

@@ -1,4 +1,4 @@
-"""How a history ended, and what is needed to tell it.
+"""How a history ended, and what is needed to report it.
 
 Always true: no problems means that it came to its end and everything that must hold held.
 """
@@ -11,8 +11,8 @@ from typing import NamedTuple
 from strandline.histories.coverage import Coverage
 
 UNDER_FAULTS = "liveness under faults"
-"""The property of what must come about while faults go on. It is judged only where none of them is left out: an act may wait for
-what only a fault brings about."""
+"""The property of what must come about while faults go on. It is judged only where none of them is left out: a
+nemesis may wait for what only a fault brings about."""
 
 
 class InjectedFault(NamedTuple):
@@ -39,7 +39,7 @@ class Problem(NamedTuple):
 
 
 class TranscriptLine(NamedTuple):
-    """Something that happened, as a person is told of it."""
+    """Something that happened, as a person reads it."""
 
     at: float
     who: str

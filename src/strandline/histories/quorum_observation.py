@@ -1,8 +1,8 @@
 """What the judges see of the quorum: each node's Raft, metadata log and image as they last were, and its disk.
 
-Always true: looking changes nothing and draws no chance; a node that is down is seen as it last was; `durable_offset` is what
-a node has had on its device at some time and has not cut since, so a power loss takes nothing below it. A node at which nothing
-has changed is passed over: whoever reports it hands in the very `Seen` of the last time.
+Always true: looking changes nothing and draws no chance; a node that is down is seen as it last was; `durable_offset`
+is what a node has had on its device at some time and has not cut since, so a power loss takes nothing below it. A node
+at which nothing has changed is passed over: it is reported with the very `QuorumNodeState` of the last time.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class QuorumNodeState(NamedTuple):
     flushed_offset: int
     image: MetadataImage
     pending_end: int = -1
-    """Where the newest decision that somebody waits for ends; -1 if nobody does."""
+    """Where the newest decision ends that is not answered yet; -1 if there is none."""
     snapshot: OffsetAndEpoch | None = None
     """The newest."""
 
@@ -60,7 +60,8 @@ class QuorumNodeState(NamedTuple):
 
 
 class QuorumMember(Protocol):
-    """One node beside its part in the quorum: its process, configuration, answers, and its disk as the quorum uses it."""
+    """One node beside its part in the quorum: its process, configuration, answers, and its disk as the quorum uses
+    it."""
 
     @property
     def config(self) -> NodeConfig: ...
@@ -85,7 +86,8 @@ class QuorumMember(Protocol):
 
 
 class QuorumJudge:
-    """One property of the quorum or the metadata. It raises Violation; what it does not override it does not care for."""
+    """One property of the quorum or the metadata. It raises Violation; what it does not override it does not care
+    for."""
 
     def changed(
         self, observed: QuorumObservation, node_id: int, before: QuorumNodeState | None, after: QuorumNodeState
@@ -107,7 +109,7 @@ class QuorumJudge:
         """A node loses its disk, and will come back as if it were new; it is still seen as it was."""
 
     def finished(self, observed: QuorumObservation) -> Iterable[str]:
-        """All harm is undone and all nodes are level: what is not as it should be now."""
+        """All faults are undone and all nodes have caught up: what is not as it should be now."""
         return ()
 
     def __repr__(self) -> str:
@@ -136,7 +138,7 @@ class QuorumObservation:
         self.image = MetadataImage()
         """The newest that any node has had."""
         self.disturbed_at = 0.0
-        """When something was last harmed, or healed."""
+        """When a fault was last injected or undone."""
         self.fetches = FollowerFetches()
         self.is_cut: Callable[[int, int], bool] = lambda one, other: False
         """Whether two nodes do not reach each other, one way or both."""
@@ -213,7 +215,7 @@ class QuorumObservation:
         self.durable_offset.pop(node_id, None)
 
     def finish(self) -> list[Problem]:
-        """The history is over: what the judges say of its end. Counts the errors that nodes told."""
+        """The history is over: what the judges say of its end. Counts the errors that nodes answered."""
         for member in self.members.values():
             for code, count in member.error_counts().items():
                 self.coverage.note(ERROR, ErrorCode(code).name, count)
@@ -226,7 +228,7 @@ class QuorumObservation:
         violation.args = (str(violation.problem),)
         raise violation
 
-    # What is asked
+    # Facts
 
     @property
     def leader(self) -> int | None:
@@ -240,7 +242,7 @@ class QuorumObservation:
         return max((seen.high_watermark or 0 for seen in self.nodes.values()), default=0)
 
     def is_running(self, node_id: int) -> bool:
-        """Its process is there, and nobody holds it."""
+        """Its process is there, and is not paused."""
         return self.members[node_id].is_running
 
     def fetch_timeout_s(self, node_id: int) -> float:
@@ -253,10 +255,10 @@ class QuorumObservation:
 
     @property
     def is_quiet(self) -> bool:
-        """Nothing was harmed or healed for a while."""
+        """No fault was injected or undone for a while."""
         return self.now() - self.disturbed_at > QUIET_S
 
-    # What a reader would like to know
+    # For the transcript and the coverage
 
     def _count(self, before: QuorumNodeState | None, after: QuorumNodeState) -> None:
         """What happened to a node within one life."""
@@ -296,5 +298,5 @@ class QuorumObservation:
 
 
 def overriding(judges: Iterable[T], base: type, name: str) -> list[T]:
-    """Those judges that care for an event."""
+    """Those judges that override the method of an event."""
     return [judge for judge in judges if getattr(type(judge), name) is not getattr(base, name)]

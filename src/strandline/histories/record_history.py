@@ -1,8 +1,10 @@
-"""What clients sent, were told and read of replicated topics: one operation after the other, each with who, when and how it ended.
+"""What clients sent to and read from replicated topics: one operation after the other, each with its client, times and
+result.
 
-Always true: every value is sent once by one producer, so a value says who sent it and when. A send is acknowledged, surely failed,
-or nobody knows. What a consumer reads between two `note_begin` is one session. What a fault of the history was allowed to take is
-excused from the moment on in which it took it. What all that must mean is judged at the end, by the judges of clients.
+Always true: every value is sent once by one producer, so a value says who sent it and when. A send is acknowledged,
+surely failed, or its outcome is unknown. What a consumer reads between two `note_begin` is one session. What a fault of
+the history was allowed to take is excused from the moment on in which it took it. What all that must mean is judged at
+the end, by the judges of clients.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ class RecordPosition(NamedTuple):
 class SendResult(enum.Enum):
     OK = "acknowledged"
     FAILED = "surely not written"
-    NOTHING = "nobody knows"
+    UNKNOWN = "unknown"
 
 
 @dataclass(slots=True)
@@ -43,7 +45,7 @@ class SentRecord:
     idempotent: bool
     invoked_at: float
     completed_at: float | None = None
-    told: SendResult = SendResult.NOTHING
+    result: SendResult = SendResult.UNKNOWN
     place: RecordPosition | None = None
     """Where the leader said that it stands."""
     committed_end: int | None = None
@@ -81,7 +83,7 @@ class ReadSession:
 
 
 class ReportedEnd(NamedTuple):
-    """Where a client was told that a partition ends."""
+    """Where a partition ends, as a client was answered."""
 
     who: str
     key: TopicPartition
@@ -93,7 +95,7 @@ class ReportedEnd(NamedTuple):
     def __str__(self) -> str:
         topic, partition = self.key
         what = f"{topic}-{partition} ends at {self.offset} in leader epoch {self.leader_epoch}"
-        return f"{self.who} was told at {self.completed_at:.3f} s that {what}"
+        return f"{self.who} got the answer at {self.completed_at:.3f} s that {what}"
 
 
 class ExcusedLoss(NamedTuple):
@@ -109,7 +111,7 @@ class RecordHistory:
     def __init__(
         self, now: Callable[[], float] = lambda: 0.0, committed_end: Callable[[str, int], int] | None = None
     ) -> None:
-        """`committed_end` tells how much of a partition is committed now."""
+        """`committed_end` returns how much of a partition is committed now."""
         self.sends: dict[bytes, SentRecord] = {}
         """By value."""
         self.sessions: list[ReadSession] = []
@@ -134,15 +136,16 @@ class RecordHistory:
 
     def note_acknowledged(self, value: bytes, place: RecordPosition) -> None:
         send = self.sends[value]
-        send.completed_at, send.told, send.place = self._now(), SendResult.OK, place
+        send.completed_at, send.result, send.place = self._now(), SendResult.OK, place
         send.committed_end = self._committed(place)
 
     def note_failed(self, value: bytes, *, surely: bool = False) -> None:
-        """It ended in an error. `surely`: it can't have been written, because it never left, or was refused at its only attempt."""
+        """It ended in an error. `surely`: it can't have been written, because it never left, or was refused at its
+        only attempt."""
         send = self.sends[value]
         send.completed_at = self._now()
         if surely:
-            send.told = SendResult.FAILED
+            send.result = SendResult.FAILED
 
     def note_begin(self, who: str, positions: Mapping[TopicPartition, int]) -> None:
         """A consumer was assigned these partitions and will read them from there on."""
@@ -170,7 +173,7 @@ class RecordHistory:
     def note_end(
         self, who: str, topic: str, partition: int, offset: int, leader_epoch: int, *, invoked_at: float
     ) -> None:
-        """Who asked for the end of a partition at `invoked_at` was told it now."""
+        """A client that asked for the end of a partition at `invoked_at` got the answer now."""
         self.operations += 1
         self.ends.append(ReportedEnd(who, (topic, partition), offset, leader_epoch, invoked_at, self._now()))
 
@@ -178,7 +181,8 @@ class RecordHistory:
         self.stored[place] = value
 
     def note_loss(self, topic: str, partition: int, offset: int) -> None:
-        """What stands there from `offset` on is gone, and so may be what is still to be acknowledged of what was sent there."""
+        """What stands there from `offset` on is gone, and so may be what is still to be acknowledged of what was
+        sent there."""
         self.lost.append(ExcusedLoss(topic, partition, offset, self._now()))
         for send in self.sends.values():
             if (send.topic, send.partition) == (topic, partition) and (
@@ -199,7 +203,7 @@ class RecordHistory:
     def promised(self) -> Iterator[SentRecord]:
         """The sends that must be there."""
         for send in self.sends.values():
-            if send.told is SendResult.OK and send.by_all and not send.is_excused:
+            if send.result is SendResult.OK and send.by_all and not send.is_excused:
                 yield send
 
     def reads(self) -> Iterator[tuple[RecordedPoll, ReadRecord]]:

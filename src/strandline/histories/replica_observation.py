@@ -1,8 +1,10 @@
-"""What the judges see of the replicas: each partition on each node as it last was, what leaders wrote, and what is committed.
+"""What the judges see of the replicas: each partition on each node as it last was, what leaders wrote, and what is
+committed.
 
-Always true: looking changes nothing and draws no chance; a replica at which nothing has changed is passed over. `written` has every
-batch that ever stood in a log, by offset and leader epoch, as it was when it first did. `committed` is what some replica has had
-below its high watermark, batch by batch, and is cut only by an unclean election, to what the replica that was elected has of it.
+Always true: looking changes nothing and draws no chance; a replica at which nothing has changed is passed over.
+`written` has every batch that ever stood in a log, by offset and leader epoch, as it was when it first did. `committed`
+is what some replica has had below its high watermark, batch by batch, and is cut only by an unclean election, to what
+the replica that was elected has of it.
 """
 
 from __future__ import annotations
@@ -117,7 +119,7 @@ class ReplicaJudge:
         """A broker has answered a Fetch, a ListOffsets or an OffsetForLeaderEpoch, and is seen as it is now."""
 
     def finished(self, observed: ReplicaObservation) -> Iterable[str]:
-        """All harm is undone and all replicas are level: what is not as it should be now."""
+        """All faults are undone and all replicas have caught up: what is not as it should be now."""
         return ()
 
     def __repr__(self) -> str:
@@ -239,7 +241,7 @@ class ReplicaObservation:
             is_same = known is not None and not known.is_gone and place not in self._left
             self._left.discard(place)
             if known is not None and is_same and before_life != after.life:
-                self._tell(
+                self._notify(
                     self._loaded, member.id, partition, lambda judge: judge.loaded(self, *place, known, partition)
                 )
         self.replicas[place] = after
@@ -254,7 +256,7 @@ class ReplicaObservation:
             self.written[key] = {}
         self._narrate(node_id, str(partition), before, after)
         self._read(node_id, key, partition)
-        self._tell(self._changed, node_id, partition, lambda judge: judge.changed(self, node_id, key, before, after))
+        self._notify(self._changed, node_id, partition, lambda judge: judge.changed(self, node_id, key, before, after))
 
     def _read(self, node_id: int, key: Key, partition: ObservedReplica) -> None:
         reader = self._readers.get((node_id, key))
@@ -265,7 +267,7 @@ class ReplicaObservation:
         is_growth = reader.read() and not is_new
         batches = reader.batches[count if is_growth else 0 :]
         if batches:
-            self._tell(
+            self._notify(
                 self._appended,
                 node_id,
                 partition,
@@ -300,7 +302,7 @@ class ReplicaObservation:
             except Violation as violation:
                 self._observed.fail(judge, node_id, violation)
 
-    def _tell(
+    def _notify(
         self,
         judges: Sequence[ReplicaJudge],
         node_id: int,
@@ -318,10 +320,11 @@ class ReplicaObservation:
         now = self._observed.now()
         return [Problem(repr(judge), now, what) for judge in self._judges for what in judge.finished(self)]
 
-    # What is told
+    # Losses
 
     def note_rot(self, node_id: int, partition: str) -> None:
-        """A bit in a segment of this partition was flipped: what the node reads from there may differ from what was written."""
+        """A bit in a segment of this partition was flipped: what the node reads from there may differ from what was
+        written."""
         self._rotten.add((node_id, partition))
 
     def lose(self, key: Key, offset: int, leader_epoch: int) -> None:
@@ -339,7 +342,7 @@ class ReplicaObservation:
             self._readers.pop(place, None)
         self._rotten = {place for place in self._rotten if place[0] != node_id}
 
-    # What is asked
+    # Facts
 
     @property
     def image(self) -> MetadataImage:
@@ -362,7 +365,7 @@ class ReplicaObservation:
         return self._members[node_id].config.replica_lag_time_max_ms / 1000
 
     def is_running(self, node_id: int) -> bool:
-        """Its process is there, and nobody holds it."""
+        """Its process is there, and is not paused."""
         return self._observed.is_running(node_id)
 
     def state(self, key: Key) -> PartitionImage | None:
@@ -409,7 +412,7 @@ class ReplicaObservation:
 
     @property
     def disturbed_at(self) -> float:
-        """When something was last harmed, or healed."""
+        """When a fault was last injected or undone."""
         return self._observed.disturbed_at
 
     def asked(self, node_id: int, follower_id: int, key: Key) -> AskedPosition | None:
@@ -446,7 +449,7 @@ class ReplicaObservation:
                 if batch.base_offset >= offset:
                     yield batch
 
-    # What a reader would like to know
+    # For the transcript and the coverage
 
     def _count(self, before: PartitionImage | None, after: PartitionImage) -> None:
         if before is None:

@@ -1,6 +1,7 @@
-"""A history and its failure in words: one line per event, and for a failure the property, the moment and the fewest faults.
+"""Reports of a history and its failure: one line per event, and for a failure the property, the moment and the fewest
+faults.
 
-Always true: events are told in the order of their virtual times; a fault is told with its number, by which it can be left out.
+Always true: events come in the order of their virtual times; a fault has its number, by which it can be left out.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ def events(outcome: HistoryOutcome) -> Iterator[ReportedEvent]:
         ReportedEvent(problem.at, "judge", PROBLEM, f"VIOLATES {problem.property}: {problem.what}")
         for problem in outcome.problems
     ]
-    return heapq.merge(happened, faults, problems, key=lambda told: told.at)
+    return heapq.merge(happened, faults, problems, key=lambda event: event.at)
 
 
 def beginning(outcome: HistoryOutcome) -> Iterator[str]:
     yield f"seed {outcome.seed}: {outcome.setting}"
     if outcome.nemeses:
-        yield f"acts: {', '.join(outcome.nemeses)}"
+        yield f"nemeses: {', '.join(outcome.nemeses)}"
 
 
 def ending(outcome: HistoryOutcome) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """What a budget of seeds must have exercised, so that "0 failed" says something.
 
-Always true: a fault kind that the plan knows is required by being known; nobody has to remember to list it.
+Always true: a fault kind that the plan knows is required by being known; it need not be listed.
 """
 
 from __future__ import annotations

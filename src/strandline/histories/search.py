@@ -1,7 +1,7 @@
 """The search: many seeds, each played once, or each played twice to see that it is one history.
 
-Always true: a seed is told of once, when all of its runs are over. `go_on` is asked before every run: after a no the runs that are
-under way come to their end, and no other begins.
+Always true: a seed is reported once, when all of its runs are over. `go_on` is asked before every run: after a no the
+runs that are under way come to their end, and no other begins.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def once(
 def twice(
     seeds: Iterable[int], play: Play, jobs: int, go_on: Callable[[], bool] = lambda: True
 ) -> Iterator[HistoryOutcome]:
-    """The second time in another process, with another PYTHONHASHSEED, and after other histories than the first time."""
+    """The second time in another process, with another PYTHONHASHSEED, and after other histories than the first
+    time."""
     left = while_(go_on, seeds)
     with (
         WorkerPool(play, jobs, hash_seed=HASH_SEEDS[0]) as first,

@@ -1,9 +1,9 @@
 """Seeds chosen by what they exercise: few that meet everything many times, instead of the first so many.
 
-An item is what coverage counts (a fault, an act, a transition, an error code, a part of the setting), and each pair of an act
-and a part of the setting. Of the seeds that were played, the next one chosen is always the one that adds most: an item that was met
-so far by n of the chosen seeds is worth 1/(n+1), and nothing once it was met often enough. So what is rare comes first, and
-nothing is left out that any seed has met.
+An item is what coverage counts (a fault, a nemesis, a transition, an error code, a part of the setting), and each pair of
+a nemesis and a part of the setting. Of the seeds that were played, the next one chosen is always the one that adds most:
+an item that was met so far by n of the chosen seeds is worth 1/(n+1), and nothing once it was met often enough. So what
+is rare comes first, and nothing is left out that any seed has met.
 
 Always true: the same outcomes give the same choice; a seed that failed is not chosen, since it is a finding.
 """
@@ -27,7 +27,7 @@ def items(coverage: Coverage) -> frozenset[Item]:
     """What a history exercised."""
     nemeses = [name for name, _ in coverage.of(NEMESIS)]
     parts = [name for name, _ in coverage.of(SETTING)]
-    pairs = {("act in a setting", nemesis, part) for nemesis, part in product(nemeses, parts)}
+    pairs = {("nemesis in a setting", nemesis, part) for nemesis, part in product(nemeses, parts)}
     return frozenset({*coverage.keys(), *pairs})
 
 

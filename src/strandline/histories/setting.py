@@ -2,7 +2,8 @@
 
 Timers are Kafka's or nearly so: most of a history is quiet, as most of a cluster's life is. A few settings are brisk.
 
-Always true: a setting is drawn from the seed alone; whatever a history may lose, its setting says so from the beginning.
+Always true: a setting is drawn from the seed alone; whatever a history may lose, its setting says so from the
+beginning.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ TRIES_MAX = 5_000
 CACHED, SYNCED = "cached", "synced"
 """The topics: committed in the memory of all in sync, and on their devices."""
 LAX, PAIR, SINGLE, STRICT = "lax", "pair", "single", "strict"
-"""Topics unlike these: three replicas of which one in sync is enough, two replicas, one; and the first topic's twin that forbids
-unclean elections where that allows them."""
+"""Topics unlike these: three replicas of which one in sync is enough, two replicas, one; and the first topic's twin
+that forbids unclean elections where that allows them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class TopicPlan:
     is_synced: bool
     segment_bytes: int
     unclean: bool = False
-    """Whoever is there may lead, if nobody in sync is."""
+    """Any replica may lead if none that is in sync is there."""
     assignments: tuple[tuple[int, ...], ...] = ()
     """The replicas of each partition, in their order; empty: as the controller places them."""
 
@@ -133,7 +134,8 @@ class HistorySetting:
 
     @property
     def main(self) -> list[TopicPlan]:
-        """The topics that keep the promise of the setting: what they have survives the loss of a broker, and goes on without."""
+        """The topics that keep the promise of the setting: what they have survives the loss of a broker, and goes on
+        without."""
         return [topic for topic in self.topics if topic.name not in (LAX, PAIR, SINGLE)]
 
     @property
@@ -176,7 +178,8 @@ def draw(seed: int, fits: Callable[[HistorySetting], bool]) -> HistorySetting:
 
 
 def _with_group(setting: HistorySetting, group: GroupPlan | None) -> HistorySetting:
-    """Where nothing may be lost: of a group that has lost offsets, or records that it had read, little could be said."""
+    """Where nothing may be lost: of a group that has lost offsets, or records that it had read, little could be
+    said."""
     if group is None or setting.may_lose is not PermittedLoss.NOTHING:
         return setting
     first = setting.topics[0]
@@ -281,8 +284,8 @@ def _placed(chance: random.Random, topic: TopicPlan, brokers: tuple[int, ...]) -
 
 
 def _unlike(chance: random.Random, segment_bytes: int) -> list[TopicPlan]:
-    """One or two more topics, with other promises. What they have is on a device before it is acknowledged: so power losses may
-    go on as if there were none of them."""
+    """One or two more topics, with other promises. What they have is on a device before it is acknowledged: so power
+    losses may go on as if there were none of them."""
     found = (
         TopicPlan(LAX, 1, 3, 1, True, segment_bytes),
         TopicPlan(PAIR, 1, 2, chance.choice((1, 2)), True, segment_bytes),

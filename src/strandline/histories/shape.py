@@ -1,7 +1,7 @@
 """The shape of a simulated cluster: which nodes there are, what each is, where each stands.
 
-Always true: every node is a broker, a controller, or both; node 1 lives on host n1. With spare controllers, or if it says so, the
-quorum is dynamic (KIP-853): voters are then known from the log, and not from the configuration.
+Always true: every node is a broker, a controller, or both; node 1 lives on host n1. With spare controllers, or if it
+says so, the quorum is dynamic (KIP-853): voters are then known from the log, and not from the configuration.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """From the faults of a failing history to the smallest set that still fails.
 
-Halves are left out, then quarters, and so on, as delta debugging does (Zeller's ddmin); what is left out stays out once one of the
-same properties fails without it. Faults that would come after the failure are left out from the beginning.
+Halves are left out, then quarters, and so on, as delta debugging does (Zeller's ddmin); what is left out stays out once
+one of the same properties fails without it. Faults that would come after the failure are left out from the beginning.
 
-Always true: what is found was played and did fail in a property that had failed; with `complete`, leaving out any one more of its
-faults does not. Never more than `runs_max` histories are played.
+Always true: what is found was played and did fail in a property that had failed; with `complete`, leaving out any one
+more of its faults does not. Never more than `runs_max` histories are played.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def shrink(
     runs_max: int = RUNS_MAX,
     go_on: Callable[[int, int], bool] = lambda runs, left: True,
 ) -> SmallestFaultSet:
-    """`go_on` hears after every few runs how many there were and how many faults are left, and says whether to go on."""
+    """`go_on` hears after every few runs how many there were and how many faults are left, and says whether to go
+    on."""
     search = _Search(failed, pool, runs_max, go_on)
     found = search.run()
     if found is None:
@@ -93,7 +94,8 @@ class _Search:
         return tuple(fault.number for fault in self.best.faults)
 
     def _first_failing(self, candidates: Sequence[Kept]) -> bool:
-        """Whether one of these fails: then it is the best so far. The first in their order, whoever is played sooner."""
+        """Whether one of these fails: then it is the best so far. The first in their order, whichever is played
+        sooner."""
         new = [kept for kept in dict.fromkeys(candidates) if kept not in self._tried]
         for some in _few(new, self._pool.jobs):
             some = some[: self._runs_max - self.runs]

@@ -1,7 +1,7 @@
 """What a search has found so far.
 
-Always true: it is as large after a million seeds as after a thousand: of those that hold only sums and least values are kept, of
-those that fail the first ones.
+Always true: it is as large after a million seeds as after a thousand: of those that hold only sums and least values are
+kept, of those that fail the first ones.
 """
 
 from __future__ import annotations

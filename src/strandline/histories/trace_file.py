@@ -1,7 +1,8 @@
-"""One history as JSON lines: what a person is told, and between it each delivery, timer and disk write with a digest of its bytes.
+"""One history as JSON lines: what a person reads, and between it each delivery, timer and disk write with a digest of
+its bytes.
 
-Always true: lines are in the order of their virtual times; two runs of a seed write the same file, so the first line that differs
-is where they part.
+Always true: lines are in the order of their virtual times; two runs of a seed write the same file, so the first line
+that differs is where they part.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ KINDS = {
     b"jump": ("clock jump", MILLISECONDS),
     b"drif": ("clock drift", NANOSECONDS_PER_S),
 }
-"""What the letters of the trace mean, and what its number is of. Others are told as they are."""
+"""What the letters of the trace mean, and what its number is of. Others are written as they are."""
 
 
 class TraceEntry(NamedTuple):

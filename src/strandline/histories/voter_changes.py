@@ -1,6 +1,7 @@
 """Adding and removing voters through any broker, and what is known of it afterwards (KIP-853).
 
-Always true: one change at a time; one whose answer was lost may have happened, and is asked for again until it is told.
+Always true: one change at a time; one whose answer was lost may have happened, and is asked for again until it is
+answered.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ LATER = frozenset(
         ErrorCode.UNKNOWN_SERVER_ERROR,
     }
 )
-"""Another change is under way, the leader is new, the replica has not caught up, or nobody knows."""
+"""Another change is under way, the leader is new, the replica has not caught up, or the outcome is unknown."""
 
 
 class VoterChanges:
@@ -109,7 +110,7 @@ class VoterChanges:
         return answer.error_code, answer.error_message
 
     async def judge(self) -> None:
-        """Everybody who votes, and everybody else, comes to know the voters that were acknowledged."""
+        """Every node, voter or not, comes to know the voters that were acknowledged."""
         await self._context.whole()
         agreed = await self._context.until(self._context.convergence.is_agreed, 30.0)
         for member in self._cluster.members.values():

@@ -1,7 +1,8 @@
-"""The quorum's own messages as they leave a host, taken from the bytes; and what goes to brokers and back, as `exchanges` has it.
+"""The quorum's own messages as they leave a host, taken from the bytes; and what goes to brokers and back, as
+`exchanges` has it.
 
-Always true: a message is shown when its last byte leaves, whether or not it will arrive; what no judge asks about is passed over
-unread.
+Always true: a message is shown when its last byte leaves, whether or not it will arrive; what no judge asks about is
+passed over unread.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ _SIZE = struct.Struct(">i")
 _FLAT_FETCH = range(15, 19)
 """The versions of Fetch in which the first partition stands at the same place behind the header."""
 _FETCH_BODY = struct.Struct(">21xB16xB4xiqi")
-"""Up to the first partition's last fetched epoch: how many topics and partitions plus one, and of the partition current leader
-epoch, fetch offset and last fetched epoch."""
+"""Up to the first partition's last fetched epoch: how many topics and partitions plus one, and of the partition
+current leader epoch, fetch offset and last fetched epoch."""
 _HEARTBEAT_BODY = struct.Struct(">iqqx?")
 """Whose, of which broker epoch, how much of the metadata it has, and whether it would like to stop."""
 _HEARTBEAT_ERROR = struct.Struct(">9xh")
@@ -85,7 +86,7 @@ class Wiretap:
         on_group_exchange: Callable[[GroupExchange], None] = lambda exchange: None,
         on_response: Callable[[int, int, bytes], None] | None = None,
     ) -> None:
-        """`hear_frame` is told of every answer of a broker: whose, on which port, and its bytes."""
+        """`hear_frame` is called with every response of a broker: its id, the port, and the bytes."""
         self._hear_group = on_group_exchange
         self._hear_frame = on_response
         self._ids = ids
@@ -253,8 +254,8 @@ class _ResponseStream(_FrameStream):
         if api_key == BROKER_HEARTBEAT:
             (code,) = _HEARTBEAT_ERROR.unpack_from(frame)
             should_stop = request.wants_to_stop and bool(frame[_SHOULD_SHUT_DOWN_AT])
-            told = request._replace(source=self.source, response=True, granted=should_stop, error_code=code)
-            self.report(told)
+            answered = request._replace(source=self.source, response=True, granted=should_stop, error_code=code)
+            self.report(answered)
             return
         _, position = read_response_header(api_key, version, frame)
         message = messages.decode_response(api_key, version, frame, position)

@@ -2,8 +2,9 @@
 
 A history takes half a second and a message a tenth of a millisecond, so nothing is gained by handing out more than one.
 
-Always true: every task that was handed out comes back as an outcome; where its process crashed or hung that is the problem of
-the outcome, which names the seed, and another process takes its place. No more outcomes are held than there are processes.
+Always true: every task that was handed out comes back as an outcome; where its process crashed or hung that is the
+problem of the outcome, which names the seed, and another process takes its place. No more outcomes are held than there
+are processes.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from typing import Any, NamedTuple
 
 from strandline.histories.outcome import HistoryOutcome, Problem
 
-CRASH, HUNG, EXCEPTION = "the process crashed", "the process hung", "an exception that nobody handled"
-"""Problems of a history that could not be judged, as their properties are told."""
+CRASH, HUNG, EXCEPTION = "the process crashed", "the process hung", "an unhandled exception"
+"""Problems of a history that could not be judged, by the names of their properties."""
 
 SEED_WITHIN_S = 300.0
 """Real seconds: far more than any history takes on a machine that is busy."""
@@ -69,7 +70,8 @@ class WorkerPool:
             self._idle.pop().end()
 
     def play(self, tasks: Iterable[HistoryTask]) -> Iterator[tuple[HistoryTask, HistoryOutcome]]:
-        """The outcomes as they come. The next task is taken when a process is free for it, so that whoever gives them can stop."""
+        """The outcomes as they come. The next task is taken when a process is free for it, so that the caller can
+        stop giving them."""
         left = iter(tasks)
         busy: dict[Any, _PoolWorker] = {}
         try:
@@ -137,7 +139,7 @@ class _PoolWorker:
             self.connection.send(task)
 
     def end(self, *, at_once: bool = False) -> None:
-        """It ends by itself when nobody is there to hand it anything."""
+        """It ends by itself when the connection is closed."""
         self.connection.close()
         if at_once:
             self.process.kill()
@@ -162,7 +164,7 @@ def _work(connection: Connection[Any, Any], play: Play) -> None:
 
 
 def expect_abandoned() -> None:
-    """A process that is killed awaits nothing any more: what it had begun to say is no mistake of anybody's."""
+    """A process that is killed awaits nothing any more: what it had begun to say is no mistake."""
     warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
 
 
@@ -173,7 +175,7 @@ def _played(play: Play, task: HistoryTask) -> HistoryOutcome:
         last = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{os.path.basename(last.filename)}:{last.lineno}"
         return _unjudged(task, EXCEPTION, f"{type(error).__name__}: {error} ({where})")
-    # Thousands of lines, which one more run of the seed tells again.
+    # Thousands of lines, which one more run of the seed shows again.
     outcome.transcript = []
     return outcome
 
@@ -190,7 +192,8 @@ def _ending(code: int | None) -> str:
 
 @contextlib.contextmanager
 def _deaf_to_ctrl_c() -> Iterator[None]:
-    """A process inherits what its parent's thread does not listen to: Ctrl-C is for the parent, which lets histories end."""
+    """A process inherits what its parent's thread does not listen to: Ctrl-C is for the parent, which lets histories
+    end."""
     resource_tracker.ensure_running()  # it would be started with the first process, and let the signal in again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -201,7 +204,7 @@ def _deaf_to_ctrl_c() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _hash_seed_of(hash_seed: int | None) -> Iterator[None]:
-    """The only way to tell a new interpreter; ours has read its own long ago."""
+    """The only way to pass it to a new interpreter; ours has read its own long ago."""
     name = "PYTHONHASHSEED"
     before = os.environ.get(name)
     if hash_seed is not None:

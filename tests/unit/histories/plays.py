@@ -1,4 +1,5 @@
-"""Histories without a cluster, for tests of what plays them: functions of a module, so that another process can import them."""
+"""Histories without a cluster, for tests of what plays them: functions of a module, so that another process can
+import them."""
 
 from __future__ import annotations
 
@@ -104,7 +105,7 @@ def by_what_was_before(seed: int, *, without: frozenset[int] = frozenset()) -> H
 
 
 def interrupting(seed: int, *, without: frozenset[int] = frozenset()) -> HistoryOutcome:
-    """Somebody presses Ctrl-C during seed 3, before it fails; each takes a moment."""
+    """Ctrl-C is pressed during seed 3, before it fails; each takes a moment."""
     if seed == 3:
         for process in (os.getppid(), os.getpid()):
             os.kill(process, signal.SIGINT)

@@ -9,8 +9,8 @@ PROBLEM = Problem("I4", 7.75, "n2 lost offset 7")
 
 
 def test_one_line_for_each_event_in_their_order() -> None:
-    told = [str(event) for event in reporting.events(outcome(1, PROBLEM, faults=2))]
-    assert told == [
+    printed = [str(event) for event in reporting.events(outcome(1, PROBLEM, faults=2))]
+    assert printed == [
         "    1.0000  fault 1   power loss n1",
         "    1.5000  n1        leader, epoch 2",
         "    2.0000  fault 2   power loss n2",
@@ -21,7 +21,7 @@ def test_one_line_for_each_event_in_their_order() -> None:
 
 def test_how_it_begins_and_ends() -> None:
     one = outcome(1, faults=2)
-    assert list(reporting.beginning(one)) == ["seed 1: 3 combined nodes", "acts: leader killed, split"]
+    assert list(reporting.beginning(one)) == ["seed 1: 3 combined nodes", "nemeses: leader killed, split"]
     assert list(reporting.ending(one)) == [
         "61.0 virtual seconds, 2 faults, 501 operations, 400 acknowledged",
         "trace 0001",
@@ -54,14 +54,14 @@ def test_a_search_that_was_cut_short_does_not_claim_the_smallest() -> None:
 
 
 def test_a_failure_that_does_not_come_again() -> None:
-    told = list(reporting.smallest(SmallestFaultSet(17, None, "LostWrite", [], 1, False), 12))
-    assert "did not fail when it was played again" in told[0]
-    assert told[-1] == "  again: strandline sim --seed 17"
+    printed = list(reporting.smallest(SmallestFaultSet(17, None, "LostWrite", [], 1, False), 12))
+    assert "did not fail when it was played again" in printed[0]
+    assert printed[-1] == "  again: strandline sim --seed 17"
 
 
 def test_what_is_judged_only_with_all_faults_says_so() -> None:
-    told = list(reporting.smallest(SmallestFaultSet(17, None, UNDER_FAULTS, [], 1, False), 12))
-    assert told == [
+    printed = list(reporting.smallest(SmallestFaultSet(17, None, UNDER_FAULTS, [], 1, False), 12))
+    assert printed == [
         "  liveness under faults is judged only with all faults: none can be left out",
         "  again: strandline sim --seed 17",
     ]

@@ -1,4 +1,5 @@
-"""Seeds chosen by coverage: what is rare is met, what is frequent is met often enough, and the file says which they are."""
+"""Seeds chosen by coverage: what is rare is met, what is frequent is met often enough, and the file says which they
+are."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ def test_no_more_than_there_are_and_each_once() -> None:
 
 def test_an_act_in_another_setting_is_another_item() -> None:
     coverage = outcome(1, (NEMESIS, "power losses"), (SETTING, "racks"), (FAULT, "kill")).coverage
-    assert ("act in a setting", "power losses", "racks") in items(coverage)
+    assert ("nemesis in a setting", "power losses", "racks") in items(coverage)
 
 
 def test_a_seed_that_failed_is_not_chosen() -> None:

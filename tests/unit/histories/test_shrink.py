@@ -9,8 +9,8 @@ from tests.unit.histories import plays
 
 
 def smallest(failed: HistoryOutcome, play, jobs: int = 1, **options) -> SmallestFaultSet:
-    with WorkerPool(play, jobs) as crew:
-        return shrink(failed, crew, **options)
+    with WorkerPool(play, jobs) as pool:
+        return shrink(failed, pool, **options)
 
 
 def numbers(found: SmallestFaultSet) -> list[int]:

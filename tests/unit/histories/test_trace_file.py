@@ -17,8 +17,8 @@ def test_what_is_told_and_what_is_delivered_in_one_order() -> None:
     trace, file = TraceFile(), io.StringIO()
     found = holding(1, watch=trace.watch, without=frozenset(range(3, 13)))
     assert trace.write(found, file) == 8
-    told = lines(file)
-    assert [line["kind"] for line in told] == [
+    written = lines(file)
+    assert [line["kind"] for line in written] == [
         "history",
         "fault",
         "event",
@@ -28,11 +28,11 @@ def test_what_is_told_and_what_is_delivered_in_one_order() -> None:
         "event",
         "end",
     ]
-    assert told[2] == {"at": 1.5, "who": "n1", "kind": "event", "what": "leader, epoch 2"}
+    assert written[2] == {"at": 1.5, "who": "n1", "kind": "event", "what": "leader, epoch 2"}
     digest = hashlib.blake2b(b"bytes", digest_size=8).hexdigest()
-    assert told[3] == {"at": 2.0, "who": "connection 7", "kind": "delivery", "bytes": 5, "digest": digest}
-    assert told[5] == {"at": 3.0, "who": "disk 2 file 5", "kind": "write", "bytes": 0, "digest": ""}
-    assert told[-1]["trace_hash"] == "0001"
+    assert written[3] == {"at": 2.0, "who": "connection 7", "kind": "delivery", "bytes": 5, "digest": digest}
+    assert written[5] == {"at": 3.0, "who": "disk 2 file 5", "kind": "write", "bytes": 0, "digest": ""}
+    assert written[-1]["trace_hash"] == "0001"
 
 
 def test_signals_that_have_no_name_are_told_as_they_are() -> None:

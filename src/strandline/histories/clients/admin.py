@@ -1,8 +1,8 @@
-"""A client that makes and deletes topics and alters their configs through any broker, and keeps book of what it was told.
+"""A client that makes and deletes topics and alters their configs through any broker, and records every answer.
 
-Always true: each attempt is one request to one broker, never repeated by the client beneath; so what an error means for it is
-known here: nothing was done, or nobody knows. A broker may ask the active controller more than once, as Kafka's do: then a
-topic may exist already, or be unknown already, at the first answer.
+Always true: each attempt is one request to one broker, never repeated by the client beneath; so what an error means for
+it is known here: nothing was done, or the outcome is unknown. A broker may ask the active controller more than once, as
+Kafka's do: then a topic may exist already, or be unknown already, at the first answer.
 """
 
 from __future__ import annotations
@@ -189,8 +189,8 @@ class AdminClient:
             return None
 
     def _claimants(self) -> int:
-        """Who takes itself for the active controller. One that stood still does not know yet that there is another, and answers
-        what changes nothing from what it knows, as Kafka's does: that there is no such topic, for one."""
+        """Who takes itself for the active controller. One that stood still does not know yet that there is another,
+        and answers what changes nothing from what it knows, as Kafka's does: that there is no such topic, for one."""
         looks = [member.look() for member in self._load.cluster.members.values()]
         return sum(seen.leads for seen in looks if seen is not None)
 

@@ -1,6 +1,6 @@
 """How clients of a history reach the cluster.
 
-Always true: they ask every broker in turn, and wait for nobody longer than a few seconds.
+Always true: they ask every broker in turn, and wait for none of them longer than a few seconds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ def connect(
     patience_ms: int = PATIENCE_MS,
     metadata_max_age_ms: int = METADATA_AGE_MS,
 ) -> AsyncClient:
-    """Made inside of the machine's process. An operation that is tried again and again is given up after `patience_ms`."""
+    """Made inside of the machine's process. An operation that is tried again and again is given up after
+    `patience_ms`."""
     config = ClientConfig(
         client_id=machine.name,
         request_timeout_ms=request_timeout_ms,

@@ -1,7 +1,7 @@
 """A consumer of assigned partitions, from the beginning on.
 
-Always true: what each poll gave is noted as it came. After a loss nobody expects it to have seen what is gone, or to know where it
-stands: it begins again.
+Always true: what each poll gave is noted as it came. After a loss it need not have seen what is gone, nor
+know its position: it begins again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MAX_WAIT_MS = 4_000
 POLL_S = 5.0
 ENDS_ASKED = 0.15
-"""How often, while there is harm, it asks where the partitions end: never to be told less than before (A13)."""
+"""How often, while faults go on, it asks where the partitions end: no answer may be less than an earlier one (A13)."""
 
 
 class ReadingClient:

@@ -1,4 +1,4 @@
-"""A producer: now and then a burst of records to one partition, each value once, and what it was told of each.
+"""A producer: now and then a burst of records to one partition, each value once, and the result of each send.
 
 Always true: with acks=all a value is acknowledged only once it is committed.
 """
@@ -40,9 +40,10 @@ EXPECTED = frozenset(
         ErrorCode.KAFKA_STORAGE_ERROR,
     }
 )
-"""What a sound record may be answered in the end, while there is harm."""
+"""Errors with which the send of a sound record may end while faults go on."""
 DOUBTFUL = frozenset({ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER})
-"""What an idempotent producer says of a record that may be in the log or not, once the log has lost what it never committed."""
+"""What an idempotent producer says of a record that may be in the log or not, once the log has lost what it never
+committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +108,9 @@ class WritingClient:
                 idempotent=writing.idempotent,
             )
             delivery = producer.send(topic, value, key=filler, partition=partition)
-            delivery.add_done_callback(partial(self._told, value, delivery))
+            delivery.add_done_callback(partial(self._delivered, value, delivery))
 
-    def _told(self, value: bytes, delivery: Delivery) -> None:
+    def _delivered(self, value: bytes, delivery: Delivery) -> None:
         self._unfinished -= 1
         try:
             metadata = delivery.result()
@@ -117,7 +118,7 @@ class WritingClient:
             self._load.note_error(error)
             self._load.history.note_failed(value)
             if error.code not in EXPECTED and not (self.writing.idempotent and error.code in DOUBTFUL):
-                self._load.problem("unexpected-error", f"{self.writing.name} was told of {value!r}: {error!r}")
+                self._load.problem("unexpected-error", f"{self.writing.name} got an error for {value!r}: {error!r}")
             return
         self.acknowledged += 1
         self._load.history.note_acknowledged(value, RecordPosition(metadata.topic, metadata.partition, metadata.offset))

@@ -1,7 +1,8 @@
-"""What cleaning may do to the batches of a partition: take out records that a later one with the same key has superseded.
+"""What cleaning may do to the batches of a partition: take out records that a later one with the same key has
+superseded.
 
-Always true: a batch keeps its base offset, last offset and leader epoch; what stays in it stays as it was written; what goes is
-superseded by something that is committed, or is a tombstone.
+Always true: a batch keeps its base offset, last offset and leader epoch; what stays in it stays as it was written; what
+goes is superseded by something that is committed, or is a tombstone.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""What was written to the compacted topic: each value once, under a key that others have too, and what was told of it.
+"""What was written to the compacted topic: each value once, under a key that others have too, and the result of each
+send.
 
-Always true: a send is acknowledged with its offset, or nobody knows.
+Always true: a send is acknowledged with its offset, or its outcome is unknown.
 """
 
 from __future__ import annotations

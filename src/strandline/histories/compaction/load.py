@@ -1,6 +1,8 @@
-"""The producer of the compacted topic: a few keys, again and again, with a tombstone now and then; and its reader at the end.
+"""The producer of the compacted topic: a few keys, again and again, with a tombstone now and then; and its reader at
+the end.
 
-Always true: with acks=all and idempotence a send is acknowledged with the offset at which it stands, and stands there only.
+Always true: with acks=all and idempotence a send is acknowledged with the offset at which it stands, and stands there
+only.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ class KeyedLoad:
         self.history = KeyedHistory()
         self.acknowledged = 0
         self.is_hasty = False
-        """Somebody waits until there is something to clean."""
+        """A nemesis waits until there is something to clean."""
         self._machine = world.node("writer-keys")
         self._chance = random.Random(f"{world.seed}/{self._machine.name}")
         self._unfinished = 0
@@ -52,7 +54,7 @@ class KeyedLoad:
         self._writing = self._machine.spawn(self._write())
 
     async def stop(self) -> None:
-        """Once nobody may begin anything more."""
+        """Once no client begins anything more."""
         assert self._writing is not None
         await self._writing
 
@@ -88,16 +90,18 @@ class KeyedLoad:
             self.load.operations += 1
             send = self.history.note_sent(key, value)
             delivery = producer.send(COMPACTED, value, key=key, partition=0)
-            delivery.add_done_callback(partial(self._told, send, delivery))
+            delivery.add_done_callback(partial(self._delivered, send, delivery))
 
-    def _told(self, send: KeyedSend, delivery: Delivery) -> None:
+    def _delivered(self, send: KeyedSend, delivery: Delivery) -> None:
         self._unfinished -= 1
         try:
             send.offset = delivery.result().offset
         except KafkaError as error:
             self.load.note_error(error)
             if error.code not in EXPECTED | DOUBTFUL:
-                self.load.problem("unexpected-error", f"{self._machine.name} was told of {send.value!r}: {error!r}")
+                self.load.problem(
+                    "unexpected-error", f"{self._machine.name} got an error for {send.value!r}: {error!r}"
+                )
             return
         self.acknowledged += 1
 

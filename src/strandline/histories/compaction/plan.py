@@ -1,6 +1,8 @@
-"""The compacted topic of a setting, and what brokers have to be told so that there is something to clean within a minute.
+"""The compacted topic of a setting, and the brokers' configuration with which there is something to clean within a
+minute.
 
-Always true: it is drawn from a stream of its own, so that a seed's cluster is the same whether or not there is such a topic.
+Always true: it is drawn from a stream of its own, so that a seed's cluster is the same whether or not there is such a
+topic.
 """
 
 from __future__ import annotations

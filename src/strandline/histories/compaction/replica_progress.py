@@ -1,7 +1,8 @@
-"""When each replica of a compacted partition got a record: one that was away for `delete.retention.ms` may miss a tombstone.
+"""When each replica of a compacted partition got a record: one that was away for `delete.retention.ms` may miss a
+tombstone.
 
-The others may have removed the tombstone by then (F3), so that the late replica keeps the value that it deleted. Apache Kafka
-has the same limit; a replica that was there in time has no such excuse.
+The others may have removed the tombstone by then (F3), so that the late replica keeps the value that it deleted. Apache
+Kafka has the same limit; a replica that was there in time has no such excuse.
 
 Always true: a replica that lost its tail has those records from when it got them again.
 """

@@ -1,7 +1,8 @@
-"""What the members of a group were given, told and did: each holding of a partition, and each record in it, in order.
+"""What the members of a group were assigned, which records they got, and what they committed: each holding of a
+partition, and each record in it, in order.
 
-A holding is what lies between `on_assigned` and `on_revoked` or `on_lost` in one life of a member. What that must mean is judged
-at the end, by the judges of groups.
+A holding is what lies between `on_assigned` and `on_revoked` or `on_lost` in one life of a member. What that must mean
+is judged at the end, by the judges of groups.
 
 Always true: a record is noted before its member does anything else, so it is never committed before it is here.
 """
@@ -20,7 +21,7 @@ class Holding:
     life: int
     key: TopicPartition
     generation: int
-    """Or member epoch, when it was told."""
+    """Or member epoch, when it was assigned."""
     since: float
     until: float | None = None
     """None: it has it still, or died with it."""
@@ -57,7 +58,8 @@ class GroupHistory:
                 holding.until = self._now()
 
     def given_to(self, key: TopicPartition) -> int:
-        """Where the records end that the newest owner of a partition was given; of one that was given none, those before it."""
+        """Where the records end that the newest owner of a partition was given; of one that was given none, those
+        before it."""
         for holding in reversed(self.holdings):
             if holding.key == key and holding.given:
                 return holding.given[-1][0] + 1

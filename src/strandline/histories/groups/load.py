@@ -1,7 +1,7 @@
-"""The members of the group as part of the load, and somebody who asks now and then what the group has committed.
+"""The members of the group as part of the load, and a client that asks now and then what the group has committed.
 
-Always true: at the end all harm is undone, and the group owns every partition of its topics once and has committed all of them
-to their ends, within a bounded virtual time.
+Always true: at the end all faults are undone, and the group owns every partition of its topics once and has committed all
+of them to their ends, within a bounded virtual time.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class GroupLoad:
         self._auditing = self._auditor.spawn(self._audit())
 
     def heal(self) -> None:
-        """Everybody who should be there is, and nobody stands still."""
+        """Every member that should run does, and none is paused."""
         for member in self.members:
             member.machine.resume()
             if member.is_wanted and not member.is_running:
@@ -98,7 +98,7 @@ class GroupLoad:
         ]
 
     def is_settled(self) -> bool:
-        """Everybody who should be is a member of the same generation, and every partition has one owner."""
+        """Every client that should be is a member of the same generation, and every partition has one owner."""
         wanted = self.wanted
         owned = sorted(key for member in wanted for key in member.owned)
         generations = {member.generation for member in wanted}
@@ -121,7 +121,7 @@ class GroupLoad:
         return "; ".join([*parts, f"committed {self.history.committed} of {ends}"])
 
     async def stop(self) -> None:
-        """Everybody leaves; what the group has committed then is its last word."""
+        """Every member leaves; what the group has committed then is final."""
         if self._auditing is not None:
             self._auditing.cancel()
         for member in self.members:
@@ -129,7 +129,7 @@ class GroupLoad:
         self.history.final = await self._auditor.spawn(self._ask_last())
 
     async def commit_as(self, who: GroupMetadata, keys: list[TopicPartition], offset: int) -> None:
-        """Somebody who takes itself for this member commits, whatever became of it. Whether that is taken is judged."""
+        """A client that takes itself for this member commits, whatever became of the member. Whether that is taken is judged."""
         named = {key: OffsetAndMetadata(offset) for key in keys}
         ids = {topic: self.load.observed.image.topics[topic].topic_id for topic, _ in keys}
         newest = self.load.observed.image.topics[CONSUMER_OFFSETS].partitions

@@ -2,7 +2,7 @@
 
 It may be killed and started again, stand still, or leave and join.
 
-Always true: it commits no more than it was given and has noted; what it is told by callbacks is noted as it comes.
+Always true: it commits no more than it was given and has noted; what callbacks report is noted as it comes.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class GroupMember:
 
     @property
     def metadata(self) -> GroupMetadata | None:
-        """Who it is to its coordinator, if it is anybody."""
+        """Its identity for its coordinator, if it is a member."""
         return None if self._consumer is None else self._consumer.group_metadata()
 
     @property

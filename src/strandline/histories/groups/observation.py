@@ -1,7 +1,7 @@
 """What the judges see of a group: each request and answer as it leaves its host, and the shards of its coordinators.
 
-Always true: looking changes nothing and draws no chance; a shard whose log has not grown is passed over. A coordinator's epoch is
-the leader epoch of the group's partition of `__consumer_offsets`.
+Always true: looking changes nothing and draws no chance; a shard whose log has not grown is passed over. A
+coordinator's epoch is the leader epoch of the group's partition of `__consumer_offsets`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ STABLE = "Stable"
 
 
 class ReportedAssignment:
-    """What a member was told to have, by an answer of its coordinator."""
+    """The assignment of a member, as an answer of its coordinator has it."""
 
     __slots__ = ("at", "generation", "keys", "who")
 
@@ -57,8 +57,8 @@ class GroupJudge:
     def answered(self, observed: GroupObservation, exchange: GroupExchange) -> None:
         """Its answer has left the broker."""
 
-    def told(self, observed: GroupObservation, told: ReportedAssignment) -> None:
-        """A member was told what it has in a generation, or member epoch: all of it."""
+    def assigned(self, observed: GroupObservation, assignment: ReportedAssignment) -> None:
+        """An answer named all that a member has in a generation, or member epoch."""
 
     def deleted(self, observed: GroupObservation) -> None:
         """The group is gone: the generations of what comes under its name begin anew."""
@@ -88,13 +88,13 @@ class GroupObservation:
         self.coordinator: tuple[int, int] | None = None
         """The newest: its epoch, and its node."""
         self.served_at: dict[str, float] = {}
-        """By host: when it was last told by the newest coordinator that it is a member, or that something was committed."""
+        """By host: when the newest coordinator last answered that it is a member, or that something was committed."""
         self._observed = observed
         self._transcript = transcript
         self._judges = list(judges)
         self._asked = overriding(self._judges, GroupJudge, "asked")
         self._answered = overriding(self._judges, GroupJudge, "answered")
-        self._told = overriding(self._judges, GroupJudge, "told")
+        self._assigned = overriding(self._judges, GroupJudge, "assigned")
         self._shard_changed = overriding(self._judges, GroupJudge, "shard_changed")
         self._holds: dict[str, dict[int, frozenset[Key]]] = {}
         """By member id of the consumer protocol, and member epoch: the last assignment that it got."""
@@ -141,11 +141,11 @@ class GroupObservation:
         self._count(exchange)
         for judge in self._answered:
             self._judge(judge, exchange.broker_id, lambda judge: judge.answered(self, exchange))
-        told = self._what_is_told(exchange)
-        if told is not None:
-            self._note_generation(told)
-            for judge in self._told:
-                self._judge(judge, exchange.broker_id, lambda judge: judge.told(self, told))
+        assignment = self._assignment_in(exchange)
+        if assignment is not None:
+            self._note_generation(assignment)
+            for judge in self._assigned:
+                self._judge(judge, exchange.broker_id, lambda judge: judge.assigned(self, assignment))
 
     def _see_group(self, group: Group | None) -> None:
         """Its generations begin anew once it was deleted, or became one of the other protocol while it was empty."""
@@ -175,9 +175,9 @@ class GroupObservation:
             return any(group.group_id == self.group_id for group in request.groups)
         return bool(request.group_id == self.group_id)
 
-    # What is told
+    # Assignments
 
-    def _what_is_told(self, exchange: GroupExchange) -> ReportedAssignment | None:
+    def _assignment_in(self, exchange: GroupExchange) -> ReportedAssignment | None:
         request, response, at = exchange.request, exchange.response, exchange.answered_at or 0.0
         if exchange.api_key == SYNC_GROUP and not response.error_code:
             named = decode_assignment(response.assignment)
@@ -226,7 +226,7 @@ class GroupObservation:
         topic = self.replicas.image.topics_by_id.get(key[0])
         return f"{key[0] if topic is None else topic.name}-{key[1]}"
 
-    # What is asked
+    # Facts
 
     @property
     def offsets_key(self) -> Key | None:
@@ -252,7 +252,7 @@ class GroupObservation:
         return known is not None and known[0].shard is not None and known[0].leader_epoch == self._epochs[node_id]
 
     def is_stable(self) -> bool:
-        """As the newest coordinator has it: everybody has what was meant for it."""
+        """As the newest coordinator has it: every member has its target assignment."""
         node_id = max(self._epochs, key=self._epochs.__getitem__, default=None)
         known = None if node_id is None else self._ends.get(node_id)
         shard = None if known is None else known[0].shard
@@ -263,7 +263,7 @@ class GroupObservation:
     def newest_generation(self) -> int:
         return max(self._generations, default=-1)
 
-    # What a reader would like to know
+    # For the transcript and the coverage
 
     def _count(self, exchange: GroupExchange) -> None:
         code = first_error(exchange)
@@ -285,9 +285,9 @@ class GroupObservation:
         if exchange.api_key == OFFSET_COMMIT:
             coverage.note(GROUP, "commit")
 
-    def _note_generation(self, told: ReportedAssignment) -> None:
-        if told.generation not in self._generations:
-            self._generations.add(told.generation)
+    def _note_generation(self, assignment: ReportedAssignment) -> None:
+        if assignment.generation not in self._generations:
+            self._generations.add(assignment.generation)
             if len(self._generations) > 1:
                 self.replicas.coverage.note(GROUP, "rebalance")
 

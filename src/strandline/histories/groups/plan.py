@@ -1,4 +1,4 @@
-"""The group of a setting: its protocol, its members, and what brokers have to be told for it.
+"""The group of a setting: its protocol, its members, and the brokers' configuration for it.
 
 Always true: it is drawn from a stream of its own, so that a seed's cluster is the same whether or not there is a group.
 """

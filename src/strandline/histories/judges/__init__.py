@@ -3,12 +3,13 @@
     quorum/       KRaft: election, log, snapshots, voters              after every turn of a node
     metadata/     the images: I5, I6, I9, I10, B6, B10, B12-B15        with every committed image
     replication/  partitions: I1-I4, I7, I8, I11, A and B rules        after every turn, with every image and every answer
-    clients/      what clients sent, were told and read (Jepsen)       at the end
+    clients/      sends, their results and reads (Jepsen)              at the end
     groups/       offsets, owners and coordinators: C10, C12, C13       with every request, answer and shard; at the end
     compaction/   the last value of each key                           at the end
     invariants.py state objects check themselves                       after every turn that changed one
 
-Always true: a judge only looks; it raises Violation the first time that its property does not hold, and no setting loosens it.
+Always true: a judge only looks; it raises Violation the first time that its property does not hold, and no setting
+loosens it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The nemeses of histories: importing this package fills `NEMESES`.
 
-Always true: which nemesis a seed begins with follows from all there are and what they weigh; one more, and it is another.
+Always true: which nemesis a seed begins with follows from all there are and what they weigh; one more, and it is
+another.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def _state(context: NemesisContext) -> PartitionImage:
 def _haste(context: NemesisContext) -> Iterator[None]:
     """Meanwhile more is written to the compacted topic."""
     keyed = context.load.keyed
-    assert keyed is not None, "an act about compaction fits a setting that has a compacted topic"
+    assert keyed is not None, "a nemesis about compaction fits a setting that has a compacted topic"
     keyed.is_hasty = True
     try:
         yield
@@ -63,7 +63,8 @@ async def killed_while_cleaning(context: NemesisContext) -> None:
 
 @nemesis("killed while segments are swapped", compacting, weight=2, family=COMPACTION)
 async def killed_while_swapping(context: NemesisContext) -> None:
-    """Cleaned segments take the place of others by one rename after the other, and the broker dies between two of them."""
+    """Cleaned segments take the place of others by one rename after the other, and the broker dies between two of
+    them."""
     for _ in range(2):
         victim = await _one_that_cleans(context)
         disk = context.cluster.members[victim].machine.disk
@@ -85,8 +86,8 @@ async def killed_while_swapping(context: NemesisContext) -> None:
 
 @nemesis("cleaning above what is committed", compacting, weight=2, family=COMPACTION)
 async def above_what_is_committed(context: NemesisContext) -> None:
-    """A follower does not fetch, so that the high watermark stands still while segments are closed behind it and cleaned: none of
-    them gives way to what may be cut. Then another one leads."""
+    """A follower does not fetch, so that the high watermark stands still while segments are closed behind it and
+    cleaned: none of them gives way to what may be cut. Then another one leads."""
     state = _state(context)
     leader = state.leader
     for follower in context.others(state.replicas, leader):
@@ -103,7 +104,8 @@ async def above_what_is_committed(context: NemesisContext) -> None:
 
 @nemesis("a disk fails while cleaning", compacting, weight=2, family=COMPACTION)
 async def disk_fails_while_cleaning(context: NemesisContext) -> None:
-    """What a cleaning writes finds no room, or can't be written or synced: the log stays as it was, and is cleaned later."""
+    """What a cleaning writes finds no room, or can't be written or synced: the log stays as it was, and is cleaned
+    later."""
     victim = await _one_that_cleans(context)
     for fault in context.chance.sample(DISK_FAULTS, 2):
         context.faults.break_disk(victim, "/", fault)

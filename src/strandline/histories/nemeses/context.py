@@ -1,7 +1,10 @@
-"""What an act sees of its history and does in it: whom there is, harm, waiting, and the operator's hands.
+"""What a nemesis sees of its history and does in it: nodes and partitions, faults, waiting, and the operator's
+requests.
 
-Always true: every wait has a bound. What must come true while there is harm (another leader, records that go on) and does not is a
-problem of the history; `until` only says whether it did.
+"The nemesis" is Jepsen's name for the process that injects faults.
+
+Always true: every wait has a bound. What must come true during faults (another leader, records that go on) and does not
+is a problem of the history; `until` only says whether it did.
 """
 
 from __future__ import annotations
@@ -61,9 +64,9 @@ class NemesisContext:
         self._noise = noise
         self._stable_leadership = stable_leadership
         self.chance = chance
-        """Of this act alone."""
+        """Of this nemesis alone."""
 
-    # Whom there is
+    # Nodes and partitions
 
     @property
     def timers(self) -> ClusterTimers:
@@ -91,7 +94,7 @@ class NemesisContext:
         return [node_id for node_id in ids if node_id not in but]
 
     def controller(self) -> int:
-        """Who leads the quorum; any voter if nobody does."""
+        """The leader of the quorum; any voter if there is none."""
         leader = self.cluster.leader()
         return self.chance.choice(self.voters) if leader is None else leader
 
@@ -133,14 +136,14 @@ class NemesisContext:
         return True
 
     async def _must(self, condition: Callable[[], object], what: str, within_s: float) -> bool:
-        """Unless faults are left out: then an act may wait for what only they would have brought about."""
+        """Unless faults are left out: then a nemesis may wait for what only they would have brought about."""
         came_true = await self.until(condition, within_s)
         if not came_true and not self.faults.are_left_out:
             self.problem(UNDER_FAULTS, f"{what}: not within {within_s:g} s; {self.convergence.describe()}")
         return came_true
 
     async def another_controller(self, than: int, within_s: float = WITHIN_S) -> bool:
-        """Somebody else leads the quorum, and has committed in its epoch."""
+        """Another node leads the quorum, and has committed in its epoch."""
 
         def settled() -> bool:
             leader = self.cluster.leader()
@@ -150,7 +153,7 @@ class NemesisContext:
         return await self._must(settled, f"a controller other than {than}", within_s)
 
     async def another_leader(self, than: int, number: int = 0, within_s: float = WITHIN_S) -> bool:
-        """Somebody else leads a partition, and knows it."""
+        """Another broker leads a partition, and knows it."""
 
         def is_led() -> bool:
             leader = self.state(number).leader
@@ -164,8 +167,8 @@ class NemesisContext:
         return await self._must(lambda: self.load.acknowledged >= target, f"{records} records more", within_s)
 
     async def commits(self, records: int = 2, among: Sequence[int] = ()) -> bool:
-        """So many more records of metadata are committed, as far as these nodes know. Only the admin client is sure to write some,
-        and it may rest for 15 s after each (seed 300827)."""
+        """So many more records of metadata are committed, as far as these nodes know. Only the admin client is sure
+        to write some, and it may rest for 15 s after each (seed 300827)."""
         within_s = records * WITHIN_S
         target = self.cluster.observed.high_watermark + records
         return await self._must(
@@ -190,7 +193,7 @@ class NemesisContext:
         )
 
     async def whole(self, within_s: float = 30.0) -> bool:
-        """Everything is in sync again: harm may begin anew."""
+        """Everything is in sync again: faults may begin anew."""
         whole = await self._must(self.convergence.is_whole, "the cluster is whole", within_s)
         if whole:
             self.budget.made_whole()
@@ -200,7 +203,7 @@ class NemesisContext:
 
     @property
     def group(self) -> GroupLoad:
-        assert self.load.group is not None, "an act about groups fits a setting that has one"
+        assert self.load.group is not None, "a nemesis about groups fits a setting that has one"
         return self.load.group
 
     @property
@@ -219,7 +222,7 @@ class NemesisContext:
         return self.chance.choice(self.brokers) if state is None or state.leader < 0 else state.leader
 
     async def another_coordinator(self, than: int, within_s: float = WITHIN_S) -> bool:
-        """Somebody else leads the group's partition, and has read it."""
+        """Another broker leads the group's partition, and has read it."""
 
         def is_loaded() -> bool:
             state = self.coordinator_state()
@@ -228,7 +231,8 @@ class NemesisContext:
         return await self._must(is_loaded, f"a coordinator other than {than}", within_s)
 
     async def settled(self, within_s: float = WITHIN_S) -> bool:
-        """Every partition of the group has an owner, every member is one, and the coordinator has nothing more in mind."""
+        """Every partition of the group has an owner, every member is one, and the coordinator has nothing more in
+        mind."""
         within_s += 3 * self.group.plan.session_s
         is_settled = await self.until(lambda: self.groups.is_stable() and self.group.is_settled(), within_s)
         if not is_settled and not self.faults.are_left_out:
@@ -239,7 +243,7 @@ class NemesisContext:
         return is_settled
 
     async def members_back(self, within_s: float) -> bool:
-        """Everybody was served by the coordinator that there is now."""
+        """Every member was served by the coordinator that there is now."""
 
         def are_back() -> bool:
             state, newest = self.coordinator_state(), self.groups.coordinator
@@ -260,7 +264,7 @@ class NemesisContext:
 
     @contextmanager
     def stable_leadership(self) -> Iterator[None]:
-        """Meanwhile the active controller keeps its majority, there is no noise, and nobody else may lead."""
+        """Meanwhile the active controller keeps its majority, there is no noise, and no other node may lead."""
         with self._noise.hushed():
             self._stable_leadership.begin()
             try:
@@ -280,7 +284,8 @@ class NemesisContext:
 
     @contextmanager
     def busy(self) -> Iterator[None]:
-        """Meanwhile there is always something to replicate, also late in a history, when clients have done most of their work."""
+        """Meanwhile there is always something to replicate, also late in a history, when clients have done most of
+        their work."""
         self.load.is_busy = True
         self.load.hurry()
         try:
@@ -309,7 +314,7 @@ class NemesisContext:
             await self.alter_topic(self.convergence.names[0][0], "retention.ms", str(10**9 + number))
 
     async def read_from_start(self, number: int) -> None:
-        """Somebody reads a whole partition."""
+        """A consumer reads a whole partition."""
         await self.load.read(self.convergence.names[number])
 
     def problem(self, property_: str, what: str) -> None:

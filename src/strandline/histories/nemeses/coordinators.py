@@ -11,14 +11,15 @@ from strandline.ids import TopicPartition
 from strandline.node.coordinator.offsets_topic import CONSUMER_OFFSETS
 
 BACK_WITHIN_S = 2.0
-"""From when another coordinator has read the log, with nothing else harmed."""
+"""From when another coordinator has read the log, with no other fault."""
 KILLS = 5
 MOVED_WITHIN_S = 45.0
 
 
 @nemesis("coordinator killed", grouped, weight=3, family=GROUPS)
 async def coordinator_killed(context: NemesisContext) -> None:
-    """kill -9 of the group's coordinator: another one reads the log, nothing is lost, and the members are back in a moment."""
+    """kill -9 of the group's coordinator: another one reads the log, nothing is lost, and the members are back in a
+    moment."""
     await context.settled()
     coordinator = context.coordinator()
     with context.no_noise():
@@ -46,7 +47,8 @@ async def killed_in_a_row(context: NemesisContext) -> None:
 
 @nemesis("coordinator paused", grouped, family=GROUPS)
 async def coordinator_paused(context: NemesisContext) -> None:
-    """A coordinator stands still until another one serves, and wakes up believing in itself: it acknowledges nothing."""
+    """A coordinator stands still until another one serves, and wakes up believing in itself: it acknowledges
+    nothing."""
     await context.settled()
     coordinator = context.coordinator()
     if context.faults.pause(coordinator):
@@ -58,7 +60,8 @@ async def coordinator_paused(context: NemesisContext) -> None:
 
 @nemesis("coordinator cut off", grouped, family=GROUPS)
 async def coordinator_cut_off(context: NemesisContext) -> None:
-    """A coordinator is alone with the group's members: what it can't commit it does not acknowledge, and they find another."""
+    """A coordinator is alone with the group's members: what it can't commit it does not acknowledge, and they find
+    another."""
     await context.settled()
     coordinator = context.coordinator()
     if context.faults.split([coordinator], context.others(context.nodes, coordinator)):
@@ -82,7 +85,8 @@ async def coordinator_stopped(context: NemesisContext) -> None:
 
 @nemesis("coordinator moves", grouped, weight=2, family=GROUPS)
 async def coordinator_moves(context: NemesisContext) -> None:
-    """The group's partition is moved, or another of its replicas preferred and elected, while members commit and die."""
+    """The group's partition is moved, or another of its replicas preferred and elected, while members commit and
+    die."""
     for _ in range(2):
         state, key = context.coordinator_state(), context.groups.offsets_key
         if state is None or key is None:
@@ -117,7 +121,8 @@ def _apart(setting: HistorySetting) -> bool:
 
 @nemesis("offsets below min ISR", _apart, family=GROUPS)
 async def below_min_isr(context: NemesisContext) -> None:
-    """The coordinator is alone in sync for a while: commits are refused and not done, and taken again once another is back."""
+    """The coordinator is alone in sync for a while: commits are refused and not done, and taken again once another
+    is back."""
     state = context.coordinator_state()
     if state is None:
         return
@@ -138,8 +143,8 @@ async def below_min_isr(context: NemesisContext) -> None:
 
 @nemesis("offsets that are not committed yet", _apart, weight=2, family=GROUPS)
 async def uncommitted_offsets(context: NemesisContext) -> None:
-    """The coordinator's followers do not hear it for a moment, while members commit and others ask: nobody is told an offset that
-    the next coordinator may not know."""
+    """The coordinator's followers do not hear it for a moment, while members commit and others ask: no answer has an
+    offset that the next coordinator may not know."""
     await context.settled()
     for _ in range(3):
         state, coordinator = context.coordinator_state(), context.coordinator()

@@ -19,7 +19,7 @@ async def controller_killed(context: NemesisContext) -> None:
 
 @nemesis("controller stopped", quorum)
 async def controller_stopped(context: NemesisContext) -> None:
-    """SIGTERM of the active controller: it hands over, and nobody waits for a timeout."""
+    """SIGTERM of the active controller: it hands over, and no node waits for a timeout."""
     controller = context.controller()
     if await context.faults.stop(controller):
         await context.another_controller(controller)
@@ -29,7 +29,7 @@ async def controller_stopped(context: NemesisContext) -> None:
 
 @nemesis("all controllers killed, a majority back", quorum)
 async def majority_back(context: NemesisContext) -> None:
-    """Everybody dies at once; a majority is enough to go on with all that was committed."""
+    """All nodes die at once; a majority is enough to go on with all that was committed."""
     context.faults.kill(*context.nodes)
     await context.wait(0.01, 0.5)
     back = context.chance.sample(context.voters, context.setting.voters // 2 + 1)
@@ -52,7 +52,8 @@ async def voters_killed_in_turn(context: NemesisContext) -> None:
 
 @nemesis("one node killed again and again")
 async def one_node(context: NemesisContext) -> None:
-    """Any node dies, by a kill, in order or without power, and comes back at once: what it vouched for is on its disk."""
+    """Any node dies, by a kill, in order or without power, and comes back at once: what it vouched for is on its
+    disk."""
     victim = context.chance.choice(context.nodes)
     for _ in range(3):
         how = context.chance.choice(("kill", "stop", "power loss"))

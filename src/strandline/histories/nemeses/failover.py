@@ -8,7 +8,8 @@ from strandline.histories.nemeses.nemesis import nemesis, replicated
 
 @nemesis("chase of the leader", replicated)
 async def chase(context: NemesisContext) -> None:
-    """Whoever leads a partition is killed, and the next one, and the next; each is started again while the chase goes on."""
+    """The leader of a partition is killed, and the next one, and the next; each is started again while the chase
+    goes on."""
     for _ in range(3):
         leader = context.leader()
         context.faults.kill(leader)
@@ -20,7 +21,8 @@ async def chase(context: NemesisContext) -> None:
 
 @nemesis("partition leader paused", replicated)
 async def leader_paused(context: NemesisContext) -> None:
-    """A leader stands still until others lead, and wakes up believing in itself: it acknowledges nothing, and cuts its log."""
+    """A leader stands still until others lead, and wakes up believing in itself: it acknowledges nothing, and cuts
+    its log."""
     number = context.any_partition()
     leader = context.leader(number)
     if context.faults.pause(leader):
@@ -45,7 +47,8 @@ async def follower_paused(context: NemesisContext) -> None:
 
 @nemesis("brokers paused for a moment", replicated)
 async def paused_for_a_moment(context: NemesisContext) -> None:
-    """Brokers stand still for about as long as it takes to be fenced or to leave the ISR, two at a time now and then."""
+    """Brokers stand still for about as long as it takes to be fenced or to leave the ISR, two at a time now and
+    then."""
     for _ in range(2):
         victims = context.chance.sample(context.brokers, context.chance.choice((1, 1, 2)))
         for victim in victims:
@@ -69,7 +72,7 @@ async def long_pauses(context: NemesisContext) -> None:
 
 @nemesis("nodes stop in haste", replicated)
 async def stop_in_haste(context: NemesisContext) -> None:
-    """Nodes stop in order, but nobody waits for them to be in sync again; one is killed meanwhile."""
+    """Nodes stop in order, without waiting for each other to be in sync again; one is killed meanwhile."""
     for _ in range(2):
         one, other = context.chance.sample(context.nodes, 2)
         await context.faults.stop(one)
@@ -96,7 +99,8 @@ async def all_killed(context: NemesisContext) -> None:
 
 @nemesis("controller and partition leader killed", replicated)
 async def controller_and_leader(context: NemesisContext) -> None:
-    """The active controller and a partition leader die together, or the controller alone: then nobody should notice."""
+    """The active controller and a partition leader die together, or the controller alone: then no client should
+    notice."""
     for _ in range(2):
         leader, controller = context.leader(), context.controller()
         victims = sorted({controller, leader} if context.either() else {controller})

@@ -35,7 +35,8 @@ def has_dynamic(setting: HistorySetting) -> bool:
 
 @nemesis("members killed", has_group, weight=2, family=GROUPS)
 async def members_killed(context: NemesisContext) -> None:
-    """Members die with what they had not committed, others stand still; they are back soon, or when their session is over."""
+    """Members die with what they had not committed, others stand still; they are back soon, or when their session is
+    over."""
     for _ in range(2):
         member, other = context.chance.choice(context.group.members), context.chance.choice(context.group.members)
         context.faults.kill_member(member)
@@ -90,7 +91,7 @@ async def paused_for_a_moment(context: NemesisContext) -> None:
 
 @nemesis("a static member restarts", has_static, weight=2, family=GROUPS)
 async def static_member(context: NemesisContext) -> None:
-    """Within its session a static member is back as it was: the generation is the same, and nobody else notices."""
+    """Within its session a static member is back as it was: the generation is the same, and no other member notices."""
     for _ in range(2):
         await context.whole()
         await context.settled()
@@ -119,8 +120,8 @@ async def static_member(context: NemesisContext) -> None:
     family=GROUPS,
 )
 async def commit_from_before(context: NemesisContext) -> None:
-    """A member that is still there commits as it was before a rebalance, for what it had then: another one has it now, or had it
-    in between."""
+    """A member that is still there commits as it was before a rebalance, for what it had then: another one has it
+    now, or had it in between."""
     group = context.group
     await context.settled()
     guest = context.chance.choice(group.members)
@@ -191,7 +192,8 @@ async def topic_grows(context: NemesisContext) -> None:
 
 @nemesis("the group's topics come and go", has_group, weight=2, family=GROUPS)
 async def topics_come_and_go(context: NemesisContext) -> None:
-    """A second topic is subscribed to, deleted and made anew, and given up again: offsets of the one are not those of the other."""
+    """A second topic is subscribed to, deleted and made anew, and given up again: offsets of the one are not those
+    of the other."""
     group, replicas = context.group, context.setting.replicas
     before = group.topics
 
@@ -206,7 +208,9 @@ async def topics_come_and_go(context: NemesisContext) -> None:
         await context.wait(1.0, 5.0)
         coordinator = context.coordinator()
         if context.setting.replicas >= 3 and context.either():
-            context.faults.kill(coordinator)  # so that nobody looks while the one topic goes and the other comes
+            context.faults.kill(
+                coordinator
+            )  # so that no coordinator looks while the one topic goes and the other comes
         if context.faults.inject("topic deleted", SIDE, lambda: None):
             await context.operate(lambda admin: admin.delete_topics([SIDE], timeout_ms=OPERATION_MS))
             await context.operate(make)
@@ -240,7 +244,7 @@ async def group_deleted(context: NemesisContext) -> None:
             group.history.committed.update(before)
         group.count("deletion refused" if refused else "group deleted" if is_whole_group else "offsets deleted")
 
-    # What is asked for may be done although nobody is told.
+    # What is asked for may be done although the answer is lost.
     before = dict(group.history.committed)
     group.history.committed.clear()
     await context.operate(delete)
@@ -252,7 +256,8 @@ async def group_deleted(context: NemesisContext) -> None:
 
 @nemesis("members change their protocol", has_dynamic, weight=2, family=GROUPS)
 async def protocol_changes(context: NemesisContext) -> None:
-    """One member after the other comes back with the other protocol, and perhaps the coordinator dies meanwhile; and back."""
+    """One member after the other comes back with the other protocol, and perhaps the coordinator dies meanwhile; and
+    back."""
     group = context.group
     await context.settled()
     for _ in range(context.chance.choice((1, 2))):

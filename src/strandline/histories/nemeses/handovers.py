@@ -1,4 +1,5 @@
-"""Leadership that changes hands while everybody is alive: by request, to and fro, with records on the way (A7, A9, A12)."""
+"""Leadership that changes hands while all brokers are alive: by request, to and fro, with records on the way (A7, A9,
+A12)."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from strandline.histories.setting import HistorySetting
 
 @nemesis("leaders by request, to and fro", replicated, weight=4)
 async def to_and_fro(context: NemesisContext) -> None:
-    """A leader hands over with a tail that nobody else has, stays in sync, and cuts it; or does not notice that another led."""
+    """A leader hands over with a tail that no other replica has, stays in sync, and cuts it; or does not notice that
+    another led."""
     number = context.any_partition()
     if context.either():
         for one in context.brokers:
@@ -55,7 +57,8 @@ def _brisk(setting: HistorySetting) -> bool:
 
 @nemesis("followers that are always a little behind", _brisk)
 async def always_behind(context: NemesisContext) -> None:
-    """Records come faster than a round trip takes, for longer than the lag: who fetches all the time stays in sync (A15)."""
+    """Records come faster than a round trip takes, for longer than the lag: who fetches all the time stays in sync
+    (A15)."""
     for one in context.brokers:
         for other in context.brokers:
             if one < other:

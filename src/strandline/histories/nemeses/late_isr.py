@@ -1,4 +1,5 @@
-"""Changes of the ISR that reach the controller late: follower, leader or partition are not what they were by then (B4, B5)."""
+"""Changes of the ISR that reach the controller late: follower, leader or partition are not what they were by then
+(B4, B5)."""
 
 from __future__ import annotations
 
@@ -36,8 +37,9 @@ async def put_out(context: NemesisContext, follower: int, number: int) -> None:
 
 @nemesis("an ISR change comes late", apart, weight=5)
 async def late_change(context: NemesisContext) -> None:
-    """A follower has caught up, and its leader asks for it to be in sync. Before that arrives the follower restarts without its
-    page cache (KIP-903), stops, another one leads, or another member restarts: the request is refused, and asked anew."""
+    """A follower has caught up, and its leader asks for it to be in sync. Before that arrives the follower restarts
+    without its page cache (KIP-903), stops, another one leads, or another member restarts: the request is refused,
+    and asked anew."""
     for how in context.chance.sample(("restart", "stop", "depose", "other restarts"), 3):
         number = context.any_partition()
         leader, key = context.leader(number), context.convergence.key(number)
@@ -74,7 +76,8 @@ async def late_change(context: NemesisContext) -> None:
 
 @nemesis("an answer about the ISR is lost", apart, weight=2)
 async def lost_answer(context: NemesisContext) -> None:
-    """The controller does what a leader asked for, and the leader is not told: whoever may be in sync counts until it is."""
+    """The controller does what a leader asked for, and the answer is lost: every replica that may be in sync counts
+    until the leader knows."""
     for _ in range(2):
         number = context.any_partition()
         leader = context.leader(number)
@@ -113,7 +116,8 @@ def _lax(setting: HistorySetting) -> bool:
 
 @nemesis("the last in sync dies", _lax, weight=2)
 async def last_in_sync(context: NemesisContext) -> None:
-    """A leader is alone in sync, and dies: those that are there lack what it had, and nobody leads until it is back."""
+    """A leader is alone in sync, and dies: those that are there lack what it had, and there is no leader until it is
+    back."""
     number = context.partition_of(LAX)
     assert number is not None
     leader = context.leader(number)
@@ -132,8 +136,9 @@ async def last_in_sync(context: NemesisContext) -> None:
 
 @nemesis("eligible, and back without its tail", lambda setting: apart(setting) and bool(setting.cached), weight=2)
 async def eligible_and_back(context: NemesisContext) -> None:
-    """Replicas leave below the minimum, so that the last one to leave is eligible; it comes back without what was not synced, and
-    is not any more (KIP-966). Then the last one in sync stops: nobody leads who may lack anything."""
+    """Replicas leave below the minimum, so that the last one to leave is eligible; it comes back without what was
+    not synced, and is not any more (KIP-966). Then the last one in sync stops: no replica leads that may lack
+    anything."""
     number = context.any_partition()
     last = context.leader(number)
     one, other = context.followers(number)

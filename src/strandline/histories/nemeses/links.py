@@ -24,7 +24,8 @@ async def leader_cut_off(context: NemesisContext) -> None:
 
 @nemesis("leader cut off from its followers", replicated)
 async def cut_off_from_followers(context: NemesisContext) -> None:
-    """A leader does not reach its followers, but the controller: it takes them out of the ISR, and stops below the minimum."""
+    """A leader does not reach its followers, but the controller: it takes them out of the ISR, and stops below the
+    minimum."""
     number = context.any_partition()
     leader = context.leader(number)
     followers = context.followers(number)
@@ -72,7 +73,8 @@ async def cuts_at_random(context: NemesisContext) -> None:
 
 @nemesis("connections reset")
 async def connections_reset(context: NemesisContext) -> None:
-    """Connections between nodes and to clients break after any prefix of their bytes: replies are lost, requests repeated."""
+    """Connections between nodes and to clients break after any prefix of their bytes: replies are lost, requests
+    repeated."""
     hosts = [*map(host, context.nodes), *context.load.hosts]
     for _ in range(10):
         one, other = context.chance.choice(hosts[: len(context.nodes)]), context.chance.choice(hosts)
@@ -99,7 +101,8 @@ async def reset_storm(context: NemesisContext) -> None:
 
 @nemesis("late requests", replicated)
 async def late_requests(context: NemesisContext) -> None:
-    """What a client or a follower gave up waiting for arrives after what it sent on its next connection: it is done once."""
+    """What a client or a follower gave up waiting for arrives after what it sent on its next connection: it is done
+    once."""
     hosts = [*map(host, context.nodes), *context.load.hosts]
     for _ in range(5):
         one, other = host(context.leader(context.any_partition())), context.chance.choice(hosts)
@@ -111,7 +114,8 @@ async def late_requests(context: NemesisContext) -> None:
 
 @nemesis("slow links", replicated)
 async def slow_links(context: NemesisContext) -> None:
-    """Links that take up to 100 ms and carry 3 Mbit/s, with long delays now and then: everything goes on, only later."""
+    """Links that take up to 100 ms and carry 3 Mbit/s, with long delays now and then: everything goes on, only
+    later."""
     for one in context.nodes:
         for other in context.nodes:
             if one < other and context.chance.random() < 0.6:

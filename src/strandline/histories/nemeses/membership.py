@@ -20,7 +20,7 @@ def dynamic_quorum(setting: HistorySetting) -> bool:
 
 @nemesis("voters come and go", dynamic)
 async def voters_come_and_go(context: NemesisContext) -> None:
-    """Controllers become voters and stop being it, the leader among them; nobody is harmed."""
+    """Controllers become voters and stop being it, the leader among them; nothing is lost."""
     changes = VoterChanges(context)
     spare = changes.one_outside()
     if spare is not None:
@@ -35,7 +35,8 @@ async def voters_come_and_go(context: NemesisContext) -> None:
 
 @nemesis("voters change under kills", dynamic_quorum)
 async def voters_change_under_kills(context: NemesisContext) -> None:
-    """While a voter is added or removed, any voter dies; the change happens wholly or not at all, and then it happens."""
+    """While a voter is added or removed, any voter dies; the change happens wholly or not at all, and then it
+    happens."""
     await _change_under_harm(context, power=False)
 
 
@@ -79,7 +80,8 @@ async def voter_replaced(context: NemesisContext) -> None:
 
 @nemesis("two voter changes at once", dynamic, weight=2)
 async def two_changes_at_once(context: NemesisContext) -> None:
-    """Two operators change the voters at the same time, while records reach the others slowly: one change waits for the other."""
+    """Two operators change the voters at the same time, while records reach the others slowly: one change waits for
+    the other."""
     for _ in range(2):
         changes = VoterChanges(context)
         spares = context.others(context.setting.shape.controllers, *changes.voters)
@@ -97,7 +99,8 @@ async def two_changes_at_once(context: NemesisContext) -> None:
 
 @nemesis("a voter that is not there", dynamic)
 async def absent_voter(context: NemesisContext) -> None:
-    """A controller that is down, or cut off, is to become a voter: it does so once it has what is committed, and not before."""
+    """A controller that is down, or cut off, is to become a voter: it does so once it has what is committed, and not
+    before."""
     changes = VoterChanges(context)
     spare = changes.one_outside()
     if spare is None:

@@ -1,4 +1,5 @@
-"""Replicas that move, leaders by request, topics that are deleted and made again, and everything at once, under load."""
+"""Replicas that move, leaders by request, topics that are deleted and made again, and everything at once, under
+load."""
 
 from __future__ import annotations
 
@@ -157,8 +158,8 @@ async def behind_the_log_start(context: NemesisContext) -> None:
 
 @nemesis("records deleted, and a crash", lambda setting: True, weight=2)
 async def deleted_and_crash(context: NemesisContext) -> None:
-    """Records are deleted, by request and by retention, through several leader epochs, and a replica dies at that very moment: its
-    log begins where it should, and every epoch of it ends where it did (A7)."""
+    """Records are deleted, by request and by retention, through several leader epochs, and a replica dies at that
+    very moment: its log begins where it should, and every epoch of it ends where it did (A7)."""
     configs = {"internal.segment.bytes": "1024", "retention.bytes": "3000", "file.delete.delay.ms": "100"}
     topic = NewTopic(TRIMMED, 1, context.setting.replicas, configs={**configs, "flush.messages": "1"})
     await context.operate(lambda admin: admin.create_topics([topic], timeout_ms=OPERATION_MS))

@@ -1,7 +1,9 @@
-"""An act: one piece of harm, what it is about, and its undoing; a history is several of them, one after the other.
+"""A nemesis: faults with one purpose, and their undoing; a history has several of them, one after the other.
 
-Always true: an act runs in any setting that it fits; it waits for what it is about, but not for ever, and not in vain: that all
-comes right again is judged after it, when its harm is undone.
+The word is Jepsen's: the nemesis is what injects faults while clients work.
+
+Always true: a nemesis runs in any setting that it fits; it waits for its moment, but not for ever; when its faults are
+undone the cluster has to become whole again, and that is judged.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from strandline.histories.nemeses.context import NemesisContext
 
 CLUSTER, GROUPS, COMPACTION = "cluster", "groups", "compaction"
-"""What acts are about: every history can have those of the first family, the others need a group or a compacted topic."""
+"""Families of nemeses: every history can have those of the first, the others need a group or a compacted topic."""
 
 Play = Callable[["NemesisContext"], Awaitable[None]]
 
@@ -28,10 +30,10 @@ class Nemesis:
     play: Play
     fits: Callable[[HistorySetting], bool]
     meaning: str
-    """Its first line of documentation."""
+    """The first paragraph of its documentation."""
     family: str = CLUSTER
     weight: int = 1
-    """How often it comes, beside the others: faults that few acts have should be seen often enough too."""
+    """How often it comes, beside the others: faults that few nemeses have should be seen often enough too."""
 
 
 NEMESES: dict[str, Nemesis] = {}
@@ -41,24 +43,29 @@ NEMESES: dict[str, Nemesis] = {}
 def nemesis(
     name: str, fits: Callable[[HistorySetting], bool] = lambda setting: True, *, weight: int = 1, family: str = CLUSTER
 ) -> Callable[[Play], Play]:
-    """Register an act under a name."""
+    """Register a nemesis under a name."""
 
     def register(play: Play) -> Play:
-        assert name not in NEMESES, f"two acts are called {name!r}"
-        NEMESES[name] = Nemesis(name, play, fits, (play.__doc__ or "").strip().splitlines()[0], family, weight)
+        assert name not in NEMESES, f"two nemeses are called {name!r}"
+        NEMESES[name] = Nemesis(name, play, fits, _first_paragraph(play), family, weight)
         return play
 
     return register
 
 
+def _first_paragraph(play: Play) -> str:
+    return " ".join((play.__doc__ or "").strip().partition("\n\n")[0].split())
+
+
 def deck(family: str = CLUSTER) -> list[Nemesis]:
-    """Every act of a family as often as it weighs, well mixed, so that the first hundred seeds have of all what they weigh."""
+    """Every nemesis of a family as often as it weighs, well mixed, so that the first hundred seeds have of all what
+    they weigh."""
     nemeses = [nemesis for nemesis in NEMESES.values() if nemesis.family == family for _ in range(nemesis.weight)]
     random.Random(family).shuffle(nemeses)
     return nemeses
 
 
-# Settings that many acts fit
+# Settings that many nemeses fit
 
 
 def quorum(setting: HistorySetting) -> bool:

@@ -1,4 +1,5 @@
-"""Cut links between voters: the leader cut off, the quorum split, topologies in which not everybody reaches everybody."""
+"""Cut links between voters: the leader cut off, the quorum split, topologies in which not every
+voter reaches every other."""
 
 from __future__ import annotations
 
@@ -8,12 +9,12 @@ from strandline.histories.setting import HistorySetting
 from strandline.histories.shape import host
 
 EPOCHS_MAX = 12
-"""So many elections at most by a few cut links: pre-votes keep those that are cut off from deposing anybody."""
+"""So many elections at most by a few cut links: pre-votes keep those that are cut off from deposing a leader."""
 
 
 @nemesis("controller cut off", quorum)
 async def controller_cut_off(context: NemesisContext) -> None:
-    """The old leader hears nobody and commits nothing; the others elect another one."""
+    """The old leader reaches no other node and commits nothing; the others elect another one."""
     controller = context.controller()
     if context.faults.isolate(controller):
         await context.another_controller(controller)
@@ -28,7 +29,7 @@ def brisk_quorum(setting: HistorySetting) -> bool:
 
 @nemesis("controller cut off for long", brisk_quorum)
 async def controller_cut_off_for_long(context: NemesisContext) -> None:
-    """A leader that nobody reaches knows after a while that it leads no more (D5)."""
+    """A leader that no voter reaches knows after a while that it leads no more (D5)."""
     controller = context.controller()
     context.faults.isolate(controller)
     await _for_long(context)
@@ -58,7 +59,7 @@ async def _for_long(context: NemesisContext) -> None:
 
 @nemesis("one voter does not reach the controller", quorum)
 async def one_voter_cut_off(context: NemesisContext) -> None:
-    """One link to the leader is cut, while all the others hear it: nobody votes for the one that does not."""
+    """One link to the leader is cut, while all the others hear it: none of them votes for the one that does not."""
     controller = context.controller()
     voter = context.chance.choice(context.others(context.voters, controller))
     with context.no_noise():
@@ -107,9 +108,9 @@ async def controller_stays(context: NemesisContext) -> None:
         await context.caught_up(*context.voters)
 
 
-@nemesis("not everybody reaches everybody", five_voters)
+@nemesis("not every voter reaches every other", five_voters)
 async def not_everybody(context: NemesisContext) -> None:
-    """All restart while only some links are there: whoever is elected by those it reaches stays."""
+    """All restart while only some links are there: a leader that is elected by those it reaches stays."""
     a, b, c, d, e = context.chance.sample(context.voters, 5)
     for one, other in ((a, b), (a, d), (a, e), (b, c), (b, e)):
         context.faults.cut(one, other)
@@ -139,7 +140,7 @@ async def one_way_links(context: NemesisContext) -> None:
 
 @nemesis("a ring of one-way links", quorum)
 async def ring(context: NemesisContext) -> None:
-    """Everybody is heard by the next one only: there may be no leader, but there is no storm of elections."""
+    """Each voter is heard by the next one only: there may be no leader, but there is no storm of elections."""
     before = _epoch(context)
     ring = context.chance.sample(context.voters, len(context.voters))
     for i, source in enumerate(ring):

@@ -41,7 +41,7 @@ async def _closed(context: NemesisContext) -> tuple[int, int, ObservedLog] | Non
     with context.haste():
         if not await context.until(is_closed, 30.0):
             return None
-    # Mostly the leader: whoever reads from the beginning meets it. At a follower only the scrubber does.
+    # Mostly the leader: a read from the beginning meets it. At a follower only the scrubber does.
     victim = (
         context.leader(number) if context.chance.random() < 0.8 else context.chance.choice(context.followers(number))
     )
@@ -51,7 +51,7 @@ async def _closed(context: NemesisContext) -> tuple[int, int, ObservedLog] | Non
 
 @nemesis("a bit flips in a closed segment", has_closed_segments, weight=2)
 async def data_rots(context: NemesisContext) -> None:
-    """Whoever reads there gets the records all the same, a little later, from a replica that is sound."""
+    """A read there gets the records all the same, a little later, from a replica that is sound."""
     found = await _closed(context)
     if found is None:
         return
@@ -107,8 +107,8 @@ def takes_snapshots(setting: HistorySetting) -> bool:
 
 @nemesis("a bit flips in a snapshot", takes_snapshots, weight=2)
 async def snapshot_rots(context: NemesisContext) -> None:
-    """A node that is about to start finds its newest snapshot rotten: it takes an older one, or says that it has none and must be
-    emptied, as an operator then does."""
+    """A node that is about to start finds its newest snapshot rotten: it takes an older one, or says that it has
+    none and must be emptied, as an operator then does."""
     victim = context.chance.choice(context.others(context.nodes, context.controller()))
     member = context.cluster.members[victim]
     await context.until(member.snapshots)
@@ -131,7 +131,8 @@ def _loses_a_voter(setting: HistorySetting) -> bool:
 
 @nemesis("a bit flips in quorum-state", _loses_a_voter, weight=2)
 async def vote_rots(context: NemesisContext) -> None:
-    """A voter that is about to start finds its vote rotten: it says so and does not start, and an operator empties its disk."""
+    """A voter that is about to start finds its vote rotten: it says so and does not start, and an operator empties
+    its disk."""
     for _ in range(2):
         victim = context.chance.choice(context.others(context.voters, context.controller()))
         member = context.cluster.members[victim]

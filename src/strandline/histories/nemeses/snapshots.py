@@ -1,4 +1,5 @@
-"""Snapshots taken all the time, by every node; followers and brokers that are so far behind that they must fetch one."""
+"""Snapshots taken all the time, by every node; followers and brokers that are so far behind that they must fetch
+one."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ async def far_behind(context: NemesisContext) -> None:
 
 @nemesis("the controller goes while a snapshot is fetched", lambda setting: often(setting) and setting.voters >= 3)
 async def controller_goes_meanwhile(context: NemesisContext) -> None:
-    """Whoever was fetching a snapshot goes on with the next leader."""
+    """A node that was fetching a snapshot goes on with the next leader."""
     victim = await _leave_behind(context)
     controller = context.controller()
     context.start(victim)
@@ -51,7 +52,9 @@ async def controller_goes_meanwhile(context: NemesisContext) -> None:
 
 async def _leave_behind(context: NemesisContext) -> int:
     """Kill a node, and wait until every other one has a log that begins behind that node's end."""
-    spared = context.brokers if len(context.brokers) == 1 else []  # without a broker nobody could change the metadata
+    spared = (
+        context.brokers if len(context.brokers) == 1 else []
+    )  # without a broker no client could change the metadata
     victim = context.chance.choice(context.others(context.nodes, context.controller(), *spared))
     seen = context.cluster.seen(victim)
     end_offset = seen.log_end_offset if seen is not None else 0

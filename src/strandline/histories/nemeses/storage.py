@@ -22,7 +22,8 @@ def may_lose_unsynced(setting: HistorySetting) -> bool:
 
 @nemesis("power losses")
 async def power_losses(context: NemesisContext) -> None:
-    """One node after the other goes dark with what only its page cache had: it was not alone, and nothing is lost (KIP-966)."""
+    """One node after the other goes dark with what only its page cache had: it was not alone, and nothing is lost
+    (KIP-966)."""
     for _ in range(2):
         victim = context.chance.choice((context.leader(), context.chance.choice(context.nodes)))
         context.faults.power_loss(victim)
@@ -33,7 +34,8 @@ async def power_losses(context: NemesisContext) -> None:
 
 @nemesis("controller loses power", quorum)
 async def controller_loses_power(context: NemesisContext) -> None:
-    """The leader goes dark with what it has just appended: nobody is told, and only what was synced is left."""
+    """The leader goes dark with what it has just appended: none of it was acknowledged, and only what was synced is
+    left."""
     for _ in range(2):
         controller = context.controller()
         if context.faults.power_loss(controller):
@@ -44,7 +46,8 @@ async def controller_loses_power(context: NemesisContext) -> None:
 
 @nemesis("back without its tail", apart)
 async def back_without_its_tail(context: NemesisContext) -> None:
-    """A broker that lost power comes back and reaches the controller, but no leader: nobody takes it for what it was."""
+    """A broker that lost power comes back and reaches the controller, but no leader: it is not taken for what it
+    was."""
     for _ in range(2):
         victim = context.chance.choice(context.brokers)
         context.faults.power_loss(victim)
@@ -76,7 +79,8 @@ async def lossy_below_minimum(context: NemesisContext) -> None:
 
 @nemesis("the whole cluster without power", lambda setting: may_lose_unsynced(setting) or not setting.cached)
 async def whole_cluster(context: NemesisContext) -> None:
-    """All go dark at once: a synced topic loses nothing; another one loses at most what was on no device, and its logs agree."""
+    """All go dark at once: a synced topic loses nothing; another one loses at most what was on no device, and its
+    logs agree."""
     context.faults.power_loss(*context.nodes)
     await context.wait(0.01, 0.5)
     for node_id in context.chance.sample(context.nodes, len(context.nodes)):
@@ -113,7 +117,8 @@ async def killed_then_dark(context: NemesisContext) -> None:
 
 @nemesis("a log dir fails", lambda setting: replicated(setting) and setting.log_dirs > 1, weight=2)
 async def log_dir_fails(context: NemesisContext) -> None:
-    """One of the log dirs of a broker is full, or can't be written or synced: its replicas go offline, and others lead."""
+    """One of the log dirs of a broker is full, or can't be written or synced: its replicas go offline, and others
+    lead."""
     for _ in range(2):
         victim = context.chance.choice(context.brokers)
         directory = context.chance.choice(OTHER_DIRS[: context.setting.log_dirs - 1])
@@ -140,7 +145,8 @@ async def metadata_disk_fails(context: NemesisContext) -> None:
 
 @nemesis("a disk fails for a while", replicated, weight=2)
 async def disk_fails(context: NemesisContext) -> None:
-    """A whole disk is full or broken: its broker goes offline with what it has, and is itself again once it is repaired."""
+    """A whole disk is full or broken: its broker goes offline with what it has, and is itself again once it is
+    repaired."""
     for _ in range(2):
         victim = context.chance.choice(context.brokers)
         for fault in _faults(context):
@@ -172,7 +178,8 @@ async def slow_disks(context: NemesisContext) -> None:
 
 @nemesis("a broker loses its disk", durable)
 async def broker_loses_disk(context: NemesisContext) -> None:
-    """A broker, or a voter, or both in one, comes back with an empty disk: it fetches everything anew, and nothing is lost."""
+    """A broker, or a voter, or both in one, comes back with an empty disk: it fetches everything anew, and nothing
+    is lost."""
     candidates = context.others(context.nodes, context.controller()) if context.setting.voters > 1 else context.brokers
     victim = context.chance.choice(candidates)
     if context.setting.shape.is_dynamic and victim not in context.brokers:
@@ -190,7 +197,8 @@ async def broker_loses_disk(context: NemesisContext) -> None:
     lambda setting: quorum(setting) and not setting.shape.is_dynamic and _spares_disks(setting),
 )
 async def voter_loses_disk(context: NemesisContext) -> None:
-    """A voter comes back with an empty disk, once the others have a leader and all that was committed: nothing is lost."""
+    """A voter comes back with an empty disk, once the others have a leader and all that was committed: nothing is
+    lost."""
     victim = context.chance.choice(context.voters)
     others = context.others(context.voters, victim)
     if context.faults.lose_disk(victim):
@@ -203,7 +211,7 @@ async def voter_loses_disk(context: NemesisContext) -> None:
 
 @nemesis("unclean elections", lambda setting: replicated(setting) and setting.may_lose is PermittedLoss.ANYTHING)
 async def unclean(context: NemesisContext) -> None:
-    """Whoever is there may lead: records may be lost, but never do two replicas end with different ones."""
+    """Any replica may lead: records may be lost, but never do two replicas end with different ones."""
     order = context.chance.sample(context.brokers, len(context.brokers))
     for node_id in order:
         context.faults.dies(node_id, power=context.either())
@@ -216,8 +224,8 @@ async def unclean(context: NemesisContext) -> None:
 
 @nemesis("a disk fills up slowly", replicated, weight=2)
 async def disk_fills_up(context: NemesisContext) -> None:
-    """A log dir, or the whole disk, has room for a little more and then for nothing: what was written is there, what was not is
-    refused, and the broker is itself again once there is room."""
+    """A log dir, or the whole disk, has room for a little more and then for nothing: what was written is there, what
+    was not is refused, and the broker is itself again once there is room."""
     for _ in range(2):
         victim = context.chance.choice(context.brokers)
         directory = context.chance.choice(("/", *OTHER_DIRS[: context.setting.log_dirs - 1]))
@@ -235,8 +243,8 @@ async def disk_fills_up(context: NemesisContext) -> None:
 
 @nemesis("restarted after a failed sync", replicated, weight=2)
 async def restarted_after_failed_sync(context: NemesisContext) -> None:
-    """A sync fails, and only the process is started again: what it reads may be in the page cache alone, also when a later sync
-    says that all is well. Then the power goes."""
+    """A sync fails, and only the process is started again: what it reads may be in the page cache alone, also when a
+    later sync says that all is well. Then the power goes."""
     for _ in range(2):
         victim = context.cluster.members[context.chance.choice(context.brokers)]
         directory = context.chance.choice(("/", *OTHER_DIRS[: context.setting.log_dirs - 1]))

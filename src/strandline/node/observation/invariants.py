@@ -1,7 +1,8 @@
 """Where state objects plug in their own checks.
 
-A state object (a log, a partition, an ISR, Raft, a group) that has a method `check_invariants` is checked by every view that shows
-it. The simulator has that done after each turn in which the object changed, and for all objects now and then.
+A state object (a log, a partition, an ISR, Raft, a group) that has a method `check_invariants` is checked by every view
+that shows it. The simulator has that done after each turn in which the object changed, and for all objects now and
+then.
 """
 
 from __future__ import annotations

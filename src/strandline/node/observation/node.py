@@ -4,11 +4,11 @@
     observed.replica("orders", 0).high_watermark
     observed.quorum.role                            None until Raft has begun
 
-Judges, stories, `/replicas` and the metrics see a node through this, and through nothing else: how a part keeps what is shown is
-known here only.
+Judges, stories, `/replicas` and the metrics see a node through this, and through nothing else: how a part keeps what is
+shown is known here only.
 
-Always true: looking changes nothing, draws no chance and waits for nothing; a view copies nothing that grows with what the node
-holds.
+Always true: looking changes nothing, draws no chance and waits for nothing; a view copies nothing that grows with what
+the node holds.
 """
 
 from __future__ import annotations

@@ -98,8 +98,8 @@ class ObservedQuorum:
         )
 
     def is_as(self, mark: QuorumMark) -> bool:
-        """Nothing has changed since the mark was taken. An epoch, a leader or a role comes with another state, voters come with a
-        longer or shorter log."""
+        """Nothing has changed since the mark was taken. An epoch, a leader or a role comes with another state,
+        voters come with a longer or shorter log."""
         raft, log = self._raft, self._log
         state, committed, image, log_start_offset, log_end_offset, flushed_offset, high_watermark = mark
         return (

@@ -1,4 +1,4 @@
-"""A history of clients as it is told: who sent what, was told what, and read what."""
+"""A history of clients, written by hand: what each sent and read, and with what result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RecordedHistory:
     def send(
         self, value: str, offset: int | None = None, *, who: str = "once", by_all: bool = True, idempotent: bool = True
     ) -> RecordedHistory:
-        """And be told where it stands, if anything."""
+        """And have it acknowledged at this offset, if there is one."""
         self.now += 1
         data = value.encode()
         self.history.note_sent(who, data, T, 0, by_all=by_all, idempotent=idempotent)
@@ -49,7 +49,7 @@ class RecordedHistory:
     def end(
         self, offset: int, *, who: str = "reader", since: float | None = None, leader_epoch: int = 0
     ) -> RecordedHistory:
-        """Somebody asked, at that time or just now, where the partition ends."""
+        """A client asked, at that time or just now, where the partition ends."""
         self.now += 1
         self.history.note_end(who, T, 0, offset, leader_epoch, invoked_at=self.now if since is None else since)
         return self

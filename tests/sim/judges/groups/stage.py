@@ -1,4 +1,5 @@
-"""A stage for judges of groups: brokers that coordinate in told epochs, and members whose requests and answers are told."""
+"""A stage for judges of groups: brokers that coordinate in given epochs, and members with given requests
+and answers."""
 
 from __future__ import annotations
 
@@ -97,7 +98,7 @@ class GroupStage:
     # Members
 
     def sync(self, who: str, generation: int, *partitions: int, node_id: int = 1, instance: str | None = None) -> None:
-        """A member of the classic protocol is told what it has."""
+        """A member of the classic protocol gets its assignment."""
         request = messages.request(SYNC_GROUP)(
             group_id="g", generation_id=generation, member_id=who, group_instance_id=instance
         )
@@ -107,7 +108,7 @@ class GroupStage:
     def heartbeat(
         self, who: str, epoch: int, partitions: Iterable[int] | None = None, instance: str | None = None
     ) -> None:
-        """A member of the consumer protocol is told its epoch, and what it has if that is another."""
+        """A member of the consumer protocol gets its epoch, and its assignment if that is another."""
         request = messages.request(CONSUMER_GROUP_HEARTBEAT)(group_id="g", member_id=who, instance_id=instance)
         Response = messages.response(CONSUMER_GROUP_HEARTBEAT)
         assignment = None

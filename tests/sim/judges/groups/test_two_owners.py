@@ -76,7 +76,8 @@ def test_a_coordinator_gives_a_partition_once() -> None:
 
 
 def test_a_former_coordinator_that_changes_nothing_means_what_a_member_had_by_that_epoch() -> None:
-    """Seed 1000401: it had stood still, and answered heartbeats of an epoch that the next coordinator had left behind."""
+    """Seed 1000401: it had stood still, and answered heartbeats of an epoch that the next coordinator had left
+    behind."""
     story = stage(TwoOwners)
     story.heartbeat("a", 9, [])
     story.heartbeat("b", 9, [0])

@@ -16,7 +16,7 @@ def answered(
     """Broker 2 has asked for an ISR in leader epoch 4, of partition epoch 7."""
     Alter, Answer = messages.request(ALTER_PARTITION), messages.response(ALTER_PARTITION)
     asked = Alter.PartitionData(partition_index=0, leader_epoch=4, partition_epoch=7)
-    told = Answer.PartitionData(
+    answered = Answer.PartitionData(
         partition_index=0,
         error_code=code,
         leader_id=leader_id,
@@ -24,7 +24,7 @@ def answered(
         partition_epoch=partition_epoch,
     )
     request = Alter(broker_id=2, topics=[Alter.TopicData(topic_id=ZERO_UUID, partitions=[asked])])
-    answer = Answer(error_code=top_level, topics=[Answer.TopicData(topic_id=ZERO_UUID, partitions=[told])])
+    answer = Answer(error_code=top_level, topics=[Answer.TopicData(topic_id=ZERO_UUID, partitions=[answered])])
     return QuorumMessage(3, ALTER_PARTITION, -1, response=True, candidate_id=2, request=request, answer=answer)
 
 

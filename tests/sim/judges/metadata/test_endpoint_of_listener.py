@@ -16,6 +16,6 @@ def test_the_endpoints_of_the_listener_that_was_asked_are_told() -> None:
 
 
 def test_those_of_another_one_are_not() -> None:
-    for asked, told in ((9092, 9094), (9094, 9092)):
+    for asked, answered in ((9092, 9094), (9094, 9092)):
         with broken(EndpointOfListener):
-            stage(EndpointOfListener).observed.see_answer(1, asked, endpoint(b"n2", told))
+            stage(EndpointOfListener).observed.see_answer(1, asked, endpoint(b"n2", answered))

@@ -10,7 +10,7 @@ from ..quorum.stage import Stage, broken, image, stage
 
 
 def stopping(end_offset: int, leader: int) -> MetadataImage:
-    """Broker 2 has been told to hand over."""
+    """Broker 2 was asked to hand over."""
     known = image(end_offset, leader=leader, leader_epoch=1)
     return replace(known, brokers={**known.brokers, 2: replace(known.brokers[2], in_controlled_shutdown=True)})
 

@@ -1,4 +1,4 @@
-"""A stage for judges of the quorum: nodes that are told what they are, and disks that say what they are told to."""
+"""A stage for judges of the quorum: nodes with given states, and disks with given contents."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Shelf:
         self.log: list[LoggedBatch] = []
         self.checkpoints: list[OffsetAndEpoch] = []
         self.durable = 0
-        self.told: dict[int, int] = {}
+        self.errors: dict[int, int] = {}
         self.is_running = True
         self.config = cast(NodeConfig, SimpleNamespace(controller_quorum_fetch_timeout_ms=1_000))
 
@@ -51,7 +51,7 @@ class Shelf:
         return (b for b in self.log if b.last_offset >= offset and b.base_offset < limit_offset)
 
     def error_counts(self) -> Mapping[int, int]:
-        return self.told
+        return self.errors
 
 
 class Stage:

@@ -1,4 +1,4 @@
-"""What the sight itself keeps: the coverage, the newest image, the moment of a problem."""
+"""What the observation itself keeps: the coverage, the newest image, the moment of a problem."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_transitions_elections_truncations_and_snapshots_are_counted() -> None:
     story.see(1, "follower", snapshot=OffsetAndEpoch(5, 1))
     story.see(1, "follower", snapshot=OffsetAndEpoch(20, 3), log_start_offset=20, log_end_offset=20)
     story.see(1, "unattached", life=2, leader_id=-1)
-    story.shelves[2].told[ErrorCode.NOT_CONTROLLER] = 4
+    story.shelves[2].errors[ErrorCode.NOT_CONTROLLER] = 4
     story.observed.finish()
     assert dict(story.observed.coverage) == {
         (QUORUM, "prospective -> candidate"): 1,

@@ -6,7 +6,8 @@ from .stage import Stage, broken, stage
 
 
 def following(*, since_s: float) -> Stage:
-    """Node 2 follows node 3 and has fetched so long ago; the fetch timeout is one second, and nothing was harmed for long."""
+    """Node 2 follows node 3 and has fetched so long ago; the fetch timeout is one second, and no fault was injected for
+    long."""
     story = stage(PreVoteWithoutLeader)
     story.now = 10.0
     story.lead(3, epoch=4)

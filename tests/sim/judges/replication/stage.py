@@ -1,4 +1,5 @@
-"""A stage for judges of replicas: brokers with one partition each, whose logs hold real batches, and images that are told."""
+"""A stage for judges of replicas: brokers with one partition each, whose logs hold real batches, and images that are
+told."""
 
 from __future__ import annotations
 
@@ -127,7 +128,7 @@ class FakeMember:
 
 
 class Stage:
-    """Brokers 1, 2 and 3; broker 1 leads, and all are in sync, unless told."""
+    """Brokers 1, 2 and 3; broker 1 leads, and all are in sync, unless said otherwise."""
 
     def __init__(self, judge: ReplicaJudge, *, min_isr: int = 2) -> None:
         self.state = PartitionImage(BROKERS, BROKERS, 1, 0, 0)
@@ -201,7 +202,8 @@ class Stage:
         self.look(node_id)
 
     def propose(self, node_id: int, **epochs: int) -> None:
-        """A leader wishes these replicas, by names such as n2, to be in sync, as these incarnations of their brokers."""
+        """A leader wishes these replicas, by names such as n2, to be in sync, as these incarnations of their
+        brokers."""
         isr = tuple((int(name[1:]), epoch) for name, epoch in epochs.items())
         known = self.partition(node_id).leadership.isr
         known.propose(
@@ -223,7 +225,7 @@ class Stage:
         answer: FetchedPartition | None = None,
         is_named: bool = True,
     ) -> None:
-        """A Fetch that left at that time is answered now by broker 1; with nothing new unless told."""
+        """A Fetch that left at that time is answered now by broker 1; with nothing new unless said otherwise."""
         exchange = BrokerExchange(FETCH, VERSION, at)
         exchange.replica_id = follower
         exchange.replica_epoch = self.members[follower].broker_epoch if follower in self.members else -1

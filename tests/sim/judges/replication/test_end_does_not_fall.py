@@ -9,7 +9,7 @@ from .stage import Stage, broken, stage
 VERSION = 9
 
 
-def tell(story: Stage, node_id: int, end: int, *, code: int = 0, timestamp: int = LATEST) -> None:
+def answer_end(story: Stage, node_id: int, end: int, *, code: int = 0, timestamp: int = LATEST) -> None:
     Response = messages.response(LIST_OFFSETS)
     answer = Response.ListOffsetsPartitionResponse(partition_index=0, offset=end, error_code=code)
     response = Response(topics=[Response.ListOffsetsTopicResponse(name="t", partitions=[answer])])
@@ -20,9 +20,9 @@ def tell(story: Stage, node_id: int, end: int, *, code: int = 0, timestamp: int 
 
 
 def two_epochs() -> Stage:
-    """Broker 1 has told the end 5 in epoch 0; broker 2 leads in epoch 1."""
+    """Broker 1 has answered the end 5 in epoch 0; broker 2 leads in epoch 1."""
     story = stage(EndDoesNotFall)
-    tell(story, 1, 5)
+    answer_end(story, 1, 5)
     story.publish(leader=2, leader_epoch=1, partition_epoch=1)
     story.lead(2, 1)
     return story
@@ -30,18 +30,18 @@ def two_epochs() -> Stage:
 
 def test_a_new_leader_tells_no_less() -> None:
     story = two_epochs()
-    tell(story, 2, 5)
+    answer_end(story, 2, 5)
     with broken(EndDoesNotFall):
-        tell(story, 2, 4)
+        answer_end(story, 2, 4)
 
 
 def test_it_may_say_that_it_does_not_know_or_tell_where_the_log_begins() -> None:
     story = two_epochs()
-    tell(story, 2, -1, code=78)
-    tell(story, 2, 0, timestamp=-2)
+    answer_end(story, 2, -1, code=78)
+    answer_end(story, 2, 0, timestamp=-2)
 
 
 def test_one_that_was_deposed_may_tell_what_it_knew() -> None:
     story = two_epochs()
-    tell(story, 2, 9)
-    tell(story, 1, 5)
+    answer_end(story, 2, 9)
+    answer_end(story, 1, 5)

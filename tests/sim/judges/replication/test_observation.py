@@ -1,4 +1,4 @@
-"""What the sight of replicas itself keeps: the coverage, and how little a look costs when nothing changed."""
+"""What the observation of replicas itself keeps: the coverage, and how little a look costs when nothing changed."""
 
 # mypy: disable-error-code="unused-ignore"
 

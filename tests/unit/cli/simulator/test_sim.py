@@ -144,7 +144,7 @@ def test_one_seed_is_told(call, playing):
     assert ran.code == 0
     assert ran.out.splitlines() == [
         "seed 7: 3 combined nodes",
-        "acts: leader killed, split",
+        "nemeses: leader killed, split",
         "    1.0000  fault 1   power loss n1",
         "    1.5000  n1        leader, epoch 2",
         "    7.5000  client1   creates t",

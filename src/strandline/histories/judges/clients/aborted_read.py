@@ -1,4 +1,4 @@
-"""G1a aborted read: a value whose send surely failed is read by nobody and stands nowhere."""
+"""G1a aborted read: a value whose send surely failed is not read by any consumer, and is in no log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class AbortedRead(ClientJudge):
 
     @staticmethod
     def judge(history: RecordHistory) -> Iterable[tuple[float, str]]:
-        failed = {send.value: send for send in history.sends.values() if send.told is SendResult.FAILED}
+        failed = {send.value: send for send in history.sends.values() if send.result is SendResult.FAILED}
         if not failed:
             return
         for poll, read in history.reads():

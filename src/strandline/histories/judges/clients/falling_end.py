@@ -1,7 +1,9 @@
-"""A13 falling end: what ListOffsets(LATEST) tells of a partition is never less than what it told before (KIP-207).
+"""A13 falling end: the end that ListOffsets(LATEST) answers for a partition is never less than one answered before
+(KIP-207).
 
-One end was told before another if it had arrived when the other was asked for. A leader that stood still, and does not know yet
-that another one leads, answers with what it knew: the leader epoch of its answer is older, and that is all that a client can see.
+One end was answered before another if its answer had arrived when the other was asked for. A leader that stood still,
+and does not know yet that another one leads, answers with what it knew: the leader epoch of its answer is older, and
+that is all that a client can see.
 """
 
 from __future__ import annotations
@@ -18,14 +20,14 @@ class FallingEnd(ClientJudge):
 
     @staticmethod
     def judge(history: RecordHistory) -> Iterable[tuple[float, str]]:
-        told: dict[tuple[TopicPartition, int], list[ReportedEnd]] = {}
+        by_partition: dict[tuple[TopicPartition, int], list[ReportedEnd]] = {}
         for end in history.ends:
-            # A loss may take what was told, and what is told while it happens.
+            # A loss may take what was answered before, and what is answered while it happens.
             lost_at = [lost.at for lost in history.lost if lost[:2] == end.key]
             era = bisect_left(lost_at, end.invoked_at)
             if era == bisect_right(lost_at, end.completed_at):
-                told.setdefault((end.key, era), []).append(end)
-        for ends in told.values():
+                by_partition.setdefault((end.key, era), []).append(end)
+        for ends in by_partition.values():
             reached: dict[int, list[ReportedEnd]] = {}
             """Of each leader epoch, after each of its ends the greatest so far, with the time of the last."""
             for end in ends:

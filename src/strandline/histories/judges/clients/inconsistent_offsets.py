@@ -1,4 +1,5 @@
-"""inconsistent-offsets: no offset of a partition has more than one value, in whatever was acknowledged, read or is stored."""
+"""inconsistent-offsets: no offset of a partition has more than one value, in whatever was acknowledged, read or is
+stored."""
 
 from __future__ import annotations
 
@@ -15,13 +16,13 @@ class InconsistentOffsets(ClientJudge):
         known: dict[RecordPosition, tuple[bytes, str]] = {
             place: (value, "stored") for place, value in history.stored.items()
         }
-        told = [
+        found = [
             (send.completed_at or 0.0, send.place, send.value, f"acknowledged to {send.who}")
             for send in history.promised()
             if send.place is not None
         ]
-        told += [(poll.completed_at, read.place, read.value, f"read by {poll.who}") for poll, read in history.reads()]
-        for at, place, value, how in told:
+        found += [(poll.completed_at, read.place, read.value, f"read by {poll.who}") for poll, read in history.reads()]
+        for at, place, value, how in found:
             before, by = known.setdefault(place, (value, how))
             if before != value:
                 yield at, f"{place} is {before!r} as {by}, and {value!r} as {how}"

@@ -1,4 +1,4 @@
-"""invented: whatever is read or stored was sent by somebody, to that very partition."""
+"""invented: whatever is read or stored was sent by some producer, to that very partition."""
 
 from __future__ import annotations
 

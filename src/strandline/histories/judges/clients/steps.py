@@ -1,6 +1,7 @@
-"""How a consumer's reads, and a producer's writes, of one partition follow each other: by index among the values that are known.
+"""How a consumer's reads, and a producer's writes, of one partition follow each other: by index among the values that
+are known.
 
-Always true: offsets that hold no value of anybody (markers, what was compacted away) are no skip.
+Always true: offsets that hold no value of a producer (markers, what was compacted away) are no skip.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Properties of compaction, judged when all harm is undone and all replicas are level."""
+"""Properties of compaction, judged when all faults are undone and all replicas have caught up."""

@@ -1,5 +1,5 @@
-"""F1, last-value-survives: of each key the last acknowledged value is left, at the offset of its acknowledgement, on every replica
-and for every reader; what was deleted does not come back (F3 to F5).
+"""F1, last-value-survives: of each key the last acknowledged value is left, at the offset of its acknowledgement, on
+every replica and for every reader; what was deleted does not come back (F3 to F5).
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ NAME = "last-value-survives"
 def judge(
     history: KeyedHistory, who: str, kept: Sequence[FoundRecord], late: Container[bytes] = frozenset()
 ) -> Iterable[str]:
-    """`kept` is all that `who` has, in the order of its offsets; `late` are keys whose tombstone it got too late to see."""
+    """`kept` is all that `who` has, in the order of its offsets; `late` are keys whose tombstone it got too late to
+    see."""
     acknowledged = {send.offset: send for send in history.sends if send.offset is not None}
     offsets = {send.value: send.offset for send in history.sends if send.value is not None}
     last: dict[bytes, FoundRecord] = {}
@@ -23,7 +24,7 @@ def judge(
         if send is not None and (send.key, send.value) != (record.key, record.value):
             yield f"{who} has {record}, where {send.value!r} was acknowledged"
         if record.value is not None and record.value not in offsets:
-            yield f"{who} has {record}, which nobody wrote"
+            yield f"{who} has {record}, which was never written"
         elif record.value is not None and offsets[record.value] not in (None, record.offset):
             yield f"{who} has {record}, which was acknowledged for {offsets[record.value]}"
         last[record.key] = record

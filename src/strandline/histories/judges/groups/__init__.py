@@ -1,4 +1,5 @@
-"""Properties of groups: offsets that stay committed, partitions that have one owner, coordinators that follow each other.
+"""Properties of groups: offsets that stay committed, partitions that have one owner, coordinators that follow each
+other.
 
 Those of exchanges and shards are judged as they happen, those of what members were given at the end.
 """

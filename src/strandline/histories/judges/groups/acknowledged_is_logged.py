@@ -1,4 +1,5 @@
-"""C12, E1: an offset is acknowledged once its coordinator's log has it below the high watermark; later ones have it then (I1)."""
+"""C12, E1: an offset is acknowledged once its coordinator's log has it below the high watermark; later ones have it
+then (I1)."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ class AcknowledgedIsLogged(GroupJudge):
         if exchange.api_key != OFFSET_COMMIT:
             return
         asked = {key: partition.committed_offset for key, partition in observed.keys_of(exchange.request.topics)}
-        told = observed.keys_of(exchange.response.topics)
-        wanted = {(key, asked[key]) for key, each in told if each.error_code == ErrorCode.NONE and key in asked}
+        answered = observed.keys_of(exchange.response.topics)
+        wanted = {(key, asked[key]) for key, each in answered if each.error_code == ErrorCode.NONE and key in asked}
         # The log names topics, not ids: of one that is deleted by now it can't be said which records are its own.
         there = {topic.topic_id for topic in observed.replicas.image.topics.values()}
         wanted = {each for each in wanted if each[0][0] in there}

@@ -1,4 +1,4 @@
-"""E2: an offset is told once it is committed: who begins there finds it with every later coordinator."""
+"""E2: an OffsetFetch is answered with committed offsets only: every later coordinator has them too."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ class AnswersCommitted(GroupJudge):
         answer = committed_of(exchange, observed.group_id)
         if answer is None or answer.error_code:
             return
-        told = {(key, found.committed_offset) for key, found in observed.keys_of(answer.topics) if not found.error_code}
+        answered = {
+            (key, found.committed_offset) for key, found in observed.keys_of(answer.topics) if not found.error_code
+        }
         end = replica.high_watermark
-        doubtful = told & committed_in(observed, broker_id, end, replica.log_end_offset)
-        doubtful -= {(key, NOTHING) for key, _ in told}
+        doubtful = answered & committed_in(observed, broker_id, end, replica.log_end_offset)
+        doubtful -= {(key, NOTHING) for key, _ in answered}
         if doubtful:
             doubtful -= committed_in(observed, broker_id, 0, end)
         for key, offset in sorted(doubtful):
-            raise Violation(f"tells {offset} of {observed.name(key)}, which is in its log from {end} on only")
+            raise Violation(f"answers {offset} for {observed.name(key)}, which is in its log from {end} on only")

@@ -1,8 +1,8 @@
-"""C12: who asks for an offset after its commit was acknowledged never sees an older one, whoever coordinates by then.
+"""C12: an OffsetFetch sent after a commit was acknowledged is never answered with an older offset, by any coordinator.
 
-A commit counts from when it was asked for until it was answered; one that got no answer, or an error that leaves it open, may take
-effect at any later time. A coordinator that was deposed and does not know it yet may tell what it knew, as Kafka's does: it must
-have seen what was acknowledged in its own epoch or before.
+A commit counts from when it was asked for until it was answered; one that got no answer, or an error that leaves it
+open, may take effect at any later time. A coordinator that was deposed and does not know it yet may answer what it knew,
+as Kafka's does: it must have seen what was acknowledged in its own epoch or before.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ class CommittedGoesBack(GroupJudge):
                 if newer is None:
                     break
             else:
-                by = "nobody had committed that" if newer is None else f"{newer.offset} was acknowledged before"
-                raise Violation(f"tells {exchange.who} {found.committed_offset} of {observed.name(key)}, and {by}")
+                by = "that was never committed" if newer is None else f"{newer.offset} was acknowledged before"
+                raise Violation(f"answers {exchange.who} {found.committed_offset} for {observed.name(key)}, and {by}")
 
 
 def _overwritten_by(write: _Write, writes: list[_Write], asked_at: float, epoch: int) -> _Write | None:
@@ -125,4 +125,4 @@ def _codes(observed: GroupObservation, exchange: GroupExchange, opened: dict[Key
         return dict.fromkeys(opened, found[0]) if found else {}
     if getattr(response, "error_code", 0):
         return dict.fromkeys(opened, response.error_code)
-    return {key: told.error_code for key, told in observed.keys_of(response.topics)}
+    return {key: partition.error_code for key, partition in observed.keys_of(response.topics)}

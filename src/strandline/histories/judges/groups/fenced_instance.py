@@ -1,4 +1,5 @@
-"""C12: of two processes with the same instance id the former is fenced: what it commits under its own member id is not taken."""
+"""C12: of two processes with the same instance id the former is fenced: what it commits under its own member id is
+not taken."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from strandline.histories.quorum_observation import Violation
 class FencedInstance(GroupJudge):
     def __init__(self) -> None:
         self._newest: dict[str, tuple[str, float]] = {}
-        """By instance id: as which member it joined last, and when it was told."""
+        """By instance id: as which member it joined last, and when that was answered."""
 
     def deleted(self, observed: GroupObservation) -> None:
         self._newest.clear()
@@ -26,8 +27,8 @@ class FencedInstance(GroupJudge):
         if not member_id or member_id == request.member_id or since >= exchange.asked_at:
             return
         for topic in response.topics:
-            for told in topic.partitions:
-                if told.error_code == ErrorCode.NONE:
+            for partition in topic.partitions:
+                if partition.error_code == ErrorCode.NONE:
                     raise Violation(
                         f"takes a commit of {request.member_id}, and {request.group_instance_id} is {member_id} since"
                     )

@@ -1,4 +1,5 @@
-"""group-poll-order: while a member has a partition, it is given its records in their order, each once and none left out."""
+"""group-poll-order: while a member has a partition, it is given its records in their order, each once and none left
+out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""group-lags: once all harm is undone and all is read, the group has committed each of its partitions to the end."""
+"""group-lags: once all faults are undone and all is read, the group has committed each of its partitions to the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""C10, E3: in one epoch of its partition of `__consumer_offsets` a group has one coordinator: nobody else serves it."""
+"""C10, E3: in one epoch of its partition of `__consumer_offsets` a group has one coordinator: no other broker serves
+it."""
 
 from __future__ import annotations
 

@@ -20,6 +20,6 @@ def judge(group: GroupHistory, history: RecordHistory) -> Iterable[str]:
         if place.offset >= end:
             continue
         if place not in given:
-            yield f"{place} was given to nobody, and {end} is committed"
+            yield f"{place} was given to no member, and {end} is committed"
         elif given[place] != value:
             yield f"{place} was given as {given[place]!r}, where {value!r} stands"

@@ -1,4 +1,4 @@
-"""C12: a commit of an earlier generation is not taken once another member was told that it has the partition.
+"""C12: a commit of an earlier generation is not taken once another member was assigned the partition.
 
 That holds also if the partition came back to the one that had it before. A member that had a partition of a
 deleted topic may not know yet that the topic was created again, and commits by the same name.
@@ -16,15 +16,15 @@ from strandline.histories.replica_observation import Key
 class StaleCommit(GroupJudge):
     def __init__(self) -> None:
         self._owners: dict[Key, dict[str, ReportedAssignment]] = {}
-        """Of each partition, by member: when it was last told that it has it."""
+        """Of each partition, by member: the last answer that assigned it."""
 
         self._names: dict[str, dict[str, Key]] = {}
         """By member and name of a partition: the newest of that name that the member had."""
 
-    def told(self, observed: GroupObservation, told: ReportedAssignment) -> None:
-        for key in told.keys:
-            self._owners.setdefault(key, {})[told.who] = told
-            self._names.setdefault(told.who, {})[observed.name(key)] = key
+    def assigned(self, observed: GroupObservation, assignment: ReportedAssignment) -> None:
+        for key in assignment.keys:
+            self._owners.setdefault(key, {})[assignment.who] = assignment
+            self._names.setdefault(assignment.who, {})[observed.name(key)] = key
 
     def deleted(self, observed: GroupObservation) -> None:
         self._owners.clear()
@@ -36,8 +36,8 @@ class StaleCommit(GroupJudge):
             return
         who = request.group_instance_id or observed.identity(request.member_id)
         generation = request.generation_id_or_member_epoch
-        for key, told in observed.keys_of(exchange.response.topics):
-            if told.error_code != ErrorCode.NONE:
+        for key, partition in observed.keys_of(exchange.response.topics):
+            if partition.error_code != ErrorCode.NONE:
                 continue
             owners = self._owners.get(key, {})
             if self._names.get(who, {}).get(observed.name(key), key) != key:

@@ -1,4 +1,5 @@
-"""C13: in one generation, or member epoch, a partition belongs to one member, as members are told and as coordinators have it."""
+"""C13: in one generation, or member epoch, a partition belongs to one member, in the answers to members and in the
+memory of coordinators."""
 
 from __future__ import annotations
 
@@ -14,12 +15,13 @@ class TwoOwners(GroupJudge):
         self._owners: dict[tuple[int, Key], str] = {}
         """By generation and partition."""
 
-    def told(self, observed: GroupObservation, told: ReportedAssignment) -> None:
-        for key in told.keys:
-            first = self._owners.setdefault((told.generation, key), told.who)
-            if first != told.who:
+    def assigned(self, observed: GroupObservation, assignment: ReportedAssignment) -> None:
+        for key in assignment.keys:
+            first = self._owners.setdefault((assignment.generation, key), assignment.who)
+            if first != assignment.who:
                 raise Violation(
-                    f"tells {told.who} that it has {observed.name(key)} in generation {told.generation}, as {first} has"
+                    f"assigns {observed.name(key)} to {assignment.who} in generation {assignment.generation}; "
+                    f"{first} has it"
                 )
 
     def deleted(self, observed: GroupObservation) -> None:

@@ -1,6 +1,6 @@
 """B4: an AlterPartition is granted only to the leader, in the leader epoch and partition epoch that the controller has.
 
-Both are taken from the bytes: what was asked for, and the state that the answer tells follows from it.
+Both are taken from the bytes: what was asked for, and the state in the answer follows from it.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ class AlteredByTheNewest(QuorumJudge):
             for partition in topic.partitions
         }
         for topic in sent.answer.topics:
-            for told in topic.partitions:
-                wanted = asked.get((bytes(topic.topic_id), told.partition_index))
-                if told.error_code == ErrorCode.NONE and wanted is not None:
-                    self._check(sent.candidate_id, wanted, told)
+            for partition in topic.partitions:
+                wanted = asked.get((bytes(topic.topic_id), partition.partition_index))
+                if partition.error_code == ErrorCode.NONE and wanted is not None:
+                    self._check(sent.candidate_id, wanted, partition)
 
     @staticmethod
-    def _check(broker_id: int, wanted: Any, told: Any) -> None:
+    def _check(broker_id: int, wanted: Any, answered: Any) -> None:
         # An ISR that ends a reassignment takes replicas away, and so begins another epoch of the same leader.
-        if told.leader_epoch - wanted.leader_epoch not in (0, 1) or told.leader_id != broker_id:
+        if answered.leader_epoch - wanted.leader_epoch not in (0, 1) or answered.leader_id != broker_id:
             raise Violation(
                 f"grants {broker_id} an ISR of leader epoch {wanted.leader_epoch}, "
-                f"and {told.leader_id} leads in {told.leader_epoch}"
+                f"and {answered.leader_id} leads in {answered.leader_epoch}"
             )
-        if told.partition_epoch - wanted.partition_epoch not in (0, 1):
+        if answered.partition_epoch - wanted.partition_epoch not in (0, 1):
             raise Violation(
-                f"grants {broker_id} an ISR of partition epoch {wanted.partition_epoch}, and makes it {told.partition_epoch}"
+                f"grants {broker_id} an ISR of partition epoch {wanted.partition_epoch}, and makes it {answered.partition_epoch}"
             )

@@ -1,4 +1,5 @@
-"""A judge of single partitions: looks at each committed image once, whichever node has it first, and only at what changed.
+"""A judge of single partitions: looks at each committed image once, whichever node has it first, and only at what
+changed.
 
 Always true: images come in the order of their offsets; one may be passed over if a node took several steps in one turn.
 """

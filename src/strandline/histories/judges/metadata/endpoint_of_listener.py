@@ -1,4 +1,5 @@
-"""A5: a client is given the endpoints of the listener it asks: of brokers, of coordinators, and as a leader's hint (KIP-951).
+"""A5: a client is given the endpoints of the listener it asks: of brokers, of coordinators, and as a leader's hint
+(KIP-951).
 
 Looked for in the bytes of every answer of a broker: a host of the cluster, followed by the port of its other listener.
 """

@@ -1,6 +1,6 @@
 """I9, D14: the metadata of every node is a prefix of the controller's.
 
-Nobody applies what is not committed, and two nodes that have applied the same have the same image.
+No node applies what is not committed, and two nodes that have applied the same have the same image.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """I5: a fenced broker is in no ISR.
 
-Without eligible leader replicas the last member of an ISR stays in it, and nobody leads.
+Without eligible leader replicas the last member of an ISR stays in it, and there is no leader.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ class LastKnownElr(EachImage):
         if after.isr or after.elr:
             return
         if len(after.last_known_elr) != 1:
-            raise Violation(f"{where}: nobody is in sync or eligible, and no last leader is known: {after}")
-        # In between, another leader may have come and gone unseen: its epoch tells.
+            raise Violation(f"{where}: no replica is in sync or eligible, and no last leader is known: {after}")
+        # In between, another leader may have come and gone unseen: its epoch shows it.
         is_next = before is not None and before.has_leader and after.leader_epoch == before.leader_epoch + 1
         if before is not None and is_next and after.last_known_elr != (before.leader,):
             raise Violation(f"{where}: {before.leader} led last, and {after}")

@@ -1,4 +1,5 @@
-"""B13: a replica in a log dir that its broker has not got any more is in no ISR; the broker's other replicas stay where they are.
+"""B13: a replica in a log dir that its broker has not got any more is in no ISR; the broker's other replicas stay where
+they are.
 
 Where the dir of a replica is not known yet, nothing is said of it.
 """

@@ -1,4 +1,5 @@
-"""B6: the partition epoch rises with every change, the leader epoch with every election and every removal, and neither falls."""
+"""B6: the partition epoch rises with every change, the leader epoch with every election and every removal, and
+neither falls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""B15: a reassignment ends when all that were added are in sync, and takes nobody away whom min.insync.replicas asks for."""
+"""B15: a reassignment ends when all that were added are in sync, and takes no replica away that min.insync.replicas
+asks for."""
 
 from __future__ import annotations
 

@@ -71,7 +71,8 @@ class StoppedWithoutLeading(QuorumJudge):
 
 
 def _still_there(known: MetadataImage, image: MetadataImage) -> MetadataImage:
-    """Without the topics that were deleted by another decision of the same turn: nobody has to take those over (seed 201977)."""
+    """Without the topics that were deleted by another decision of the same turn: no broker has to take those over
+    (seed 201977)."""
     topics = {name: topic for name, topic in known.topics.items() if topic.topic_id in image.topics_by_id}
     return replace(known, topics=topics)
 

@@ -1,4 +1,5 @@
-"""B9: only a topic that allows it gets a leader who may lack committed records, unless that is the last one that led."""
+"""B9: only a topic that allows it gets a leader who may lack committed records, unless that is the last one that
+led."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """D5, D12: a leader from whom a majority of the voters does not fetch any more leads no more.
 
-A Fetch counts when it leaves its voter, whether or not it arrives; a leader that is held or down can't know. Looked at now and
-then, whenever somebody fetches.
+A Fetch counts when it leaves its voter, whether or not it arrives; a leader that is held or down can't know. Looked at
+now and then, whenever a voter fetches.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""D6, D7: a leader commits what came before it only with a record of its own epoch, and knows of no watermark until then.
+"""D6, D7: a leader commits what came before it only with a record of its own epoch, and knows of no watermark until
+then.
 
 So the last batch below its high watermark is of that epoch.
 """

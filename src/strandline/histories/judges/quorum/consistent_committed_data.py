@@ -1,4 +1,5 @@
-"""KRaft ConsistentCommittedData, log matching (I4, I9): below anybody's watermark each offset has one batch, brokers included."""
+"""KRaft ConsistentCommittedData, log matching (I4, I9): below any node's high watermark each offset has one batch, brokers
+included."""
 
 from __future__ import annotations
 

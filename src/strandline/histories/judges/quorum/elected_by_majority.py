@@ -1,4 +1,5 @@
-"""KRaft: votes only if prospective or candidate: nobody is voted for who did not ask, and who leads has a majority of the votes."""
+"""KRaft: votes only if prospective or candidate: only a candidate that asked gets votes, and a leader has a majority
+of them."""
 
 from __future__ import annotations
 

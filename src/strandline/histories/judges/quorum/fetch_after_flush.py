@@ -1,4 +1,5 @@
-"""D8: the offset that a voter fetches from is one up to which it has flushed, because the leader counts it as acknowledged."""
+"""D8: the offset that a voter fetches from is one up to which it has flushed, because the leader counts it as
+acknowledged."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ class FetchAfterFlush(QuorumJudge):
 
     @staticmethod
     def _speaks_of_this_log(observed: QuorumObservation, sent: QuorumMessage) -> bool:
-        """A Fetch may leave late, after what it speaks of was flushed and then cut: by its last fetched epoch the leader finds
-        that the two logs part, and counts nothing."""
+        """A Fetch may leave late, after what it speaks of was flushed and then cut: by its last fetched epoch the
+        leader finds that the two logs part, and counts nothing."""
         before = list(observed.members[sent.source].batches(max(sent.offset - 1, 0), sent.offset))
         return not before or before[-1].epoch == sent.last_fetched_epoch

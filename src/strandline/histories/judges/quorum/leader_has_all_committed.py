@@ -1,4 +1,4 @@
-"""I1 of the quorum: whoever becomes leader holds everything that was committed, and so acknowledged, in earlier epochs."""
+"""I1 of the quorum: a new leader holds everything that was committed, and so acknowledged, in earlier epochs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""KRaft LeaderNeverLoadsSnapshot: a leader's log only grows at its end, and it asks nobody for a snapshot."""
+"""KRaft LeaderNeverLoadsSnapshot: a leader's log only grows at its end, and it asks no node for a snapshot."""
 
 from __future__ import annotations
 

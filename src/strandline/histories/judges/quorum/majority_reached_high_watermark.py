@@ -1,4 +1,5 @@
-"""KRaft MajorityReachedHighWatermark (D9): a majority of the voters has everything below a leader's watermark on their devices.
+"""KRaft MajorityReachedHighWatermark (D9): a majority of the voters has everything below a leader's watermark on their
+devices.
 
 Where a voter lost its disk, what it had promised before counts on: the protocol can't take that back.
 """

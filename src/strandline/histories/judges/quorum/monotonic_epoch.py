@@ -1,4 +1,5 @@
-"""KRaft MonotonicEpoch (D1): a node's epoch never moves back, across restarts too: memory has what the disk has, or newer."""
+"""KRaft MonotonicEpoch (D1): a node's epoch never moves back, across restarts too: memory has what the disk has, or
+newer."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ class MonotonicEpoch(QuorumJudge):
         saved = observed.elections.get(node_id)
         if saved is not None and after.epoch < saved.epoch:
             raise Violation(f"epoch {after.epoch} in memory, {saved.epoch} on disk")
-        # A quorum of one elects itself before it saves; nobody has heard of it then.
+        # A quorum of one elects itself before it saves; no other node has heard of it then.
         if after.leads and len(after.voters) > 1 and (saved is None or saved.epoch < after.epoch):
             raise Violation(f"leads in epoch {after.epoch}, and its disk knows only {saved}")
 

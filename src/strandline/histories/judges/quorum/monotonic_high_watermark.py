@@ -1,4 +1,5 @@
-"""KRaft MonotonicHighWatermark (D7): the high watermark never moves back, in one process or from one leader to the next."""
+"""KRaft MonotonicHighWatermark (D7): the high watermark never moves back, in one process or from one leader to the
+next."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""D2: who knows the leader of an epoch, or leads it, votes for nobody else in it."""
+"""D2: a node that knows the leader of an epoch, or leads it, votes for no other node in it."""
 
 from __future__ import annotations
 

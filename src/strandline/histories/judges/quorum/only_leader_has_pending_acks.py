@@ -1,4 +1,4 @@
-"""KRaft: only the leader has pending acks: who leads no more has refused everybody that waits for a commit of its."""
+"""KRaft: only the leader has pending acks: a node that leads no more has refused all requests that wait for a commit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class OnlyLeaderHasPendingAcks(QuorumJudge):
         since = self._since.setdefault(node_id, observed.now())
         if observed.now() - since > WITHIN_S:
             raise Violation(
-                f"{after.role} of epoch {after.epoch}, and somebody waits for {after.pending_end} since {since:.3f} s"
+                f"{after.role} of epoch {after.epoch}, and a request waits for {after.pending_end} since {since:.3f} s"
             )
 
     @staticmethod
@@ -35,7 +35,7 @@ class OnlyLeaderHasPendingAcks(QuorumJudge):
     def finished(self, observed: QuorumObservation) -> Iterable[str]:
         for node_id in self._since:
             if self._waits(observed.nodes[node_id]):
-                yield f"n{node_id} does not lead, and somebody waits for {observed.nodes[node_id].pending_end}"
+                yield f"n{node_id} does not lead, and a request waits for {observed.nodes[node_id].pending_end}"
 
     def wiped(self, observed: QuorumObservation, node_id: int) -> None:
         self._since.pop(node_id, None)

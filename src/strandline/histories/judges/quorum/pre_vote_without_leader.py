@@ -1,6 +1,6 @@
-"""D4: a follower that hears its leader grants nobody a pre-vote: one bad link costs no election.
+"""D4: a follower that hears its leader grants no pre-vote: one bad link costs no election.
 
-That it hears it is known from its Fetches: it asks again when it was answered, and nothing was harmed for a while.
+That it hears it is known from its Fetches: it asks again when it was answered, and no fault was injected for a while.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""KRaft SingleLeader, election safety (D2): whoever names a leader of an epoch, in memory or on disk, names the same one."""
+"""KRaft SingleLeader, election safety (D2): all nodes that name a leader of an epoch, in memory or on disk, name the
+same one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""KRaft SnapshotAtLogStart (D11): a log that does not begin at 0 begins at the end of a snapshot, of an epoch that can be."""
+"""KRaft SnapshotAtLogStart (D11): a log that does not begin at 0 begins at the end of a snapshot, of an epoch that
+can be."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""KRaft StableLeadership (D4): once somebody leads, nobody else does; for acts in which the leader keeps its majority.
+"""KRaft StableLeadership (D4): once a node leads, no other does; for nemeses that leave the leader its majority.
 
-It holds between `begin` and `end`, which such an act calls; outside of them leaders may come and go.
+It holds between `begin` and `end`, which such a nemesis calls; outside of them leaders may come and go.
 """
 
 from __future__ import annotations

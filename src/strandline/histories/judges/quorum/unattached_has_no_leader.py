@@ -1,4 +1,4 @@
-"""KRaft: unattached => no leader: who is attached to nobody names nobody."""
+"""KRaft: unattached => no leader: a node that is attached to no leader names none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A4, A5: acks=all is answered without an error only once the batch is committed: not at the append, not because time is up."""
+"""A4, A5: acks=all is answered without an error only once the batch is committed: not at the append, not because
+time is up."""
 
 from __future__ import annotations
 

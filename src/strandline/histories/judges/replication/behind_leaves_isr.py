@@ -1,7 +1,8 @@
-"""B2: a follower that lacks what its leader had long ago does not stay in the ISR: the leader wishes that it leave.
+"""B2: a follower that lacks what its leader had long ago does not stay in the ISR: the leader proposes an ISR without
+it.
 
-What a follower lacks is taken from its log; how long ago, from when the leader's log was seen to grow. A leader has its time to
-look, from when it leads, and from when it runs; a follower has its time from when it joined.
+What a follower lacks is taken from its log; how long ago, from when the leader's log was seen to grow. A leader has its
+time to look, from when it leads, and from when it runs; a follower has its time from when it joined.
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ class CommittedIsSomewhere(ReplicaJudge):
     def changed(
         self, observed: ReplicaObservation, node_id: int, key: Key, before: ReplicaStatus | None, after: ReplicaStatus
     ) -> None:
-        """Looked at where a log is shorter than it was: cut, or opened again after a crash. A node that is down has what it had."""
+        """Looked at where a log is shorter than it was: cut, or opened again after a crash. A node that is down has
+        what it had."""
         end_offset = observed.committed[key].end_offset
         if after.log_end_offset >= end_offset or (before is not None and after.log_end_offset >= before.log_end_offset):
             return

@@ -1,7 +1,7 @@
-"""A6: who knows another leader epoch than the broker it asks is told so, and gets neither records nor offsets.
+"""A6: a request with another leader epoch than the broker's is refused: it gets neither records nor offsets.
 
-An answer may have been made a while before it leaves: it is held against the broker only if that knew its leader epoch before the
-request left.
+An answer may have been made a while before it leaves: it is held against the broker only if that knew its leader epoch
+before the request left.
 """
 
 from __future__ import annotations

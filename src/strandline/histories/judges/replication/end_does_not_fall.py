@@ -1,4 +1,4 @@
-"""A13 (KIP-207): a leader tells no end of its log below one that was told in an earlier leader epoch.
+"""A13 (KIP-207): a leader answers no end of its log below one that was answered in an earlier leader epoch.
 
 Until its high watermark has passed where its epoch begins, it does not know what its predecessor had committed.
 """
@@ -12,8 +12,8 @@ from strandline.histories.replica_observation import Key, ReplicaJudge, ReplicaO
 
 class EndDoesNotFall(ReplicaJudge):
     def __init__(self) -> None:
-        self._told: dict[Key, list[tuple[int, int]]] = {}
-        """Leader epochs and the greatest end that was told in each, in their order."""
+        self._answered_ends: dict[Key, list[tuple[int, int]]] = {}
+        """Leader epochs and the greatest end that was answered in each, in their order."""
 
     def answered(self, observed: ReplicaObservation, node_id: int, exchange: BrokerExchange) -> None:
         if exchange.api_key != LIST_OFFSETS:
@@ -30,10 +30,10 @@ class EndDoesNotFall(ReplicaJudge):
             self._check(observed.committed[key].name, key, replica.leader_epoch, answer.offset)
 
     def _check(self, name: str, key: Key, epoch: int, end: int) -> None:
-        told = self._told.setdefault(key, [])
-        for earlier, most in told:
+        answered = self._answered_ends.setdefault(key, [])
+        for earlier, most in answered:
             if earlier < epoch and end < most:
-                raise Violation(f"{name}: tells the end {end} in epoch {epoch}, and {most} was told in {earlier}")
-        known = dict(told)
+                raise Violation(f"{name}: answers the end {end} in epoch {epoch}, and answered {most} in {earlier}")
+        known = dict(answered)
         known[epoch] = max(end, known.get(epoch, end))
-        self._told[key] = sorted(known.items())
+        self._answered_ends[key] = sorted(known.items())

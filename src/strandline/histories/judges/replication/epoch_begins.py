@@ -1,4 +1,5 @@
-"""A12: who leads in an epoch has that epoch in its log from the first moment on, whether or not it has written anything."""
+"""A12: who leads in an epoch has that epoch in its log from the first moment on, whether or not it has written
+anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A7, A12: what a replica knows of leader epochs is what its batches say: who asks where an epoch ends is told the truth.
+"""A7, A12: what a replica knows of leader epochs is what its batches say, so OffsetForLeaderEpoch is answered
+correctly.
 
 Looked at when a log was opened, and when its replica begins to lead.
 """

@@ -1,7 +1,8 @@
-"""A18: only what was not flushed is lost: after a power loss a replica has all that was on its device, after a kill all it had.
+"""A18: only what was not flushed is lost: after a power loss a replica has all that was on its device, after a kill all
+it had.
 
-A follower that begins anew at its leader's log start (A8) drops all that it has. Nothing is lost if it has to do so again: it is
-out of sync until it has fetched what follows.
+A follower that begins anew at its leader's log start (A8) drops all that it has. Nothing is lost if it has to do so
+again: it is out of sync until it has fetched what follows.
 """
 
 from __future__ import annotations

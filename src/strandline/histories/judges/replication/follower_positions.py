@@ -1,6 +1,7 @@
 """A6, A7, A12: where a follower stands counts only if it asked in this leader epoch, and only where the logs agree.
 
-A leader that was deposed and elected again without noticing begins with no position at all: somebody else may have had them cut.
+A leader that was deposed and elected again without noticing begins with no position at all: another leader may have had
+them cut.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""A1, A11: a replica's high watermark lies within what it vouches for, and moves back only after an unclean election."""
+"""A1, A11: a replica's high watermark lies within what it vouches for, and moves back only after an unclean
+election."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """B1, B4 (KIP-903): who joins the ISR is the incarnation of its broker that fetched, not one that has restarted since.
 
-The leader's wish names the broker epoch under which it saw each member fetch. The controller may do it only while it knows the
-broker by that very epoch: a broker that came back under a new one may have lost what the old one had.
+The leader's proposal names the broker epoch under which it saw each member fetch. The controller may do it only while
+it knows the broker by that very epoch: a broker that came back under a new one may have lost what the old one had.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""B1: who is wished into the ISR has all that was there when its leader's epoch began."""
+"""B1: a replica that is proposed to join the ISR has all that was there when its leader's epoch began."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ class JoinsCaughtUp(ReplicaJudge):
                 continue
             if replica.log_end_offset < start_offset and observed.is_current(joining):
                 raise Violation(
-                    f"wishes that {joining} joins the ISR, which ends at {replica.log_end_offset}; epoch "
+                    f"proposes that {joining} joins the ISR, which ends at {replica.log_end_offset}; epoch "
                     f"{after.leader_epoch} began at {start_offset}"
                 )

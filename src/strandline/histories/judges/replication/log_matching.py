@@ -1,4 +1,4 @@
-"""I4, I8: below anybody's high watermark each offset has one batch, byte for byte, on every replica and for ever.
+"""I4, I8: below any replica's high watermark each offset has one batch, byte for byte, on every replica and for ever.
 
 In a compacted topic cleaning may have taken records out of it, on one replica earlier than on another.
 """
@@ -44,7 +44,7 @@ class LogMatching(ReplicaJudge):
 
     @staticmethod
     def _counts(observed: ReplicaObservation, key: Key, after: ReplicaStatus) -> bool:
-        """After a loss, whoever has not cut its log yet goes on believing what was."""
+        """After a loss, a replica that has not cut its log yet still has what was lost."""
         committed = observed.committed[key]
         return not committed.era or (after.leads and after.leader_epoch >= committed.lost_in_epoch)
 

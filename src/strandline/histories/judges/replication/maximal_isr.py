@@ -1,4 +1,5 @@
-"""I3, replication quorum superset: whom the controller may elect counts with the leader, whatever became of its last wish."""
+"""I3, replication quorum superset: every replica that the controller may elect counts for the leader, whatever
+became of its last proposal."""
 
 from __future__ import annotations
 

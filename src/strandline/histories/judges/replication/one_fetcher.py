@@ -1,4 +1,5 @@
-"""I11: a follower is fetched from its leader and from nobody else; what is led here, or has no leader, from nobody."""
+"""I11: a follower fetches from its leader and from no other broker; a leader, or a replica without one, does not
+fetch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A11, A18: a replica holds only batches that a leader wrote, or what compaction left of them: nothing corrupt is ever kept."""
+"""A11, A18: a replica holds only batches that a leader wrote, or what compaction left of them: nothing corrupt is
+ever kept."""
 
 from __future__ import annotations
 

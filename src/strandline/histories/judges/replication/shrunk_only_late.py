@@ -1,8 +1,9 @@
-"""B2, A15: a leader has a replica leave the ISR only if that was not level with it for replica.lag.time.max.ms.
+"""B2, A15: a leader has a replica leave the ISR only if that has not caught up with it for replica.lag.time.max.ms.
 
-A follower is level with its leader at a Fetch if it asks for no less than the leader then had, or if its next Fetch does: what is
-written during a Fetch is no lag. Both are taken from the bytes, so a Fetch counts from when it left the follower, and only once the
-leader has answered it. Until the leader's metadata has the follower's newest registration no Fetch of that counts (SEC-T7).
+A follower has caught up with its leader at a Fetch if it asks for no less than the leader then had, or if its next Fetch
+does: what is written during a Fetch is no lag. Both are taken from the bytes, so a Fetch counts from when it left the
+follower, and only once the leader has answered it. Until the leader's metadata has the follower's newest registration
+no Fetch of that counts (SEC-T7).
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ MARGIN = 0.9
 """Of the lag: clocks drift."""
 
 
-class _Level(NamedTuple):
-    """A Fetch with which a follower had everything, and one that told so."""
+class _CaughtUpFetch(NamedTuple):
+    """A Fetch with which a follower had everything, and one that showed it."""
 
     exchange: BrokerExchange
     witness: BrokerExchange
@@ -35,7 +36,7 @@ class ShrunkOnlyLate(ReplicaJudge):
     def __init__(self) -> None:
         self._last: dict[tuple[int, int, Key, int], _Last] = {}
         """By leader, its leader epoch, partition and follower."""
-        self._level: dict[tuple[int, int, Key, int], _Level] = {}
+        self._caught_up: dict[tuple[int, int, Key, int], _CaughtUpFetch] = {}
 
     def answered(self, observed: ReplicaObservation, node_id: int, exchange: BrokerExchange) -> None:
         follower = exchange.replica_id
@@ -55,9 +56,9 @@ class ShrunkOnlyLate(ReplicaJudge):
             if last is not None and place not in exchange.named and asked.offset < last.log_end_offset:
                 continue  # it may have left before the last answer arrived, and then says nothing of what that brought
             if asked.offset == replica.log_end_offset:
-                self._level[whose] = _Level(exchange, exchange, place)
+                self._caught_up[whose] = _CaughtUpFetch(exchange, exchange, place)
             elif last is not None and asked.offset >= last.log_end_offset:
-                self._level[whose] = _Level(last.exchange, exchange, place)
+                self._caught_up[whose] = _CaughtUpFetch(last.exchange, exchange, place)
             self._last[whose] = _Last(exchange, replica.log_end_offset)
 
     def changed(
@@ -67,15 +68,15 @@ class ShrunkOnlyLate(ReplicaJudge):
         if proposed is None or not after.leads or (before is not None and before.proposed_isr is proposed):
             return
         for follower in set(after.isr) - set(proposed.replicas):
-            level = self._level.get((node_id, after.leader_epoch, key, follower))
-            if level is None or not (
-                _is_served(level.exchange, level.place) and _is_served(level.witness, level.place)
+            caught_up = self._caught_up.get((node_id, after.leader_epoch, key, follower))
+            if caught_up is None or not (
+                _is_served(caught_up.exchange, caught_up.place) and _is_served(caught_up.witness, caught_up.place)
             ):
                 continue
-            ago_s, lag_s = observed.now - level.exchange.asked_at, observed.lag_time_max_s(node_id)
+            ago_s, lag_s = observed.now - caught_up.exchange.asked_at, observed.lag_time_max_s(node_id)
             if ago_s < MARGIN * lag_s:
                 raise Violation(
-                    f"has {follower} leave the ISR, which was level {ago_s:.1f} s ago; {lag_s} s are allowed: {proposed.reason}"
+                    f"has {follower} leave the ISR, which had caught up {ago_s:.1f} s ago; {lag_s} s are allowed: {proposed.reason}"
                 )
 
 

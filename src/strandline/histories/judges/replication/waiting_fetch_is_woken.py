@@ -1,6 +1,7 @@
-"""A14: a Fetch that waits is answered by the append or the high watermark that makes records visible, and not by its timeout.
+"""A14: a Fetch that waits is answered by the append or the high watermark that makes records visible, and not by its
+timeout.
 
-Held against a leader only if nothing was harmed meanwhile: a request that a cut link holds back has not arrived.
+Held against a leader only if no fault was injected meanwhile: a request that a cut link holds back has not arrived.
 """
 
 from __future__ import annotations
