@@ -11,7 +11,7 @@ from strandline.config.errors import ConfigError
 from strandline.errors import ErrorCode, KafkaError
 
 
-def test_what_the_world_did_is_told_in_one_line():
+def test_an_error_of_the_system_is_one_line():
     assert explain(KafkaError(ErrorCode.INVALID_CONFIG, "a\nb")) == "a b (INVALID_CONFIG)"
     assert explain(ConfigError("no such key", "server.properties:3")) == "server.properties:3: no such key"
     assert explain(OSError(errno.ENOSPC, "No space left on device", "/data")).startswith(

@@ -55,7 +55,7 @@ def test_a_bad_escape_is_one_sentence() -> None:
         read_file("a=1\nb=\\u12\n", "x")
 
 
-def test_the_last_of_two_counts_and_is_told(tmp_path: Path) -> None:
+def test_the_last_of_two_counts_with_a_warning(tmp_path: Path) -> None:
     properties = load(write(tmp_path, "num.partitions=1\nnum.partitions=2\n"))
     assert properties.texts() == {"num.partitions": "2"}
     assert "server.properties:2: num.partitions was already given at" in properties.warnings[0]

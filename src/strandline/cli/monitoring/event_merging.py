@@ -22,7 +22,7 @@ EventFact = int | str | bool | list[int] | None
 Identity = tuple[EventFact, ...]
 
 
-class ReportedEvent(TypedDict):
+class ReportedNodeEvent(TypedDict):
     """An event as its node reports it in `/events`."""
 
     wall_ms: int
@@ -40,7 +40,7 @@ class EventsReport(TypedDict):
     node_id: int
     incarnation_id: str
     last: int
-    events: list[ReportedEvent]
+    events: list[ReportedNodeEvent]
 
 
 class NodeEvent(NamedTuple):

@@ -71,7 +71,7 @@ def story(
     if step and not (is_terminal() and is_terminal(sys.stdin)):
         raise click.UsageError("--step waits for a key, and there is no terminal")
     try:
-        telling = registry.play(name, _options(mechanisms, acks, lag_by, unclean))
+        played = registry.play(name, _options(mechanisms, acks, lag_by, unclean))
     except registry.UnknownStory as error:
         raise click.UsageError(f"{error}{_hint(name)}") from None
     except registry.UnknownOption as error:
@@ -82,13 +82,13 @@ def story(
         from strandline.stories.render.svg import draw
 
         with open(picture, "w", encoding="utf-8") as file:
-            file.write(draw(telling, language))
+            file.write(draw(played, language))
     if as_json:
         from strandline.stories.frames import as_json as plain
 
-        print_json(plain(telling))
+        print_json(plain(played))
     elif picture is None:
-        _print(telling, language, step)
+        _print(played, language, step)
 
 
 def _list(language: str, as_json: bool) -> None:
@@ -132,20 +132,20 @@ def _hint(name: str) -> str:
     return f"; did you mean '{close[0]}'?" if close else "; `strandline story` lists them"
 
 
-def _print(telling: PlayedStory, language: str, step: bool) -> None:
+def _print(played: PlayedStory, language: str, step: bool) -> None:
     from strandline.stories.render import terminal
     from strandline.stories.render.words import word
 
-    _show(terminal.head(telling, language))
+    _show(terminal.head(played, language))
     if step:
         note(word("a key", language))
-    for frame in telling.frames:
+    for frame in played.frames:
         echo()
         _show(terminal.step(frame, language))
         if step and click.getchar() in QUIT:
             return
     echo()
-    _show(terminal.end(telling, language))
+    _show(terminal.end(played, language))
 
 
 def _show(lines: Iterable[Line]) -> None:

@@ -85,7 +85,7 @@ def test_a_value_is_named_as_kafka_names_it():
         for_consumer(SERVER, from_flag({"auto.offset.reset": "read_x"}, "--property"))
 
 
-def test_a_wrong_file_is_told_with_its_line_and_is_no_wrong_usage(file):
+def test_a_wrong_file_is_reported_with_its_line_and_is_not_wrong_usage(file):
     path = file("# mine", "client.id=me", "acks=all")
     with pytest.raises(CommandRefused, match=r"client\.properties:3: acks is not a supported client property"):
         connection_settings(Access("127.0.0.1:9092", path))
@@ -121,7 +121,7 @@ def test_classes_that_do_what_happens_anyway_are_accepted():
         for_consumer(SERVER, from_flag({"key.serializer": "x"}, "--property"))
 
 
-def test_the_last_of_two_counts_and_is_told(file, capsys):
+def test_the_last_of_two_counts_with_a_warning(file, capsys):
     path = file("client.id=one", "client.id=two")
     assert from_file(path)["client.id"] == ClientProperty("two", f"{path}:2")
     assert "was already given" in capsys.readouterr().err
@@ -133,7 +133,7 @@ def test_ssl_makes_a_context_that_checks(file):
     assert found.tls.check_hostname
 
 
-def test_a_trust_store_that_is_not_there_is_told_with_its_line(file):
+def test_a_missing_trust_store_is_reported_with_its_line(file):
     path = file("security.protocol=SSL", "ssl.truststore.location=/nowhere/ca.pem")
     with pytest.raises(CommandRefused, match=r"client\.properties:2: ssl\.truststore\.location /nowhere/ca\.pem"):
         connection_settings(Access("127.0.0.1:9092", path))

@@ -15,7 +15,7 @@ class Served(NamedTuple):
     max_version: int
 
 
-def test_what_a_broker_does_not_serve_is_told_in_its_place():
+def test_an_api_that_a_broker_does_not_serve_is_listed_as_unsupported():
     lines = api_lines([Served(18, 0, 4), Served(0, 0, 13), Served(500, 1, 2), Served(56, 3, 3)])
     assert lines[:2] == ["Produce(0): 0 to 13 [usable: 13]", "Fetch(1): UNSUPPORTED"]
     assert "ApiVersions(18): 0 to 4 [usable: 4]" in lines
@@ -23,7 +23,7 @@ def test_what_a_broker_does_not_serve_is_told_in_its_place():
     assert lines[-1] == "UNKNOWN(500): 1 to 2"
 
 
-def test_what_nodes_ask_of_each_other_is_told_only_if_it_is_served():
+def test_apis_between_nodes_are_listed_only_if_they_are_served():
     assert not any(line.startswith("AlterPartition(") for line in api_lines([]))
     assert any(line.startswith("AlterPartition(56): 3 [usable: 3]") for line in api_lines([Served(56, 3, 3)]))
 

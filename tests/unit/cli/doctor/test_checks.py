@@ -44,7 +44,7 @@ def test_doctor_without_a_cluster_looks_at_the_machine(call, tmp_path, monkeypat
     assert [row["check"] for row in json.loads(ran.out)] == ["Python", "uvloop", "Java", "record walk", "open files"]
 
 
-def test_doctor_with_an_address_where_nobody_is(call):
+def test_doctor_with_an_address_where_no_broker_listens(call):
     ran = call("doctor", "--bootstrap-server", "127.0.0.1:1")
     assert ran.code == 1
     assert "fail\tcluster" in ran.out

@@ -130,7 +130,7 @@ def test_brokers_that_are_dead_fenced_or_both_are_named():
     assert all(finding.advice for finding in found[1:])
 
 
-def test_nobody_answers_where_nobody_listens():
+def test_an_address_without_a_listener_does_not_answer():
     assert not checks._answers("127.0.0.1", 1)
 
 

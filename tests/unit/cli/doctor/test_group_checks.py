@@ -11,8 +11,8 @@ from strandline.cli.doctor.group_checks import REBALANCE_S, cleaners, groups, me
 from strandline.client.core.cluster import Broker
 from strandline.client.flow.described import ConfigEntry
 from strandline.errors import ErrorCode, KafkaError
-from tests.unit.cli.groups.resting import Groups, member
-from tests.unit.cli.monitoring.lookouts import free_port
+from tests.unit.cli.groups.in_memory_groups import InMemoryGroups, member
+from tests.unit.cli.monitoring.serving_nodes import free_port
 
 
 def rests(seconds: float) -> None:
@@ -20,7 +20,7 @@ def rests(seconds: float) -> None:
 
 
 def test_groups_are_counted_in_one_line():
-    found = Groups({})
+    found = InMemoryGroups({})
     assert list(groups(found, rests)) == [(OK, "groups", "none", "")]  # type: ignore[arg-type]
     found.add("a", {})
     found.add("b", {}, member("m"))
@@ -29,7 +29,7 @@ def test_groups_are_counted_in_one_line():
 
 
 def test_only_a_rebalance_that_does_not_end_is_a_finding():
-    found = Groups({})
+    found = InMemoryGroups({})
     found.add("slow", {}, member("m"), state="PreparingRebalance")
     found.add("quick", {}, member("m"), state="CompletingRebalance")
     waited = []
@@ -82,8 +82,8 @@ def test_only_a_cleaner_that_can_not_clean_is_a_finding():
 def test_metrics_that_can_not_be_had_are_none(is_given: bool):
     listener = f"127.0.0.1:{free_port(1)}" if is_given else ""
 
-    class Told:
+    class NoConfigs:
         def describe_configs(self, resources):
             return {resources[0]: [ConfigEntry("metrics.listener", listener, 5, False, False, 0, None, ())]}
 
-    assert metrics_of(Told(), Broker(1, "127.0.0.1", 9092, None)) == ""  # type: ignore[arg-type]
+    assert metrics_of(NoConfigs(), Broker(1, "127.0.0.1", 9092, None)) == ""  # type: ignore[arg-type]

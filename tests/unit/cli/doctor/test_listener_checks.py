@@ -33,7 +33,7 @@ TWO = ONE | {
         ),
     ],
 )
-def test_sec_t7_who_can_act_as_a_broker_is_told_in_one_line(configs, level, found):
+def test_sec_t7_one_line_says_which_clients_can_act_as_a_broker(configs, level, found):
     [finding] = listeners({1: configs})
     assert (finding.level, finding.found) == (level, found)
     assert bool(finding.advice) == (level == WARN)

@@ -24,7 +24,7 @@ def member(name: str, **facts: object) -> MemberRow:
     return MemberRow("g", name, host="/h", client_id="c", assigned=(("t", 1), ("t", 0)), **given)  # type: ignore[arg-type]
 
 
-def test_lag_is_told_where_both_ends_are_known() -> None:
+def test_lag_is_shown_where_both_offsets_are_known() -> None:
     assert [row.lag for row in OFFSETS] == [7, None]
     lines = offsets_table(OFFSETS, verbose=False).split("\n")
     assert " ".join(lines[1].split()) == (

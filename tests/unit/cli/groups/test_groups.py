@@ -11,15 +11,15 @@ import pytest
 
 from strandline.cli.access import connection
 from strandline.errors import ErrorCode, KafkaError
-from tests.unit.cli.groups.resting import Groups, member
+from tests.unit.cli.groups.in_memory_groups import InMemoryGroups, member
 
 A, B = ("hello", 0), ("hello", 1)
 
 
 @pytest.fixture
-def groups(monkeypatch: pytest.MonkeyPatch) -> Groups:
+def groups(monkeypatch: pytest.MonkeyPatch) -> InMemoryGroups:
     """`readers` rests at 4 of 10, `live` has a member that reads all of hello."""
-    found = Groups({A: 10, B: 0})
+    found = InMemoryGroups({A: 10, B: 0})
     found.add("readers", {A: 4})
     found.add("live", {A: 10}, member("m", A, B))
     monkeypatch.setattr(connection, "connect_admin", found.connect)

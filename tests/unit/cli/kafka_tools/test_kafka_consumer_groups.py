@@ -8,14 +8,14 @@ import pytest
 
 from strandline.cli.access import connection
 from strandline.client import blocking
-from tests.unit.cli.groups.resting import Groups
+from tests.unit.cli.groups.in_memory_groups import InMemoryGroups
 
 A = ("hello", 0)
 
 
 @pytest.fixture
 def reset(monkeypatch: pytest.MonkeyPatch, call):
-    found = Groups({A: 10})
+    found = InMemoryGroups({A: 10})
     found.add("readers", {A: 4})
     monkeypatch.setattr(connection, "connect", found.connect)
     monkeypatch.setattr(blocking, "Admin", lambda client: client)

@@ -156,7 +156,7 @@ def test_clearing_leaves_what_is_not_ours(cluster, tmp_path):
     assert os.listdir(tmp_path) == ["notes.txt"]
 
 
-def test_a_broken_record_is_told(tmp_path):
+def test_a_broken_description_is_refused(tmp_path):
     (tmp_path / "cluster.json").write_text("{")
     with pytest.raises(CommandRefused, match="cannot be read as a cluster"):
         local_cluster.find(str(tmp_path))

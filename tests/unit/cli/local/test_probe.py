@@ -24,13 +24,13 @@ def test_the_answer_of_a_broker():
     assert answer.brokers == {1: "127.0.0.1:9092"}
 
 
-def test_nobody_there_is_no_answer():
+def test_no_listener_is_no_answer():
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         assert probe.ask(*bound.getsockname()) is None
 
 
-def test_somebody_else_there_is_no_answer():
+def test_a_listener_that_is_no_broker_is_no_answer():
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def answer() -> None:

@@ -27,14 +27,14 @@ def properties(tmp_path):
     return write
 
 
-def test_a_wrong_key_is_told_with_its_line(call, properties):
+def test_a_wrong_key_is_reported_with_its_line(call, properties):
     ran = call("server", properties(num_partitons="3"))
     assert ran.code == 1
     assert "server.properties:8: " in ran.err
     assert ran.err.count("\n") == 1
 
 
-def test_an_override_is_told_too(call, properties):
+def test_a_wrong_override_is_reported_too(call, properties):
     ran = call("server", properties(), "--override", "num.partitions=x")
     assert ran.code == 1
     assert "--override num.partitions" in ran.err

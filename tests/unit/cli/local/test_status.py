@@ -1,4 +1,4 @@
-"""`status` says when nobody leads the controllers."""
+"""`status` says when there is no active controller."""
 
 # mypy: allow-incomplete-defs, allow-untyped-defs
 
@@ -27,7 +27,7 @@ def cluster(tmp_path):
 
 
 @pytest.mark.parametrize(("alive", "said"), [(1, "1 of 3 controllers run, and more than half must"), (2, "2 of 3")])
-def test_no_active_controller_is_told_beside_the_output(call, cluster, alive, said):
+def test_no_active_controller_is_noted_on_stderr(call, cluster, alive, said):
     directory = cluster(alive)
     for flags in ((), ("--json",)):
         ran = call("status", "--dir", directory, *flags)

@@ -7,7 +7,7 @@ import pytest
 from strandline.cli.local import local_cluster
 from strandline.cli.monitoring.endpoints import MonitoringEndpoint, NodeUnreachable, endpoint_of, get, get_all
 
-from .lookouts import lookouts
+from .serving_nodes import serving_nodes
 
 
 @pytest.mark.parametrize(
@@ -25,14 +25,14 @@ def test_where_a_broker_can_be_looked_at(listener, place):
 
 
 @pytest.mark.parametrize("listener", ["", "127.0.0.1:0"])
-def test_a_broker_without_metrics_is_told_how_to_have_them(listener):
+def test_a_broker_without_metrics_is_named_with_advice(listener):
     assert "set metrics.listener" in endpoint_of(1, "broker-1", listener).problem
     with pytest.raises(NodeUnreachable, match=r"metrics\.listener"):
         get(endpoint_of(1, "broker-1", listener), "/events")
 
 
 def test_those_who_answer_are_heard_and_the_others_named(tmp_path):
-    with lookouts(str(tmp_path), {"/x": {"a": 1}}, None, {"/y": 2}):
+    with serving_nodes(str(tmp_path), {"/x": {"a": 1}}, None, {"/y": 2}):
         nodes = local_cluster.require(str(tmp_path)).nodes
         where = [MonitoringEndpoint(node.node_id, local_cluster.HOST, node.metrics_port or 0) for node in nodes]
         answers, problems = get_all([*where, MonitoringEndpoint(9, problem="is fenced")], "/x")

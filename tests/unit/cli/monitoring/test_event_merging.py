@@ -1,4 +1,4 @@
-"""Events of several nodes, told once and in order."""
+"""Events of several nodes, each once and in order."""
 
 # mypy: allow-incomplete-defs, allow-untyped-defs, disable-error-code="typeddict-item"
 
@@ -22,12 +22,12 @@ def epochs(leader_epoch: int, partition_epoch: int) -> dict[str, int]:
     return {"leader_epoch": leader_epoch, "partition_epoch": partition_epoch}
 
 
-def test_what_several_nodes_tell_is_told_once_by_the_first():
-    news = EventMerger().add([*answer(1, event(1, 1005)), *answer(2, event(9, 1001)), *answer(3, event(4, 1009))])
-    assert [(one.node_id, one.wall_ms) for one in news] == [(2, 1001)]
+def test_an_event_of_several_nodes_is_shown_once_from_the_first():
+    new = EventMerger().add([*answer(1, event(1, 1005)), *answer(2, event(9, 1001)), *answer(3, event(4, 1009))])
+    assert [(one.node_id, one.wall_ms) for one in new] == [(2, 1001)]
 
 
-def test_what_is_told_later_is_known_already():
+def test_an_event_that_is_reported_later_is_not_shown_again():
     story = EventMerger()
     assert len(story.add(answer(1, event(1, 1000)))) == 1
     assert story.add(answer(2, event(1, 2000))) == []
@@ -48,8 +48,8 @@ def test_changes_of_other_partitions_kinds_and_epochs_are_others():
 
 
 def test_what_a_node_did_itself_is_its_own():
-    news = EventMerger().add([*answer(1, event(1, 1000, "truncated")), *answer(2, event(1, 1000, "truncated"))])
-    assert [one.node_id for one in news] == [1, 2]
+    new = EventMerger().add([*answer(1, event(1, 1000, "truncated")), *answer(2, event(1, 1000, "truncated"))])
+    assert [one.node_id for one in new] == [1, 2]
 
 
 def test_a_node_that_is_asked_from_its_beginning_again_repeats_nothing():
@@ -60,8 +60,8 @@ def test_a_node_that_is_asked_from_its_beginning_again_repeats_nothing():
 
 
 def test_order_is_by_time():
-    news = EventMerger().add([*answer(1, event(1, 3000)), *answer(2, event(7, 1000, facts=epochs(0, 0)))])
-    assert [one.wall_ms for one in news] == [1000, 3000]
+    new = EventMerger().add([*answer(1, event(1, 3000)), *answer(2, event(7, 1000, facts=epochs(0, 0)))])
+    assert [one.wall_ms for one in new] == [1000, 3000]
 
 
 def test_a_topics_story_has_the_brokers_in_it():

@@ -11,7 +11,7 @@ import pytest
 from strandline.cli.monitoring.replica_table import age, columns, tables
 
 
-def told(replica: int, **values: Any) -> dict[str, Any]:
+def report(replica: int, **values: Any) -> dict[str, Any]:
     return {
         "topic": "t",
         "partition": 0,
@@ -37,7 +37,7 @@ def leader(**values: Any) -> dict[str, Any]:
         {"replica": 2, "log_start_offset": 0, "log_end_offset": 95, "lag": 5, "caught_up_ms_ago": 10},
         {"replica": 3, "log_start_offset": 0, "log_end_offset": 40, "lag": 60, "caught_up_ms_ago": 70_000},
     ]
-    return told(1, role="leader", log_end_offset=100, lag=0, followers=followers, **values)
+    return report(1, role="leader", log_end_offset=100, lag=0, followers=followers, **values)
 
 
 def answers(*replicas: dict[str, Any]) -> dict[int, Any]:
@@ -45,7 +45,7 @@ def answers(*replicas: dict[str, Any]) -> dict[int, Any]:
 
 
 def test_every_replica_has_a_row_and_its_leaders_lag():
-    [table] = tables(answers(leader(), told(2), told(3, log_end_offset=42, lag=0)))
+    [table] = tables(answers(leader(), report(2), report(3, log_end_offset=42, lag=0)))
     assert (table.topic, table.partition, table.leader, table.isr, table.osr) == ("t", 0, 1, [1, 2], [3])
     assert [(row.replica, row.role, row.log_end_offset, row.lag, row.in_sync) for row in table.replicas] == [
         (1, "leader", 100, 0, True),
@@ -55,14 +55,14 @@ def test_every_replica_has_a_row_and_its_leaders_lag():
 
 
 def test_a_node_that_does_not_answer_is_shown_as_its_leader_sees_it():
-    [table] = tables(answers(leader(), told(2)))
+    [table] = tables(answers(leader(), report(2)))
     row = table.replicas[2]
     assert (row.role, row.log_end_offset, row.high_watermark, row.lag) == ("unreachable", 40, None, 60)
     assert list(columns([row])) == [(3, "unreachable", 0, None, 40, 60, None, "OSR", "70 s ago")]
 
 
 def test_without_the_leader_the_followers_say_what_they_know():
-    [table] = tables(answers(told(2), told(3, lag=None)))
+    [table] = tables(answers(report(2), report(3, lag=None)))
     assert [(row.replica, row.role, row.lag) for row in table.replicas] == [
         (1, "unreachable", None),
         (2, "follower", 5),
@@ -72,12 +72,14 @@ def test_without_the_leader_the_followers_say_what_they_know():
 
 def test_the_newest_epochs_count():
     deposed = leader(leader_epoch=3, isr=[1, 2, 3])
-    [table] = tables(answers(deposed, told(2, role="leader", leader=2, followers=[], isr=[2, 3]), told(3, leader=2)))
+    [table] = tables(
+        answers(deposed, report(2, role="leader", leader=2, followers=[], isr=[2, 3]), report(3, leader=2))
+    )
     assert (table.leader, table.isr, table.osr) == (2, [2, 3], [1])
 
 
 def test_a_replica_on_a_failed_log_dir_is_offline():
-    [table] = tables(answers(leader(), told(2, offline=True)))
+    [table] = tables(answers(leader(), report(2, offline=True)))
     assert table.replicas[1].role == "offline"
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from .lookouts import lookouts
-from .test_replica_table import leader, told
+from .serving_nodes import serving_nodes
+from .test_replica_table import leader, report
 
 
 def test_every_replica_and_who_can_not_be_asked(call, tmp_path):
@@ -15,7 +15,9 @@ def test_every_replica_and_who_can_not_be_asked(call, tmp_path):
         asked.append(query)
         return {"node_id": 1, "replicas": [leader()]}
 
-    with lookouts(str(tmp_path), {"/replicas": replicas}, {"/replicas": {"node_id": 2, "replicas": [told(2)]}}, None):
+    with serving_nodes(
+        str(tmp_path), {"/replicas": replicas}, {"/replicas": {"node_id": 2, "replicas": [report(2)]}}, None
+    ):
         ran = call("replicas", "describe", "--dir", str(tmp_path), "--topic", "t", "--partition", "0")
         as_json = call("replicas", "describe", "--dir", str(tmp_path), "--json")
     assert asked == [{"topic": "t", "partition": "0"}, {}]
@@ -44,7 +46,7 @@ def test_every_replica_and_who_can_not_be_asked(call, tmp_path):
 
 
 def test_a_cluster_without_partitions_has_nothing_to_show(call, tmp_path):
-    with lookouts(str(tmp_path), {"/replicas": {"node_id": 1, "replicas": []}}):
+    with serving_nodes(str(tmp_path), {"/replicas": {"node_id": 1, "replicas": []}}):
         ran = call("replicas", "describe", "--dir", str(tmp_path))
     assert (ran.code, ran.out) == (0, "")
     assert "there are no replicas" in ran.err

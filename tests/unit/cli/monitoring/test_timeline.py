@@ -13,7 +13,7 @@ from strandline.cli.local import local_cluster
 from strandline.cli.monitoring import timeline
 from strandline.cli.monitoring.endpoints import MonitoringEndpoint
 
-from .lookouts import lookouts
+from .serving_nodes import serving_nodes
 from .test_event_merging import event
 
 
@@ -22,12 +22,12 @@ def answers(node_id, *events, run="a"):
 
     def page(query):
         since = int(query["since"])
-        told = [one for one in events if one["sequence"] > since][:2]
+        served = [one for one in events if one["sequence"] > since][:2]
         return {
             "node_id": node_id,
             "incarnation_id": run,
-            "last": told[-1]["sequence"] if told else since,
-            "events": told,
+            "last": served[-1]["sequence"] if served else since,
+            "events": served,
         }
 
     return {"/events": page}
@@ -55,7 +55,7 @@ def test_one_line_says_when_what_where_and_why(call, tmp_path):
         event(2, 1003, "truncated", reason="other records", facts={"offset": 5}),
         event(3, 1004, "isr shrunk", reason="slow", facts={"isr": [2], "leader_epoch": 6, "partition_epoch": 10}),
     )
-    with lookouts(str(tmp_path), first, second, None):
+    with serving_nodes(str(tmp_path), first, second, None):
         ran = call("timeline", "--dir", str(tmp_path))
         as_json = call("timeline", "--dir", str(tmp_path), "--json", "--topic", "t")
     assert [" ".join(line.split()) for line in ran.out.splitlines()] == [
@@ -74,7 +74,7 @@ def test_one_line_says_when_what_where_and_why(call, tmp_path):
 
 
 def test_nothing_has_happened(call, tmp_path):
-    with lookouts(str(tmp_path), answers(1)):
+    with serving_nodes(str(tmp_path), answers(1)):
         ran = call("timeline", "--dir", str(tmp_path), "--since", "10m")
     assert (ran.code, ran.out) == (0, "")
     assert "no events" in ran.err
@@ -82,7 +82,7 @@ def test_nothing_has_happened(call, tmp_path):
 
 def test_what_is_older_is_left_out(call, tmp_path):
     now_ms = time.time_ns() // 1_000_000
-    with lookouts(str(tmp_path), answers(1, event(1, now_ms - 3_600_000), event(2, now_ms - 1000, partition=1))):
+    with serving_nodes(str(tmp_path), answers(1, event(1, now_ms - 3_600_000), event(2, now_ms - 1000, partition=1))):
         ran = call("timeline", "--dir", str(tmp_path), "--since", "10m", "--json")
     assert [json.loads(line)["sequence"] for line in ran.out.splitlines()] == [2]
 
@@ -104,11 +104,11 @@ def test_a_node_that_was_started_again_is_followed_from_its_beginning(tmp_path):
         asked.append(query["since"])
         return runs[0 if len(asked) == 1 else 1]["/events"](query)
 
-    news: queue.Queue = queue.Queue()
-    with lookouts(str(tmp_path), {"/events": page}):
+    new_events: queue.Queue = queue.Queue()
+    with serving_nodes(str(tmp_path), {"/events": page}):
         node = local_cluster.require(str(tmp_path)).nodes[0]
         place = MonitoringEndpoint(1, local_cluster.HOST, node.metrics_port)
-        threading.Thread(target=timeline._listen, args=(place, news), daemon=True).start()
-        told = [one.partition for _ in range(2) for one in news.get(timeout=10)]
-    assert told == [0, 1, 2, 3]
+        threading.Thread(target=timeline._listen, args=(place, new_events), daemon=True).start()
+        served = [one.partition for _ in range(2) for one in new_events.get(timeout=10)]
+    assert served == [0, 1, 2, 3]
     assert asked[:3] == ["0", "2", "0"]

@@ -53,7 +53,7 @@ def test_replication_in_kafkas_table():
     assert "\t30000 ms ago      \t-1                   \t" in replication_lines(quorum(FAR, LEADER), True, 90_000)[2]
 
 
-def test_a_leader_that_does_not_vote_is_told():
+def test_a_leader_that_is_not_a_voter_is_refused():
     with pytest.raises(CommandRefused, match="9, is not one of its voters"):
         quorum_admin.rows(quorum(LEADER, leader=9))
 

@@ -29,7 +29,7 @@ def test_brokers_that_are_waited_for():
     assert measure(MOVING, {}, [1, 2, 3])["t", 0].missing == (4,)
 
 
-def test_lines_where_nobody_watches(capsys):
+def test_lines_without_a_terminal(capsys):
     lines = ReassignmentLines([("t", 0), ("t", 1)])
     waiting = MoveProgress(0, 10, (4,))
     lines.show({("t", 0): waiting, ("t", 1): waiting})

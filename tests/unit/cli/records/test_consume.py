@@ -43,5 +43,5 @@ def test_what_a_member_reads_is_said_when_it_changes(capsys):
     ]
 
 
-def test_nobody_is_told_where_nobody_looks():
+def test_without_a_callback_the_assignment_is_not_reported():
     assert _on_assigned("readers", Member(), None) is None  # type: ignore[arg-type]

@@ -53,7 +53,7 @@ def test_the_whole_coverage(call, playing):
     ]
 
 
-def test_a_failing_seed_is_told_with_its_fewest_faults(call, playing):
+def test_a_failed_seed_is_reported_with_its_fewest_faults(call, playing):
     playing(plays.failing)
     ran = call("sim", "--seeds", "4", "--jobs", "2")
     assert ran.code == 1
@@ -87,10 +87,10 @@ def test_for_machines(call, playing):
     playing(plays.failing)
     ran = call("sim", "--seeds", "2", "--jobs", "1", "--json")
     assert ran.code == 1
-    told = json.loads(ran.out)
-    assert (told["seeds"], told["failed"], told["operations"]) == (2, 1, 1001)
-    assert told["coverage"]["quorum"] == {"election": 4}
-    [failure] = told["failures"]
+    report = json.loads(ran.out)
+    assert (report["seeds"], report["failed"], report["operations"]) == (2, 1, 1001)
+    assert report["coverage"]["quorum"] == {"election": 4}
+    [failure] = report["failures"]
     assert failure["problems"] == [{"property": "I4", "at": 8.0, "what": "n2 lost offset 7"}]
     assert [fault["number"] for fault in failure["smallest"]["faults"]] == [3, 8]
     assert failure["smallest"]["command"] == "strandline sim --seed 1 --without 1-2,4-7,9-"
@@ -138,7 +138,7 @@ def test_what_was_required_and_is_too_rare_is_named(call, playing, monkeypatch):
     ]
 
 
-def test_one_seed_is_told(call, playing):
+def test_one_seed_is_printed(call, playing):
     playing(plays.holding)
     ran = call("sim", "--seed", "7", "--without", "2-")
     assert ran.code == 0

@@ -102,7 +102,7 @@ def test_bytes_at_the_end_that_are_no_batch(call, log):
     assert call("dump-log", path).out.splitlines()[-1] == f"Found 40 invalid bytes at the end of {NAME}.log"
 
 
-def test_zeros_are_told_in_one_line(call, log):
+def test_zeros_are_reported_in_one_line(call, log):
     ran = call("dump-log", log(batch((b"k", b"v")), bytes(100)))
     assert ran.code == 1
     assert "claims 0 bytes" in ran.err

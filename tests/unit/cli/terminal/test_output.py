@@ -7,7 +7,7 @@ import json
 from strandline.cli.terminal.output import print_json, print_table
 
 
-def test_a_table_that_nobody_looks_at_is_plain(capsys):
+def test_a_table_without_a_terminal_is_plain(capsys):
     print_table(("node", "alive", "roles", "rack"), [(1, True, ["broker", "controller"], None)])
     assert capsys.readouterr().out == "node\talive\troles\track\n1\tyes\tbroker,controller\t-\n"
 

@@ -1,4 +1,4 @@
-"""Nodes that only answer over HTTP, beside the test: a cluster of `up` as far as those who look at it can tell."""
+"""Nodes of a local cluster that only serve pages over HTTP, beside the test."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def free_port(count: int) -> int:
 
 
 @contextmanager
-def lookouts(directory: str, *nodes: Pages | None) -> Iterator[None]:
+def serving_nodes(directory: str, *nodes: Pages | None) -> Iterator[None]:
     """A cluster in the directory with these nodes; None is one that is down."""
     cluster = local_cluster.new(directory, free_port(len(nodes)), len(nodes))
     cluster.save()

@@ -1,4 +1,4 @@
-"""A cluster as far as those who look at its groups can tell: topics with ends, groups with members and offsets."""
+"""An admin client without a cluster: topics with log ends, groups with members and offsets, in memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def member(name: str, *partitions: Key, client: str = "c", host: str = "/127.0.0
     return MemberDescription(name, None, client, host, partitions)
 
 
-class Groups:
+class InMemoryGroups:
     """Answers as Admin does. Logs begin at 0; what was written has no time, so that no time finds a record."""
 
     def __init__(self, ends: Mapping[Key, int]) -> None:
@@ -41,7 +41,7 @@ class Groups:
         self.offsets[name] = dict(offsets)
 
     @contextmanager
-    def connect(self, access: object) -> Iterator[Groups]:
+    def connect(self, access: object) -> Iterator[InMemoryGroups]:
         yield self
 
     def _each(self, names: Iterable[str], what: Callable[[str], Any]) -> dict[str, Any]:
