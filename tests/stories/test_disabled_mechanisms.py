@@ -16,7 +16,7 @@ from tests.stories.played_stories import STORIES
 
 DECISIONS = (
     (LeaderEpochs, "end_offset_for"),
-    (Partition, "_follow"),
+    (Partition, "follow"),
     (FollowerProgress, "is_caught_up"),
     (Partition, "readable_end"),
 )

@@ -108,7 +108,7 @@ class Partition:
         if self.state.leader == self._dependencies.node_id:
             self._lead(epoch_before)
         else:
-            self._follow(epoch_before)
+            self.follow(epoch_before)
 
     def _lead(self, epoch_before: int) -> None:
         """Lead in this epoch. A leader epoch begins at the log end even while it has no record (rule A12)."""
@@ -134,7 +134,7 @@ class Partition:
         if self.deleters:
             self.deleters.reached(leadership.low_watermark)
 
-    def _follow(self, epoch_before: int) -> None:
+    def follow(self, epoch_before: int) -> None:
         """Follow another node, or none: waiting requests must look for the leader (rule A5)."""
         state, was_leader = self.state, self.leads
         is_new = state.leader_epoch > epoch_before

@@ -1,7 +1,7 @@
 """Mechanisms switched off: one decision of the code is replaced while a story is played, and put back afterwards.
 
     leader-epochs    `LeaderEpochs.end_offset_for`: every epoch ends at the log end, so logs are compared by offsets alone;
-                     and `Partition._follow`: with nothing else to go by, a new follower cuts its log at its high watermark
+                     and `Partition.follow`: with nothing else to go by, a new follower cuts its log at its high watermark
     high-watermark   `Partition.readable_end`: consumers read up to the log end
     lag-by messages  `Follower.is_caught_up`: by how many messages it lags, not since when
 
@@ -36,7 +36,7 @@ def swapped(options: Collection[Option]) -> Iterator[None]:
 
 # Without leader epochs
 
-_follow = Partition._follow
+_follow = Partition.follow
 
 
 def _ends_at_the_log_end(self: LeaderEpochs, epoch: int, log_end_offset: int) -> tuple[int, int]:
@@ -66,7 +66,7 @@ def _lags_by_few_messages(self: FollowerProgress, leader_end: int, now: float, l
 SWAPS: dict[Option, tuple[tuple[object, str, object], ...]] = {
     Option.WITHOUT_LEADER_EPOCHS: (
         (LeaderEpochs, "end_offset_for", _ends_at_the_log_end),
-        (Partition, "_follow", _follow_from_the_high_watermark),
+        (Partition, "follow", _follow_from_the_high_watermark),
     ),
     Option.WITHOUT_HIGH_WATERMARK: ((Partition, "readable_end", _readable_to_the_log_end),),
     Option.LAG_BY_MESSAGES: ((FollowerProgress, "is_caught_up", _lags_by_few_messages),),

@@ -18,12 +18,12 @@ from strandline.metadata.records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
+from strandline.node.observation.replicas import ObservedReplica
 from strandline.ports import Buffer
 from strandline.records.batch import decode
 from strandline.records.control import read_control_type
 from strandline.records.errors import CorruptRecord
 from strandline.records.header import BatchHeader, crc_valid, iterate
-from strandline.replica.partition import Partition
 from strandline.sim.context import ProcessState
 
 BROKER_RECORDS = (RegisterBrokerRecord, BrokerRegistrationChangeRecord, UnregisterBrokerRecord)
@@ -63,10 +63,10 @@ class StageNode:
 
     # The topic
 
-    def replica(self, partition: int = 0) -> Partition | None:
+    def replica(self, partition: int = 0) -> ObservedReplica | None:
         """The running replica; None while the broker is down or has not opened its logs."""
-        server = getattr(self.member.node, "broker_server", None)
-        return None if server is None else server.replicas.partitions.get((self.topic, partition))
+        observed = self.member.observed
+        return None if observed is None else observed.replica(self.topic, partition)
 
     @property
     def is_back(self) -> bool:

@@ -132,8 +132,7 @@ def _lag(leader: StageNode) -> int:
     """How many messages the slowest follower lacks, as far as its leader knows."""
     replica = leader.replica()
     assert replica is not None
-    assert replica.leadership is not None
-    return leader.end - min(follower.log_end_offset for follower in replica.leadership.followers.values())
+    return leader.end - min(follower.log_end_offset for follower in replica.followers.values())
 
 
 async def _so_long_before_a_look(stage: Stage, seconds: float) -> None:

@@ -80,4 +80,4 @@ async def min_insync(stage: Stage) -> None:
 def _knows_to_be_alone(leader: StageNode) -> bool:
     """The new ISR has reached the leader: what comes now is refused before it is written."""
     replica = leader.replica()
-    return replica is not None and replica.leadership is not None and replica.leadership.isr.isr == (leader.id,)
+    return replica is not None and replica.isr == (leader.id,)
