@@ -59,7 +59,7 @@ class QuorumSamples(Samples):
         dirs = (*(() if broker is None else broker.log_dirs), me.directory_id, STRANGER, ZERO_UUID)
         topic_ids = (*(topic.topic_id for topic in image.topics.values()), TOPIC_ID)
         partitions = [topic.partitions[0] for topic in image.topics.values()]
-        ports = tuple(listener.port for listener in node.listeners)
+        ports = tuple(listener.port for listener in node.parts.listeners)
         offsets = (end_offset, end_offset, end_offset - 1, end_offset + 1, 0, 5)
         snapshot = quorum._log.latest_snapshot or OffsetAndEpoch(0, 0)
         is_of_quorum = key in (FETCH, FETCH_SNAPSHOT)

@@ -284,7 +284,7 @@ class Stage:
         """What a broken request was answered."""
 
     def port(self, listener: str) -> int:
-        return next(each.port for each in self.node.listeners if each.config.name == listener)
+        return next(each.port for each in self.node.parts.listeners if each.config.name == listener)
 
     async def send_over_a_socket(self, data: bytes) -> None:
         """The same by way of the real listener: it must answer, hang up or wait, and stay there for others."""

@@ -21,6 +21,7 @@ from strandline.metadata.image import Endpoint
 from strandline.node import broker_state as life
 from strandline.node.broker_state import UNKNOWN_EPOCH, BrokerState
 from strandline.node.controller_channel import ControllerChannel
+from strandline.node.log_dirs import LogDir
 from strandline.node.logger import Logger
 from strandline.ports import Disk
 from strandline.wire import messages
@@ -40,7 +41,8 @@ class BrokerFacts(NamedTuple):
 
     cluster_id: str
     incarnation_id: Uuid
-    endpoints: Sequence[Endpoint]
+    endpoints: Callable[[], Sequence[Endpoint]]
+    """Where clients and other brokers find it, once its listeners are bound."""
     features: Mapping[str, range]
     """Levels that this node can work with, by feature."""
     log_dirs: Sequence[Uuid]
@@ -79,6 +81,11 @@ class BrokerLifecycle:
     @property
     def state(self) -> BrokerState:
         return self._life.state
+
+    @property
+    def has_begun(self) -> bool:
+        """It registers, or did: until then nothing that happens is of interest to it."""
+        return self.state is not BrokerState.NOT_RUNNING
 
     @property
     def broker_epoch(self) -> int:
@@ -121,14 +128,17 @@ class BrokerLifecycle:
 
     def metadata_applied(self, offset: int) -> None:
         """The metadata up to and with this offset is applied here."""
-        self._step(life.Applied(offset))
+        if self.has_begun:
+            self._step(life.Applied(offset))
 
     def controller_changed(self) -> None:
         """Another controller is active, or our connection to it closed: it hears from us at once."""
-        self._step(life.ControllerChanged())
+        if self.has_begun:
+            self._step(life.ControllerChanged())
 
-    def dir_failed(self, directory_id: Uuid) -> None:
-        self._step(life.DirFailed(directory_id))
+    def dir_failed(self, log_dir: LogDir) -> None:
+        if self.has_begun:
+            self._step(life.DirFailed(log_dir.directory_id))
 
     # Doing
 
@@ -177,7 +187,7 @@ class BrokerLifecycle:
             incarnation_id=facts.incarnation_id,
             listeners=[
                 request.Listener(name=e.listener, host=e.host, port=e.port, security_protocol=e.security_protocol)
-                for e in facts.endpoints
+                for e in facts.endpoints()
             ],
             features=[
                 request.Feature(name=name, min_supported_version=levels[0], max_supported_version=levels[-1])

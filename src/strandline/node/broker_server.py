@@ -8,7 +8,6 @@ broker is unfenced.
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -17,52 +16,47 @@ from strandline.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, Metadata
 from strandline.node.broker_lifecycle import BrokerLifecycle
 from strandline.node.cleaner import Cleaner
 from strandline.node.image_watch import ImageWatch
-from strandline.node.log_dirs import LogDir
-from strandline.node.logger import Logger
 from strandline.node.maintenance import Maintenance
+from strandline.node.producer_ids import ProducerIds
 from strandline.node.replicas import Replicas
 from strandline.node.replication import Replication
 from strandline.node.tasks import to_the_end
-from strandline.ports import Clock, Disk
+from strandline.ports import Disk
 
 
 class BrokerServer:
     def __init__(
         self,
-        config: DynamicConfig,
+        dynamic_config: DynamicConfig,
         disk: Disk,
-        clock: Clock,
-        randomness: random.Random,
-        logger: Logger,
-        log_dirs: list[LogDir],
         watch: ImageWatch,
-        on_failed: Callable[[str], None],
-        on_task_ended: Callable[[asyncio.Task[None]], None],
+        *,
+        replicas: Replicas,
+        cleaner: Cleaner,
+        maintenance: Maintenance,
+        lifecycle: BrokerLifecycle,
+        replication: Replication,
+        producer_ids: ProducerIds,
     ) -> None:
-        self._config = config
-        self.replicas = Replicas(config, disk, clock, randomness, logger, log_dirs, on_failed, on_task_ended)
-        self.cleaner = Cleaner(self.replicas, disk, clock, logger, on_task_ended)
-        self.lifecycle: BrokerLifecycle
-        self.replication: Replication | None = None
+        self.replicas = replicas
+        self.cleaner = cleaner
+        self.lifecycle = lifecycle
+        self.replication = replication
+        self.producer_ids = producer_ids
+        self._dynamic_config = dynamic_config
         self._disk = disk
-        self._clock = clock
-        self._logger = logger
         self._watch = watch
+        self._maintenance = maintenance
         self._applying = asyncio.Lock()
         self.is_hosting = False
         """The log dirs were looked through: images are applied as they come."""
 
-    async def start(
-        self, lifecycle: BrokerLifecycle, replication: Replication, image: Callable[[], MetadataImage]
-    ) -> None:
-        """Register, catch up, open the logs, and be unfenced."""
-        self.lifecycle = lifecycle
-        self.replication = replication
-        self.replicas.on_dir_failed = lambda log_dir: lifecycle.dir_failed(log_dir.directory_id)
-        await lifecycle.register()
-        await self._watch.until(lambda image: image.end_offset > lifecycle.broker_epoch)
+    async def start(self, image: Callable[[], MetadataImage]) -> None:
+        """Register, catch up, open the logs, and be unfenced. `image` is the newest committed metadata."""
+        await self.lifecycle.register()
+        await self._watch.until(lambda image: image.end_offset > self.lifecycle.broker_epoch)
         await to_the_end(self._begin_hosting(image))
-        await lifecycle.unfence()
+        await self.lifecycle.unfence()
 
     async def _begin_hosting(self, image: Callable[[], MetadataImage]) -> None:
         async with self._applying:
@@ -81,15 +75,17 @@ class BrokerServer:
 
     async def _apply(self, image: MetadataImage, publish: Callable[[], None] = lambda: None) -> None:
         defaults = image.config(BROKER_RESOURCE, CLUSTER_DEFAULT)
-        own = image.config(BROKER_RESOURCE, str(self._config.current.node_id))
-        if self._config.update(defaults, own):
+        own = image.config(BROKER_RESOURCE, str(self._dynamic_config.current.node_id))
+        if self._dynamic_config.update(defaults, own):
             self.replicas.config_changed()
-            if self.replication is not None:
-                self.replication.throttles.config_changed()
+            self.replication.throttles.config_changed()
         await self.replicas.apply(image, publish)
         self.cleaner.applied(image)
 
     def jobs(self) -> list[Coroutine[Any, Any, None]]:
-        replication = [] if self.replication is None else self.replication.jobs()
-        maintenance = Maintenance(self.replicas, self._clock, self._logger, self.cleaner.is_cleaning)
-        return [*maintenance.jobs(), self.cleaner.run(), *replication]
+        return [*self._maintenance.jobs(), self.cleaner.run(), *self.replication.jobs()]
+
+    async def close(self) -> None:
+        """Nothing is fetched or sent any more."""
+        await self.replication.close()
+        await self.producer_ids.close()

@@ -125,8 +125,6 @@ class Cleaner:
         self._changed = asyncio.Event()
         self._is_stopping = False
         self._image = MetadataImage()
-        replicas.on_dropping = self._dropping
-        replicas.dependencies.on_truncated = self._truncated
 
     # When
 
@@ -316,7 +314,7 @@ class Cleaner:
                 self._replicas.storage_error(partition, error)
             return
         elif isinstance(error, CorruptBatch):
-            self._replicas.on_damaged(partition, error)  # other replicas may have it
+            self._replicas.signals.damaged(partition, error)  # other replicas may have it
             return
         self._leave_alone(partition, cleaning.log_dir, error)
 
@@ -341,7 +339,7 @@ class Cleaner:
             except OSError as error:
                 self._replicas.storage_error(partition, error)
 
-    def _truncated(self, partition: Partition) -> None:
+    def truncated(self, partition: Partition) -> None:
         """Its end was cut: it is clean no further than that, and what is read of it right now may be something else by
         now."""
         self._offsets.lower(partition, partition.log.log_end_offset)
@@ -356,7 +354,7 @@ class Cleaner:
             elif not partition.log.config.compact:
                 cleaning.give_up("the topic is not compacted any more")
 
-    async def _dropping(self, partitions: Iterable[Partition]) -> None:
+    async def dropping(self, partitions: Iterable[Partition]) -> None:
         """They leave this node: nothing may be written into their directories any more, which get other names now."""
         await self._give_up([one for one in partitions if one in self._cleanings], "the partition is not here any more")
         for partition in partitions:

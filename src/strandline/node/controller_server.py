@@ -37,18 +37,21 @@ class ControllerServer:
         liveness: Liveness,
         clock: Clock,
         logger: Logger,
-        bootstrap: Sequence[MetadataRecord],
     ) -> None:
         self._config = config
         self._quorum = quorum
         self._liveness = liveness
         self._clock = clock
         self._logger = logger
-        self._bootstrap = bootstrap
+        self._bootstrap: Sequence[MetadataRecord] = ()
         self._deadlines_changed = asyncio.Event()
         """The next deadline of a broker may be sooner than it was."""
         self._written_until = -1
         self._brokers: Mapping[int, BrokerImage] = {}
+
+    def use_bootstrap(self, records: Sequence[MetadataRecord]) -> None:
+        """The records with which the log of a new cluster begins; to be called before the quorum is opened."""
+        self._bootstrap = records
 
     # What the quorum reports
 

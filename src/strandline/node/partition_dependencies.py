@@ -1,4 +1,4 @@
-"""What the partitions of a node need of it: who is alive, the clock, a flush, a word with the controller, the journal.
+"""What the partitions of a node need of it: who is alive, the clock, a flush, the way to the controller, the events.
 
 Always true: a partition reaches the node through this and nothing else; the brokers are those of the image that is
 being applied.
@@ -21,20 +21,34 @@ Note = Callable[..., None]
 
 
 class NodePartitionDependencies:
-    def __init__(self, node_id: int, lag_time_max_s: float) -> None:
+    def __init__(
+        self,
+        node_id: int,
+        lag_time_max_s: float,
+        *,
+        broker_epoch: Callable[[], int],
+        propose_isr: Callable[[Partition, ProposedIsr], None],
+        flush_due: Callable[[Partition], None],
+        truncated: Callable[[Partition], None],
+        note: Note,
+    ) -> None:
         self.node_id = node_id
         self.lag_time_max_s = lag_time_max_s
         self.image = MetadataImage()
         self.now = asyncio.get_running_loop().time
-        self.broker_epoch_of: Callable[[], int] = lambda: UNKNOWN
-        self.on_flush_due: Callable[[Partition], None] = lambda partition: None
-        self.on_isr_proposed: Callable[[Partition, ProposedIsr], None] = lambda partition, proposal: None
-        self.on_event: Note = lambda kind, reason, **facts: None
-        self.on_truncated: Callable[[Partition], None] = lambda partition: None
+        self.propose_isr = propose_isr
+        self.flush_due = flush_due
+        self._broker_epoch = broker_epoch
+        self._truncated = truncated
+        self._note = note
+
+    def use(self, image: MetadataImage) -> None:
+        """This image is applied from here on."""
+        self.image = image
 
     @property
     def broker_epoch(self) -> int:
-        return self.broker_epoch_of()
+        return self._broker_epoch()
 
     def is_eligible(self, broker_id: int, broker_epoch: int) -> bool:
         broker = self.image.brokers.get(broker_id)
@@ -50,13 +64,7 @@ class NodePartitionDependencies:
             return Incarnation.CURRENT  # as nearly always, and without another call
         return incarnation(self.image, broker_id, broker_epoch)
 
-    def flush_due(self, partition: Partition) -> None:
-        self.on_flush_due(partition)
-
-    def propose_isr(self, partition: Partition, proposal: ProposedIsr) -> None:
-        self.on_isr_proposed(partition, proposal)
-
     def note(self, kind: str, partition: Partition, reason: str, **facts: Any) -> None:
         if kind == "truncated":
-            self.on_truncated(partition)
-        self.on_event(kind, reason, topic=partition.topic, partition=partition.index, **facts)
+            self._truncated(partition)
+        self._note(kind, reason, topic=partition.topic, partition=partition.index, **facts)

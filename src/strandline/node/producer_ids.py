@@ -79,3 +79,7 @@ class ProducerIds:
         if self._asking is not None and not self._asking.done():
             self._asking.cancel()
             await asyncio.wait([self._asking])
+
+
+async def no_producer_id() -> int:
+    raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "this node is no broker")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,7 +17,6 @@ from strandline.config.node import NodeConfig
 from strandline.config.topic_config import TopicConfig
 from strandline.ids import TopicPartition, Uuid
 from strandline.log import names
-from strandline.log.errors import CorruptBatch
 from strandline.log.log import Log
 from strandline.log.recovery import RecoveredLog
 from strandline.metadata.image import TOPIC_RESOURCE, MetadataImage, TopicImage
@@ -27,8 +26,10 @@ from strandline.node.log_effects import perform
 from strandline.node.log_loading import LogLoading, PlacedLog
 from strandline.node.logger import Logger
 from strandline.node.offset_checkpoints import OffsetCheckpoints
-from strandline.node.partition_dependencies import NodePartitionDependencies
+from strandline.node.partition_dependencies import NodePartitionDependencies, Note
+from strandline.node.signals import ReplicaSignals
 from strandline.ports import Clock, Disk, is_out_of_handles
+from strandline.replica.isr import ProposedIsr
 from strandline.replica.partition import Partition
 from strandline.replica.topic_stats import BrokerTopicStats
 
@@ -52,9 +53,15 @@ class Replicas:
         randomness: random.Random,
         logger: Logger,
         log_dirs: list[LogDir],
+        signals: ReplicaSignals,
+        *,
+        broker_epoch: Callable[[], int],
+        propose_isr: Callable[[Partition, ProposedIsr], None],
+        note: Note,
         on_all_dirs_failed: Callable[[str], None],
         on_task_ended: Callable[[asyncio.Task[None]], None],
     ) -> None:
+        """`broker_epoch`, `propose_isr` and `note` (of an event) are for the partitions, which have them from here."""
         config = dynamic_config.current
         self.dynamic_config = dynamic_config
         self.partitions: dict[TopicPartition, Partition] = {}
@@ -62,11 +69,17 @@ class Replicas:
         self.topic_stats = BrokerTopicStats()
         self.unopened: dict[TopicPartition, Uuid] = {}
         """Topic ids of those that belong here and can't be opened, because their log dir is offline."""
-        self.on_unopened: Callable[[TopicImage, int, LogDir], None] = lambda topic, index, log_dir: None
-        """A partition is in this log dir, which failed before it was open."""
         self.log_dirs = log_dirs
-        self.dependencies = NodePartitionDependencies(config.node_id, config.replica_lag_time_max_ms / 1000)
-        self.dependencies.on_flush_due = self.flush_due
+        self.dependencies = NodePartitionDependencies(
+            config.node_id,
+            config.replica_lag_time_max_ms / 1000,
+            broker_epoch=broker_epoch,
+            propose_isr=propose_isr,
+            flush_due=self.flush_due,
+            truncated=signals.truncated,
+            note=note,
+        )
+        self.signals = signals
         self._disk = disk
         self._clock = clock
         self._randomness = randomness
@@ -74,15 +87,6 @@ class Replicas:
         self._limited = LimitedLog(logger)
         self._on_all_dirs_failed = on_all_dirs_failed
         self._on_task_ended = on_task_ended
-        self.on_dir_failed: Callable[[LogDir], None] = lambda log_dir: None
-        self.on_hosted: Callable[[Partition, LogDir], None] = lambda partition, log_dir: None
-        """A partition is open here now."""
-        self.on_dropping: Callable[[list[Partition]], Awaitable[None]] = _keep_directories
-        """Partitions are no longer here: what writes into their directories has ended when this returns."""
-        self.on_damaged: Callable[[Partition, CorruptBatch], None] = lambda partition, error: None
-        """A stretch of a log was found damaged when it was opened."""
-        self.on_role: Callable[[Partition], None] = lambda partition: None
-        """A partition has another leader, or another leader epoch, or is no longer here."""
         self._loading = LogLoading(config.node_id, disk, clock, randomness, logger, log_dirs)
         self._checkpoints = OffsetCheckpoints(disk)
         self._image = MetadataImage()
@@ -103,7 +107,7 @@ class Replicas:
         the same moment in which the partitions take their roles: a client that is refused by one of them finds out
         why."""
         before, self._image = self._image, image
-        self.dependencies.image = image
+        self.dependencies.use(image)
         if before.topics is not image.topics:
             changed = [topic for name, topic in image.topics.items() if before.topics.get(name) is not topic]
             gone = self._gone(before, image, changed)
@@ -150,7 +154,7 @@ class Replicas:
             for index, state in enumerate(topic.partitions):
                 partition = self.partitions.get((topic.name, index))
                 if partition is not None and partition.apply(state):
-                    self.on_role(partition)
+                    self.signals.role_changed(partition)
 
     def _local(self, topic: TopicImage) -> list[int]:
         """The partitions of a topic that belong here and are not open yet."""
@@ -207,7 +211,7 @@ class Replicas:
             for place in failed:
                 if place.known:
                     self.unopened[place.key] = place.topic.topic_id
-                    self.on_unopened(place.topic, place.partition, place.log_dir)
+                    self.signals.unopened(place.topic, place.partition, place.log_dir)
                 else:
                     homeless.append((place.topic, place.partition))
             if again:
@@ -243,10 +247,10 @@ class Replicas:
             )
         if recovered.rebuilt_indexes:
             self._logger.warning("indexes rebuilt", partition=str(partition), segments=recovered.rebuilt_indexes)
-        self.on_hosted(partition, log_dir)
+        self.signals.hosted(partition, log_dir)
         for damaged in recovered.damaged:
-            self.on_damaged(partition, damaged)
-        self.on_role(partition)
+            self.signals.damaged(partition, damaged)
+        self.signals.role_changed(partition)
 
     def find(self, image: MetadataImage) -> list[tuple[LogDir, OSError]]:
         """See what the log dirs hold before the first image is applied; those that failed at that. Blocks."""
@@ -261,14 +265,14 @@ class Replicas:
             partition = self.partitions.pop(key)
             self.partitions_by_id.pop((partition.topic_id, partition.index))
             partition.drop()
-            self.on_role(partition)
+            self.signals.role_changed(partition)
             dropped.append(hosted)
         for topic in {key[0] for key in keys} - {key[0] for key in self.partitions}:
             self.topic_stats.forget(topic)
         # A flush that is under way knows its directory by name: it ends before another log can have that name.
         if flushing := [self._flushing[h.partition] for h in dropped if h.partition in self._flushing]:
             await asyncio.wait(flushing)
-        await self.on_dropping([hosted.partition for hosted in dropped])
+        await self.signals.dropping([hosted.partition for hosted in dropped])
         for hosted in dropped:
             if hosted.log_dir.online:
                 self._doom(hosted.partition, hosted.log_dir)
@@ -358,12 +362,17 @@ class Replicas:
             partition.offline = True
         for partition in failed:
             partition.fail()
-            self.on_role(partition)
-        self.on_dir_failed(log_dir)
+            self.signals.role_changed(partition)
+        self.signals.dir_failed(log_dir)
         if not any(other.online for other in self.log_dirs):
             self._on_all_dirs_failed(f"every log dir failed, the last one with: {error}")
 
     # Looking
+
+    @property
+    def image(self) -> MetadataImage:
+        """The image that is applied here."""
+        return self._image
 
     def in_dir(self, log_dir: LogDir) -> Iterable[Partition]:
         return (hosted.partition for hosted in self._hosted.values() if hosted.log_dir is log_dir)
@@ -406,7 +415,3 @@ class Replicas:
 
 def directory_ids(log_dirs: Iterable[LogDir]) -> tuple[Uuid, ...]:
     return tuple(sorted(log_dir.directory_id for log_dir in log_dirs if log_dir.online))
-
-
-async def _keep_directories(partitions: list[Partition]) -> None:
-    pass

@@ -7,25 +7,19 @@ written, is not fetched at all (rule I11). Nothing is fetched or sent after `clo
 from __future__ import annotations
 
 import asyncio
-import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any
 
 from strandline.api.fetching.follower_sessions import FollowerSessions
-from strandline.metadata.image import MetadataImage
-from strandline.node.controller_channel import ControllerChannel
+from strandline.metadata.image import TopicImage
 from strandline.node.fetching.fetchers import Fetchers
 from strandline.node.fetching.throttles import Throttles
 from strandline.node.isr_updates import IsrUpdates
 from strandline.node.log_dirs import LogDir
-from strandline.node.logger import Logger
-from strandline.node.peers import Peers
 from strandline.node.repair import Repair
 from strandline.node.replica_dirs import ReplicaDirs
 from strandline.node.replicas import Replicas
 from strandline.node.scrubber import Scrubber
-from strandline.ports import Clock
-from strandline.raft.messages import Address
 from strandline.replica.partition import Partition
 
 
@@ -33,59 +27,26 @@ class Replication:
     def __init__(
         self,
         replicas: Replicas,
-        clock: Clock,
-        randomness: random.Random,
-        logger: Logger,
-        channel: ControllerChannel,
-        peers: Peers,
+        fetchers: Fetchers,
+        throttles: Throttles,
+        isr_updates: IsrUpdates,
+        replica_dirs: ReplicaDirs,
+        repair: Repair,
+        scrubber: Scrubber,
         sessions: FollowerSessions,
-        *,
-        broker_epoch: Callable[[], int],
-        committed: Callable[[], MetadataImage],
-        on_opened: Callable[[int], None],
-        on_closed: Callable[[int, str], None],
-        on_task_ended: Callable[[asyncio.Task[None]], None],
     ) -> None:
-        config = replicas.config
-        self.throttles = Throttles(replicas.dynamic_config)
-        self.fetchers = Fetchers(
-            config,
-            clock,
-            randomness,
-            logger,
-            self.throttles,
-            address_of=self._address_of,
-            broker_epoch=broker_epoch,
-            on_opened=on_opened,
-            on_closed=on_closed,
-            on_storage_error=replicas.storage_error,
-            on_task_ended=on_task_ended,
-        )
-        self._isr_updates = IsrUpdates(channel, config.node_id, broker_epoch, randomness, logger, on_task_ended)
-        self._dirs = ReplicaDirs(channel, config.node_id, broker_epoch, committed, randomness, logger, on_task_ended)
-        self.repair = Repair(
-            config.node_id,
-            peers,
-            config.inter_broker_listener,
-            self._address_of,
-            clock,
-            replicas.dependencies.note,
-            replicas.storage_error,
-            logger,
-        )
-        self._scrubber = Scrubber(replicas.partitions.values, clock, self.repair.damaged, replicas.storage_error)
-        self.on_role: Callable[[Partition], None] = lambda partition: None
-        """A partition has another leader, or another leader epoch, or is no longer here."""
+        self.fetchers = fetchers
+        self.throttles = throttles
+        self.repair = repair
+        self._isr_updates = isr_updates
+        self._replica_dirs = replica_dirs
+        self._scrubber = scrubber
         self._replicas = replicas
         self._sessions = sessions
-        replicas.dependencies.broker_epoch_of = broker_epoch
-        replicas.dependencies.on_isr_proposed = self._isr_updates.submit
-        replicas.on_role = self._role
-        replicas.on_hosted = self._hosted
-        replicas.on_damaged = self.repair.damaged
-        replicas.on_unopened = lambda topic, index, log_dir: self._dirs.is_in(log_dir.directory_id, topic, index)
 
-    def _role(self, partition: Partition) -> None:
+    # What the replicas report
+
+    def role_changed(self, partition: Partition) -> None:
         """Fetch it from its leader."""
         if partition.gone:
             self.repair.forget(partition)
@@ -93,23 +54,19 @@ class Replication:
             self.fetchers.unfollow(partition)
         else:
             self.fetchers.follow(partition, partition.state.leader)
-        self.on_role(partition)
 
-    def _hosted(self, partition: Partition, log_dir: LogDir) -> None:
+    def hosted(self, partition: Partition, log_dir: LogDir) -> None:
+        """The partition is open here now."""
         self._sessions.opened(partition.topic, partition.topic_id, partition.index)
-        topic = self._replicas.dependencies.image.topics_by_id.get(partition.topic_id)
+        topic = self._replicas.image.topics_by_id.get(partition.topic_id)
         if topic is not None:
-            self._dirs.is_in(log_dir.directory_id, topic, partition.index)
+            self._replica_dirs.is_in(log_dir.directory_id, topic, partition.index)
 
-    def _address_of(self, broker_id: int) -> Address | None:
-        config, broker = self._replicas.config, self._replicas.dependencies.image.brokers.get(broker_id)
-        if broker is None:
-            return None
-        endpoint = broker.endpoint(config.inter_broker_listener)
-        previous, protocols = config.previous_inter_broker_listener, config.protocols
-        if endpoint is None and previous is not None and protocols[previous] == protocols[config.inter_broker_listener]:
-            endpoint = broker.endpoint(previous)  # it was not restarted yet
-        return None if endpoint is None else Address(endpoint.host, endpoint.port)
+    def unopened(self, topic: TopicImage, index: int, log_dir: LogDir) -> None:
+        """The partition is in this log dir, which failed before it was open."""
+        self._replica_dirs.is_in(log_dir.directory_id, topic, index)
+
+    # Limits
 
     def is_leader_throttled(self, partition: Partition) -> bool:
         """Whether a follower that is not in sync must wait before it gets more."""
@@ -143,4 +100,4 @@ class Replication:
         await self.fetchers.close()
         await self.repair.close()
         await self._isr_updates.close()
-        await self._dirs.close()
+        await self._replica_dirs.close()

@@ -221,7 +221,7 @@ class Stage:
 
     @property
     def listener(self) -> Listener:
-        return next(listener for listener in self.node.listeners if listener.config.name == "PLAINTEXT")
+        return next(listener for listener in self.node.parts.listeners if listener.config.name == "PLAINTEXT")
 
     def connect(self, kind: type[Connection] = Connection) -> End:
         return End(kind(self.listener, self.node.context, "PLAINTEXT", self.listener.resources))

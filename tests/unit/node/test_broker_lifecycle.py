@@ -68,7 +68,12 @@ class Stage:
         peers = Peers(DynamicConfig(self.config), node.clock, node.randomness, quiet_logger(), self._closed)
         self.channel = ControllerChannel(peers, lambda: self.leader, self.config, node.randomness, quiet_logger())
         facts = BrokerFacts(
-            "cluster", INCARNATION, [Endpoint("PLAINTEXT", "b1", 9092, 0)], {"metadata.version": range(7, 31)}, [DIR], 3
+            "cluster",
+            INCARNATION,
+            lambda: [Endpoint("PLAINTEXT", "b1", 9092, 0)],
+            {"metadata.version": range(7, 31)},
+            [DIR],
+            3,
         )
         self.lifecycle = BrokerLifecycle(self.config, self.channel, facts, quiet_logger(), self.failures.append)
         return peers
@@ -277,7 +282,7 @@ def test_it_gives_up_when_it_can_not_be_registered():
 def test_a_failed_log_dir_is_told_at_once():
     async def story(stage: Stage) -> None:
         await stage.start()
-        stage.lifecycle.dir_failed(DIR)
+        stage.lifecycle.dir_failed(LogDir("/data", DIR, clean=True))
         await asyncio.sleep(0.05)
         assert stage.beats()[-1].offline_log_dirs == [DIR]
 
@@ -287,7 +292,7 @@ def test_a_failed_log_dir_is_told_at_once():
 def test_a_broker_that_registers_again_does_not_name_a_log_dir_that_failed():
     async def story(stage: Stage) -> None:
         await stage.start()
-        stage.lifecycle.dir_failed(DIR)
+        stage.lifecycle.dir_failed(LogDir("/data", DIR, clean=True))
         await asyncio.sleep(0.05)
         stage.registered_epoch = -1  # the controller forgot it
         await asyncio.sleep(5)

@@ -71,7 +71,7 @@ def leftovers(stage: Host) -> list[str]:
 
 
 def kinds(stage: Host) -> list[str]:
-    return [event.kind for event in stage.node.events.since(0)]
+    return [event.kind for event in stage.node.parts.events.since(0)]
 
 
 def test_the_last_value_of_each_key_stays_and_offsets_are_kept() -> None:
@@ -87,7 +87,7 @@ def test_the_last_value_of_each_key_stays_and_offsets_are_kept() -> None:
         assert partition.log.size < size / 3
         assert (partition.log.log_start_offset, partition.log.log_end_offset) == (0, 60)
         assert clean_offset(stage) == active
-        [compacted] = [event for event in stage.node.events.since(0) if event.kind == "compacted"]
+        [compacted] = [event for event in stage.node.parts.events.since(0) if event.kind == "compacted"]
         assert (compacted.topic, compacted.partition) == ("t", 0)
         assert compacted.facts["end_offset"] == active
         assert compacted.facts["records_read"] > compacted.facts["records_written"] == 3

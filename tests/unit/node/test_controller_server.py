@@ -60,7 +60,9 @@ def server(quorum: Any, liveness: Liveness, **settings: str) -> ControllerServer
     texts = {name.replace("_", "."): value for name, value in settings.items()}
     config = NodeConfig.build(of({**CONFIG, **texts}), insecure=True)
     bootstrap = [*bootstrap_records(bootstrap_features())]
-    return ControllerServer(config, quorum, liveness, SystemClock(), JsonLogger(lambda line: None, 20), bootstrap)
+    made = ControllerServer(config, quorum, liveness, SystemClock(), JsonLogger(lambda line: None, 20))
+    made.use_bootstrap(bootstrap)
+    return made
 
 
 async def test_a_new_controller_writes_what_a_cluster_begins_with_and_takes_the_sessions_over():
@@ -120,7 +122,7 @@ def test_a_controller_that_stood_still_itself_reads_what_brokers_sent_before_it_
         async def life() -> None:
             config = NodeConfig.build(of(CONFIG), insecure=True)
             logger = JsonLogger(lambda line: None, 20)
-            controller = ControllerServer(config, quorum, liveness, host.clock, logger, [])
+            controller = ControllerServer(config, quorum, liveness, host.clock, logger)
             liveness.take_over(quorum.tip, host.clock.monotonic())
             fencing = asyncio.ensure_future(controller.jobs()[0])
             await asyncio.sleep(0.5)

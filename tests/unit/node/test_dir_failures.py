@@ -235,7 +235,7 @@ def test_a_broker_that_can_tell_nobody_of_a_failed_log_dir_ends():
     async def story(stage):
         _, in_b = await two_partitions(stage)
         await asyncio.sleep(1)
-        stage.node._lifecycle._channel._leader = lambda: (1, -1, None)  # the quorum is gone
+        stage.node.broker_server.lifecycle._channel._leader = lambda: (1, -1, None)  # the quorum is gone
         stage.disk.faults.set("/b/t-", Fault.FULL)
         assert await produced(stage, in_b) == STORAGE_ERROR
         with pytest.raises(NodeFailed, match="did not learn in time that a log dir failed"):
@@ -334,7 +334,8 @@ def test_a_log_dir_whose_volume_is_not_mounted():
 def test_a_replica_of_which_the_controller_never_heard_is_not_begun_anew_while_a_log_dir_is_offline():
     async def first(stage):
         await stage.start()
-        stage.node.replicas.on_hosted = lambda partition, log_dir: None  # nothing is told
+        reports = stage.node.broker_server.replication._replica_dirs
+        reports.is_in = lambda directory_id, topic, index: None  # nothing is reported
         stage.indexes = await two_partitions(stage)
         assert [await produced(stage, index) for index in stage.indexes] == [0, 0]
 

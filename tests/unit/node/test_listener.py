@@ -40,7 +40,7 @@ def test_connections_are_limited_in_all(play):
         await asyncio.sleep(1)
         assert await serves(*await connect())
         assert stage.logged("too many connections") == 1, "the second within the same ten seconds is left out"
-        assert stage.node.connection_counts.refused == {"max.connections": 2}
+        assert stage.node.parts.connection_counts.refused == {"max.connections": 2}
 
     play(story, max_connections="3")
 
@@ -147,7 +147,7 @@ def test_a_connection_with_small_requests_after_a_large_one_is_kept(play):
         for number in range(60):
             await asyncio.sleep(0.5)
             assert await serves(reader, writer), number
-        assert stage.node.resources.stalled_requests == 0
+        assert stage.node.parts.resources.stalled_requests == 0
 
     play(story)
 
@@ -155,7 +155,7 @@ def test_a_connection_with_small_requests_after_a_large_one_is_kept(play):
 def test_producers_of_large_requests_leave_room_for_another_one(play):
     async def story(stage):
         await stage.create()
-        budget = stage.node.resources.reads
+        budget = stage.node.parts.resources.reads
 
         async def produce_on(reader, writer):
             for number in range(300):

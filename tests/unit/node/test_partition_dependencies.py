@@ -16,9 +16,17 @@ from strandline.node.partition_dependencies import NodePartitionDependencies
 BROKER = BrokerImage(2, 20, Uuid(bytes(16)), (), fenced=False)
 
 
-async def dependencies(**changes):
-    made = NodePartitionDependencies(1, 30.0)
-    made.image = MetadataImage(brokers={2: replace(BROKER, **changes)})
+async def dependencies(broker_epoch=-1, note=None, **changes):
+    made = NodePartitionDependencies(
+        1,
+        30.0,
+        broker_epoch=lambda: broker_epoch,
+        propose_isr=lambda partition, proposal: None,
+        flush_due=lambda partition: None,
+        truncated=lambda partition: None,
+        note=note or (lambda kind, reason, **facts: None),
+    )
+    made.use(MetadataImage(brokers={2: replace(BROKER, **changes)}))
     return made
 
 
@@ -46,10 +54,8 @@ async def test_b1_one_that_is_not_registered_may_not_join():
 
 
 async def test_until_it_is_registered_a_node_has_no_broker_epoch():
-    made = await dependencies()
-    assert made.broker_epoch == -1
-    made.broker_epoch_of = lambda: 7
-    assert made.broker_epoch == 7
+    assert (await dependencies()).broker_epoch == -1
+    assert (await dependencies(broker_epoch=7)).broker_epoch == 7
 
 
 async def test_time_is_the_loops():
@@ -61,7 +67,7 @@ async def test_events_name_their_partition():
     class Somewhere:
         topic, index = "t", 3
 
-    made, told = await dependencies(), []
-    made.on_event = lambda kind, reason, **facts: told.append((kind, reason, facts))
+    noted = []
+    made = await dependencies(note=lambda kind, reason, **facts: noted.append((kind, reason, facts)))
     made.note("truncated", Somewhere(), "why", was=5)
-    assert told == [("truncated", "why", {"topic": "t", "partition": 3, "was": 5})]
+    assert noted == [("truncated", "why", {"topic": "t", "partition": 3, "was": 5})]

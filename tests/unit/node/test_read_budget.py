@@ -152,11 +152,11 @@ def test_while_it_is_exhausted_a_read_takes_little(play):
         end, other = stage.connect(), stage.connect()
         assert len(end.connection.get_buffer(-1)) == 256 * 1024
         other.feed(produce(bytes(LIMIT - 200), 1)[:-1])
-        assert stage.node.resources.reads.is_exhausted
+        assert stage.node.parts.resources.reads.is_exhausted
         assert len(end.connection.get_buffer(-1)) == subject.READ_BYTES_EXHAUSTED
         other.lose()
         assert len(end.connection.get_buffer(-1)) == 256 * 1024
-        assert stage.node.resources.reads.taken_bytes == 0
+        assert stage.node.parts.resources.reads.taken_bytes == 0
 
     play(story, queued_max_request_bytes=str(LIMIT), socket_request_max_bytes=str(LIMIT))
 
@@ -204,7 +204,7 @@ def test_copies_of_requests_that_wait_to_be_checked_stay_within_the_limit(play):
 
     async def story(stage):
         await stage.create()
-        budget = stage.node.resources.reads
+        budget = stage.node.parts.resources.reads
         noise = random.Random(1).randbytes(700_000) + bytes(700_000)
         ends = [stage.connect() for _ in range(10)]
         left = [end.offer(produce(noise, i, codec=CompressionType.ZSTD)) for i, end in enumerate(ends)]
@@ -229,9 +229,9 @@ def test_a_copy_is_given_back_when_its_connection_is_lost(play):
         await stage.create()
         end = stage.connect()
         end.feed(produce(random.Random(1).randbytes(700_000) + bytes(700_000), 1, codec=CompressionType.ZSTD))
-        assert stage.node.resources.reads.held_bytes > 700_000
+        assert stage.node.parts.resources.reads.held_bytes > 700_000
         end.lose()
         await asyncio.sleep(1)
-        assert stage.node.resources.reads.taken_bytes == 0
+        assert stage.node.parts.resources.reads.taken_bytes == 0
 
     play(story)

@@ -17,6 +17,7 @@ from strandline.node.log_dirs import LogDir
 from strandline.node.log_effects import perform
 from strandline.node.node import NodeFailed
 from strandline.node.replicas import Replicas
+from strandline.node.signals import ReplicaSignals
 from strandline.runtime.disk import FileDisk
 from strandline.runtime.logging import JsonLogger
 from strandline.sim.faults import Fault
@@ -352,6 +353,24 @@ def test_a_partition_that_two_log_dirs_have_is_opened_once():
     lives(first, second, log_dirs="/a,/b")
 
 
+def replicas_on(stage, disk, randomness, logger, log_dirs):
+    """Replicas of a node that is not registered, and proposes its ISRs to no controller."""
+    return Replicas(
+        DynamicConfig(stage.config),
+        disk,
+        stage.host.clock,
+        randomness,
+        logger,
+        log_dirs,
+        ReplicaSignals(),
+        broker_epoch=lambda: -1,
+        propose_isr=lambda partition, proposal: None,
+        note=lambda kind, reason, **facts: None,
+        on_all_dirs_failed=print,
+        on_task_ended=print,
+    )
+
+
 def hosting(story):
     """Play `story(replicas)` with the replicas of a node on a disk of its own."""
     with World(1) as world:
@@ -361,18 +380,7 @@ def hosting(story):
 
         async def main():
             log_dirs = [LogDir("/data", Uuid(bytes(16)), clean=False)]
-            await story(
-                Replicas(
-                    DynamicConfig(stage.config),
-                    stage.disk,
-                    stage.host.clock,
-                    world.faults,
-                    logger,
-                    log_dirs,
-                    print,
-                    print,
-                )
-            )
+            await story(replicas_on(stage, stage.disk, world.faults, logger, log_dirs))
 
         world.run(main())
 
@@ -397,7 +405,9 @@ def test_a_record_counts_only_when_those_in_sync_have_it():
 def test_a_partition_takes_the_role_that_the_metadata_gives_it():
     async def story(replicas):
         told = []
-        replicas.on_role = lambda partition: told.append((partition.leads, partition.leader_epoch, partition.gone))
+        replicas.signals.role_changed.subscribe(
+            lambda partition: told.append((partition.leads, partition.leader_epoch, partition.gone))
+        )
         for epoch, (leader, chosen) in enumerate([(1, (1, 2)), (2, (1, 2)), (-1, (1, 2)), (1, (1, 2)), (2, (2, 3))]):
             await replicas.apply(image_of(PartitionImage(chosen, chosen, leader, epoch, epoch)))
         assert told == [(True, 0, False), (False, 1, False), (False, 2, False), (True, 3, False), (True, 3, True)]
@@ -434,9 +444,7 @@ def test_a_link_in_a_log_dir_is_set_aside_and_its_target_stays_as_it_is(tmp_path
         logger = JsonLogger(lines.append, 20)
 
         async def main():
-            replicas = Replicas(
-                DynamicConfig(stage.config), disk, stage.host.clock, world.faults, logger, log_dirs, print, print
-            )
+            replicas = replicas_on(stage, disk, world.faults, logger, log_dirs)
             replicas.find(MetadataImage(topics={"t": topic}))
 
         world.run(main())

@@ -11,11 +11,19 @@ from strandline.api.fetching.follower_sessions import FollowerSessions
 from strandline.config.dynamic import DynamicConfig
 from strandline.ids import Uuid
 from strandline.metadata.image import BrokerImage, Endpoint, MetadataImage, PartitionImage, TopicImage
+from strandline.node.broker_addresses import BrokerAddresses
 from strandline.node.controller_channel import ControllerChannel
+from strandline.node.fetching.fetchers import Fetchers
+from strandline.node.fetching.throttles import Throttles
+from strandline.node.isr_updates import IsrUpdates
 from strandline.node.log_dirs import LogDir
 from strandline.node.peers import Peers
+from strandline.node.repair import Repair
+from strandline.node.replica_dirs import ReplicaDirs
 from strandline.node.replicas import Replicas
 from strandline.node.replication import Replication
+from strandline.node.scrubber import Scrubber
+from strandline.node.signals import ReplicaSignals
 from strandline.raft.messages import Address
 from strandline.sim.world import World
 
@@ -83,30 +91,62 @@ def play(story, **settings):
             )
             leader = (1, 1, Address("c1", 9093))
             channel = ControllerChannel(peers, lambda: leader, config, node.randomness, quiet_logger())
+            clock, randomness, logger, dynamic = node.clock, node.randomness, quiet_logger(), DynamicConfig(config)
+            signals = ReplicaSignals()
+            isr_updates = IsrUpdates(channel, 1, lambda: 9, randomness, logger, ended.append)
             replicas = Replicas(
-                DynamicConfig(config),
+                dynamic,
                 node.disk,
-                node.clock,
-                node.randomness,
-                quiet_logger(),
+                clock,
+                randomness,
+                logger,
                 log_dirs,
-                print,
-                ended.append,
+                signals,
+                broker_epoch=lambda: 9,
+                propose_isr=isr_updates.submit,
+                note=lambda kind, reason, **facts: None,
+                on_all_dirs_failed=print,
+                on_task_ended=ended.append,
+            )
+            addresses = BrokerAddresses(dynamic, lambda: replicas.image)
+            throttles = Throttles(dynamic)
+            fetchers = Fetchers(
+                config,
+                clock,
+                randomness,
+                logger,
+                throttles,
+                address_of=addresses.of,
+                broker_epoch=lambda: 9,
+                on_opened=lambda node_id: None,
+                on_closed=lambda node_id, purpose: None,
+                on_storage_error=replicas.storage_error,
+                on_task_ended=ended.append,
+            )
+            repair = Repair(
+                1,
+                peers,
+                config.inter_broker_listener,
+                addresses.of,
+                clock,
+                replicas.dependencies.note,
+                replicas.storage_error,
+                logger,
             )
             replication = Replication(
                 replicas,
-                node.clock,
-                node.randomness,
-                quiet_logger(),
-                channel,
-                peers,
+                fetchers,
+                throttles,
+                isr_updates,
+                ReplicaDirs(channel, 1, lambda: 9, MetadataImage, randomness, logger, ended.append),
+                repair,
+                Scrubber(replicas.partitions.values, clock, repair.damaged, replicas.storage_error),
                 FollowerSessions(random.Random(1)),
-                broker_epoch=lambda: 9,
-                committed=MetadataImage,
-                on_opened=lambda node_id: None,
-                on_closed=lambda node_id, purpose: None,
-                on_task_ended=ended.append,
             )
+            signals.role_changed.subscribe(replication.role_changed)
+            signals.hosted.subscribe(replication.hosted)
+            signals.unopened.subscribe(replication.unopened)
+            signals.damaged.subscribe(repair.damaged)
             jobs = [asyncio.create_task(job) for job in replication.jobs()]
             await story(Stage(replicas, replication, node.disk, controller))
             for job in jobs:
@@ -163,15 +203,6 @@ def test_i11_what_is_offline_is_not_fetched():
         assert stage.replication.fetchers.leader_of(second) == (None if second.offline else 2)
         await stage.apply((3, (2, 3, 1)), (3, (2, 3, 1)))
         assert stage.replication.fetchers.leader_of(first) is None, "nor from the next leader"
-
-    play(story)
-
-
-def test_leaders_are_looked_for_at_the_inter_broker_listener():
-    async def story(stage):
-        await stage.apply((2, (2, 1)))
-        assert stage.replication._address_of(2) == Address("b2", 9092)
-        assert stage.replication._address_of(9) is None
 
     play(story)
 

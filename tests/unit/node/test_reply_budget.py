@@ -67,9 +67,9 @@ def test_a_fetch_reads_no_more_than_its_connection_may_hold(play):
         end.unread_bytes = 0
         end.feed(b"".join(fetch(0, number, max_bytes=50 << 20) for number in range(20)))
         assert PER_CONNECTION - BATCH < end.unread_bytes < PER_CONNECTION + BATCH + 100_000
-        assert stage.node.resources.replies.held_bytes == end.unread_bytes
+        assert stage.node.parts.resources.replies.held_bytes == end.unread_bytes
         end.lose()
-        assert stage.node.resources.replies.held_bytes == 0
+        assert stage.node.parts.resources.replies.held_bytes == 0
 
     play(story, queued_max_response_bytes_per_connection=str(PER_CONNECTION))
 
@@ -77,7 +77,7 @@ def test_a_fetch_reads_no_more_than_its_connection_may_hold(play):
 def test_while_the_node_holds_too_much_only_who_reads_goes_on(play):
     async def story(stage):
         await fill(stage)
-        replies = stage.node.resources.replies
+        replies = stage.node.parts.resources.replies
         deaf = [stage.connect() for _ in range(8)]
         for end in deaf:
             end.keep = False
@@ -124,8 +124,8 @@ def test_a_peer_that_reads_nothing_is_cut_off_and_all_is_given_back(play):
         assert end.closed
         assert not quiet.closed
         assert stage.logged("a peer does not read its replies: closed") == 1
-        assert stage.node.resources.stalled_replies == 1
-        assert stage.node.resources.replies.held_bytes == 0
+        assert stage.node.parts.resources.stalled_replies == 1
+        assert stage.node.parts.resources.replies.held_bytes == 0
 
     play(story)
 
@@ -140,7 +140,7 @@ def test_while_the_node_holds_too_much_a_peer_that_reads_nothing_is_cut_off_soon
             end.feed(fetch(0, 1, max_bytes=50 << 20))
         await asyncio.sleep(outflow.EXHAUSTED_STALL_S + 3)
         assert any(end.closed for end in deaf)
-        assert not stage.node.resources.replies.is_exhausted
+        assert not stage.node.parts.resources.replies.is_exhausted
         assert not all(end.closed for end in deaf), "no more than is needed"
 
     play(
@@ -158,7 +158,7 @@ def test_peers_that_read_a_little_do_not_hold_the_budget_for_ever(play):
             end.keep = False
             end.unread_bytes = 0
             end.feed(fetch(0, 1, max_bytes=50 << 20))
-        replies = stage.node.resources.replies
+        replies = stage.node.parts.resources.replies
         assert replies.is_exhausted
         for _ in range(10):
             await asyncio.sleep(1)
@@ -168,7 +168,7 @@ def test_peers_that_read_a_little_do_not_hold_the_budget_for_ever(play):
         assert any(end.closed for end in slow)
         assert not replies.is_exhausted
         assert not all(end.closed for end in slow), "no more than is needed"
-        assert stage.node.resources.stalled_replies == sum(end.closed for end in slow)
+        assert stage.node.parts.resources.stalled_replies == sum(end.closed for end in slow)
 
     play(
         story,

@@ -117,8 +117,8 @@ def test_a_turn_ends_and_another_connection_is_served_before_the_rest(play):
         assert turns >= count // 12
         await asyncio.sleep(0)
         assert not end.reading_paused
-        assert stage.node.resources.turns.waiting == 0
-        assert stage.node.resources.turns.ended_early >= count // 6 - 1
+        assert stage.node.parts.resources.turns.waiting == 0
+        assert stage.node.parts.resources.turns.ended_early >= count // 6 - 1
 
     play(story)
 
@@ -148,10 +148,10 @@ def test_a_connection_that_is_lost_while_it_waits_for_its_turn_gives_it_back(pla
         end = stage.connect()
         end.connection._now = SlowClock()
         end.feed(api_versions(1) * 100)
-        assert stage.node.resources.turns.waiting == 1
+        assert stage.node.parts.resources.turns.waiting == 1
         end.lose()
         await asyncio.sleep(0.1)
-        assert stage.node.resources.turns.waiting == 0
+        assert stage.node.parts.resources.turns.waiting == 0
 
     play(story)
 

@@ -12,7 +12,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from strandline.node.monitoring.monitored_node import MonitoredNode
 
 
-def of_limits(view: MonitoredNode) -> Iterator[Metric]:
+def of_limits(view: MonitoredNode, http_refused: int) -> Iterator[Metric]:
     counts, resources = view.connection_counts, view.resources
     connections = GaugeMetricFamily(
         "strandline_connections", "Open connections, those in their TLS handshake included.", labels=("listener",)
@@ -43,6 +43,6 @@ def of_limits(view: MonitoredNode) -> Iterator[Metric]:
         ("connections_evicted", "Clients' connections closed for one of the cluster's own.", counts.evicted),
         ("reply_budget_exhausted", "Times that unread replies filled their budget.", resources.replies.exhausted_count),
         ("turns_ended_early", "Turns that ended though the connection had more.", resources.turns.ended_early),
-        ("http_refused", "HTTP requests that were one too many or came under a foreign name.", view.http_refused()),
+        ("http_refused", "HTTP requests that were one too many or came under a foreign name.", http_refused),
     ):
         yield CounterMetricFamily(f"strandline_{name}", help_, value=value)

@@ -11,7 +11,7 @@ as in Kafka.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -39,8 +39,10 @@ PLACE = ("topic", "partition")
 class NodeMetrics(Collector):
     content_type = CONTENT_TYPE_PLAIN_0_0_4
 
-    def __init__(self, view: MonitoredNode) -> None:
+    def __init__(self, view: MonitoredNode, http_refused: Callable[[], int]) -> None:
+        """`http_refused` counts what the HTTP server itself refused."""
         self._view = view
+        self._http_refused = http_refused
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
         self._totals = (MetadataImage(), ClusterTotals())
@@ -52,7 +54,7 @@ class NodeMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         yield from self._requests()
-        yield from of_limits(self._view)
+        yield from of_limits(self._view, self._http_refused())
         yield from self._raft()
         yield gauge("strandline_events_last", "The number of the node's newest event.", self._view.events.last)
         events = CounterMetricFamily("strandline_events", "Events of this node by kind.", labels=("kind",))
@@ -185,7 +187,7 @@ class NodeMetrics(Collector):
     # The quorum and the controller
 
     def _raft(self) -> Iterator[Metric]:
-        quorum = self._view.quorum()
+        quorum = self._view.open_quorum
         if quorum is None:
             return
         epoch, leader_id = quorum.leader
@@ -205,7 +207,7 @@ class NodeMetrics(Collector):
         )
 
     def _controller(self) -> Iterator[Metric]:
-        quorum = self._view.quorum()
+        quorum = self._view.open_quorum
         image = self._view.node.metadata.image() if quorum is None else quorum.committed
         if self._totals[0].topics is not image.topics or self._totals[0].brokers is not image.brokers:
             self._totals = (image, totals(image))

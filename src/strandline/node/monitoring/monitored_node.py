@@ -23,8 +23,7 @@ from strandline.replica.topic_stats import BrokerTopicStats
 @dataclass(slots=True)
 class MonitoredNode:
     node: NodeContext
-    quorum: Callable[[], Quorum | None]
-    """None until it is open."""
+    quorum: Quorum
     state: Callable[[], BrokerState]
     """NOT_RUNNING for a node that is no broker."""
     events: Events
@@ -37,6 +36,10 @@ class MonitoredNode:
     resources: ConnectionResources = field(default_factory=ConnectionResources)
     connections: Callable[[], dict[str, int]] = dict
     """How many there are, by listener."""
-    http_refused: Callable[[], int] = lambda: 0
     failed_isr_updates: Callable[[], int] = lambda: 0
     """ISR changes of ours that the controller refused or did not answer."""
+
+    @property
+    def open_quorum(self) -> Quorum | None:
+        """None until it is open, and says something."""
+        return self.quorum if self.quorum.is_open else None

@@ -41,7 +41,6 @@ class MonitoringServer:
         }
         config = view.node.config
         advertised = [listener.advertised_host for listener in config.listeners]
-        view.http_refused = lambda: self._server.refused
         self._server = HttpServer(routes, logger, (*config.metrics_allowed_hosts, *advertised))
 
     @property
@@ -92,7 +91,7 @@ class MonitoringServer:
     def _load_metrics(self) -> NodeMetrics:
         from strandline.node.monitoring.metrics import NodeMetrics
 
-        return NodeMetrics(self._view)
+        return NodeMetrics(self._view, lambda: self._server.refused)
 
     async def _show_events(self, query: Mapping[str, str]) -> HttpAnswer:
         """Events after a number, at most so many; with `wait_ms`, once there is one, or when the time is over."""
@@ -131,7 +130,7 @@ class MonitoringServer:
     async def _show_health(self, query: Mapping[str, str]) -> HttpAnswer:
         """200 if the node does what it is for: a broker serves clients, a controller knows who leads."""
         view = self._view
-        node, quorum, state = view.node, view.quorum(), view.state()
+        node, quorum, state = view.node, view.open_quorum, view.state()
         epoch, leader_id = (-1, -1) if quorum is None else quorum.leader
         is_well = state is BrokerState.RUNNING if node.config.broker else leader_id >= 0
         roles = {"broker": node.config.broker, "controller": node.config.controller}

@@ -14,18 +14,19 @@ the node holds.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from strandline.api.requests.request_stats import RequestStats
 from strandline.ids import Uuid
 from strandline.node.broker_server import BrokerServer
 from strandline.node.broker_state import UNKNOWN_EPOCH
-from strandline.node.coordinator.coordinator import GroupCoordinator
+from strandline.node.coordinator.runner import Runner
 from strandline.node.observation.quorum import ObservedQuorum
 from strandline.node.observation.replicas import ObservedReplica
 from strandline.node.observation.shards import ObservedShard
-from strandline.node.quorum.quorum import Quorum
 from strandline.replica.partition import Partition
+
+if TYPE_CHECKING:
+    from strandline.node.assembly import NodeParts
 
 FORGET_AT_MIN = 64
 
@@ -44,18 +45,9 @@ class ObservedLogDir(Protocol):
 class NodeObservation:
     """All of a node. Of a node that is no broker there are no replicas, no shards and no registration."""
 
-    def __init__(
-        self,
-        quorum: Callable[[], Quorum | None],
-        broker_server: Callable[[], BrokerServer | None],
-        groups: GroupCoordinator,
-        requests: RequestStats,
-    ) -> None:
-        """`quorum` and `broker_server` are None until they are made."""
-        self._make_quorum = quorum
-        self._broker_server = broker_server
-        self._groups = groups
-        self._requests = requests
+    def __init__(self, parts: Callable[[], NodeParts | None]) -> None:
+        """`parts` are None until the log dirs of the node are open."""
+        self._parts = parts
         self._quorum: ObservedQuorum | None = None
         self._replicas: dict[Partition, ObservedReplica] = {}
         self._forget_at = FORGET_AT_MIN
@@ -66,10 +58,18 @@ class NodeObservation:
     def quorum(self) -> ObservedQuorum | None:
         """None until Raft has begun."""
         if self._quorum is None:
-            quorum = self._make_quorum()
-            if quorum is not None and quorum.has_begun:
-                self._quorum = ObservedQuorum(quorum)
+            parts = self._parts()
+            if parts is not None and parts.quorum.has_begun:
+                self._quorum = ObservedQuorum(parts.quorum)
         return self._quorum
+
+    def _broker_server(self) -> BrokerServer | None:
+        parts = self._parts()
+        return None if parts is None else parts.broker_server
+
+    def _runners(self) -> Mapping[int, Runner]:
+        parts = self._parts()
+        return {} if parts is None else parts.groups.runners
 
     # Replicas
 
@@ -100,9 +100,7 @@ class NodeObservation:
 
     def _fetched_from(self, partition: Partition) -> int | None:
         server = self._broker_server()
-        if server is None or server.replication is None:
-            return None
-        return server.replication.fetchers.leader_of(partition)
+        return None if server is None else server.replication.fetchers.leader_of(partition)
 
     @property
     def log_dirs(self) -> Sequence[ObservedLogDir]:
@@ -129,27 +127,24 @@ class NodeObservation:
     def broker_epoch(self) -> int:
         """Under which it is registered; -1 before."""
         server = self._broker_server()
-        lifecycle = None if server is None else getattr(server, "lifecycle", None)
-        return UNKNOWN_EPOCH if lifecycle is None else int(lifecycle.broker_epoch)
+        return UNKNOWN_EPOCH if server is None else server.lifecycle.broker_epoch
 
     @property
     def is_settled(self) -> bool:
         """It hosts every replica that belongs to it, and is not about to stop."""
         server = self._broker_server()
-        if server is None or not server.is_hosting or server.replication is None:
-            return False
-        return not server.replication.fetchers.is_closed
+        return server is not None and server.is_hosting and not server.replication.fetchers.is_closed
 
     # Groups
 
     @property
     def has_shards(self) -> bool:
         """It coordinates some groups, or begins to."""
-        return bool(self._groups.runners)
+        return bool(self._runners())
 
     def shard(self, partition: int) -> ObservedShard | None:
         """Of this partition of `__consumer_offsets`, while the node leads it; the same object in one leader epoch."""
-        runner = self._groups.runners.get(partition)
+        runner = self._runners().get(partition)
         if runner is None:
             return None
         known = self._shards.get(partition)
@@ -162,7 +157,8 @@ class NodeObservation:
     @property
     def errors(self) -> Mapping[tuple[int, int], int]:
         """How often which error code was answered, by API key and code."""
-        return self._requests.errors
+        parts = self._parts()
+        return {} if parts is None else parts.context.request_stats.errors
 
     # Invariants
 
@@ -175,6 +171,6 @@ class NodeObservation:
         yield from self.replicas
         if self.quorum is not None:
             yield self.quorum
-        for index in self._groups.runners:
+        for index in self._runners():
             if (shard := self.shard(index)) is not None:
                 yield shard

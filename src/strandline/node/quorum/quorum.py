@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Generator, Sequence
+from functools import partial
 from typing import TypeVar, cast
 
 from strandline.api.requests.slices import in_turns
@@ -91,27 +92,26 @@ class Quorum:
         directory_id: Uuid,
         clean: bool,
         on_failed: Callable[[str], None],
-        on_active: Callable[[int], Awaitable[None]] | None = None,
-        on_inactive: Callable[[], None] | None = None,
-        on_leader_changed: Callable[[], None] | None = None,
-        endpoints: Endpoints | None = None,
+        on_active: Callable[[int], Awaitable[None]],
+        on_inactive: Callable[[], None],
+        on_leader_changed: Callable[[], None],
+        endpoints: Callable[[], Endpoints] | None = None,
     ) -> None:
         """`clean`: the metadata log dir was closed cleanly. `on_active` is called with the epoch when this node becomes the active
-        controller, and what it decides comes before all other decisions. `endpoints` of this controller, if they are not
-        those of the configuration."""
+        controller, and what it decides comes before all other decisions. `endpoints` says where this
+        controller listens when the quorum is opened, if that is not what the configuration says."""
         self.config = config
-        self.on_active = on_active
-        self.on_inactive = on_inactive
-        self.on_leader_changed = on_leader_changed
+        self._on_active = on_active
+        self._on_inactive = on_inactive
+        self._on_leader_changed = on_leader_changed
         self._disk = disk
         self._clock = clock
         self._randomness = randomness
         self._logger = logger
         self._clean = clean
         self._on_failed = on_failed
-        self._own = VoterNode(
-            ReplicaKey(config.node_id, directory_id), own_endpoints(config) if endpoints is None else endpoints
-        )
+        self._key = ReplicaKey(config.node_id, directory_id)
+        self._endpoints = partial(own_endpoints, config) if endpoints is None else endpoints
         directory = metadata_dir(config.metadata_log_dir)
         self._election_file = ElectionFile(disk, directory)
         self._snapshots = Snapshots(disk, directory)
@@ -134,6 +134,7 @@ class Quorum:
             on_failed=self._failed,
         )
         self._opened: OpenedQuorum
+        self._is_open = False
         self._is_sound = False
         """The log is open, and nothing has failed."""
         self._high_watermark = 0
@@ -168,6 +169,15 @@ class Quorum:
     def tip(self) -> MetadataImage:
         """On the active controller, with what is decided and not committed yet; elsewhere the committed image."""
         return self._images.tip
+
+    @property
+    def _own(self) -> VoterNode:
+        return VoterNode(self._key, self._endpoints())
+
+    @property
+    def is_open(self) -> bool:
+        """The log is loaded: what the quorum knows can be read."""
+        return self._is_open
 
     @property
     def has_begun(self) -> bool:
@@ -218,7 +228,7 @@ class Quorum:
         self._images.load(self._opened.loaded)
         self._high_watermark = self._log.floor = self._images.position
         self._driver.prepare(self._opened.election)
-        self._is_sound = True
+        self._is_open = self._is_sound = True
 
     def _open(self) -> OpenedQuorum:
         return open_all(
@@ -295,8 +305,7 @@ class Quorum:
 
     def _note_leader(self) -> None:
         self._deactivate_if_due()
-        if self.on_leader_changed is not None:
-            self.on_leader_changed()
+        self._on_leader_changed()
 
     def _note_progress(self) -> None:
         self._deactivate_if_due()
@@ -483,12 +492,11 @@ class Quorum:
             self._append_batch(finished(self._values([AbortTransactionRecord(reason="its leader was lost")])))
             self._images.advance_tip((), self._log.end_offset, raft.epoch)
             self._driver.post(events.LeaderAppended(self._log.end_offset))
-        if self.on_active is not None:
-            self._activation = self._driver.spawn(self._activate(self.on_active, raft.epoch))
+        self._activation = self._driver.spawn(self._activate(raft.epoch))
 
-    async def _activate(self, on_active: Callable[[int], Awaitable[None]], epoch: int) -> None:
+    async def _activate(self, epoch: int) -> None:
         try:
-            await on_active(epoch)
+            await self._on_active(epoch)
         except KafkaError as error:
             if error.code is not ErrorCode.NOT_CONTROLLER:
                 raise
@@ -504,8 +512,7 @@ class Quorum:
             if not decision.done.done():
                 decision.done.set_exception(self._not_controller())
         self._committed.set()  # what is committed of those that are lost is read from the log now
-        if self.on_inactive is not None:
-            self.on_inactive()
+        self._on_inactive()
 
 
 def _framed(records: Sequence[MetadataRecord]) -> Sequence[MetadataRecord]:

@@ -19,8 +19,7 @@ from strandline.histories.wire import QuorumMessage
 from strandline.ids import ZERO_UUID
 from strandline.log.epochs import LeaderEpochs
 from strandline.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
-from strandline.node.broker_server import BrokerServer
-from strandline.node.coordinator.coordinator import GroupCoordinator
+from strandline.node.assembly import NodeParts
 from strandline.node.observation.node import NodeObservation
 from strandline.raft.voters import VoterSet
 from strandline.records.batch import BatchBuilder
@@ -123,8 +122,13 @@ class FakeMember:
             lifecycle=SimpleNamespace(broker_epoch=self.broker_epoch),
             cleaner=SimpleNamespace(stats=SimpleNamespace(cleanings=0)),
         )
-        groups = cast(GroupCoordinator, SimpleNamespace(runners={}))
-        self.observed = NodeObservation(lambda: None, lambda: cast(BrokerServer, server), groups, RequestStats())
+        parts = SimpleNamespace(
+            quorum=SimpleNamespace(has_begun=False),
+            broker_server=server,
+            groups=SimpleNamespace(runners={}),
+            context=SimpleNamespace(request_stats=RequestStats()),
+        )
+        self.observed = NodeObservation(lambda: cast(NodeParts, parts))
 
 
 class Stage:

@@ -23,7 +23,7 @@ SETTINGS = {"offsets_topic_replication_factor": "1", "offsets_topic_num_partitio
 async def found(stage: Stage) -> None:
     for _ in range(100):
         reply = await stage.call(FIND_COORDINATOR, 4, Find(coordinator_keys=["g"]))
-        if not reply.coordinators[0].error_code and not stage.node.groups.loading:
+        if not reply.coordinators[0].error_code and not stage.node.parts.groups.loading:
             return
         await asyncio.sleep(0.1)
     raise AssertionError("nobody coordinates the group")
@@ -53,7 +53,7 @@ def test_offsets_survive_a_kill() -> None:
     async def after(stage: Stage) -> None:
         await found(stage)
         assert await committed(stage) == 5
-        assert stage.node.groups.stats.loaded_records == 5
+        assert stage.node.parts.groups.stats.loaded_records == 5
 
     lives(before, after, **SETTINGS)
 

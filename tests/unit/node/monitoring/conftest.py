@@ -58,16 +58,20 @@ class Looked:
         self.topics = BrokerTopicStats()
         self.state = BrokerState.RUNNING
         self.view = MonitoredNode(
-            node.context, lambda: node.quorum, lambda: self.state, node.events, self.requests, self.topics, node.groups
+            node.context,
+            node.quorum,
+            lambda: self.state,
+            node.parts.events,
+            self.requests,
+            self.topics,
+            node.parts.groups,
         )
         self.server = MonitoringServer(self.view, node._logger)
-        self.events = node.events
+        self.events = node.parts.events
 
     async def __aenter__(self) -> Looked:
         """In place of the node's own."""
-        if self.node._monitoring is not None:
-            await self.node._monitoring.stop()
-            self.node._monitoring = None
+        await self.node.parts.monitoring.stop()
         await self.server.start()
         return self
 

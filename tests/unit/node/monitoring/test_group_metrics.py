@@ -17,7 +17,7 @@ MANAGER, COORDINATOR = "kafka_coordinator_group_groupmetadatamanager", "kafka_se
 
 def test_groups_offsets_and_loads(play):
     async def story(stage):
-        metrics = NodeMetrics(Looked(stage).view)
+        metrics = NodeMetrics(Looked(stage).view, lambda: 0)
         before = samples(metrics)
         assert before[f"{MANAGER}_numgroups",] == before[f"{COORDINATOR}_partition_load_total",] == 0
         await stage.create()

@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-from strandline.node.monitoring.metrics import NodeMetrics
-
 from .conftest import LISTENER, get
 from .test_metrics import samples
 
@@ -16,11 +14,10 @@ def test_every_limit_has_its_count(play):
         over = stage.connect()
         assert over.closed
         node = stage.node
-        assert node._monitoring is not None
         assert (await get("http://evil.example/health")).status == 421
-        node.resources.stalled_requests = 3
-        node.resources.turns.ended_early = 7
-        found = samples(NodeMetrics(node._monitoring._view))
+        node.parts.resources.stalled_requests = 3
+        node.parts.resources.turns.ended_early = 7
+        found = samples(node.parts.monitoring._load_metrics())
         assert found["strandline_connections", "listener=PLAINTEXT"] == 1
         assert found["strandline_connections", "listener=CONTROLLER"] == 1, "its own broker"
         assert found["strandline_connections_refused_total", "limit=max.connections"] == 1
@@ -31,6 +28,6 @@ def test_every_limit_has_its_count(play):
         assert found["strandline_request_bytes_held",] == found["strandline_reply_bytes_held",] == 0
         assert found["strandline_connections_max",] > 0
         end.feed(b"\x00\x10\x00\x00" + bytes(100_000))
-        assert samples(NodeMetrics(node._monitoring._view))["strandline_request_bytes_held",] > 100_000
+        assert samples(node.parts.monitoring._load_metrics())["strandline_request_bytes_held",] > 100_000
 
     play(story, max_connections="1", metrics_listener=LISTENER)

@@ -28,7 +28,7 @@ def samples(metrics: NodeMetrics) -> dict[tuple[str, ...], float]:
 def measured(play: Any, story: Any) -> None:
     async def with_metrics(stage):
         looked = Looked(stage)
-        await story(stage, looked, NodeMetrics(looked.view))
+        await story(stage, looked, NodeMetrics(looked.view, lambda: 0))
 
     play(with_metrics)
 
@@ -147,7 +147,7 @@ def test_totals_of_any_image():
 
 def test_two_nodes_in_one_process_keep_to_themselves(play):
     async def story(stage, looked, metrics):
-        other = NodeMetrics(Looked(stage).view)
+        other = NodeMetrics(Looked(stage).view, lambda: 0)
         looked.topics["a"].bytes_in += 5
         assert samples(metrics)["kafka_server_brokertopicmetrics_bytesin_total",] == 5
         assert samples(other)["kafka_server_brokertopicmetrics_bytesin_total",] == 0

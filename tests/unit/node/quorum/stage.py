@@ -185,6 +185,7 @@ class Member:
             on_failed=self.failures.append,
             on_active=self._on_active,
             on_inactive=lambda: self.actives.append(None),
+            on_leader_changed=lambda: None,
         )
         await quorum.open()
         controller = SimpleNamespace(quorum=quorum)
