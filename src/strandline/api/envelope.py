@@ -173,6 +173,7 @@ class _EnvelopedReply:
             body = b"".join(reply) if isinstance(reply, list) else bytes(reply)
             message = messages.decode_response(key, version, body)
         else:
+            assert reply is not None, "an API that is forwarded has a reply"
             body, message = messages.encode_response(key, version, reply), reply
         if contains_error(message, NOT_CONTROLLER[key]):
             return _refused(ErrorCode.NOT_CONTROLLER)

@@ -194,7 +194,7 @@ class _Fetch:
             return _failed(partition, index, error)
 
     def body(self) -> list[Buffer]:
-        """The answer as it stands, told to the session. Records are handed on, not kept."""
+        """The answer as it stands; the session notes what is sent. Records are handed on, not kept."""
         topics: dict[str | bytes, list[FetchedPartition]] = {}
         served = []
         for place, answer in self._answers:
@@ -205,8 +205,8 @@ class _Fetch:
                 _count(partition, answer)
             if self._session is not None:
                 cached = self._session.partitions.get(place)
-                told = cached.update(answer) if cached is not None else True
-                if not told and not self._full:
+                is_new = cached.update(answer) if cached is not None else True
+                if not is_new and not self._full:
                     continue
                 if answer.records:
                     served.append(place)
@@ -249,7 +249,7 @@ class _Fetch:
         self._try_again()
 
     def _try_again(self) -> None:
-        """Answer if there is enough now. Raises nothing: whoever woke us has no part in this."""
+        """Answer if there is enough now. Raises nothing: the append that woke this Fetch has no part in it."""
         if self._woken is not None:
             if not self._woken.done():
                 self._woken.set_result(None)
@@ -384,7 +384,7 @@ def _absent(node: NodeContext, place: Place) -> FetchedPartition:
 def _failed(partition: Partition, index: int, error: KafkaError | OSError) -> FetchedPartition:
     code, _ = code_of(error)
     if isinstance(error, CorruptBatch) and len(partition.state.replicas) == 1:
-        # Nobody has another copy, so trying again is in vain, and the reader should know.
+        # There is no other copy, so trying again is in vain, and the reader should know.
         code = ErrorCode.CORRUPT_MESSAGE
     if code in leader_hints.HINTED:
         return FetchedPartition(index, code, current_leader=leader_hints.current_leader(partition))

@@ -43,7 +43,7 @@ CONSUMER = -1
 """The replica id of one that is no replica: only it is bound by the high watermark or the last stable offset."""
 
 WARM_UPS_MAX = 64
-"""How often one partition may wait for the device before it is told to try again."""
+"""How often one partition may wait for the device before its answer is to try again."""
 
 _Cold = tuple["_Answer", Partition, "_Asked", NotCached]
 """An answer to fill in, its partition, what was asked of it, and what must be read first."""

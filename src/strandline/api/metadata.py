@@ -41,7 +41,7 @@ CREATE_TOPICS: Final = 19
 CREATED_WITHIN_MS = 5_000
 
 AT_ONCE_MAX = 1_000
-"""A request for more topics is answered in slices, and never held back until there is news."""
+"""A request for more topics is answered in slices, and never held back until there is an update."""
 CREATED_PER_REQUEST_MAX = 1_000
 """Topics that one Metadata request may bring into being; the rest are unknown until it is sent again."""
 
@@ -55,18 +55,18 @@ def handle(request: MetadataRequest, ctx: RequestContext) -> MaybePending[bytes]
     absent = _to_create(request, ctx)
     if absent:
         return _create_and_answer(absent, request, ctx)
-    answer, told = _MetadataReply(request, ctx), ctx.node.connections.metadata_seen
+    answer, sent = _MetadataReply(request, ctx), ctx.node.connections.metadata_seen
     if len(request.topics) > AT_ONCE_MAX:
-        told.note(ctx)
+        sent.note(ctx)
         return slices.answer(answer.named_topics(), request, ctx)
     body = answer.named_at_once()
-    if told.must_wait(ctx):
-        return _answer_with_news(request, ctx, body, suspected=answer.names_a_suspect())
-    told.note(ctx)
+    if sent.must_wait(ctx):
+        return _answer_after_update(request, ctx, body, suspected=answer.names_a_suspect())
+    sent.note(ctx)
     return body
 
 
-async def _answer_with_news(request: MetadataRequest, ctx: RequestContext, body: bytes, *, suspected: bool) -> bytes:
+async def _answer_after_update(request: MetadataRequest, ctx: RequestContext, body: bytes, *, suspected: bool) -> bytes:
     newest = await metadata_updates.wait(
         ctx, body, lambda: _MetadataReply(request, ctx).named_at_once(), suspected=suspected
     )
@@ -102,7 +102,7 @@ async def _create_and_answer(names: list[str], request: MetadataRequest, ctx: Re
     else:
         codes = {topic.name: topic.error_code for topic in reply.topics}
         invalid = {name for name, code in codes.items() if code == ErrorCode.INVALID_TOPIC_EXCEPTION}
-        # That it exists by now is no failure here: somebody else asked for it at the same time.
+        # That it exists by now is no failure here: another client asked for it at the same time.
         made = [name for name, code in codes.items() if code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)]
         await node.metadata.until(lambda image: all(name in image.topics for name in made), CREATED_WITHIN_MS / 1000)
     return await slices.in_turns(_MetadataReply(request, ctx, invalid).named_topics(), node.clock.monotonic)
@@ -146,7 +146,7 @@ class _MetadataReply:
         return finished(self.named_topics())
 
     def named_topics(self) -> Work[bytes]:
-        # A topic that is asked for twice is told once, as Kafka does. Where an id is given, the name does not count.
+        # A topic that is asked for twice is answered once, as in Kafka. Where an id is given, the name does not count.
         wanted = dict.fromkeys(
             topic.name if topic.topic_id == ZERO_UUID else Uuid(topic.topic_id) for topic in self.request.topics or ()
         )

@@ -114,7 +114,7 @@ def _only_group(request: OffsetFetchRequest) -> _AskedGroup:
 
 
 def _refused(asked: _AskedGroup, code: ErrorCode, version: int) -> _FetchedGroup:
-    """An error of the group; versions that have no place for it tell it of each partition."""
+    """An error of the group; versions that have no place for it have it at each partition."""
     response = messages.response(KEY)
     group = response.OffsetFetchResponseGroup(group_id=asked.group_id, error_code=code)
     if version < GROUP_ERROR_SINCE:

@@ -297,7 +297,7 @@ def _refused(node: NodeContext, partition: Partition, error: KafkaError | OSErro
 
 
 def _with_leader(partition: Partition, refused: PartitionResponse) -> PartitionResponse:
-    """A producer that asked the wrong broker hears who leads (KIP-951)."""
+    """With the current leader, for a producer that asked the wrong broker (KIP-951)."""
     leader = leader_hints.current_leader(partition) if refused.error_code in leader_hints.HINTED else None
     return refused if leader is None else refused._replace(leader_id=leader[0], leader_epoch=leader[1])
 
@@ -335,7 +335,7 @@ class _PendingProduce:
         return self._later
 
     def forget(self) -> None:
-        """Nobody will ask for the reply."""
+        """The reply will not be asked for."""
         self._later.cancel()
 
     def _settled(self, place: tuple[int, int], code: ErrorCode, partition: Partition) -> None:

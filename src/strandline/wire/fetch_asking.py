@@ -120,7 +120,7 @@ def _parse_response(version: int, frame: memoryview, at: int) -> FetchResponse:
             answers.append(answer)
         at = at + 1 if not frame[at] else skip_tagged_fields(frame, at, "Fetch, topic")
         topics.append((topic, answers))
-    # Here a client is told where leaders live; a follower hears it from the metadata log.
+    # Here the addresses of leaders stand, for clients; followers take them from the metadata log.
     skip_tagged_fields(frame, at, "Fetch")
     return FetchResponse(throttle_time_ms, error_code, session_id, topics)
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from strandline.wire import schemas
 from strandline.wire.codec import Buffer
-from strandline.wire.message import Family
+from strandline.wire.message import Family, Message
 from strandline.wire.primitives import REQUEST_OBJECTS_MAX, RESPONSE_OBJECTS_MAX
 
 
@@ -67,7 +67,7 @@ else:
         return data_family(name).codec(version).decode(buffer, position, REQUEST_OBJECTS_MAX)[0]
 
 
-def count_and_decode_request(api_key: int, version: int, buffer: Buffer, position: int) -> tuple[Any, int]:
+def count_and_decode_request(api_key: int, version: int, buffer: Buffer, position: int) -> tuple[Message, int]:
     """The request, and how many objects it became."""
     codec = request_family(api_key).codec(version)
     message, _, objects = codec.decode_counted(buffer, position, REQUEST_OBJECTS_MAX)
@@ -76,25 +76,25 @@ def count_and_decode_request(api_key: int, version: int, buffer: Buffer, positio
 
 def decode_request_in_slices(
     api_key: int, version: int, data: bytes, position: int = 0
-) -> Generator[int, None, tuple[Any, int]]:
+) -> Generator[int, None, tuple[Message, int]]:
     """The same, pausing after every array element (`api/requests/slices.py`)."""
     codec = request_family(api_key).codec(version)
     message, _, objects = yield from codec.decode_in_slices(data, position, REQUEST_OBJECTS_MAX)
     return message, objects
 
 
-def encode_response(api_key: int, version: int, message: Any) -> bytes:
+def encode_response(api_key: int, version: int, message: Message) -> bytes:
     return response_family(api_key).codec(version).encode(message)
 
 
-def encode_response_in_slices(api_key: int, version: int, message: Any) -> Generator[int, None, bytes]:
+def encode_response_in_slices(api_key: int, version: int, message: Message) -> Generator[int, None, bytes]:
     """The same, pausing after every array element."""
     return response_family(api_key).codec(version).encode_in_slices(message)
 
 
-def encode_request(api_key: int, version: int, message: Any) -> bytes:
+def encode_request(api_key: int, version: int, message: Message) -> bytes:
     return request_family(api_key).codec(version).encode(message)
 
 
-def encode_data(name: str, version: int, message: Any) -> bytes:
+def encode_data(name: str, version: int, message: Message) -> bytes:
     return data_family(name).codec(version).encode(message)

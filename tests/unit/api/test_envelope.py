@@ -19,6 +19,7 @@ from strandline.api.requests.pending_reply import PendingReply
 from strandline.errors import ErrorCode, KafkaError
 from strandline.wire import messages
 from strandline.wire.headers import read_response_header, request_header
+from strandline.wire.message import Message
 
 CREATE_TOPICS, METADATA, DESCRIBE_QUORUM = 19, 3, 55
 Create, Created = messages.request(CREATE_TOPICS), messages.response(CREATE_TOPICS)
@@ -42,6 +43,7 @@ async def call(broker: Any, frame: bytes, **fields: Any) -> Any:
     outcome = envelope.handle(wrapped(frame, **fields), broker.context(envelope.KEY, 0, "CONTROLLER"))
     if inspect.isawaitable(outcome):
         outcome = await outcome
+    assert isinstance(outcome, Message)
     return messages.decode_response(envelope.KEY, 0, messages.encode_response(envelope.KEY, 0, outcome))
 
 

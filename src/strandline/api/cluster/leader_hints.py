@@ -1,6 +1,6 @@
-"""Who leads, told to a client that asked the wrong broker (KIP-951).
+"""The current leader, as an answer to a client that asked the wrong broker (KIP-951).
 
-Always true: a hint is newer than what the client knew, as far as this broker can tell, or there is none.
+Always true: a hint is newer than what the client knew, as far as this broker knows, or there is none.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ HINTED = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EP
 
 
 def current_leader(partition: Partition) -> tuple[int, int] | None:
-    """Leader id and epoch; None if nobody leads."""
+    """Leader id and epoch; None if there is no leader."""
     state = partition.state
     return (state.leader, state.leader_epoch) if state.has_leader else None
 

@@ -1,11 +1,11 @@
-"""A client that asks about topics while nothing has changed: its answer waits a moment for news.
+"""Metadata replies that would repeat what the connection was already sent: they wait a moment for a metadata update.
 
-Whoever has just lost its leader asks the next broker at once who leads now, and may be faster than that broker's own notice of
+A client that has just lost a leader asks the next broker at once who leads now, and may be faster than that broker's own notice of
 the loss. librdkafka believes the answer and looks again only a second later. So an answer about named topics is not given at once,
-unless the connection was told something else before.
+unless the metadata has changed since the last answer on this connection.
 
-Always true: an answer that has news leaves at once, and so does every one in a cluster of one broker; none waits longer than its
-limit; what was asked behind one that waited is not held up again.
+Always true: an answer that has something new leaves at once, and so does every one in a cluster of one broker; none waits longer
+than its limit; what was asked behind one that waited is not held up again.
 """
 
 from __future__ import annotations
@@ -24,53 +24,54 @@ REST_S = 1.0
 """After one that waited; requests that came meanwhile, of whatever kind, are behind it."""
 
 
-class _Heard(NamedTuple):
-    news: object
+class _LastReply(NamedTuple):
+    version: object
+    """Of the metadata that it was made from."""
     waits_from: float
 
 
 class SentMetadata:
-    """What each connection heard last."""
+    """The metadata that each connection was last sent."""
 
     def __init__(self) -> None:
-        self._heard: dict[int, _Heard] = {}
+        self._last_replies: dict[int, _LastReply] = {}
         self._newest: tuple[object, object] = (None, None)
-        self._version = 0
+        self._changes = 0
 
-    def news(self, ctx: RequestContext) -> object:
+    def version(self, ctx: RequestContext) -> object:
         """Equal as long as nothing changed: the mappings of an image are shared while they are the same."""
         image = ctx.node.metadata.image()
         topics, brokers = self._newest
         if image.topics is not topics or image.brokers is not brokers:
             self._newest = (image.topics, image.brokers)
-            self._version += 1
-        return self._version, ctx.node.metadata.suspects()
+            self._changes += 1
+        return self._changes, ctx.node.metadata.suspects()
 
     def must_wait(self, ctx: RequestContext) -> bool:
         if len(ctx.node.metadata.image().brokers) < 2:
             return False
-        heard = self._heard.get(ctx.connection_id)
-        if heard is None:
+        last = self._last_replies.get(ctx.connection_id)
+        if last is None:
             return not ctx.node.metadata.suspects()
-        return heard.news == self.news(ctx) and ctx.loop.time() >= heard.waits_from
+        return last.version == self.version(ctx) and ctx.loop.time() >= last.waits_from
 
     def note(self, ctx: RequestContext, *, waited: bool = False) -> None:
-        """The connection is being told what there is."""
-        heard = self._heard.get(ctx.connection_id)
-        waits_from = ctx.loop.time() + REST_S if waited else 0.0 if heard is None else heard.waits_from
-        self._heard[ctx.connection_id] = _Heard(self.news(ctx), waits_from)
+        """The connection is being sent the newest metadata."""
+        last = self._last_replies.get(ctx.connection_id)
+        waits_from = ctx.loop.time() + REST_S if waited else 0.0 if last is None else last.waits_from
+        self._last_replies[ctx.connection_id] = _LastReply(self.version(ctx), waits_from)
 
     def forget(self, connection_id: int) -> None:
-        self._heard.pop(connection_id, None)
+        self._last_replies.pop(connection_id, None)
 
 
 async def wait(ctx: RequestContext, body: bytes, answer: Callable[[], bytes], *, suspected: bool) -> bytes:
     """The answer once it is another than `body`, or as it is when it was long enough."""
     deadline = ctx.loop.time() + (SUSPECTED_WAIT_S if suspected else UNCHANGED_WAIT_S)
-    told = ctx.node.connections.metadata_seen
+    sent = ctx.node.connections.metadata_seen
     while (left_s := deadline - ctx.loop.time()) > 0:
-        seen = told.news(ctx)
-        await ctx.node.metadata.until(lambda image, seen=seen: told.news(ctx) != seen, left_s)  # type: ignore[misc]
+        seen = sent.version(ctx)
+        await ctx.node.metadata.until(lambda image, seen=seen: sent.version(ctx) != seen, left_s)  # type: ignore[misc]
         if (newer := answer()) != body:
             return newer
     return body

@@ -1,7 +1,7 @@
 """Bytes that are not in memory: read beside the event loop, then the read that needed them is tried again.
 
 Always true: only what is still part of a log is read, and it stays open meanwhile: retention or a deleted topic may have taken the
-file away since somebody wanted it.
+file away since the read began.
 """
 
 from __future__ import annotations

@@ -31,22 +31,22 @@ Forgotten = Sequence[tuple[TopicKey, list[int]]]
 
 @dataclass(slots=True)
 class Cached:
-    """One partition of a session: what its reader wants, and what it was last told."""
+    """One partition of a session: what its reader wants, and what it was last sent."""
 
     wanted: FetchPartition
     high_watermark: int = -2
     log_start_offset: int = -2
 
     def update(self, answer: FetchedPartition) -> bool:
-        """Whether the reader must hear of this answer; what it will know afterwards is kept."""
-        told = bool(answer.records) or bool(answer.error_code) or answer.preferred_read_replica >= 0
-        told = told or answer.diverging_epoch is not None or answer.snapshot_id is not None
+        """Whether this answer has something new for the reader; what the reader will know afterwards is kept."""
+        is_new = bool(answer.records) or bool(answer.error_code) or answer.preferred_read_replica >= 0
+        is_new = is_new or answer.diverging_epoch is not None or answer.snapshot_id is not None
         if answer.high_watermark != self.high_watermark or answer.log_start_offset != self.log_start_offset:
-            told = True
-        # After an error the reader hears of this partition again, whatever its watermark is.
+            is_new = True
+        # After an error the next answer for this partition is sent, whatever its watermark is.
         self.high_watermark = -2 if answer.error_code else answer.high_watermark
         self.log_start_offset = answer.log_start_offset
-        return told
+        return is_new
 
 
 @dataclass(slots=True)

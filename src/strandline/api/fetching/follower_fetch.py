@@ -1,9 +1,10 @@
 """A follower's Fetch: what it asks for says what it has, what it gets is everything up to the log end.
 
-Always true: only one that may act as a broker is answered with records (SEC-T6). A follower's position counts only in the
-partition's leader epoch, only where the logs agree (rules A6, A7) and only for the registered incarnation of its broker (SEC-T7);
-it counts before anything is read for it (rule A15). A partition that can't be served does not hold up the others. A follower that
-is ahead of this node's metadata waits with its Fetch rather than being refused: the news is under way here too.
+Always true: only one that may act as a broker is answered with records (SEC-T6). A follower's position counts only in
+the partition's leader epoch, only where the logs agree (rules A6, A7) and only for the registered incarnation of its
+broker (SEC-T7); it counts before anything is read for it (rule A15). A partition that can't be served does not hold up
+the others. A follower that is ahead of this node's metadata is not refused at once: its Fetch waits until this node has
+that metadata, too.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ AHEAD_OF_US = frozenset(
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
     }
 )
-"""What a follower hears who knows newer metadata than this node: not before its Fetch has waited for it."""
+"""Errors for a follower that knows newer metadata than this node: it gets them only once its Fetch has waited for that metadata."""
 
 
 def handle(request: FetchRequest, ctx: RequestContext) -> list[Buffer] | PendingReply[list[Buffer]]:
@@ -71,7 +72,7 @@ def _session(request: FetchRequest, ctx: RequestContext) -> FollowerSession:
             return FollowerSession(0, request.replica_id, request.replica_epoch, by_id, now)
         fetching = incarnation(ctx.node.metadata.image(), request.replica_id, request.replica_epoch)
         if fetching is not Incarnation.CURRENT or request.replica_id not in ctx.node.metadata.image().brokers:
-            # Whoever only claims to be a broker must not push out a session of the one that is.
+            # A sender that only claims to be this broker must not push out a session of the real one.
             return FollowerSession(0, request.replica_id, request.replica_epoch, by_id, now)
         return sessions.begin(request.replica_id, request.replica_epoch, by_id=by_id, now=now)
     return sessions.resume(
@@ -80,7 +81,7 @@ def _session(request: FetchRequest, ctx: RequestContext) -> FollowerSession:
 
 
 class _ReplicaFetch:
-    """One Fetch of a follower: answered at once if there is news, else when there is."""
+    """One Fetch of a follower: answered at once if there is something new for it, else when there is."""
 
     def __init__(self, ctx: RequestContext, request: FetchRequest, session: FollowerSession) -> None:
         self._ctx = ctx
@@ -102,7 +103,7 @@ class _ReplicaFetch:
         if is_enough:
             return self._reply()
         self._later = PendingReply(may_be_overtaken=True, on_cancel=self._cancelled)
-        self._session.on_news = self._schedule
+        self._session.on_change = self._schedule
         self._session.on_next = self._interrupted
         self._timer = self._ctx.loop.call_at(self._deadline, self._time_is_up)
         return self._later
@@ -145,13 +146,13 @@ class _ReplicaFetch:
 
     def _leave(self) -> None:
         self._later = None
-        self._session.on_news = self._session.on_next = None
+        self._session.on_change = self._session.on_next = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def _cancelled(self) -> None:
-        """The connection is gone, and whoever was at its other end begins anew."""
+        """The connection is gone, and the follower begins a new session."""
         self._leave()
         self._node.followers.sessions.end(self._session.session_id)
         self._session.close()
@@ -159,7 +160,7 @@ class _ReplicaFetch:
     # Reading
 
     def _collect(self, *, final: bool) -> bool:
-        """Gather the news; True if it is worth a reply, or if there is no more time."""
+        """Gather what is new for the follower; True if it is worth a reply, or if there is no more time."""
         session, answers = self._session, []
         found, at_once = 0, final
         now = self._ctx.loop.time()
@@ -175,7 +176,7 @@ class _ReplicaFetch:
         return at_once or found >= max(self._min_bytes, 1)
 
     def _look(self, watch: Watch, budget: int, now: float, *, first: bool, final: bool) -> FetchedPartition | None:
-        """What its follower should hear of one partition; None if there is nothing (now)."""
+        """The answer for one partition; None if there is nothing (now)."""
         if watch.is_warming:
             return None
         partition = watch.find(lambda place: find(self._node, place))
@@ -204,13 +205,13 @@ class _ReplicaFetch:
         if watch.is_fresh:
             parted = diverging(partition, asked)
             if parted is not None:
-                return _told(partition, asked.partition, parted)
-            watch.is_level = False
+                return _diverged(partition, asked.partition, parted)
+            watch.was_caught_up = False
             watch.is_ahead = not partition.follower_fetched(session.replica_id, asked, session.broker_epoch, now)
             if not watch.is_ahead:
                 watch.is_fresh = False
-                watch.is_level = asked.fetch_offset >= log.log_end_offset
-        elif self._is_new and not watch.is_level and watch not in session.unheard:
+                watch.was_caught_up = asked.fetch_offset >= log.log_end_offset
+        elif self._is_new and not watch.was_caught_up and watch not in session.unconfirmed:
             # It has asked for the same position again, though it did not name it (rule A15).
             partition.follower_fetched(session.replica_id, asked, session.broker_epoch, now)
         end = log.log_end_offset
@@ -223,7 +224,10 @@ class _ReplicaFetch:
                 records = self._node.fetches.shared_reads.read(log, asked.fetch_offset, max_bytes, min_one=min_one)
             if not records:
                 return None  # no room in this reply; it stays dirty
-        elif partition.high_watermark == watch.told_high_watermark and log.log_start_offset == watch.told_log_start:
+        elif (
+            partition.high_watermark == watch.sent_high_watermark
+            and log.log_start_offset == watch.sent_log_start_offset
+        ):
             del session.dirty[watch]
             return None
         return FetchedPartition(asked.partition, 0, partition.high_watermark, -1, log.log_start_offset, records)
@@ -259,13 +263,13 @@ class _ReplicaFetch:
             if answer.error_code:
                 self._node.request_stats.failed(wire.KEY, answer.error_code)
             if answer.error_code or answer.diverging_epoch is not None:
-                # It is told once; its follower asks again from where it is then.
+                # It is sent once; the follower then asks again from its new position.
                 session.dirty.pop(watch, None)
                 watch.is_fresh = True
-                watch.told_high_watermark = watch.told_log_start = NOT_SENT
+                watch.sent_high_watermark = watch.sent_log_start_offset = NOT_SENT
                 continue
-            watch.told_high_watermark = answer.high_watermark
-            watch.told_log_start = answer.log_start_offset
+            watch.sent_high_watermark = answer.high_watermark
+            watch.sent_log_start_offset = answer.log_start_offset
             session.dirty.pop(watch, None)
             if answer.records:
                 session.sent.append(watch)
@@ -289,7 +293,7 @@ def _check_epoch(partition: Partition, asked: FetchPartition, replica_id: int) -
         )
 
 
-def _told(partition: Partition, index: int, parted: tuple[int, int]) -> FetchedPartition:
+def _diverged(partition: Partition, index: int, parted: tuple[int, int]) -> FetchedPartition:
     return FetchedPartition(
         index, 0, partition.high_watermark, -1, partition.log.log_start_offset, diverging_epoch=parted
     )

@@ -1,9 +1,9 @@
 """The fetch sessions of followers (KIP-227): a follower names its partitions once, then only what changed.
 
-A partition that is named here tells its session when there is news (`Watch`), so a round costs as much as there is news, and a
+A partition that is named here notifies its session when it has changed (`Watch`), so a round costs as much as has changed, and a
 thousand idle partitions cost nothing.
 
-Always true: what is not in `dirty` has nothing to tell its follower that the follower does not know, or was just sent to it; each
+Always true: what is not in `dirty` has nothing that its follower does not know, or was just sent to it; each
 replica has at most SESSIONS_MAX sessions, and a session ends with its connection.
 """
 
@@ -26,19 +26,19 @@ NO_CONNECTION = -1
 
 
 class Watch:
-    """One partition of a follower's session: what the follower asked for, and what it was told."""
+    """One partition of a follower's session: what the follower asked for, and what it was sent."""
 
     __slots__ = (
         "asked",
         "is_ahead",
         "is_fresh",
-        "is_level",
         "is_warming",
         "partition",
         "place",
+        "sent_high_watermark",
+        "sent_log_start_offset",
         "session",
-        "told_high_watermark",
-        "told_log_start",
+        "was_caught_up",
     )
 
     def __init__(self, session: FollowerSession, place: Place, asked: FetchPartition) -> None:
@@ -52,23 +52,23 @@ class Watch:
         """The position does not count: the metadata here does not know this incarnation of the follower yet."""
         self.is_warming = False
         """Its bytes are being read from the device."""
-        self.is_level = False
+        self.was_caught_up = False
         """At the session's last fetch the follower had everything."""
-        self.told_high_watermark = self.told_log_start = NOT_SENT
+        self.sent_high_watermark = self.sent_log_start_offset = NOT_SENT
 
     def notify(self, *, urgent: bool) -> None:
         session = self.session
         session.dirty[self] = None
         if urgent:
             partition = self.partition
-            if self.is_level and partition is not None and partition.log.log_end_offset > self.asked.fetch_offset:
-                self._note_level()
-            if session.on_news is not None:
-                session.on_news()
+            if self.was_caught_up and partition is not None and partition.log.log_end_offset > self.asked.fetch_offset:
+                self._note_caught_up()
+            if session.on_change is not None:
+                session.on_change()
 
-    def _note_level(self) -> None:
+    def _note_caught_up(self) -> None:
         """The log has grown past a follower that had everything when the session was last used."""
-        self.is_level = False
+        self.was_caught_up = False
         session = self.session
         if self.partition is not None:
             self.partition.follower_was_caught_up(session.replica_id, session.broker_epoch, session.fetched_at)
@@ -81,7 +81,7 @@ class Watch:
         """The partition, watched from now on; another one than before if it was made anew."""
         if self.partition is None or self.partition.gone:
             self.leave()
-            self.is_fresh, self.is_level = True, False
+            self.is_fresh, self.was_caught_up = True, False
             self.partition = find(self.place)
             if self.partition is not None:
                 self.partition.watchers[self] = None
@@ -89,8 +89,8 @@ class Watch:
 
     def leave(self) -> None:
         if self.partition is not None:
-            if self.is_level:
-                self._note_level()
+            if self.was_caught_up:
+                self._note_caught_up()
             self.partition.watchers.pop(self, None)
             self.partition = None
 
@@ -109,9 +109,9 @@ class FollowerSession:
         self.dirty: dict[Watch, None] = {}
         self.sent: list[Watch] = []
         """Whose records went out with the last reply."""
-        self.unheard: set[Watch] = set()
+        self.unconfirmed: set[Watch] = set()
         """Whose records went out just before this Fetch came, which may have left before they arrived."""
-        self.on_news: Callable[[], None] | None = None
+        self.on_change: Callable[[], None] | None = None
         self.on_next: Callable[[], None] | None = None
         """Both are set while a Fetch waits. The next one of the same session may come before it is answered."""
 
@@ -126,7 +126,7 @@ class FollowerSession:
         # Whatever became of records that were sent: a follower that is still where it was wants them again.
         for watch in self.sent:
             self.dirty[watch] = None
-        self.unheard, self.sent = set(self.sent), []
+        self.unconfirmed, self.sent = set(self.sent), []
         for topic, partitions in topics:
             for asked in partitions:
                 place = (topic, asked.partition)
@@ -136,7 +136,7 @@ class FollowerSession:
                 else:
                     known.asked = asked
                     known.is_fresh = True
-                    known.told_high_watermark = known.told_log_start = NOT_SENT
+                    known.sent_high_watermark = known.sent_log_start_offset = NOT_SENT
                 self.dirty[known] = None
         for topic, indexes in forgotten:
             for index in indexes:
@@ -199,7 +199,7 @@ class FollowerSessions:
             session.close()
 
     def connection_closed(self, connection_id: int) -> None:
-        """Whoever was at its other end begins anew."""
+        """The follower at its other end begins a new session."""
         ended = [session for session in self._sessions.values() if session.connection_id == connection_id]
         for session in ended:
             self.end(session.session_id)

@@ -1,7 +1,7 @@
 """Where a Fetch may read: the partition it means, and whether its position fits the log.
 
 Always true: an offset below the log start is out of range whatever the epochs say; a reader whose last epoch is unknown here, or
-ended before its offset, is told where the logs part, and gets no records (rules A7, A8).
+ended before its offset, is answered with the place where the logs part, and gets no records (rules A7, A8).
 """
 
 from __future__ import annotations

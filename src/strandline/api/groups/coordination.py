@@ -1,7 +1,7 @@
 """From a request about a group to its coordinator in this node, and back with the answer.
 
-Always true: every request is answered once; an answer for a connection that is gone goes nowhere. What a client is told is in terms
-of the coordinator, not of the log beneath it (`groups.outcome.told`).
+Always true: every request is answered once; an answer for a connection that is gone goes nowhere. Errors are in terms
+of the coordinator, not of the log beneath it.
 """
 
 from __future__ import annotations

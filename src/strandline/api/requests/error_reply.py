@@ -1,7 +1,7 @@
 """The reply to a request that failed as a whole, for any API: its error at the top, or at each thing that was asked for.
 
 A response with an error of its own gets it there. One that has only errors of its items (topics, resources, ...) gets an item
-for each that the request named, with the fields that tell which one it is: those that both have under the same name.
+for each that the request named, with the fields that identify it: those that both have under the same name.
 
 Always true: the reply is of the version that was asked in, and names every item of the request once.
 """

@@ -43,8 +43,8 @@ class ForwardingRefused(ConnectionError):
 
 
 async def decided_here(reply: Awaitable[R | bytes], frame: bytes, request: Message, ctx: RequestContext) -> R | bytes:
-    """The reply of the controller in this very node, once the broker has acted on what was decided: whoever created a topic
-    here can use it here at once. If it is not the controller any more, the request goes on to the one that is."""
+    """The reply of the controller in this very node, once the broker has acted on what was decided: a client that created a
+    topic here can use it here at once. If it is not the controller any more, the request goes on to the one that is."""
     answer = await reply
     if await _is_not_controller(answer, ctx):
         return await forward(frame, request, ctx)
@@ -95,13 +95,13 @@ async def _failed(request: Message, ctx: RequestContext, code: ErrorCode, messag
 
 
 def timeout_s(request: Message, ctx: RequestContext) -> float:
-    """How long the client waits, as the request says, or as long as any request; a little less, so that it hears of it."""
+    """How long the client waits, as the request says, or as long as any request; a little less, so that it gets the answer."""
     wanted_ms = getattr(request, "timeout_ms", ctx.node.config.request_timeout_ms)
     return min(max(wanted_ms / 1000 * WAIT_SHARE, TIMEOUT_MIN_S), TIMEOUT_MAX_S)
 
 
 def anonymous() -> bytes:
-    """Who sends it, as Kafka's default principal builder writes it: nobody has a name until there is authentication."""
+    """The sender, as Kafka's default principal builder writes it: all are anonymous until there is authentication."""
     principal = messages.data(PRINCIPAL_DATA)(type="User", name="ANONYMOUS", token_authenticated=False)
     return PRINCIPAL_VERSION.to_bytes(2, "big") + messages.encode_data(PRINCIPAL_DATA, PRINCIPAL_VERSION, principal)
 

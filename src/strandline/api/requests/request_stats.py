@@ -1,4 +1,4 @@
-"""How many requests of each API were answered, how long that took, and which errors were told.
+"""How many requests of each API were answered, how long that took, and which errors were answered.
 
 Always true: a request is counted once its reply is there, whether it waited or not; counting costs less than half a
 microsecond. Times are of the node's own clock, in seconds.
@@ -50,6 +50,6 @@ class RequestStats:
         return self.apis.setdefault((api_key, version), ApiStats())
 
     def failed(self, api_key: int, code: int) -> None:
-        """An answer told this error, of all that was asked for or of one part of it."""
+        """An answer had this error, of all that was asked for or of one part of it."""
         if code != ErrorCode.NONE:
             self.errors[api_key, code] = self.errors.get((api_key, code), 0) + 1

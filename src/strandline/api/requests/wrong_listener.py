@@ -1,7 +1,7 @@
 """A client's request on a controller's listener: the answer says that this is a controller, and what the client wanted.
 
 Most clients never get so far: ApiVersions does not list these APIs here, and they give up with a sentence of their own. One that
-asks all the same is closed by Kafka without a word; here it hears MISMATCHED_ENDPOINT_TYPE in the shape of its own API. Where
+asks all the same is closed by Kafka without a word; here it is answered MISMATCHED_ENDPOINT_TYPE in the shape of its own API. Where
 that version has no place for an error, and for a large request, the connection ends and the log says why.
 
 Always true: nothing is done but to answer.

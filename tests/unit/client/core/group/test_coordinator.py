@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
@@ -74,6 +75,6 @@ def test_none_yet_is_asked_again_and_what_cannot_be_helped_is_raised():
 def test_every_version_asks_and_answers(version):
     request = messages.decode_request(10, version, messages.encode_request(10, version, question(["g"])))
     assert (request.coordinator_keys or [request.key]) == ["g"]
-    response = named(9) if version >= 4 else Response(node_id=9, host="host9", port=9)
+    response: Any = named(9) if version >= 4 else Response(node_id=9, host="host9", port=9)
     read = messages.decode_response(10, version, messages.encode_response(10, version, response))
     assert brokers(read, ["g"]) == {"g": Broker(9, "host9", 9)}
