@@ -13,7 +13,7 @@ import asyncio
 import random
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 from strandline.config import properties
 from strandline.config.node import NodeConfig
@@ -34,6 +34,9 @@ from strandline.sim.context import SimProcess
 from strandline.sim.faults import Fault
 from strandline.sim.inode import PAGE_BYTES
 from strandline.sim.world import World
+
+if TYPE_CHECKING:
+    from strandline.wire.stubs.data import VotersRecord
 
 CLUSTER_ID = "c2ltdWxhdGVkY2x1c3Rlcg"
 BROKER_PORT, CONTROLLER_PORT, INTER_BROKER_PORT = 9092, 9093, 9094
@@ -59,9 +62,10 @@ class LivenessFailure(AssertionError):
     """What must happen in the end did not."""
 
 
-def _initial_voters(shape: Shape, chance: random.Random) -> Any:
+def _initial_voters(shape: Shape, chance: random.Random) -> VotersRecord:
     voters = [InitialVoter(i, host(i), CONTROLLER_PORT, Uuid.draw(chance)) for i in shape.voters]
-    return voters_record(voters, "CONTROLLER")
+    record: VotersRecord = voters_record(voters, "CONTROLLER")
+    return record
 
 
 class SimulatedCluster:

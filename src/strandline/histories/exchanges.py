@@ -11,10 +11,13 @@ from __future__ import annotations
 import struct
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from strandline.wire import fetch, messages
 from strandline.wire.headers import read_request_header, read_response_header
+
+if TYPE_CHECKING:
+    from strandline.wire.stubs.fetch import FetchResponse
 
 PRODUCE, FETCH, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH = 0, 1, 2, 23
 OFFSET_COMMIT, OFFSET_FETCH, OFFSET_DELETE, DELETE_GROUPS = 8, 9, 47, 42
@@ -169,7 +172,7 @@ class BrokerExchange:
                 }
 
 
-def _of_fetch(answer: Any) -> PartitionAnswer:
+def _of_fetch(answer: FetchResponse.PartitionData) -> PartitionAnswer:
     parted = getattr(answer, "diverging_epoch", None)
     is_parted = parted is not None and parted.epoch >= 0
     return PartitionAnswer(answer.error_code, bool(answer.records) or is_parted, is_parted)

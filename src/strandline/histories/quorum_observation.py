@@ -59,7 +59,7 @@ class QuorumNodeState(NamedTuple):
         return self.role == LEADER
 
 
-class QuorumMember(Protocol):
+class ObservedMember(Protocol):
     """One node beside its part in the quorum: its process, configuration, answers, and its disk as the quorum uses
     it."""
 
@@ -127,7 +127,7 @@ class QuorumObservation:
     ) -> None:
         self.nodes: dict[int, QuorumNodeState] = {}
         self.elections: dict[int, ElectionState] = {}
-        self.members: dict[int, QuorumMember] = {}
+        self.members: dict[int, ObservedMember] = {}
         self.durable_offset: dict[int, int] = {}
         self.transcript = transcript
         self.now = now

@@ -17,7 +17,7 @@ from strandline.histories.shrink import SmallestFaultSet
 EVENT, FAULT, PROBLEM = "event", "fault", "problem"
 
 
-class ReportedEvent(NamedTuple):
+class HistoryEvent(NamedTuple):
     at: float
     who: str
     kind: str
@@ -27,15 +27,14 @@ class ReportedEvent(NamedTuple):
         return f"{self.at:10.4f}  {self.who:<10}{self.what}"
 
 
-def events(outcome: HistoryOutcome) -> Iterator[ReportedEvent]:
+def events(outcome: HistoryOutcome) -> Iterator[HistoryEvent]:
     """What happened, the faults and the problems, as one sequence; of the same moment in this order."""
-    happened = [ReportedEvent(line.at, line.who, EVENT, line.what) for line in outcome.transcript]
+    happened = [HistoryEvent(line.at, line.who, EVENT, line.what) for line in outcome.transcript]
     faults = [
-        ReportedEvent(fault.at, f"fault {fault.number}", FAULT, f"{fault.kind} {fault.what}")
-        for fault in outcome.faults
+        HistoryEvent(fault.at, f"fault {fault.number}", FAULT, f"{fault.kind} {fault.what}") for fault in outcome.faults
     ]
     problems = [
-        ReportedEvent(problem.at, "judge", PROBLEM, f"VIOLATES {problem.property}: {problem.what}")
+        HistoryEvent(problem.at, "judge", PROBLEM, f"VIOLATES {problem.property}: {problem.what}")
         for problem in outcome.problems
     ]
     return heapq.merge(happened, faults, problems, key=lambda event: event.at)

@@ -11,11 +11,12 @@ import hashlib
 import heapq
 import json
 from collections.abc import Iterator
-from typing import Any, NamedTuple, TextIO
+from typing import NamedTuple, TextIO
 
 from strandline.histories.outcome import HistoryOutcome
 from strandline.histories.reporting import events
 
+JsonLine = dict[str, float | int | str | bool | list[str]]
 DIGEST_BYTES = 8
 PROCESS, CONNECTION, PORT, DISK, FILE = "process", "connection", "port", "disk", "file"
 MILLISECONDS, NANOSECONDS_PER_S = "ms", "ns/s"
@@ -58,7 +59,7 @@ class TraceEntry(NamedTuple):
     size: int
     digest: str
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonLine:
         kind, owner = KINDS.get(self.kind, (self.kind.decode("ascii", "replace").strip(), ""))
         return {
             "at": self.at,
@@ -95,7 +96,7 @@ class TraceFile:
             count += 1
         return count
 
-    def _events(self, outcome: HistoryOutcome) -> Iterator[dict[str, Any]]:
+    def _events(self, outcome: HistoryOutcome) -> Iterator[JsonLine]:
         yield from opening(outcome)
         yield from heapq.merge(
             (entry.as_json() for entry in self._entries), reported_events(outcome), key=lambda event: event["at"]
@@ -103,17 +104,17 @@ class TraceFile:
         yield from closing(outcome)
 
 
-def opening(outcome: HistoryOutcome) -> Iterator[dict[str, Any]]:
+def opening(outcome: HistoryOutcome) -> Iterator[JsonLine]:
     yield {"at": 0.0, "kind": "history", "seed": outcome.seed, "setting": outcome.setting, "acts": outcome.nemeses}
 
 
-def reported_events(outcome: HistoryOutcome) -> Iterator[dict[str, Any]]:
+def reported_events(outcome: HistoryOutcome) -> Iterator[JsonLine]:
     """The same lines that a person reads."""
     for event in events(outcome):
         yield {"at": event.at, "who": event.who, "kind": event.kind, "what": event.what}
 
 
-def closing(outcome: HistoryOutcome) -> Iterator[dict[str, Any]]:
+def closing(outcome: HistoryOutcome) -> Iterator[JsonLine]:
     yield {
         "at": outcome.virtual_s,
         "kind": "end",

@@ -7,7 +7,7 @@ answered.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from strandline.client.aio import AsyncClient
 from strandline.errors import ErrorCode, KafkaError
@@ -18,8 +18,13 @@ from strandline.wire import messages
 
 if TYPE_CHECKING:
     from strandline.histories.nemeses.context import NemesisContext
+    from strandline.wire.stubs.add_raft_voter import AddRaftVoterRequest
+    from strandline.wire.stubs.remove_raft_voter import RemoveRaftVoterRequest
 
-ADD_RAFT_VOTER, REMOVE_RAFT_VOTER = 80, 81
+    VoterChange: TypeAlias = AddRaftVoterRequest | RemoveRaftVoterRequest
+
+ADD_RAFT_VOTER: Final = 80
+REMOVE_RAFT_VOTER: Final = 81
 TIMEOUT_MS = 2_000
 ATTEMPTS_MAX = 120
 ANSWERED_WITHIN_S = 90.0
@@ -74,7 +79,7 @@ class VoterChanges:
         )
         return self._ask_for(REMOVE_RAFT_VOTER, message, ErrorCode.VOTER_NOT_FOUND, node_id)
 
-    def _ask_for(self, api_key: int, message: Any, done_before: ErrorCode, node_id: int) -> asyncio.Task[bool]:
+    def _ask_for(self, api_key: int, message: VoterChange, done_before: ErrorCode, node_id: int) -> asyncio.Task[bool]:
         what = f"{'add' if api_key == ADD_RAFT_VOTER else 'remove'} {host(node_id)}"
         injected = self._context.faults.inject("voter change", what, lambda: None)
         return self._machine.spawn(self._change(api_key, message, done_before, node_id, what, injected))
@@ -84,7 +89,7 @@ class VoterChanges:
         return change.result()
 
     async def _change(
-        self, api_key: int, message: Any, done_before: ErrorCode, node_id: int, what: str, injected: bool
+        self, api_key: int, message: VoterChange, done_before: ErrorCode, node_id: int, what: str, injected: bool
     ) -> bool:
         if not injected:
             return False
@@ -102,7 +107,7 @@ class VoterChanges:
         raise LivenessFailure(f"{what}: not in {ATTEMPTS_MAX} attempts")
 
     @staticmethod
-    async def _ask(client: AsyncClient, api_key: int, message: Any) -> tuple[int, str | None]:
+    async def _ask(client: AsyncClient, api_key: int, message: VoterChange) -> tuple[int, str | None]:
         try:
             answer = await client.request(None, api_key, message)
         except KafkaError as error:

@@ -11,7 +11,7 @@ import struct
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from strandline.histories.exchanges import (
     PRODUCED_MAX,
@@ -26,9 +26,13 @@ from strandline.sim.pipe import Pipe
 from strandline.wire import messages
 from strandline.wire.headers import read_request_header, read_response_header
 
+if TYPE_CHECKING:
+    from strandline.wire.stubs.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+
 FETCH, VOTE, BEGIN_QUORUM_EPOCH, END_QUORUM_EPOCH, FETCH_SNAPSHOT = 1, 52, 53, 54, 59
 READ = frozenset({FETCH, VOTE, BEGIN_QUORUM_EPOCH, END_QUORUM_EPOCH, FETCH_SNAPSHOT})
-BROKER_HEARTBEAT, ALTER_PARTITION = 63, 56
+BROKER_HEARTBEAT = 63
+ALTER_PARTITION: Final = 56
 ANSWERS_READ = frozenset({VOTE})
 _SIZE = struct.Struct(">i")
 _FLAT_FETCH = range(15, 19)
@@ -66,9 +70,9 @@ class QuorumMessage(NamedTuple):
     """In the answer to a heartbeat of a broker; then `offset` is how much of the metadata the broker has."""
     broker_epoch: int = -1
     wants_to_stop: bool = False
-    request: Any = None
+    request: AlterPartitionRequest | None = None
     """Of an AlterPartition, with the answer to it."""
-    answer: Any = None
+    answer: AlterPartitionResponse | None = None
 
     @property
     def is_vote_granted(self) -> bool:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 from strandline.histories.outcome import HistoryOutcome, Problem
 
@@ -73,7 +73,7 @@ class WorkerPool:
         """The outcomes as they come. The next task is taken when a process is free for it, so that the caller can
         stop giving them."""
         left = iter(tasks)
-        busy: dict[Any, _PoolWorker] = {}
+        busy: dict[Connection[HistoryTask, HistoryOutcome], _PoolWorker] = {}
         try:
             while True:
                 while len(busy) < self.jobs and (task := next(left, None)) is not None:
@@ -82,8 +82,8 @@ class WorkerPool:
                     busy[worker.connection] = worker
                 if not busy:
                     return
-                for connection in wait(list(busy), POLL_S):
-                    worker = busy.pop(connection)
+                for ready in wait(list(busy), POLL_S):
+                    worker = busy.pop(cast("Connection[HistoryTask, HistoryOutcome]", ready))
                     yield worker.task, self._settle(worker)
                 for worker in [worker for worker in busy.values() if worker.busy_s > self._seed_within_s]:
                     del busy[worker.connection]
@@ -149,7 +149,7 @@ class _PoolWorker:
             self.process.join()
 
 
-def _work(connection: Connection[Any, Any], play: Play) -> None:
+def _work(connection: Connection[HistoryOutcome, HistoryTask], play: Play) -> None:
     expect_abandoned()
     # A history is one heap of cycles that goes as a whole: nothing is gained by looking for garbage within it, or in modules.
     gc.disable()

@@ -9,7 +9,7 @@ import pytest
 
 from strandline.histories.judges.invariants import TURNS_PER_SWEEP, NodeInvariants, QuorumInvariants, ReplicaInvariants
 from strandline.histories.member import ClusterMember
-from strandline.histories.quorum_observation import QuorumMember, QuorumObservation, Violation
+from strandline.histories.quorum_observation import ObservedMember, QuorumObservation, Violation
 from strandline.histories.transcript import Transcript
 
 from .quorum.stage import Stage as QuorumStage
@@ -32,7 +32,7 @@ def test_a_log_that_is_not_as_it_should_be() -> None:
 def test_a_quorum_that_is_not() -> None:
     story = QuorumStage(QuorumInvariants())
     story.see(1)
-    story.observed.members[1] = cast(QuorumMember, Broken())
+    story.observed.members[1] = cast(ObservedMember, Broken())
     with pytest.raises(Violation, match="before the start"):
         story.see(1, epoch=2)
 

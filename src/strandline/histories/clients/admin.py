@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from strandline.client.aio import AsyncClient
 from strandline.errors import ErrorCode, KafkaError
@@ -21,8 +21,13 @@ from strandline.wire import messages
 
 if TYPE_CHECKING:
     from strandline.histories.load import Load
+    from strandline.wire.stubs.base import ApiRequest, ApiResponse
 
-CREATE_TOPICS, DELETE_TOPICS, INCREMENTAL_ALTER_CONFIGS = 19, 20, 44
+R = TypeVar("R", bound="ApiResponse")
+
+CREATE_TOPICS: Final = 19
+DELETE_TOPICS: Final = 20
+INCREMENTAL_ALTER_CONFIGS: Final = 44
 TOPIC_RESOURCE, SET = 2, 0
 PAUSE_S, BRISK_PAUSE_S = (4.0, 15.0), (0.5, 4.0)
 TOPICS_MAX = 4
@@ -93,7 +98,7 @@ class AdminClient:
         for _ in range(ATTEMPTS_MAX):
             answer = await self._attempt(CREATE_TOPICS, message)
             code = ErrorCode.NETWORK_EXCEPTION if answer is None else answer.topics[0].error_code
-            if code == ErrorCode.NONE:
+            if code == ErrorCode.NONE and answer is not None:
                 topic.present = True
                 topic.topic_id = Uuid(answer.topics[0].topic_id)
                 self._acknowledged("creates", topic)
@@ -167,7 +172,7 @@ class AdminClient:
 
     # One request
 
-    async def _attempt(self, api_key: int, message: Any) -> Any:
+    async def _attempt(self, api_key: int, message: ApiRequest[R]) -> R | None:
         """The answer, or None if there was none; then `_sent` says whether the request may have arrived."""
         self._sent = False
         self._load.operations += 1
@@ -179,7 +184,7 @@ class AdminClient:
             if channel is None:
                 return None
             self._sent = True
-            answer = await channel.send(api_key, message, REQUEST_TIMEOUT_MS / 1000)
+            answer: R = await channel.send(api_key, message, REQUEST_TIMEOUT_MS / 1000)
             self._is_answered_by_the_deposed |= self._claimants() > 1
             return answer
         except KafkaError as error:

@@ -7,7 +7,7 @@ coordinator's epoch is the leader epoch of the group's partition of `__consumer_
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Protocol, TypeVar, cast
 
 from strandline.api.groups.placement import partition_of
 from strandline.client.core.group.subscription import decode_assignment
@@ -33,6 +33,43 @@ from strandline.node.coordinator.offsets_topic import CONSUMER_OFFSETS
 from strandline.node.observation.shards import ObservedShard
 
 STABLE = "Stable"
+
+
+class NamesPartition(Protocol):
+    @property
+    def partition_index(self) -> int: ...
+
+
+class CommittedPartition(NamesPartition, Protocol):
+    @property
+    def committed_offset(self) -> int: ...
+
+    @property
+    def error_code(self) -> int: ...
+
+
+PartitionT = TypeVar("PartitionT", bound=NamesPartition)
+PartitionT_co = TypeVar("PartitionT_co", bound=NamesPartition, covariant=True)
+
+
+class NamesTopic(Protocol[PartitionT_co]):
+    """Partitions of one topic, as a request or an answer about offsets has them."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def partitions(self) -> Sequence[PartitionT_co]: ...
+
+
+class CommittedOffsets(Protocol):
+    """What OffsetFetch answers of one group."""
+
+    @property
+    def error_code(self) -> int: ...
+
+    @property
+    def topics(self) -> Sequence[NamesTopic[CommittedPartition]]: ...
 
 
 class ReportedAssignment:
@@ -214,7 +251,7 @@ class GroupObservation:
         known = self.replicas.image.topics.get(topic)
         return None if known is None else (known.topic_id, index)
 
-    def keys_of(self, topics: Iterable[Any]) -> Iterator[tuple[Key, Any]]:
+    def keys_of(self, topics: Iterable[NamesTopic[PartitionT]]) -> Iterator[tuple[Key, PartitionT]]:
         """The partitions that a request or answer about offsets names, by topic id."""
         for topic in topics:
             for partition in topic.partitions:
@@ -309,9 +346,9 @@ def first_error(exchange: GroupExchange) -> int:
     return 0
 
 
-def committed_of(exchange: GroupExchange, group_id: str) -> Any:
+def committed_of(exchange: GroupExchange, group_id: str) -> CommittedOffsets | None:
     """The answer of an OffsetFetch about one group, whichever version it is."""
     for group in getattr(exchange.response, "groups", None) or ():
         if group.group_id == group_id:
-            return group
-    return exchange.response if exchange.request.group_id == group_id else None
+            return cast(CommittedOffsets, group)
+    return cast(CommittedOffsets, exchange.response) if exchange.request.group_id == group_id else None

@@ -5,16 +5,19 @@ Both are taken from the bytes: what was asked for, and the state in the answer f
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from strandline.errors import ErrorCode
 from strandline.histories.quorum_observation import QuorumJudge, QuorumObservation, Violation
 from strandline.histories.wire import ALTER_PARTITION, QuorumMessage
 
+if TYPE_CHECKING:
+    from strandline.wire.stubs.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+
 
 class AlteredByTheNewest(QuorumJudge):
     def sent(self, observed: QuorumObservation, sent: QuorumMessage) -> None:
-        if sent.api_key != ALTER_PARTITION or sent.answer is None or sent.answer.error_code:
+        if sent.api_key != ALTER_PARTITION or sent.answer is None or sent.request is None or sent.answer.error_code:
             return
         asked = {
             (bytes(topic.topic_id), partition.partition_index): partition
@@ -28,7 +31,9 @@ class AlteredByTheNewest(QuorumJudge):
                     self._check(sent.candidate_id, wanted, partition)
 
     @staticmethod
-    def _check(broker_id: int, wanted: Any, answered: Any) -> None:
+    def _check(
+        broker_id: int, wanted: AlterPartitionRequest.PartitionData, answered: AlterPartitionResponse.PartitionData
+    ) -> None:
         # An ISR that ends a reassignment takes replicas away, and so begins another epoch of the same leader.
         if answered.leader_epoch - wanted.leader_epoch not in (0, 1) or answered.leader_id != broker_id:
             raise Violation(
