@@ -12,12 +12,12 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from strandline.api.access.controller import ControllerAccess
+from strandline.api.access.groups import GroupAccess
+from strandline.api.access.hosted_partitions import HostedPartitions
+from strandline.api.access.metadata import MetadataView
 from strandline.api.cluster.topic_bytes import TopicBytes
-from strandline.api.controller_access import ControllerAccess
 from strandline.api.fetching.fetch_sessions import FetchSessions
-from strandline.api.group_access import GroupAccess
-from strandline.api.hosted_partitions import HostedPartitions
-from strandline.api.metadata_view import MetadataView
 from strandline.api.requests.large_requests import LargeRequests
 from strandline.api.requests.request_stats import RequestStats
 from strandline.config.dynamic import DynamicConfig

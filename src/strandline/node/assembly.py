@@ -22,14 +22,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import NoReturn
 
+from strandline.api.access.controller import ControllerAccess
+from strandline.api.access.hosted_partitions import HostedPartitions
 from strandline.api.cluster.metadata_updates import SentMetadata
 from strandline.api.cluster.topic_bytes import TopicBytes
 from strandline.api.context import Connections, FetchResources, NodeContext, ReplicaFetchResources
-from strandline.api.controller_access import ControllerAccess
 from strandline.api.fetching.fetch_sessions import FetchSessions
 from strandline.api.fetching.follower_sessions import FollowerSessions
 from strandline.api.fetching.shared_reads import SharedReads
-from strandline.api.hosted_partitions import HostedPartitions
 from strandline.api.requests.request_stats import RequestStats
 from strandline.config.dynamic import DynamicConfig
 from strandline.controller.liveness import Liveness

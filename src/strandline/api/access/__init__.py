@@ -1,0 +1,1 @@
+"""What an API reaches of its node: small typed parts, which the node provides and `NodeContext` holds."""
