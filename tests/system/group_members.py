@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Protocol
 from confluent_kafka import Producer
 
 from strandline.client.blocking import Admin, Client
-from strandline.client.flow.group_described import GroupDescription
+from strandline.client.flow.group_descriptions import GroupDescription
 from strandline.errors import KafkaError
 from tests.judges.java import judge
 from tests.system.load import EAGER

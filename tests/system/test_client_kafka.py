@@ -17,8 +17,8 @@ from confluent_kafka import TopicPartition
 from strandline.client import aio, blocking
 from strandline.client.bulk import OffsetOutOfRange, PartitionFetcher, TopicRecreated
 from strandline.client.bulk_producer import BatchProducer
-from strandline.client.flow.described import ConfigResource, CreatedTopic, NewTopic, ResourceType, TopicDescription
-from strandline.client.flow.group_described import GroupDescription, OffsetAndMetadata
+from strandline.client.flow.descriptions import ConfigResource, CreatedTopic, NewTopic, ResourceType, TopicDescription
+from strandline.client.flow.group_descriptions import GroupDescription, OffsetAndMetadata
 from strandline.config.alter import Alteration, Op
 from strandline.errors import ErrorCode, KafkaError
 from strandline.records.batch import BatchBuilder, decode

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from strandline.client.blocking import Admin, Client, ClientConfig
-from strandline.client.flow.described import NewTopic
+from strandline.client.flow.descriptions import NewTopic
 from strandline.errors import ErrorCode, KafkaError
 from tests.system.local import COMMAND, Cluster, strandline, up
 from tests.system.server import eventually

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from strandline.client.core.group.offsets import OffsetAndMetadata
-from strandline.client.flow.group_described import GroupDescription
+from strandline.client.flow.group_descriptions import GroupDescription
 from tests.judges.java import judge
 from tests.system.group_members import QUICK, Group, group
 from tests.system.server import eventually, running

@@ -15,7 +15,7 @@ from bench.kafka_cluster import kafka_cluster
 from confluent_kafka import Consumer, KafkaException, Producer
 
 from strandline.client import blocking
-from strandline.client.flow.described import ConfigEntry, ConfigResource, NewTopic, ResourceType
+from strandline.client.flow.descriptions import ConfigEntry, ConfigResource, NewTopic, ResourceType
 from strandline.config.alter import Alteration, Op
 from strandline.config.broker import BROKER
 from strandline.config.key import Treatment

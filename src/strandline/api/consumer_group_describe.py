@@ -14,8 +14,8 @@ from strandline.api.context import RequestContext
 from strandline.api.groups.coordination import caller, read_each, serves_consumer_protocol
 from strandline.api.requests.pending_reply import MaybePending
 from strandline.errors import ErrorCode, KafkaError
-from strandline.groups.outcome import Moment, told
-from strandline.groups.shard import Shard
+from strandline.groups.result import Moment, coordinator_error
+from strandline.groups.shard import GroupShard
 from strandline.wire import messages
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def handle(request: ConsumerGroupDescribeRequest, ctx: RequestContext) -> MaybeP
             groups=[_refused(group_id, ErrorCode.UNSUPPORTED_VERSION, None) for group_id in group_ids]
         )
 
-    def describe(place: int, shard: Shard, at: Moment) -> ConsumerGroupDescribeResponse.DescribedGroup:
+    def describe(place: int, shard: GroupShard, at: Moment) -> ConsumerGroupDescribeResponse.DescribedGroup:
         if not group_ids[place]:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
         described: ConsumerGroupDescribeResponse.DescribedGroup = shard.describe_consumer_group(
@@ -46,7 +46,7 @@ def handle(request: ConsumerGroupDescribeRequest, ctx: RequestContext) -> MaybeP
     def refusal(place: int, error: KafkaError) -> ConsumerGroupDescribeResponse.DescribedGroup:
         if not group_ids[place]:
             return _refused("", ErrorCode.INVALID_GROUP_ID, None)
-        return _refused(group_ids[place], told(error.code), error.message)
+        return _refused(group_ids[place], coordinator_error(error.code), error.message)
 
     def reply(groups: list[ConsumerGroupDescribeResponse.DescribedGroup]) -> ConsumerGroupDescribeResponse:
         if request.include_authorized_operations:

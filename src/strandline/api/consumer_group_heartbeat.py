@@ -15,7 +15,7 @@ from strandline.api.context import RequestContext
 from strandline.api.groups.coordination import coordinate, serves_consumer_protocol
 from strandline.api.requests.pending_reply import MaybePending
 from strandline.errors import ErrorCode
-from strandline.groups.shard import Shard
+from strandline.groups.shard import GroupShard
 from strandline.wire import messages
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def handle(request: ConsumerGroupHeartbeatRequest, ctx: RequestContext) -> Maybe
         return _refusal(ErrorCode.UNSUPPORTED_VERSION, "The consumer group protocol is not enabled.")
     if not request.group_id:
         return _refusal(ErrorCode.INVALID_REQUEST, "GroupId can't be empty.")
-    return coordinate(ctx, request, Shard.consumer_group_heartbeat, _refusal)
+    return coordinate(ctx, request, GroupShard.consumer_group_heartbeat, _refusal)
 
 
 def _refusal(code: ErrorCode, message: str | None) -> ConsumerGroupHeartbeatResponse:

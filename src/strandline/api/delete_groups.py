@@ -13,8 +13,8 @@ from strandline.api.context import RequestContext
 from strandline.api.groups.coordination import Several
 from strandline.api.requests.pending_reply import MaybePending
 from strandline.errors import ErrorCode, KafkaError
-from strandline.groups.outcome import Moment, Outcome, told
-from strandline.groups.shard import Shard
+from strandline.groups.result import CoordinatorResult, Moment, coordinator_error
+from strandline.groups.shard import GroupShard
 from strandline.wire import messages
 
 if TYPE_CHECKING:
@@ -34,10 +34,12 @@ def handle(request: DeleteGroupsRequest, ctx: RequestContext) -> MaybePending[De
 
 def _delete(ctx: RequestContext, group_id: str, place: int, several: _Deletions) -> None:
     def settle(code: ErrorCode) -> None:
-        several.put(place, messages.response(KEY).DeletableGroupResult(group_id=group_id, error_code=told(code)))
+        several.put(
+            place, messages.response(KEY).DeletableGroupResult(group_id=group_id, error_code=coordinator_error(code))
+        )
 
-    def delete(shard: Shard, at: Moment) -> Outcome:
-        return Outcome(shard.delete_group(group_id, at), done)
+    def delete(shard: GroupShard, at: Moment) -> CoordinatorResult:
+        return CoordinatorResult(shard.delete_group(group_id, at), done)
 
     def done(code: ErrorCode, at: Moment) -> None:
         settle(code)

@@ -15,8 +15,8 @@ from strandline.api.context import RequestContext
 from strandline.api.groups.coordination import caller, read_each
 from strandline.api.requests.pending_reply import MaybePending
 from strandline.errors import KafkaError
-from strandline.groups.outcome import Moment, told
-from strandline.groups.shard import Shard
+from strandline.groups.result import Moment, coordinator_error
+from strandline.groups.shard import GroupShard
 from strandline.wire import messages
 
 if TYPE_CHECKING:
@@ -30,12 +30,14 @@ OPERATIONS_SINCE = 3
 def handle(request: DescribeGroupsRequest, ctx: RequestContext) -> MaybePending[DescribeGroupsResponse]:
     group_ids, asking = list(dict.fromkeys(request.groups)), caller(ctx)
 
-    def describe(place: int, shard: Shard, at: Moment) -> DescribeGroupsResponse.DescribedGroup:
+    def describe(place: int, shard: GroupShard, at: Moment) -> DescribeGroupsResponse.DescribedGroup:
         described: DescribeGroupsResponse.DescribedGroup = shard.describe_group(group_ids[place], asking)
         return described
 
     def refusal(place: int, error: KafkaError) -> DescribeGroupsResponse.DescribedGroup:
-        return messages.response(KEY).DescribedGroup(group_id=group_ids[place], error_code=told(error.code))
+        return messages.response(KEY).DescribedGroup(
+            group_id=group_ids[place], error_code=coordinator_error(error.code)
+        )
 
     def reply(groups: list[DescribeGroupsResponse.DescribedGroup]) -> DescribeGroupsResponse:
         if ctx.version >= OPERATIONS_SINCE and request.include_authorized_operations:

@@ -13,7 +13,7 @@ from strandline.api.context import RequestContext
 from strandline.api.groups.coordination import coordinate
 from strandline.api.requests.pending_reply import MaybePending
 from strandline.errors import ErrorCode
-from strandline.groups.shard import Shard
+from strandline.groups.shard import GroupShard
 from strandline.wire import messages
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ VERSIONS = range(5)
 def handle(request: HeartbeatRequest, ctx: RequestContext) -> MaybePending[HeartbeatResponse]:
     if not request.group_id:
         return _refusal(ErrorCode.INVALID_GROUP_ID)
-    return coordinate(ctx, request, Shard.heartbeat, _refusal)
+    return coordinate(ctx, request, GroupShard.heartbeat, _refusal)
 
 
 def _refusal(code: ErrorCode, message: str | None = None) -> HeartbeatResponse:

@@ -15,7 +15,7 @@ from strandline.api.context import RequestContext
 from strandline.api.groups.coordination import coordinate
 from strandline.api.requests.pending_reply import MaybePending
 from strandline.errors import ErrorCode
-from strandline.groups.shard import Shard
+from strandline.groups.shard import GroupShard
 from strandline.wire import messages
 
 if TYPE_CHECKING:
@@ -33,4 +33,4 @@ def handle(request: JoinGroupRequest, ctx: RequestContext) -> MaybePending[JoinG
 
     if not request.group_id:
         return refusal(ErrorCode.INVALID_GROUP_ID)
-    return coordinate(ctx, request, Shard.join_group, refusal)
+    return coordinate(ctx, request, GroupShard.join_group, refusal)

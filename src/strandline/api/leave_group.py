@@ -13,7 +13,7 @@ from strandline.api.context import RequestContext
 from strandline.api.groups.coordination import coordinate
 from strandline.api.requests.pending_reply import MaybePending
 from strandline.errors import ErrorCode
-from strandline.groups.shard import Shard
+from strandline.groups.shard import GroupShard
 from strandline.wire import messages
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def handle(request: LeaveGroupRequest, ctx: RequestContext) -> MaybePending[Leav
     config = ctx.node.config
     if len(request.members) > max(config.group_max_size, config.group_consumer_max_size):
         return _refusal(ErrorCode.INVALID_REQUEST)
-    return coordinate(ctx, request, Shard.leave_group, _refusal)
+    return coordinate(ctx, request, GroupShard.leave_group, _refusal)
 
 
 def _refusal(code: ErrorCode, message: str | None = None) -> LeaveGroupResponse:

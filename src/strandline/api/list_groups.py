@@ -14,7 +14,7 @@ from strandline.api.context import RequestContext
 from strandline.api.groups.coordination import caller
 from strandline.api.requests.pending_reply import MaybePending, PendingReply
 from strandline.errors import KafkaError
-from strandline.groups.outcome import told
+from strandline.groups.result import coordinator_error
 from strandline.wire import messages
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def handle(request: ListGroupsRequest, ctx: RequestContext) -> MaybePending[List
 
     def refuse(error: KafkaError) -> None:
         if not later.done:
-            later.complete(messages.response(KEY)(error_code=told(error.code)))
+            later.complete(messages.response(KEY)(error_code=coordinator_error(error.code)))
 
     ctx.node.groups.read_all(lambda shard, at: shard.list_groups(states, types, asking), answer, refuse)
     return later

@@ -16,8 +16,8 @@ from strandline.api.groups.coordination import coordinate
 from strandline.api.requests.pending_reply import MaybePending
 from strandline.api.requests.slices import answer
 from strandline.errors import ErrorCode
-from strandline.groups.offsets.committing import refused, refused_in_slices
-from strandline.groups.shard import Shard
+from strandline.groups.offsets.offset_commit import refused, refused_in_slices
+from strandline.groups.shard import GroupShard
 
 if TYPE_CHECKING:
     from strandline.wire.stubs.offset_commit import OffsetCommitRequest, OffsetCommitResponse
@@ -37,5 +37,5 @@ def handle(request: OffsetCommitRequest, ctx: RequestContext) -> MaybePending[Of
         # As Kafka does once it has built a batch that is too large to be written.
         return answer(refused_in_slices(request, ErrorCode.INVALID_COMMIT_OFFSET_SIZE), request, ctx)
     return coordinate(
-        ctx, request, Shard.commit_offsets, lambda code, message: refused(request, code), may_be_overtaken=True
+        ctx, request, GroupShard.commit_offsets, lambda code, message: refused(request, code), may_be_overtaken=True
     )

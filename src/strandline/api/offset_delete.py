@@ -11,7 +11,7 @@ from strandline.api.context import RequestContext
 from strandline.api.groups.coordination import coordinate
 from strandline.api.requests.pending_reply import MaybePending
 from strandline.errors import ErrorCode
-from strandline.groups.shard import Shard
+from strandline.groups.shard import GroupShard
 from strandline.wire import messages
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ VERSIONS = range(1)
 def handle(request: OffsetDeleteRequest, ctx: RequestContext) -> MaybePending[OffsetDeleteResponse]:
     if not request.group_id:
         return _refusal(ErrorCode.INVALID_GROUP_ID)
-    return coordinate(ctx, request, Shard.delete_offsets, _refusal)
+    return coordinate(ctx, request, GroupShard.delete_offsets, _refusal)
 
 
 def _refusal(code: ErrorCode, message: str | None = None) -> OffsetDeleteResponse:

@@ -16,8 +16,8 @@ from strandline.api.context import RequestContext
 from strandline.api.groups.coordination import caller, read_each
 from strandline.api.requests.pending_reply import MaybePending
 from strandline.errors import ErrorCode, KafkaError
-from strandline.groups.outcome import Moment, told
-from strandline.groups.shard import Shard
+from strandline.groups.result import Moment, coordinator_error
+from strandline.groups.shard import GroupShard
 from strandline.wire import messages
 
 if TYPE_CHECKING:
@@ -41,12 +41,12 @@ def handle(request: OffsetFetchRequest, ctx: RequestContext) -> MaybePending[Off
     pieces = [(place, piece) for place, group in enumerate(asked) for piece in _pieces(group)]
     asking = caller(ctx)
 
-    def fetch(place: int, shard: Shard, at: Moment) -> _FetchedGroup:
+    def fetch(place: int, shard: GroupShard, at: Moment) -> _FetchedGroup:
         fetched: _FetchedGroup = shard.fetch_offsets(pieces[place][1], request.require_stable, asking, at)
         return fetched
 
     def refusal(place: int, error: KafkaError) -> _FetchedGroup:
-        code = ErrorCode.NOT_COORDINATOR if error.code in _UNANSWERED else told(error.code)
+        code = ErrorCode.NOT_COORDINATOR if error.code in _UNANSWERED else coordinator_error(error.code)
         return _refused(pieces[place][1], code, ctx.version)
 
     def reply(fetched: list[_FetchedGroup]) -> OffsetFetchResponse:

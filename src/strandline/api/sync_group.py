@@ -14,7 +14,7 @@ from strandline.api.context import RequestContext
 from strandline.api.groups.coordination import coordinate
 from strandline.api.requests.pending_reply import MaybePending
 from strandline.errors import ErrorCode
-from strandline.groups.shard import Shard
+from strandline.groups.shard import GroupShard
 from strandline.wire import messages
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def handle(request: SyncGroupRequest, ctx: RequestContext) -> MaybePending[SyncG
     config = ctx.node.config
     if len(request.assignments) > max(config.group_max_size, config.group_consumer_max_size):
         return _refusal(ErrorCode.INVALID_REQUEST)
-    return coordinate(ctx, request, Shard.sync_group, _refusal)
+    return coordinate(ctx, request, GroupShard.sync_group, _refusal)
 
 
 def _refusal(code: ErrorCode, message: str | None = None) -> SyncGroupResponse:

@@ -5,11 +5,11 @@
         await producer.send("topic", b"value")
         await producer.close()
 
-Only the running loop is used, its time and its connections: no socket, thread or clock of our own. So the same code runs on
-a simulated loop, where hosts are names and time is virtual. Wall time (record timestamps) and randomness (jitter, the choice
-of brokers) come in as arguments.
+Only the running loop is used, its time and its connections: no socket, thread or clock of our own. So the same code
+runs on a simulated loop, where hosts are names and time is virtual. Wall time (record timestamps) and randomness
+(jitter, the choice of brokers) come in as arguments.
 
-Always true: bytes given to a transport are `bytes` that nobody changes, however long the transport holds them.
+Always true: bytes given to a transport are `bytes` that do not change, however long the transport holds them.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from typing import Any, cast
 
 from strandline.client.config import ClientConfig, ConsumerConfig, ProducerConfig
 from strandline.client.core.addresses import parse_addresses
-from strandline.client.flow.admin import Admin
-from strandline.client.flow.client import Client
-from strandline.client.flow.consumer import Consumer
-from strandline.client.flow.io import Future, Link, Receiver, Timer
-from strandline.client.flow.producer import Producer
+from strandline.client.flow.admin import FlowAdmin as Admin
+from strandline.client.flow.client import FlowClient
+from strandline.client.flow.consumer import FlowConsumer as Consumer
+from strandline.client.flow.io import Future, Receiver, StreamTransport, Timer
+from strandline.client.flow.producer import FlowProducer as Producer
 from strandline.ports import Buffer, Clock
 
 __all__ = ["Admin", "AsyncClient", "ClientConfig", "Consumer", "ConsumerConfig", "Producer", "ProducerConfig"]
 
 
-class _Stream(asyncio.Protocol):
+class _AsyncioStream(asyncio.Protocol):
     """A Link, and the loop's side of it."""
 
     def __init__(self, receiver: Receiver) -> None:
@@ -97,14 +97,14 @@ class AsyncioIo:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
 
-    async def connect(self, host: str, port: int, timeout_s: float, receiver: Receiver) -> Link:
+    async def connect(self, host: str, port: int, timeout_s: float, receiver: Receiver) -> StreamTransport:
         options: dict[str, Any] = {"ssl": self._tls, "server_hostname": host} if self._tls is not None else {}
         async with asyncio.timeout(timeout_s):
-            _, stream = await self._loop.create_connection(lambda: _Stream(receiver), host, port, **options)
+            _, stream = await self._loop.create_connection(lambda: _AsyncioStream(receiver), host, port, **options)
         return stream
 
 
-class AsyncClient(Client):
+class AsyncClient(FlowClient):
     """Made inside a running loop; `tls` is the context for brokers that speak TLS."""
 
     def __init__(

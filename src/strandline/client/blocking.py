@@ -4,11 +4,11 @@
         producer = Producer(client)
         producer.send("topic", b"value").result()
 
-The same operations as `aio`, run by a small scheduler (`selecting.py`) while the caller waits. Between calls nothing happens:
-records that linger go out with the next `send` that fills a batch, with `flush`, or with `result`; fetches that were under
-way go on with the next `poll`, and a member of a group sends its heartbeats only while its caller is inside `poll`, `commit` or
-another call: who works longer than session_timeout_ms between two polls loses its place. (`aio` sends them in the background.)
-A client and what is made from it belong to one thread.
+The same operations as `aio`, run by a small scheduler (`selecting.py`) while the caller waits. Between calls nothing
+happens: records that linger go out with the next `send` that fills a batch, with `flush`, or with `result`; fetches
+that were under way go on with the next `poll`, and a member of a group sends its heartbeats only while its caller is
+inside `poll`, `commit` or another call: who works longer than session_timeout_ms between two polls loses its place.
+(`aio` sends them in the background.) A client and what is made from it belong to one thread.
 
 Always true: a method that failed for want of time leaves the client usable.
 """
@@ -21,40 +21,40 @@ from typing import TYPE_CHECKING, Any
 
 from strandline.client.config import CLOSE_TIMEOUT_S, ClientConfig, ConsumerConfig, ProducerConfig
 from strandline.client.core.addresses import parse_addresses
-from strandline.client.core.cluster import NO_EPOCH
+from strandline.client.core.cluster_metadata import NO_EPOCH
 from strandline.client.errors import BufferExhausted
-from strandline.client.flow.client import Client as FlowClient
+from strandline.client.flow.client import FlowClient
 from strandline.client.selecting import Scheduler
 
 if TYPE_CHECKING:
     import ssl
 
-    # Consumers, producers and administration are loaded when the first is made: many a process needs only one of them, and
-    # those that start often, such as Spark's workers, would wait for all.
-    from strandline.client.core.batches import Buffer, Delivery, RecordMetadata
-    from strandline.client.core.fetched import ConsumerRecord
+    # Consumers, producers and administration are loaded when the first is made: many a process needs only one of them,
+    # and those that start often, such as Spark's workers, would wait for all.
+    from strandline.client.core.batches import Buffer, RecordDelivery, RecordMetadata
+    from strandline.client.core.fetched_partition import ConsumerRecord
     from strandline.client.core.group.member import GroupMetadata
     from strandline.client.core.group.offsets import OffsetAndMetadata
-    from strandline.client.flow.described import (
+    from strandline.client.flow.descriptions import (
         ClusterDescription,
         ConfigEntry,
         ConfigResource,
         CreatedTopic,
         ElectionType,
         FeaturesDescription,
-        LogDir,
+        FeatureUpgradeType,
+        LogDirDescription,
         NewTopic,
         ProducerState,
-        QuorumDescription,
+        QuorumInfo,
         RaftEndpoint,
         Reassignment,
         TopicDescription,
         TopicListing,
-        UpgradeType,
     )
     from strandline.client.flow.group import Callback
     from strandline.client.flow.group_admin import GroupOffsets
-    from strandline.client.flow.group_described import GroupDescription, GroupListing
+    from strandline.client.flow.group_descriptions import GroupDescription, GroupListing
     from strandline.client.flow.offsets import OffsetAndTimestamp
     from strandline.client.flow.retry import Answers
     from strandline.config.alter import Alteration
@@ -106,11 +106,11 @@ class Client:
 
 
 class PendingRecord:
-    """The news of one record, for those who want to wait for it."""
+    """The delivery of one record, which the caller may wait for."""
 
     __slots__ = ("_delivery", "_scheduler")
 
-    def __init__(self, scheduler: Scheduler, delivery: Delivery) -> None:
+    def __init__(self, scheduler: Scheduler, delivery: RecordDelivery) -> None:
         self._scheduler = scheduler
         self._delivery = delivery
 
@@ -132,7 +132,7 @@ class Producer:
         self._scheduler = client.scheduler
         from strandline.client.flow import producer
 
-        self._flow = producer.Producer(client.flow, config, allow_auto_topic_creation=allow_auto_topic_creation)
+        self._flow = producer.FlowProducer(client.flow, config, allow_auto_topic_creation=allow_auto_topic_creation)
 
     def send(
         self,
@@ -171,7 +171,7 @@ class Consumer:
         self._scheduler = client.scheduler
         from strandline.client.flow import consumer
 
-        self._flow = consumer.Consumer(client.flow, config)
+        self._flow = consumer.FlowConsumer(client.flow, config)
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         self._flow.assign(partitions)
@@ -261,7 +261,7 @@ class Admin:
         self._run = client.scheduler.run
         from strandline.client.flow import admin
 
-        self._flow = admin.Admin(client.flow)
+        self._flow = admin.FlowAdmin(client.flow)
 
     def create_topics(
         self, topics: Iterable[NewTopic], *, timeout_ms: int = 30_000, validate_only: bool = False
@@ -320,10 +320,10 @@ class Admin:
 
     def describe_log_dirs(
         self, node_ids: Iterable[int], partitions: Iterable[TopicPartition] | None = None
-    ) -> dict[int, list[LogDir]]:
+    ) -> dict[int, list[LogDirDescription]]:
         return self._run(self._flow.describe_log_dirs(node_ids, partitions))
 
-    def describe_quorum(self) -> QuorumDescription:
+    def describe_quorum(self) -> QuorumInfo:
         return self._run(self._flow.describe_quorum())
 
     def add_raft_voter(self, voter_id: int, directory_id: Uuid, endpoints: Iterable[RaftEndpoint]) -> None:
@@ -341,14 +341,14 @@ class Admin:
     def update_features(
         self,
         levels: Mapping[str, int],
-        upgrade_type: UpgradeType | None = None,
+        upgrade_type: FeatureUpgradeType | None = None,
         *,
         validate_only: bool = False,
     ) -> dict[str, KafkaError | None]:
         """None is UpgradeType.UPGRADE."""
-        from strandline.client.flow.described import UpgradeType
+        from strandline.client.flow.descriptions import FeatureUpgradeType
 
-        upgrade_type = UpgradeType.UPGRADE if upgrade_type is None else upgrade_type
+        upgrade_type = FeatureUpgradeType.UPGRADE if upgrade_type is None else upgrade_type
         return self._run(self._flow.update_features(levels, upgrade_type, validate_only=validate_only))
 
     def elect_leaders(

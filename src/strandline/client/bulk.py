@@ -3,12 +3,12 @@
     for piece in PartitionFetcher(client, "topic", 0, start, end):
         decode(piece.data, start=piece.offset, end=end)
 
-The next Fetch is under way while the caller works on a piece. Who leads is found again after elections, restarts and lost
-connections, until nothing came for `timeout_s`; time that the caller spends on a piece does not count.
+The next Fetch is under way while the caller works on a piece. Who leads is found again after elections, restarts and
+lost connections, until nothing came for `timeout_s`; time that the caller spends on a piece does not count.
 
-Always true: pieces are whole batches in the order of their offsets, and end when `end` is passed. The bytes of a large piece are
-where the socket wrote them. That memory is used again once no view of it is left: so keep a piece, or a slice of it, as long as it
-is needed; to let go of it before the next but one is asked for saves memory.
+Always true: pieces are whole batches in the order of their offsets, and end when `end` is passed. The bytes of a large
+piece are where the socket wrote them. That memory is used again once no view of it is left: so keep a piece, or a slice
+of it, as long as it is needed; to let go of it before the next but one is asked for saves memory.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ FETCH_BYTES = 1 << 23
 
 
 class PartitionFetcher:
-    """The records from `start` to before `end`. `topic_id`: of the topic that is meant, whatever has its name by now."""
+    """The records from `start` to before `end`.
+    `topic_id`: of the topic that is meant, whatever has its name by now.
+    """
 
     def __init__(
         self,
@@ -50,7 +52,9 @@ class PartitionFetcher:
         self._timeout_s = timeout_s
 
     def __iter__(self) -> Iterator[FetchedBytes]:
-        """OffsetOutOfRange, TopicRecreated, LogTruncated or another KafkaError that names the partition and the offset."""
+        """OffsetOutOfRange, TopicRecreated,
+        LogTruncated or another KafkaError that names the partition and the offset.
+        """
         run = self._client.scheduler.run
         fetcher = RangeFetcher(
             self._client.flow, *self._range, self._config, topic_id=self._topic_id, timeout_s=self._timeout_s

@@ -101,7 +101,7 @@ class OffsetOutOfRange(KafkaError):
         log_start_offset: int | None = None,
         log_end_offset: int | None = None,
     ) -> None:
-        """The log's bounds are None if nobody could tell them."""
+        """The log's bounds are None if they could not be asked for."""
         what = "no position yet" if offset is None else f"no offset {offset}"
         if log_start_offset is None or log_end_offset is None:
             text = f"{topic}-{partition} has {what}, and auto_offset_reset is 'none'; seek to where to go on"

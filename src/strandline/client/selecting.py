@@ -1,10 +1,11 @@
 """A small scheduler on sockets and a selector: the port of `flow/io.py` for callers that have no event loop.
 
-It runs the client's coroutines only while somebody waits inside `run`, or calls `turn`. Between calls nothing happens: no
-thread, no timer. Connecting, with TLS's handshake, blocks the caller for at most its timeout; everything after that does not.
+It runs the client's coroutines only while a caller waits inside `run`, or calls `turn`. Between calls nothing happens:
+no thread, no timer. Connecting, with TLS's handshake, blocks the caller for at most its timeout; everything after that
+does not.
 
-Always true: a Future wakes the one coroutine that awaits it, from the queue, never from inside `set_result`; the bytes that a
-socket did not take yet are kept until it does. For one thread: nothing here is locked.
+Always true: a Future wakes the one coroutine that awaits it, from the queue, never from inside `set_result`; the bytes
+that a socket did not take yet are kept until it does. For one thread: nothing here is locked.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class SelectorTimer:
         self.callback = None
 
 
-class SocketLink:
+class SocketTransport:
     def __init__(self, scheduler: Scheduler, connected: socket.socket, receiver: Receiver, is_tls: bool) -> None:
         self._scheduler = scheduler
         self._socket = connected
@@ -173,7 +174,7 @@ class SocketLink:
 
 
 def _tls_would_block() -> tuple[type[OSError], ...]:
-    import ssl  # whoever has no TLS need not load it
+    import ssl  # not loaded by clients without TLS
 
     return BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError
 
@@ -210,7 +211,7 @@ class Scheduler:
         self._running[number] = coroutine
         self.ready.append(lambda: self._step(number))
 
-    async def connect(self, host: str, port: int, timeout_s: float, receiver: Receiver) -> SocketLink:
+    async def connect(self, host: str, port: int, timeout_s: float, receiver: Receiver) -> SocketTransport:
         connected = socket.create_connection((host, port), timeout_s)
         try:
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -220,7 +221,7 @@ class Scheduler:
         except BaseException:
             connected.close()
             raise
-        return SocketLink(self, connected, receiver, self._tls is not None)
+        return SocketTransport(self, connected, receiver, self._tls is not None)
 
     # Running
 

@@ -1,8 +1,8 @@
 """The key and the value of a record in `__consumer_offsets`: what type or version it is of, and its body.
 
-Always true: a type that we don't know (share and streams groups, or what a newer broker wrote) is skipped, since it says nothing
-about our groups; a version that we don't know of a type that we do is an error, since the group would be other than its
-coordinator left it.
+Always true: a type that we don't know (share and streams groups, or what a newer broker wrote) is skipped, since it
+says nothing about our groups; a version that we don't know of a type that we do is an error, since the group would be
+other than its coordinator left it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ LEGACY_OFFSET_COMMIT = 0
 HEAD_SIZE = 2
 
 
-class MalformedRecord(MalformedRequest):
+class MalformedCoordinatorRecord(MalformedRequest):
     """These bytes are not a record that we know."""
 
 
 def encode(record: CoordinatorRecord, version: int | None = None) -> tuple[bytes, bytes | None]:
-    """The record's key and value; a tombstone has no value. `version` of the value, if not the one that is written today."""
+    """The record's key and value; a tombstone has no value.
+    `version` of the value, if not the one that is written today.
+    """
     if version is None and (written := offset_codec.encode(record)) is not None:
         return written
     key, value = record
@@ -42,7 +44,7 @@ def encode(record: CoordinatorRecord, version: int | None = None) -> tuple[bytes
 def decode(key: Buffer | None, value: Buffer | None) -> CoordinatorRecord | None:
     """The record; None if it is of a type that isn't ours."""
     if key is None:
-        raise MalformedRecord("record without a key")
+        raise MalformedCoordinatorRecord("record without a key")
     key_data = key if type(key) is bytes else bytes(key)
     value_data = value if value is None or type(value) is bytes else bytes(value)
     if value_data is not None and (offset := offset_codec.decode(key_data, value_data)) is not None:
@@ -56,13 +58,13 @@ def decode(key: Buffer | None, value: Buffer | None) -> CoordinatorRecord | None
         return CoordinatorRecord(found, None)
     version = _head(value_data, "value")
     if version not in key_class.VALUE.VERSIONS:
-        raise MalformedRecord(f"{key_class.VALUE.__name__} with unknown version {version}")
+        raise MalformedCoordinatorRecord(f"{key_class.VALUE.__name__} with unknown version {version}")
     return CoordinatorRecord(found, _value_codec(key_class.TYPE, version)[0].decode(value_data, HEAD_SIZE)[0])
 
 
 def _head(data: bytes, part: str) -> int:
     if len(data) < HEAD_SIZE:
-        raise MalformedRecord(f"{part} of {len(data)} bytes, too short for what it is of")
+        raise MalformedCoordinatorRecord(f"{part} of {len(data)} bytes, too short for what it is of")
     return int.from_bytes(data[:HEAD_SIZE], "big", signed=True)
 
 

@@ -1,6 +1,7 @@
 """What offsets, listing and deletion need of a group, whichever protocol its members speak.
 
-Always true: nothing here changes what survives; a group is changed by its own operations, and removed by its tombstones.
+Always true: nothing here changes what survives; a group is changed by its own operations, and removed by its
+tombstones.
 """
 
 from __future__ import annotations
@@ -8,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from strandline.groups.outcome import Moment
 from strandline.groups.records import CoordinatorRecord
+from strandline.groups.result import Moment
 from strandline.ids import Uuid
 
 if TYPE_CHECKING:
-    from strandline.groups.shard import Shard
+    from strandline.groups.shard import GroupShard
 
 CommitPartitionValidator = Callable[[str, Uuid, int], None]
-"""Takes topic, topic id (zero: not known) and partition; KafkaError if the member may not commit this one, and with it all."""
+"""Takes topic, topic id (zero: not known) and partition;
+KafkaError if the member may not commit this one, and with it all.
+"""
 
 
 class OffsetExpiration(NamedTuple):
@@ -38,7 +41,9 @@ class GroupLike(Protocol):
 
     @property
     def protocol_type(self) -> str:
-        """As ListGroups shows it: "consumer", or whatever the members of a classic group call it; "" for a simple group."""
+        """As ListGroups shows it: "consumer", or whatever the members of a classic group call it;
+        "" for a simple group.
+        """
 
     def state_name(self) -> str:
         """Kafka's: Empty, Stable, PreparingRebalance, Assigning, …"""
@@ -61,10 +66,14 @@ class GroupLike(Protocol):
         is_transactional: bool,
         version: int,
     ) -> CommitPartitionValidator | None:
-        """KafkaError if this member may not commit; None: it may commit whatever it likes. `version` is OffsetCommit's."""
+        """KafkaError if this member may not commit; None: it may commit whatever it likes.
+        `version` is OffsetCommit's.
+        """
 
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """KafkaError if this member may not fetch; the admin client says None and -1. Classic groups take everyone."""
+        """KafkaError if this member may not fetch; the admin client says None and -1.
+        Classic groups let every client fetch.
+        """
 
     def validate_offset_delete(self) -> None:
         """KafkaError if no offset of the group may be deleted now."""
@@ -72,8 +81,10 @@ class GroupLike(Protocol):
     def validate_delete(self) -> None:
         """KafkaError (NON_EMPTY_GROUP) if the group may not be deleted now."""
 
-    def extend_session(self, shard: Shard, member_id: str, at: Moment) -> None:
-        """A commit of this member was accepted. A classic group that is Stable or PreparingRebalance takes it for a heartbeat."""
+    def extend_session(self, shard: GroupShard, member_id: str, at: Moment) -> None:
+        """A commit of this member was accepted.
+        A classic group that is Stable or PreparingRebalance takes it for a heartbeat.
+        """
 
     def tombstones(self) -> list[CoordinatorRecord]:
         """What removes the group, its offsets aside; also for a simple group, of which nothing was ever written."""

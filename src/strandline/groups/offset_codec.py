@@ -1,7 +1,8 @@
 """Committed offsets to and from bytes, by hand, since they are nearly all of `__consumer_offsets`.
 
-Always true: what is read and written here is what the general codec reads and writes (`framing.py`). Whatever is out of the
-ordinary (another version, metadata that is not short, a tagged field that is new, bytes that end too soon) is left to it: None.
+Always true: what is read and written here is what the general codec reads and writes (`framing.py`). Whatever is out of
+the ordinary (another version, metadata that is not short, a tagged field that is new, bytes that end too soon) is left
+to it: None.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The records of `__consumer_offsets`: Kafka's own types, as Apache Kafka 4.3 reads and writes them.
 
-Each key has Kafka's name and type, and names the class of its values. `FLEXIBLE` is the first version of a value that has
-tagged fields; keys never do. Share and streams groups have types of their own, which are not ours.
+Each key has Kafka's name and type, and names the class of its values. `FLEXIBLE` is the first version of a value that
+has tagged fields; keys never do. Share and streams groups have types of their own, which are not ours.
 
-Always true: a record is an immutable value; a value of None removes what the key stands for; how a record becomes bytes is in
-`framing.py`.
+Always true: a record is an immutable value; a value of None removes what the key stands for; how a record becomes bytes
+is in `framing.py`.
 """
 
 from __future__ import annotations
@@ -150,24 +150,24 @@ class ConsumerGroupMetadataKey(CoordinatorKey):
 
 
 @record
-class PartitionMetadata:
+class SubscribedPartitionMetadata:
     partition: Int32
     racks: tuple[String, ...]
 
 
 @record
-class TopicMetadata:
+class SubscribedTopicMetadata:
     topic_id: Id
     topic_name: String
     num_partitions: Int32
-    partition_metadata: tuple[PartitionMetadata, ...] = ()
+    partition_metadata: tuple[SubscribedPartitionMetadata, ...] = ()
 
 
 @record
 class ConsumerGroupPartitionMetadataValue(CoordinatorValue):
     """Written before 4.1; since then only removed."""
 
-    topics: tuple[TopicMetadata, ...]
+    topics: tuple[SubscribedTopicMetadata, ...]
 
 
 @record

@@ -1,7 +1,8 @@
 """Subscriptions by pattern: which topics a regular expression stands for.
 
-Always true: patterns are RE2's, whose time grows with the text and not with the pattern's tricks, and match a topic's whole
-name, be the topic internal or not, as in Kafka's coordinator: a pattern that is to leave internal topics out says so.
+Always true: patterns are RE2's, whose time grows with the text and not with the pattern's tricks, and match a topic's
+whole name, be the topic internal or not, as in Kafka's coordinator: a pattern that is to leave internal topics out says
+so.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ def resolve(patterns: Iterable[str], image: MetadataImage) -> dict[str, frozense
         try:
             matches = _compile(pattern).fullmatch
         except KafkaError:
-            # Members' patterns were checked; what another version wrote into the log may not have been, and must not stop us.
+            # Members' patterns were checked; what another version wrote into the log may not have been, and must not
+            # stop us.
             resolved[pattern] = frozenset()
         else:
             resolved[pattern] = frozenset(name for name in names if matches(name))

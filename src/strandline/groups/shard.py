@@ -1,9 +1,10 @@
-"""The groups and offsets of one partition of `__consumer_offsets`: whom a request is for, and what a record changes.
+"""The groups and offsets of one partition of `__consumer_offsets`: requests are dispatched to groups, records are
+replayed.
 
-    outcome = shard.join_group(request, caller, at, answer)
+    result = shard.join_group(request, caller, at, answer)
 
-Always true: what survives a change of coordinator is in the records, and only `replay` changes it; a group is a classic one or
-one of the consumer protocol, never both. A group that has offsets exists.
+Always true: what survives a change of coordinator is in the records, and only `replay` changes it; a group is a classic
+one or one of the consumer protocol, never both. A group that has offsets exists.
 """
 
 from __future__ import annotations
@@ -11,23 +12,23 @@ from __future__ import annotations
 from typing import Any
 
 from strandline.errors import ErrorCode, KafkaError
-from strandline.groups import deleting, listing
-from strandline.groups.classic import describing as classic_describing
-from strandline.groups.classic import heartbeating as classic_heartbeating
-from strandline.groups.classic import joining, leaving, syncing
-from strandline.groups.classic import loading as classic_loading
+from strandline.groups import group_deletion, group_listing
+from strandline.groups.classic import description as classic_group_description
+from strandline.groups.classic import heartbeat as classic_heartbeat
+from strandline.groups.classic import join_group, leave_group, sync_group
+from strandline.groups.classic import replay as classic_replay
 from strandline.groups.classic.group import ClassicGroup
-from strandline.groups.consumer import describing as consumer_describing
-from strandline.groups.consumer import describing_as_classic
-from strandline.groups.consumer import heartbeating as consumer_heartbeating
-from strandline.groups.consumer import replaying as consumer_replaying
+from strandline.groups.consumer import classic_description, member_fencing
+from strandline.groups.consumer import description as consumer_group_description
+from strandline.groups.consumer import heartbeat as consumer_heartbeat
+from strandline.groups.consumer import replay as consumer_replay
 from strandline.groups.consumer.group import ConsumerGroup
 from strandline.groups.consumer.member import JOIN_GROUP_MEMBER_EPOCH
+from strandline.groups.dependencies import GroupDependencies
 from strandline.groups.migration import classic_members
-from strandline.groups.offsets import committing, expiring, fetching
-from strandline.groups.offsets import deleting as offset_deleting
-from strandline.groups.offsets.offsets import NO_PRODUCER_ID, Offsets
-from strandline.groups.outcome import Answer, Caller, Moment, Outcome
+from strandline.groups.offsets import expiration, offset_commit, offset_fetch
+from strandline.groups.offsets import offset_delete as offset_delete
+from strandline.groups.offsets.committed_offsets import NO_PRODUCER_ID, CommittedOffsets
 from strandline.groups.records import (
     ConsumerGroupMetadataKey,
     CoordinatorRecord,
@@ -36,20 +37,20 @@ from strandline.groups.records import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from strandline.groups.surroundings import Surroundings
-from strandline.groups.timers import Timers
+from strandline.groups.result import Answer, Caller, CoordinatorResult, Moment
+from strandline.groups.timers import CoordinatorTimers
 from strandline.metadata.image import MetadataImage
 
 Group = ClassicGroup | ConsumerGroup
 
 
-class Shard:
-    def __init__(self, partition: int, surroundings: Surroundings) -> None:
+class GroupShard:
+    def __init__(self, partition: int, dependencies: GroupDependencies) -> None:
         self.partition = partition
-        self.surroundings = surroundings
+        self.dependencies = dependencies
         self.groups: dict[str, Group] = {}
-        self.offsets = Offsets()
-        self.timers = Timers()
+        self.offsets = CommittedOffsets()
+        self.timers = CoordinatorTimers()
 
     # Finding a group
 
@@ -69,7 +70,7 @@ class Shard:
 
     def check_room(self, group_id: str) -> None:
         """POLICY_VIOLATION if this would be one group more than there may be (SEC-L10)."""
-        groups_max = self.surroundings.config.group_coordinator_max_groups_per_partition
+        groups_max = self.dependencies.config.group_coordinator_max_groups_per_partition
         if group_id not in self.groups and len(self.groups) >= groups_max:
             raise KafkaError(
                 ErrorCode.POLICY_VIOLATION,
@@ -79,53 +80,55 @@ class Shard:
 
     # Members
 
-    def join_group(self, request: Any, caller: Caller, at: Moment, answer: Answer) -> Outcome | None:
+    def join_group(self, request: Any, caller: Caller, at: Moment, answer: Answer) -> CoordinatorResult | None:
         if not request.member_id:
             self.check_room(request.group_id)
         if self._is_consumer(request.group_id):
             return classic_members.join(self, request, caller, at, answer)
-        return joining.join(self, request, caller, at, answer)
+        return join_group.join(self, request, caller, at, answer)
 
-    def sync_group(self, request: Any, caller: Caller, at: Moment, answer: Answer) -> Outcome | None:
+    def sync_group(self, request: Any, caller: Caller, at: Moment, answer: Answer) -> CoordinatorResult | None:
         if self._is_consumer(request.group_id):
             return classic_members.sync(self, request, caller, at, answer)
-        return syncing.sync(self, request, caller, at, answer)
+        return sync_group.sync(self, request, caller, at, answer)
 
-    def heartbeat(self, request: Any, caller: Caller, at: Moment, answer: Answer) -> Outcome | None:
+    def heartbeat(self, request: Any, caller: Caller, at: Moment, answer: Answer) -> CoordinatorResult | None:
         if self._is_consumer(request.group_id):
             return classic_members.heartbeat(self, request, caller, at, answer)
-        return classic_heartbeating.heartbeat(self, request, caller, at, answer)
+        return classic_heartbeat.heartbeat(self, request, caller, at, answer)
 
-    def leave_group(self, request: Any, caller: Caller, at: Moment, answer: Answer) -> Outcome | None:
+    def leave_group(self, request: Any, caller: Caller, at: Moment, answer: Answer) -> CoordinatorResult | None:
         if self._is_consumer(request.group_id):
             return classic_members.leave(self, request, caller, at, answer)
-        return leaving.leave(self, request, caller, at, answer)
+        return leave_group.leave(self, request, caller, at, answer)
 
-    def consumer_group_heartbeat(self, request: Any, caller: Caller, at: Moment, answer: Answer) -> Outcome | None:
+    def consumer_group_heartbeat(
+        self, request: Any, caller: Caller, at: Moment, answer: Answer
+    ) -> CoordinatorResult | None:
         if request.member_epoch == JOIN_GROUP_MEMBER_EPOCH:
             self.check_room(request.group_id)
-        return consumer_heartbeating.heartbeat(self, request, caller, at, answer)
+        return consumer_heartbeat.heartbeat(self, request, caller, at, answer)
 
     def _is_consumer(self, group_id: str) -> bool:
         return isinstance(self.groups.get(group_id), ConsumerGroup)
 
     # Offsets
 
-    def commit_offsets(self, request: Any, caller: Caller, at: Moment, answer: Answer) -> Outcome | None:
+    def commit_offsets(self, request: Any, caller: Caller, at: Moment, answer: Answer) -> CoordinatorResult | None:
         if request.generation_id_or_member_epoch < 0:
             self.check_room(request.group_id)
-        return committing.commit(self, request, caller, at, answer)
+        return offset_commit.commit(self, request, caller, at, answer)
 
     def fetch_offsets(self, group: Any, require_stable: bool, caller: Caller, at: Moment) -> Any:
         """`group` is one OffsetFetchRequestGroup; the answer is the response's group. A read."""
-        return fetching.fetch(self, group, require_stable, caller, at)
+        return offset_fetch.fetch(self, group, require_stable, caller, at)
 
-    def delete_offsets(self, request: Any, caller: Caller, at: Moment, answer: Answer) -> Outcome | None:
-        return offset_deleting.delete(self, request, caller, at, answer)
+    def delete_offsets(self, request: Any, caller: Caller, at: Moment, answer: Answer) -> CoordinatorResult | None:
+        return offset_delete.delete(self, request, caller, at, answer)
 
-    def expire_offsets(self, at: Moment) -> Outcome | None:
-        """Offsets that nobody came back for, and empty groups without any; now and then."""
-        return expiring.expire(self, at)
+    def expire_offsets(self, at: Moment) -> CoordinatorResult | None:
+        """Removes offsets whose retention is over, and empty groups without any; called at intervals."""
+        return expiration.expire(self, at)
 
     # Views
 
@@ -133,34 +136,36 @@ class Shard:
         """One DescribedGroup of DescribeGroups. A read."""
         group = self.groups.get(group_id)
         if isinstance(group, ConsumerGroup):
-            return describing_as_classic.described(self, group)
-        return classic_describing.describe(self, group_id, caller)
+            return classic_description.described(self, group)
+        return classic_group_description.describe(self, group_id, caller)
 
     def describe_consumer_group(self, group_id: str, caller: Caller) -> Any:
         """One DescribedGroup of ConsumerGroupDescribe. A read."""
-        return consumer_describing.describe(self, group_id, caller)
+        return consumer_group_description.describe(self, group_id, caller)
 
     def list_groups(self, states: frozenset[str], types: frozenset[str], caller: Caller) -> list[Any]:
         """ListedGroups whose state and type are asked for (empty: all), whatever case they are written in. A read."""
-        return listing.list_groups(self, states, types, caller)
+        return group_listing.list_groups(self, states, types, caller)
 
     def delete_group(self, group_id: str, at: Moment) -> list[CoordinatorRecord]:
         """The records that remove a group with its offsets; KafkaError if it may not be."""
-        return deleting.delete(self, group_id, at)
+        return group_deletion.delete(self, group_id, at)
 
-    # News
+    # Metadata updates
 
     def metadata_changed(
         self, image: MetadataImage, deleted_topics: frozenset[tuple[str, bytes]], at: Moment
-    ) -> Outcome | None:
+    ) -> CoordinatorResult | None:
         """There is a newer image, in which these topics (name, id) are no more."""
-        consumer_heartbeating.metadata_changed(self, image, at)
-        return expiring.topics_deleted(self, deleted_topics, at)
+        consumer_heartbeat.metadata_changed(self, image, at)
+        return expiration.topics_deleted(self, deleted_topics, at)
 
     # Life
 
     def replay(self, record: CoordinatorRecord, at_ms: int, producer_id: int = NO_PRODUCER_ID) -> None:
-        """A record that was appended, or is read back. Offsets of a producer's transactional batch wait for its marker."""
+        """A record that was appended, or is read back.
+        Offsets of a producer's transactional batch wait for its marker.
+        """
         key, value = record
         if isinstance(key, OffsetCommitKey):
             assert value is None or isinstance(value, OffsetCommitValue)
@@ -169,15 +174,17 @@ class Shard:
                 self._keep_offsets_of(key.group, at_ms)
         elif isinstance(key, GroupMetadataKey):
             assert value is None or isinstance(value, GroupMetadataValue)
-            classic_loading.replay(self, key, value)
+            classic_replay.replay(self, key, value)
             self._keep_offsets_of(key.group, at_ms)
         else:
-            consumer_replaying.replay(self, record)
+            consumer_replay.replay(self, record)
             if isinstance(key, ConsumerGroupMetadataKey):
                 self._keep_offsets_of(key.group_id, at_ms)
 
     def _keep_offsets_of(self, group_id: str, at_ms: int) -> None:
-        """Who assigns partitions to itself needs no members, and who is about to change its protocol has none: a simple group."""
+        """A consumer that assigns partitions itself is no member, and a group that is changing its protocol has none:
+        a simple group.
+        """
         if group_id not in self.groups and self.offsets.has(group_id):
             self.groups[group_id] = ClassicGroup(group_id, at_ms)
 
@@ -185,13 +192,13 @@ class Shard:
         """The end of a transaction."""
         self.offsets.end_transaction(producer_id, commit=commit)
 
-    def loaded(self, at: Moment) -> Outcome | None:
+    def loaded(self, at: Moment) -> CoordinatorResult | None:
         """Everything was read back: from now on members have to be heard from."""
-        classic_loading.loaded(self, at)
-        consumer_replaying.loaded(self, at)
+        classic_replay.loaded(self, at)
+        member_fencing.begin_sessions(self, at)
         return None
 
     def unload(self) -> None:
-        """This node coordinates these groups no more: whoever waits is answered with NOT_COORDINATOR."""
-        classic_loading.unload(self)
+        """This node no longer coordinates these groups: waiting requests are answered with NOT_COORDINATOR."""
+        classic_replay.unload(self)
         self.timers.clear()

@@ -1,4 +1,4 @@
-"""The timers of a shard: what is due when, by key.
+"""The timers of a shard, by key.
 
 Always true: a key has one timer; scheduling it again replaces it; a cancelled one never fires.
 """
@@ -9,26 +9,26 @@ import heapq
 from collections.abc import Hashable
 from itertools import count
 
-from strandline.groups.outcome import Callback
+from strandline.groups.result import Callback
 
-Key = tuple[Hashable, ...]
+TimerKey = tuple[Hashable, ...]
 GARBAGE_MIN = 64
-"""So many timers that no longer count are let be."""
+"""So many cancelled or replaced timers may stay in the heap."""
 
 
-class Timers:
+class CoordinatorTimers:
     def __init__(self) -> None:
-        self._heap: list[tuple[float, int, Key]] = []
-        self._due: dict[Key, tuple[float, int, Callback]] = {}
+        self._heap: list[tuple[float, int, TimerKey]] = []
+        self._due: dict[TimerKey, tuple[float, int, Callback]] = {}
         self._order = count()
 
-    def __contains__(self, key: Key) -> bool:
+    def __contains__(self, key: TimerKey) -> bool:
         return key in self._due
 
     def __len__(self) -> int:
         return len(self._due)
 
-    def schedule(self, key: Key, at_s: float, callback: Callback) -> None:
+    def schedule(self, key: TimerKey, at_s: float, callback: Callback) -> None:
         """Have `callback` called at this monotonic time, instead of what the key stood for."""
         order = next(self._order)
         self._due[key] = (at_s, order, callback)
@@ -37,7 +37,7 @@ class Timers:
             self._heap = [(when, number, name) for name, (when, number, _) in self._due.items()]
             heapq.heapify(self._heap)
 
-    def cancel(self, key: Key) -> None:
+    def cancel(self, key: TimerKey) -> None:
         self._due.pop(key, None)
 
     def clear(self) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from strandline.client.aio import Admin, Consumer, ConsumerConfig
-from strandline.client.flow.described import NewTopic
+from strandline.client.flow.descriptions import NewTopic
 from strandline.client.flow.offsets import LATEST
 from strandline.errors import ErrorCode, KafkaError
 from strandline.histories.administered_topic import AdministeredTopic

@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from strandline.client.flow.described import NewTopic
+from strandline.client.flow.descriptions import NewTopic
 from strandline.histories.compaction import plan as compaction_plans
 from strandline.histories.compaction.plan import COMPACTED, CompactionPlan
 from strandline.histories.groups import plan as group_plans

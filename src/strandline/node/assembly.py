@@ -47,10 +47,10 @@ from strandline.node.connection_resources import ConnectionResources
 from strandline.node.controller_channel import ControllerChannel
 from strandline.node.controller_server import ControllerServer
 from strandline.node.coordinator.coordinator import GroupCoordinator
+from strandline.node.coordinator.dependencies import NodeGroupDependencies
 from strandline.node.coordinator.offsets_topic import OffsetsTopic
-from strandline.node.coordinator.runner import Parts
+from strandline.node.coordinator.runner import RunnerDependencies
 from strandline.node.coordinator.stats import CoordinatorStats
-from strandline.node.coordinator.surroundings import NodeGroupSurroundings
 from strandline.node.events import Events
 from strandline.node.fetching.fetchers import Fetchers
 from strandline.node.fetching.throttles import Throttles
@@ -360,8 +360,8 @@ def _groups(
 ) -> GroupCoordinator:
     """The coordinator of the groups whose partition of `__consumer_offsets` this node leads."""
     dynamic_config, running = ground.dynamic_config, ground.running
-    parts = Parts(
-        NodeGroupSurroundings(lambda: dynamic_config.current, applied_image, ground.randomness),
+    parts = RunnerDependencies(
+        NodeGroupDependencies(lambda: dynamic_config.current, applied_image, ground.randomness),
         ground.disk,
         ground.clock,
         ground.logger,

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 from strandline.client.aio import AsyncioIo
 from strandline.client.core.addresses import show
-from strandline.client.core.connection import Connection
+from strandline.client.core.connection import ClientConnection
 from strandline.client.errors import ConnectionLost, UnsupportedApi
 from strandline.client.flow.channel import Channel
 from strandline.config.dynamic import DynamicConfig
@@ -160,7 +160,7 @@ class Peer:
             await asyncio.sleep(max(0.0, self._attempt_at + interval_s - self._loop.time()))
             self._attempt_at = self._loop.time()
             client_id = f"strandline-{self._peers.config.node_id}-{self.purpose}"
-            channel = Channel(self._io, self.address, Connection(client_id), self._channel_closed)
+            channel = Channel(self._io, self.address, ClientConnection(client_id), self._channel_closed)
             try:
                 await channel.open(self._setup_timeout_s())
             except (

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from strandline.client.blocking import Admin, Client
-from strandline.client.flow.described import ConfigResource, ResourceType, TopicDescription
+from strandline.client.flow.descriptions import ConfigResource, ResourceType, TopicDescription
 from strandline.client.flow.offsets import EARLIEST, LATEST, OffsetAndTimestamp
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import TopicPartition

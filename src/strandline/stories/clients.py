@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from strandline.client.aio import AsyncClient, ClientConfig, Consumer, ConsumerConfig, Producer, ProducerConfig
 from strandline.client.config import ACKS_ALL
 from strandline.client.core.backoff import Backoff
-from strandline.client.core.batches import Delivery, RecordMetadata
+from strandline.client.core.batches import RecordDelivery, RecordMetadata
 from strandline.errors import KafkaError
 from strandline.sim.world import SimNode
 from strandline.stories.frames import BilingualText, ClientStatus
@@ -125,7 +125,7 @@ class Clients:
         machine.spawn(take())
         return message
 
-    async def _deliver(self, delivery: Delivery, message: SentMessage) -> None:
+    async def _deliver(self, delivery: RecordDelivery, message: SentMessage) -> None:
         try:
             message.resolve(await delivery)
         except KafkaError as error:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from strandline.client.aio import Admin, AsyncClient
 from strandline.client.config import ACKS_ALL
-from strandline.client.flow.described import NewTopic
+from strandline.client.flow.descriptions import NewTopic
 from strandline.errors import ErrorCode, KafkaError
 from strandline.histories.cluster import BROKER_PORT, SimulatedCluster
 from strandline.histories.shape import Shape

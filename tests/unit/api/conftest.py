@@ -34,10 +34,10 @@ from strandline.metadata import records as r
 from strandline.metadata.image import TOPIC_RESOURCE, MetadataImage, TopicImage
 from strandline.metadata.replay import replay
 from strandline.node.coordinator.coordinator import GroupCoordinator
+from strandline.node.coordinator.dependencies import NodeGroupDependencies
 from strandline.node.coordinator.offsets_topic import OffsetsTopic
-from strandline.node.coordinator.runner import Parts
+from strandline.node.coordinator.runner import RunnerDependencies
 from strandline.node.coordinator.stats import CoordinatorStats
-from strandline.node.coordinator.surroundings import NodeGroupSurroundings
 from strandline.node.image_watch import ImageWatch
 from strandline.ports import Clock, Disk
 from strandline.raft import events
@@ -212,8 +212,8 @@ class TestBroker:
 
     def _make_groups(self) -> GroupCoordinator:
         logger = JsonLogger(self.lines.append, 20)
-        parts = Parts(
-            NodeGroupSurroundings(lambda: self.parts.config, lambda: self.image, self.randomness),
+        parts = RunnerDependencies(
+            NodeGroupDependencies(lambda: self.parts.config, lambda: self.image, self.randomness),
             self.disk,
             self.clock,
             logger,

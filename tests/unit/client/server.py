@@ -1,4 +1,6 @@
-"""A broker of one partition made up for tests: a plain function from a frame to its reply, and a protocol that serves it."""
+"""A broker of one partition made up for tests:
+a plain function from a frame to its reply, and a protocol that serves it.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ SERVED = {0: (3, 13), 1: (4, 17), 2: (1, 10), 3: (0, 13), 18: (0, 4), 22: (0, 5)
 
 
 class Broker:
-    """`lose_replies` names the Produce requests, by number, whose reply is lost with the connection after the append."""
+    """`lose_replies` names the Produce requests, by number,
+    whose reply is lost with the connection after the append.
+    """
 
     def __init__(self, host: str = "127.0.0.1", port: int = 0, lose_replies: tuple[int, ...] = ()) -> None:
         self.log = PartitionLog()

@@ -5,8 +5,8 @@
     driver.advance(3)
     assert joined.response.generation_id == 1
 
-Outcomes are carried out as the coordinator does: records are replayed at once (unless they say otherwise), appended, and
-committed; at once too, unless the test has said `hold`.
+Outcomes are carried out as the coordinator does: records are replayed at once (unless they say otherwise), appended,
+and committed; at once too, unless the test has said `hold`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from strandline.config.node import NodeConfig
 from strandline.config.properties import of
 from strandline.errors import ErrorCode
 from strandline.groups import framing
-from strandline.groups.outcome import Caller, Moment, Outcome
+from strandline.groups.dependencies import GroupConfig
 from strandline.groups.records import CoordinatorRecord
-from strandline.groups.shard import Shard
-from strandline.groups.surroundings import GroupConfig
+from strandline.groups.result import Caller, CoordinatorResult, Moment
+from strandline.groups.shard import GroupShard
 from strandline.metadata.image import MetadataImage
 
 START_S = 1000.0
@@ -52,7 +52,7 @@ class Call:
 
 
 class Around:
-    """The surroundings: `image` may be replaced at any time."""
+    """The dependencies: `image` may be replaced at any time."""
 
     def __init__(self, config: NodeConfig, image: MetadataImage, seed: int) -> None:
         self.config = config
@@ -86,7 +86,7 @@ def config_of(**settings: str) -> NodeConfig:
 class Driver:
     def __init__(self, image: MetadataImage | None = None, seed: int = 1, **settings: str) -> None:
         self.around = Around(config_of(**settings), image or MetadataImage(), seed)
-        self.shard = Shard(0, self.around)
+        self.shard = GroupShard(0, self.around)
         self.now = START_S
         self.log: list[tuple[bytes, bytes | None]] = []
         """What was appended, as bytes."""
@@ -95,7 +95,7 @@ class Driver:
         self.refuses: ErrorCode | None = None
         """Why nothing may be appended now."""
         self._holds = False
-        self._uncommitted: deque[Outcome] = deque()
+        self._uncommitted: deque[CoordinatorResult] = deque()
 
     @property
     def at(self) -> Moment:
@@ -109,20 +109,20 @@ class Driver:
         self.carry_out(getattr(self.shard, name)(request, Caller(client_id, CLIENT_HOST, version), self.at, call))
         return call
 
-    def carry_out(self, outcome: Outcome | None) -> None:
-        while outcome is not None:
+    def carry_out(self, result: CoordinatorResult | None) -> None:
+        while result is not None:
             if self.refuses is not None:
-                outcome = outcome.done(self.refuses, self.at)
+                result = result.done(self.refuses, self.at)
                 continue
-            for record in outcome.records:
-                if outcome.replayed:
+            for record in result.records:
+                if result.replayed:
                     self.shard.replay(record, self.at.wall_ms)
                 self.log.append(framing.encode(record))
                 self.appended(record)
             if self._holds:
-                self._uncommitted.append(outcome)
+                self._uncommitted.append(result)
                 return
-            outcome = outcome.done(ErrorCode.NONE, self.at)
+            result = result.done(ErrorCode.NONE, self.at)
 
     # Commits
 
@@ -158,11 +158,11 @@ class Driver:
         """Another coordinator takes over, from the log; what wasn't committed may not be there."""
         self.shard.unload()
         if loses_uncommitted:
-            del self.log[len(self.log) - sum(len(outcome.records) for outcome in self._uncommitted) :]
+            del self.log[len(self.log) - sum(len(result.records) for result in self._uncommitted) :]
         while self._uncommitted:
             self.carry_out(self._uncommitted.popleft().done(ErrorCode.NOT_COORDINATOR, self.at))
         self._holds = False
-        self.shard = Shard(0, self.around)
+        self.shard = GroupShard(0, self.around)
         for key, value in self.log:
             record = framing.decode(key, value)
             assert record is not None

@@ -10,10 +10,10 @@ from strandline.config.node import NodeConfig
 from strandline.config.properties import of
 from strandline.errors import ErrorCode
 from strandline.groups import framing
-from strandline.groups.outcome import Answer, Caller, Moment, Outcome
+from strandline.groups.dependencies import GroupConfig
 from strandline.groups.records import CoordinatorRecord
-from strandline.groups.shard import Shard
-from strandline.groups.surroundings import GroupConfig
+from strandline.groups.result import Answer, Caller, CoordinatorResult, Moment
+from strandline.groups.shard import GroupShard
 from strandline.ids import Uuid
 from strandline.metadata.image import MetadataImage, PartitionImage, TopicImage
 
@@ -28,7 +28,7 @@ CONFIG = {
 PARTITION = PartitionImage(replicas=(1,), isr=(1,), leader=1, leader_epoch=0, partition_epoch=0)
 
 
-class Surroundings:
+class FakeDependencies:
     def __init__(self, **settings: str) -> None:
         named = {name.replace("_", "."): value for name, value in settings.items()}
         self.config = NodeConfig.build(of({**CONFIG, **named}), insecure=True)
@@ -67,8 +67,8 @@ class Entry(NamedTuple):
 
 class Shell:
     def __init__(self, **settings: str) -> None:
-        self.surroundings = Surroundings(**settings)
-        self.shard = Shard(0, self.surroundings)
+        self.dependencies = FakeDependencies(**settings)
+        self.shard = GroupShard(0, self.dependencies)
         self.log: list[Entry] = []
         self.batches: list[int] = []
         self.at = Moment(1000.0, 1_700_000_000_000)
@@ -78,7 +78,7 @@ class Shell:
     def elapse(self, ms: int) -> None:
         self.at = Moment(self.at.now + ms / 1000, self.at.wall_ms + ms)
 
-    def ask(self, operation: Callable[..., Outcome | None], request: Any, version: int) -> Any:
+    def ask(self, operation: Callable[..., CoordinatorResult | None], request: Any, version: int) -> Any:
         """The one answer to a request that has it at once."""
         answers: list[Any] = []
         answer: Answer = answers.append
@@ -86,11 +86,11 @@ class Shell:
         (response,) = answers
         return response
 
-    def carry_out(self, outcome: Outcome | None) -> None:
-        while outcome is not None:
+    def carry_out(self, result: CoordinatorResult | None) -> None:
+        while result is not None:
             if self.write_error is ErrorCode.NONE:
-                self.write(outcome.records, replayed=outcome.replayed)
-            outcome = outcome.done(self.write_error, self.at)
+                self.write(result.records, replayed=result.replayed)
+            result = result.done(self.write_error, self.at)
 
     def write(self, records: list[CoordinatorRecord], *, replayed: bool = True, producer_id: int = -1) -> None:
         self.batches.append(len(records))
@@ -106,7 +106,7 @@ class Shell:
     def reload(self) -> None:
         """Another coordinator takes over, from what the log says."""
         self.shard.unload()
-        self.shard = Shard(0, self.surroundings)
+        self.shard = GroupShard(0, self.dependencies)
         for entry in self.log:
             if entry.commits is not None:
                 self.shard.replay_marker(entry.producer_id, commit=entry.commits)

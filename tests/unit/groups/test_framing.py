@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strandline.groups import framing, offset_codec
-from strandline.groups.framing import MalformedRecord, decode, encode
+from strandline.groups.framing import MalformedCoordinatorRecord, decode, encode
 from strandline.groups.records import (
     BY_TYPE,
     ClassicMemberMetadata,
@@ -32,8 +32,8 @@ from strandline.groups.records import (
     MemberMetadata,
     OffsetCommitKey,
     OffsetCommitValue,
-    PartitionMetadata,
-    TopicMetadata,
+    SubscribedPartitionMetadata,
+    SubscribedTopicMetadata,
     TopicPartition,
     TopicPartitions,
 )
@@ -139,8 +139,8 @@ KAFKA = [
      "000000000009010008fffffffffffffffe"),
     (ConsumerGroupPartitionMetadataKey(group_id="group"),
      ConsumerGroupPartitionMetadataValue(
-         topics=(TopicMetadata(topic_id=ID, topic_name="t", num_partitions=2,
-                               partition_metadata=(PartitionMetadata(partition=1, racks=("a",)),)),)),
+         topics=(SubscribedTopicMetadata(topic_id=ID, topic_name="t", num_partitions=2,
+                               partition_metadata=(SubscribedPartitionMetadata(partition=1, racks=("a",)),)),)),
      0, "0004000567726f7570", "000002000102030405060708090a0b0c0d0e0f0274000000020200000001020261000000"),
     (MEMBER_KEY, consumer_member(), 0, "0005000567726f757000036d2d31",
      "00000002720263032f68030261026204782e2a000493e008756e69666f726d01000100"),
@@ -222,7 +222,7 @@ def test_what_can_not_be_a_record_of_ours_is_refused(key, value, says):
 
 
 def test_a_malformed_record_is_a_malformed_request():
-    assert issubclass(MalformedRecord, MalformedRequest)
+    assert issubclass(MalformedCoordinatorRecord, MalformedRequest)
 
 
 # Any value of any type, in any of its versions

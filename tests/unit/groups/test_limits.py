@@ -10,9 +10,9 @@ import pytest
 
 from strandline.errors import ErrorCode, KafkaError
 from strandline.groups import regex
-from strandline.groups.classic.joining import PROTOCOLS_MAX
-from strandline.groups.consumer.validating import OWNED_PARTITIONS_MAX, SUBSCRIBED_TOPICS_MAX
-from strandline.groups.offsets.deleting import OFFSETS_PER_REQUEST_MAX
+from strandline.groups.classic.join_group import PROTOCOLS_MAX
+from strandline.groups.consumer.heartbeat_validation import OWNED_PARTITIONS_MAX, SUBSCRIBED_TOPICS_MAX
+from strandline.groups.offsets.offset_delete import OFFSETS_PER_REQUEST_MAX
 from strandline.ids import Uuid
 from strandline.metadata import records as r
 from strandline.metadata.image import MetadataImage

@@ -7,7 +7,6 @@ import pytest
 from strandline.errors import ErrorCode, KafkaError
 from strandline.groups.classic.group import ClassicGroup
 from strandline.groups.consumer.group import ConsumerGroup
-from strandline.groups.outcome import told
 from strandline.groups.records import (
     ConsumerGroupMetadataKey,
     ConsumerGroupMetadataValue,
@@ -18,6 +17,7 @@ from strandline.groups.records import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from strandline.groups.result import coordinator_error
 from tests.unit.groups.shell import Shell
 
 OFFSET = CoordinatorRecord(
@@ -95,4 +95,4 @@ def test_nothing_is_due_once_it_is_unloaded():
     ],
 )
 def test_what_is_wrong_with_the_log_is_told_as_what_is_wrong_with_the_coordinator(code, is_told):
-    assert told(code) is is_told
+    assert coordinator_error(code) is is_told

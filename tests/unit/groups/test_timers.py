@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from strandline.groups.outcome import Moment
-from strandline.groups.timers import GARBAGE_MIN, Timers
+from strandline.groups.result import Moment
+from strandline.groups.timers import GARBAGE_MIN, CoordinatorTimers
 
 
-def fired(timers: Timers, now: float) -> list[str]:
+def fired(timers: CoordinatorTimers, now: float) -> list[str]:
     names: list[str] = []
     while (callback := timers.take(now)) is not None:
-        outcome = callback(Moment(now, 0))
-        assert outcome is None
+        result = callback(Moment(now, 0))
+        assert result is None
         names.append(timers.last)  # type: ignore[attr-defined]
     return names
 
 
-class Named(Timers):
+class Named(CoordinatorTimers):
     last = ""
 
     def set(self, name: str, at_s: float) -> None:

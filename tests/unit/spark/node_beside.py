@@ -13,7 +13,7 @@ from bench.kafka_cluster import free_ports
 
 from strandline.client.blocking import Admin, Client, Producer, ProducerConfig
 from strandline.client.core.group.offsets import OffsetAndMetadata
-from strandline.client.flow.described import NewTopic
+from strandline.client.flow.descriptions import NewTopic
 from strandline.config.node import NodeConfig
 from strandline.config.properties import of
 from strandline.ids import Uuid

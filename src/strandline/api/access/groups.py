@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from strandline.errors import KafkaError
 
 if TYPE_CHECKING:
-    from strandline.groups.outcome import Moment
-    from strandline.groups.outcome import Outcome as GroupOutcome
-    from strandline.groups.shard import Shard
+    from strandline.groups.result import CoordinatorResult, Moment
+    from strandline.groups.shard import GroupShard
 
 T = TypeVar("T")
 
@@ -25,7 +24,7 @@ class GroupAccess(Protocol):
     def write(
         self,
         group_id: str,
-        operation: Callable[[Shard, Moment], GroupOutcome | None],
+        operation: Callable[[GroupShard, Moment], CoordinatorResult | None],
         refuse: Callable[[KafkaError], None],
     ) -> None:
         """Have something done that may change the group. What it raises goes to `refuse`, and that it can't be done
@@ -34,7 +33,7 @@ class GroupAccess(Protocol):
     def read(
         self,
         group_id: str,
-        operation: Callable[[Shard, Moment], T],
+        operation: Callable[[GroupShard, Moment], T],
         answer: Callable[[T], None],
         refuse: Callable[[KafkaError], None],
     ) -> None:
@@ -42,7 +41,7 @@ class GroupAccess(Protocol):
 
     def read_all(
         self,
-        operation: Callable[[Shard, Moment], list[T]],
+        operation: Callable[[GroupShard, Moment], list[T]],
         answer: Callable[[list[T]], None],
         refuse: Callable[[KafkaError], None],
     ) -> None:

@@ -13,8 +13,8 @@ from strandline.api.context import RequestContext
 from strandline.api.requests import slices
 from strandline.api.requests.pending_reply import MaybePending, PendingReply
 from strandline.errors import ErrorCode, KafkaError
-from strandline.groups.outcome import Caller, Moment, Outcome, told
-from strandline.groups.shard import Shard
+from strandline.groups.result import Caller, CoordinatorResult, Moment, coordinator_error
+from strandline.groups.shard import GroupShard
 from strandline.metadata.features import GROUP_VERSION
 from strandline.sliced_work import Work
 from strandline.wire.message import Message
@@ -31,7 +31,7 @@ class GroupRequest(Protocol):
 
 
 Q = TypeVar("Q", bound=GroupRequest)
-Operation = Callable[[Shard, Q, Caller, Moment, Callable[[R], None]], Outcome | None]
+Operation = Callable[[GroupShard, Q, Caller, Moment, Callable[[R], None]], CoordinatorResult | None]
 Refusal = Callable[[ErrorCode, str | None], R]
 """The answer that is an error."""
 
@@ -51,7 +51,7 @@ def coordinate(
             later.complete(response)
 
     def refuse(error: KafkaError) -> None:
-        answer(refusal(told(error.code), error.message))
+        answer(refusal(coordinator_error(error.code), error.message))
 
     asking = caller(ctx)
     ctx.node.groups.write(request.group_id, lambda shard, at: operation(shard, request, asking, at, answer), refuse)
@@ -91,7 +91,7 @@ def read_each(
     request: Message,
     ctx: RequestContext,
     group_ids: Sequence[str],
-    operation: Callable[[int, Shard, Moment], T],
+    operation: Callable[[int, GroupShard, Moment], T],
     refusal: Callable[[int, KafkaError], T],
     reply: Callable[[list[T]], R],
 ) -> MaybePending[R]:
@@ -108,7 +108,7 @@ def _read(
     ctx: RequestContext,
     group_id: str,
     place: int,
-    operation: Callable[[int, Shard, Moment], T],
+    operation: Callable[[int, GroupShard, Moment], T],
     refusal: Callable[[int, KafkaError], T],
     several: Several[T, R],
 ) -> None:

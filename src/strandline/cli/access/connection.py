@@ -17,7 +17,7 @@ from strandline.cli.access.client_properties import ConnectionSettings, connecti
 from strandline.cli.access.options import Access
 from strandline.cli.errors import CommandRefused
 from strandline.client.blocking import Admin, Client
-from strandline.client.core.cluster import Topic
+from strandline.client.core.cluster_metadata import TopicMetadata
 from strandline.client.errors import MismatchedEndpoint
 from strandline.errors import ErrorCode, KafkaError
 
@@ -70,7 +70,7 @@ def value_of(answer: T | KafkaError) -> T:
     return answer
 
 
-def require_topic(client: Client, name: str, *, create: bool = False) -> Topic:
+def require_topic(client: Client, name: str, *, create: bool = False) -> TopicMetadata:
     """The topic. With `create` the broker may create it (auto.create.topics.enable); then this waits until it has a leader."""
     deadline = time.monotonic() + TOPIC_TIMEOUT_S
     while True:

@@ -14,7 +14,7 @@ from strandline.cli.terminal.escaping import echo
 from strandline.cli.terminal.output import example, json_option, print_json, print_table
 
 if TYPE_CHECKING:
-    from strandline.client.core.cluster import Broker
+    from strandline.client.core.cluster_metadata import BrokerMetadata
     from strandline.wire.stubs.api_versions import ApiVersionsResponse
 
 API_VERSIONS: Final = 18
@@ -101,7 +101,7 @@ def name(api_key: int) -> str:
         return "UNKNOWN"
 
 
-def _ask(access: Access) -> list[tuple[Broker, list[ApiVersionsResponse.ApiVersion]]]:
+def _ask(access: Access) -> list[tuple[BrokerMetadata, list[ApiVersionsResponse.ApiVersion]]]:
     from strandline import __version__
     from strandline.cli.access.client_properties import connection_settings
     from strandline.cli.access.connection import connect

@@ -77,12 +77,12 @@ def change(access: Access, operation: str, levels: dict[str, int], *, unsafe: bo
     if not levels:
         raise CommandRefused(f"You must specify at least one feature to {operation}")
     from strandline.cli.access.connection import connect_admin
-    from strandline.client.flow.described import UpgradeType
+    from strandline.client.flow.descriptions import FeatureUpgradeType
 
-    downgrade = UpgradeType.UNSAFE_DOWNGRADE if unsafe else UpgradeType.SAFE_DOWNGRADE
+    downgrade = FeatureUpgradeType.UNSAFE_DOWNGRADE if unsafe else FeatureUpgradeType.SAFE_DOWNGRADE
     with connect_admin(access) as admin:
         answers = admin.update_features(
-            levels, UpgradeType.UPGRADE if operation == UPGRADE else downgrade, validate_only=dry_run
+            levels, FeatureUpgradeType.UPGRADE if operation == UPGRADE else downgrade, validate_only=dry_run
         )
     for line in change_lines(operation, levels, answers, dry_run):
         echo(line)

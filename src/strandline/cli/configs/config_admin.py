@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from strandline.cli.access.connection import value_of
 from strandline.cli.terminal.output import note
 from strandline.client.blocking import Admin
-from strandline.client.flow.described import ConfigEntry, ConfigResource, ResourceType
+from strandline.client.flow.descriptions import ConfigEntry, ConfigResource, ResourceType
 from strandline.config.alter import Alteration, Op, warnings
 from strandline.config.key import Where
 

@@ -14,7 +14,7 @@ from strandline.cli.terminal.escaping import echo
 from strandline.cli.terminal.output import example, json_option, print_json, print_table
 
 if TYPE_CHECKING:
-    from strandline.client.flow.described import ConfigResource
+    from strandline.client.flow.descriptions import ConfigResource
 
 F = TypeVar("F", bound=Callable[..., object])
 

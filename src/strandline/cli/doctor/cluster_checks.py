@@ -22,12 +22,12 @@ from strandline.errors import KafkaError
 if TYPE_CHECKING:
     from strandline.cli.topics.topic_admin import TopicView
     from strandline.client.blocking import Admin
-    from strandline.client.core.cluster import Broker
-    from strandline.client.flow.described import (
+    from strandline.client.core.cluster_metadata import BrokerMetadata
+    from strandline.client.flow.descriptions import (
         ClusterDescription,
         PartitionDescription,
-        QuorumDescription,
-        ReplicaState,
+        QuorumInfo,
+        QuorumReplicaState,
     )
 
 FREE_SHARE_MIN = 0.10
@@ -60,7 +60,7 @@ def cluster(admin: Admin) -> Iterator[Finding]:
         yield from group_checks.cleaners({b.node_id: group_checks.metrics_of(admin, b) for b in live})
 
 
-def _ask(question: Callable[[], QuorumDescription]) -> QuorumDescription | KafkaError:
+def _ask(question: Callable[[], QuorumInfo]) -> QuorumInfo | KafkaError:
     try:
         return question()
     except KafkaError as error:
@@ -78,7 +78,7 @@ def _answers(host: str, port: int) -> bool:
 # The quorum
 
 
-def voters(quorum: QuorumDescription) -> Iterator[Finding]:
+def voters(quorum: QuorumInfo) -> Iterator[Finding]:
     """The leader, whether the other voters follow it, and how many more may fail."""
     leader = next((voter for voter in quorum.voters if voter.replica_id == quorum.leader_id), None)
     if leader is None:
@@ -103,7 +103,7 @@ def voters(quorum: QuorumDescription) -> Iterator[Finding]:
         yield Finding(WARN, "quorum", f"voter {voter_id} {problem}", advice)
 
 
-def _problem(voter: ReplicaState, leader: ReplicaState) -> str | None:
+def _problem(voter: QuorumReplicaState, leader: QuorumReplicaState) -> str | None:
     """What is wrong with a voter that should follow the leader; None if nothing."""
     lag = leader.log_end_offset - voter.log_end_offset
     now_ms = leader.last_fetch_ms if leader.last_fetch_ms != NOT_KNOWN else leader.last_caught_up_ms
@@ -138,11 +138,11 @@ def brokers(described: ClusterDescription, silent: set[int]) -> Iterator[Finding
             yield Finding(FAIL, "brokers", found, advice)
 
 
-def _name(broker: Broker) -> str:
+def _name(broker: BrokerMetadata) -> str:
     return f"{broker.node_id} ({broker.host}:{broker.port})"
 
 
-def disks(admin: Admin, live: Iterable[Broker]) -> Iterator[Finding]:
+def disks(admin: Admin, live: Iterable[BrokerMetadata]) -> Iterator[Finding]:
     for broker in live:
         try:
             directories = admin.describe_log_dirs([broker.node_id])[broker.node_id]

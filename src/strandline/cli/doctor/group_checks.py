@@ -16,13 +16,13 @@ from strandline.cli.access.connection import value_of
 from strandline.cli.doctor.checks import OK, WARN, Finding
 from strandline.cli.groups.group_admin import REBALANCING, list_groups
 from strandline.cli.monitoring import endpoints
-from strandline.client.flow.described import ConfigResource, ResourceType
+from strandline.client.flow.descriptions import ConfigResource, ResourceType
 from strandline.errors import KafkaError
 
 if TYPE_CHECKING:
     from strandline.client.blocking import Admin
-    from strandline.client.core.cluster import Broker
-    from strandline.client.flow.group_described import GroupListing
+    from strandline.client.core.cluster_metadata import BrokerMetadata
+    from strandline.client.flow.group_descriptions import GroupListing
 
 REBALANCE_S = 5.0
 """Longer than a rebalance takes if all members respond."""
@@ -77,7 +77,7 @@ def uncleanable(metrics: str) -> int:
     return round(sum(float(value) for value in UNCLEANABLE.findall(metrics)))
 
 
-def metrics_of(admin: Admin, broker: Broker) -> str:
+def metrics_of(admin: Admin, broker: BrokerMetadata) -> str:
     """The metrics of a broker; empty if it serves none or they cannot be reached."""
     resource = ConfigResource(ResourceType.BROKER, str(broker.node_id))
     try:

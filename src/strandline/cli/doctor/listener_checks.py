@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 
 from strandline.cli.access.connection import value_of
 from strandline.cli.doctor.checks import OK, WARN, Finding
-from strandline.client.flow.described import ConfigResource, ResourceType
+from strandline.client.flow.descriptions import ConfigResource, ResourceType
 from strandline.errors import KafkaError
 
 if TYPE_CHECKING:
     from strandline.client.blocking import Admin
-    from strandline.client.core.cluster import Broker
+    from strandline.client.core.cluster_metadata import BrokerMetadata
 
 CHECK = "listeners"
 Configs = Mapping[str, str | None]
 
 
-def configs_of(admin: Admin, broker: Broker) -> Configs:
+def configs_of(admin: Admin, broker: BrokerMetadata) -> Configs:
     """The configuration of a broker; empty if it does not report it."""
     resource = ConfigResource(ResourceType.BROKER, str(broker.node_id))
     try:

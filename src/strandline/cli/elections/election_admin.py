@@ -38,7 +38,7 @@ def read_partitions(path: str) -> Partitions:
 def elect(access: Access, unclean: bool, partitions: Partitions | None) -> ElectionResults:
     """Elect leaders of these partitions, or of all that need an election (None)."""
     from strandline.cli.access.connection import connect_admin
-    from strandline.client.flow.described import ElectionType
+    from strandline.client.flow.descriptions import ElectionType
     from strandline.errors import ErrorCode
 
     with connect_admin(access) as admin:

@@ -20,7 +20,7 @@ from strandline.cli.groups.offset_resets import (
     ResetWarnings,
 )
 from strandline.client.blocking import Admin
-from strandline.client.flow.group_described import GroupDescription, GroupListing, OffsetAndMetadata
+from strandline.client.flow.group_descriptions import GroupDescription, GroupListing, OffsetAndMetadata
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import TopicPartition
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from strandline.client.flow.group_described import CONSUMER, GroupDescription, MemberDescription, OffsetAndMetadata
+from strandline.client.flow.group_descriptions import CONSUMER, GroupDescription, MemberDescription, OffsetAndMetadata
 from strandline.ids import TopicPartition
 
 

@@ -13,7 +13,7 @@ from strandline.cli.groups.group_tables import assignment
 from strandline.cli.groups.offset_resets import OffsetPlan
 from strandline.cli.terminal.escaping import shown
 from strandline.cli.terminal.output import is_terminal, note, print_json, print_table
-from strandline.client.flow.group_described import GroupDescription
+from strandline.client.flow.group_descriptions import GroupDescription
 from strandline.ids import TopicPartition
 
 OFFSET_COLUMNS = ("group", "topic", "partition", "offset", "end", "lag", "member", "client", "host")

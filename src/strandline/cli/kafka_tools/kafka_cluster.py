@@ -14,7 +14,7 @@ from strandline.cli.terminal.escaping import echo
 from strandline.cli.terminal.output import example
 
 if TYPE_CHECKING:
-    from strandline.client.flow.described import ClusterDescription
+    from strandline.client.flow.descriptions import ClusterDescription
 
 SERVER = "--bootstrap-server 127.0.0.1:9092"
 EMPTY_HOST_WIDTH, EMPTY_RACK_WIDTH = 100, 10

@@ -17,7 +17,7 @@ from strandline.cli.terminal.output import example
 
 if TYPE_CHECKING:
     from strandline.client.blocking import Admin
-    from strandline.client.flow.described import ConfigEntry
+    from strandline.client.flow.descriptions import ConfigEntry
 
 TYPES = ("topics", "brokers", "groups")
 

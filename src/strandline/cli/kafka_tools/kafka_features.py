@@ -14,7 +14,7 @@ from strandline.cli.terminal.escaping import echo
 from strandline.cli.terminal.output import example
 
 if TYPE_CHECKING:
-    from strandline.client.flow.described import FeaturesDescription
+    from strandline.client.flow.descriptions import FeaturesDescription
 
 SERVER = "--bootstrap-server 127.0.0.1:9092"
 metadata_option = click.option("--metadata", metavar="VERSION", help="The level of metadata.version, such as 4.3-IV0.")

@@ -15,7 +15,7 @@ from strandline.cli.terminal.escaping import echo
 from strandline.cli.terminal.output import example
 
 if TYPE_CHECKING:
-    from strandline.client.flow.described import QuorumDescription
+    from strandline.client.flow.descriptions import QuorumInfo
 
 HEADINGS = ("NodeId", "DirectoryId", "LogEndOffset", "Lag", "LastFetchTimestamp", "LastCaughtUpTimestamp", "Status")
 
@@ -54,7 +54,7 @@ def describe(access: Access, status: bool, replication: bool, human_readable: bo
         echo(line)
 
 
-def status_lines(quorum: QuorumDescription, cluster_id: str) -> list[str]:
+def status_lines(quorum: QuorumInfo, cluster_id: str) -> list[str]:
     from strandline.cli.quorum.quorum_admin import follower_lag, nodes_text
 
     lag, lag_ms = follower_lag(quorum)
@@ -71,7 +71,7 @@ def status_lines(quorum: QuorumDescription, cluster_id: str) -> list[str]:
     return [f"{name + ':':<24}{value}" for name, value in facts.items()]
 
 
-def replication_lines(quorum: QuorumDescription, human_readable: bool, now_ms: int) -> list[str]:
+def replication_lines(quorum: QuorumInfo, human_readable: bool, now_ms: int) -> list[str]:
     from strandline.cli.quorum.quorum_admin import age, rows
 
     def when(timestamp_ms: int) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from strandline.cli.reassignment.reassignment_admin import PartitionMoveState
     from strandline.cli.reassignment.reassignment_plan import ReassignmentPlan, Replica
     from strandline.client.blocking import Admin
-    from strandline.client.flow.described import Reassignment
+    from strandline.client.flow.descriptions import Reassignment
     from strandline.ids import TopicPartition
 
 FILE = "reassignment_json_file"

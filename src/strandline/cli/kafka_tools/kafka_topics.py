@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from strandline.cli.topics.topic_admin import TopicView
     from strandline.client.blocking import Admin, Client
-    from strandline.client.flow.described import PartitionDescription
+    from strandline.client.flow.descriptions import PartitionDescription
 
 ACTIONS = ("create", "list", "describe", "alter", "delete")
 REPORTS = ("under_replicated_partitions", "unavailable_partitions", "under_min_isr_partitions", "at_min_isr_partitions")
@@ -150,7 +150,7 @@ def _act(access: Access, options: KafkaTopicsOptions) -> None:
 
 def _create(admin: Admin, options: KafkaTopicsOptions) -> None:
     from strandline.cli.access.connection import value_of
-    from strandline.client.flow.described import NewTopic
+    from strandline.client.flow.descriptions import NewTopic
     from strandline.errors import ErrorCode, KafkaError
 
     name, partitions, replicas = required(options["topic"]), options["partitions"], options["replication_factor"]

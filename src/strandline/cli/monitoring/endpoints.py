@@ -67,7 +67,7 @@ def _local_endpoints(directory: str) -> list[MonitoringEndpoint]:
 
 def _remote_endpoints(access: Access) -> list[MonitoringEndpoint]:
     from strandline.cli.access.connection import connect_admin, value_of
-    from strandline.client.flow.described import ConfigResource, ResourceType
+    from strandline.client.flow.descriptions import ConfigResource, ResourceType
     from strandline.errors import KafkaError
 
     found = []

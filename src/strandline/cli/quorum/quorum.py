@@ -13,7 +13,7 @@ from strandline.cli.terminal.output import example, json_option, print_json, pri
 
 if TYPE_CHECKING:
     from strandline.cli.quorum.quorum_admin import QuorumReplicaRow
-    from strandline.client.flow.described import QuorumDescription, ReplicaState
+    from strandline.client.flow.descriptions import QuorumInfo, QuorumReplicaState
 
 quorum_options = or_controllers(access_options)
 
@@ -53,7 +53,7 @@ def describe(access: Access, status: bool, replication: bool, human_readable: bo
         print_table(("what", "value"), [(key.replace("_", " "), _text(value)) for key, value in shown.items()])
 
 
-def _status(described: QuorumDescription, cluster_id: str) -> dict[str, object]:
+def _status(described: QuorumInfo, cluster_id: str) -> dict[str, object]:
     from strandline.cli.quorum import quorum_admin
 
     lag, lag_ms = quorum_admin.follower_lag(described)
@@ -69,7 +69,7 @@ def _status(described: QuorumDescription, cluster_id: str) -> dict[str, object]:
     }
 
 
-def _member(described: QuorumDescription, replica: ReplicaState) -> dict[str, object]:
+def _member(described: QuorumInfo, replica: QuorumReplicaState) -> dict[str, object]:
     endpoints = described.endpoints.get(replica.replica_id, ())
     return {
         "node_id": replica.replica_id,

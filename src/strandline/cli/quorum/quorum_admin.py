@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from strandline.cli.errors import CommandRefused
-from strandline.client.flow.described import QuorumDescription, RaftEndpoint, ReplicaState
+from strandline.client.flow.descriptions import QuorumInfo, QuorumReplicaState, RaftEndpoint
 from strandline.ids import ZERO_UUID, Uuid
 
 NOT_KNOWN = -1
@@ -20,12 +20,12 @@ NOT_KNOWN = -1
 class QuorumReplicaRow(NamedTuple):
     """A voter or observer, with its lag behind the leader, and its status in Kafka's words."""
 
-    replica: ReplicaState
+    replica: QuorumReplicaState
     lag: int
     status: str
 
 
-def rows(quorum: QuorumDescription) -> list[QuorumReplicaRow]:
+def rows(quorum: QuorumInfo) -> list[QuorumReplicaRow]:
     """The leader, then the other voters, then the observers."""
     leader = leader_of(quorum)
     followers = [voter for voter in quorum.voters if voter.replica_id != quorum.leader_id]
@@ -37,14 +37,14 @@ def rows(quorum: QuorumDescription) -> list[QuorumReplicaRow]:
     ]
 
 
-def leader_of(quorum: QuorumDescription) -> ReplicaState:
+def leader_of(quorum: QuorumInfo) -> QuorumReplicaState:
     for voter in quorum.voters:
         if voter.replica_id == quorum.leader_id:
             return voter
     raise CommandRefused(f"the leader of the quorum, {quorum.leader_id}, is not one of its voters; try again")
 
 
-def follower_lag(quorum: QuorumDescription) -> tuple[int, int]:
+def follower_lag(quorum: QuorumInfo) -> tuple[int, int]:
     """The lag of the slowest voter behind the leader: in records, and in milliseconds (-1: unknown)."""
     leader = leader_of(quorum)
     slowest = min(quorum.voters, key=lambda voter: voter.log_end_offset)
@@ -61,12 +61,12 @@ def age(timestamp_ms: int, now_ms: int) -> str:
     return str(NOT_KNOWN) if timestamp_ms == NOT_KNOWN else f"{max(0, now_ms - timestamp_ms)} ms ago"
 
 
-def nodes_text(quorum: QuorumDescription, replicas: tuple[ReplicaState, ...]) -> str:
+def nodes_text(quorum: QuorumInfo, replicas: tuple[QuorumReplicaState, ...]) -> str:
     """The ids, directories and endpoints of these, in Kafka's notation."""
     return "[" + ", ".join(_node_text(quorum, replica) for replica in replicas) + "]"
 
 
-def _node_text(quorum: QuorumDescription, replica: ReplicaState) -> str:
+def _node_text(quorum: QuorumInfo, replica: QuorumReplicaState) -> str:
     parts = [f'"id": {replica.replica_id}']
     if replica.directory_id != ZERO_UUID:
         parts.append(f'"directoryId": "{replica.directory_id}"')

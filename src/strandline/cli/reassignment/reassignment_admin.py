@@ -21,7 +21,7 @@ from strandline.cli.reassignment.reassignment_plan import (
 )
 from strandline.cli.reassignment.reassignment_proposal import Racks, racks_of
 from strandline.client.blocking import Admin
-from strandline.client.flow.described import LogDir, Reassignment
+from strandline.client.flow.descriptions import LogDirDescription, Reassignment
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import TopicPartition
 
@@ -80,12 +80,12 @@ def replicas_of(admin: Admin, partitions: Iterable[TopicPartition]) -> dict[Topi
     return {partition: known[partition] for partition in wanted}
 
 
-def log_dirs(admin: Admin, brokers: Iterable[int]) -> dict[int, list[LogDir]]:
+def log_dirs(admin: Admin, brokers: Iterable[int]) -> dict[int, list[LogDirDescription]]:
     """The log dirs of the live brokers among these."""
     return admin.describe_log_dirs(sorted(set(brokers) & live_brokers(admin).keys()))
 
 
-def replica_log_dirs(dirs: Mapping[int, list[LogDir]]) -> dict[Replica, str]:
+def replica_log_dirs(dirs: Mapping[int, list[LogDirDescription]]) -> dict[Replica, str]:
     """The log dir of each replica."""
     return {
         (topic, index, broker): one.path
@@ -101,7 +101,7 @@ def current_log_dirs(admin: Admin, current: Assignment) -> dict[Replica, str]:
     return {replica: path for replica, path in found.items() if replica[:2] in current}
 
 
-def check_log_dirs(plan: ReassignmentPlan, dirs: Mapping[int, list[LogDir]]) -> None:
+def check_log_dirs(plan: ReassignmentPlan, dirs: Mapping[int, list[LogDirDescription]]) -> None:
     """Refuse a log dir unless the replica is in it or the broker has no other: moves between log dirs are not supported."""
     current = replica_log_dirs(dirs)
     for (topic, index, broker), path in sorted(plan.log_dirs.items()):

@@ -18,7 +18,7 @@ from strandline.cli.reassignment.reassignment_plan import Replica, name
 from strandline.cli.terminal.interrupts import ctrl_c
 from strandline.cli.terminal.output import is_terminal, note
 from strandline.client.blocking import Admin
-from strandline.client.flow.described import Reassignment
+from strandline.client.flow.descriptions import Reassignment
 from strandline.errors import KafkaError
 from strandline.ids import TopicPartition
 

@@ -16,7 +16,7 @@ from strandline.cli.access.connection import value_of
 from strandline.cli.errors import CommandRefused
 from strandline.cli.reassignment.reassignment_plan import Assignment
 from strandline.client.blocking import Admin
-from strandline.client.flow.described import ConfigResource, Reassignment, ResourceType
+from strandline.client.flow.descriptions import ConfigResource, Reassignment, ResourceType
 from strandline.config.alter import Alteration, Op
 from strandline.errors import ErrorCode
 from strandline.ids import TopicPartition

@@ -14,7 +14,7 @@ import click
 
 from strandline.cli.topics.durability import DurabilityVerdict, judge
 from strandline.client.blocking import Admin
-from strandline.client.flow.described import (
+from strandline.client.flow.descriptions import (
     ConfigEntry,
     ConfigResource,
     PartitionDescription,

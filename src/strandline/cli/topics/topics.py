@@ -69,7 +69,7 @@ def create(
     """Create a topic."""
     from strandline.cli.access.connection import connect_admin
     from strandline.cli.configs.config_admin import note_without_effect
-    from strandline.client.flow.described import NewTopic
+    from strandline.client.flow.descriptions import NewTopic
     from strandline.config.key import Where
     from strandline.errors import ErrorCode, KafkaError
 

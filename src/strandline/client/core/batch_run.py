@@ -2,8 +2,8 @@
 
 Only lengths, magic and offsets are read: a few bytes of each batch. Whether its CRC is right is for those who open it.
 
-Always true: what is between `begin` of the data and `size_bytes` are whole batches, in the order of their offsets; the first
-may begin before the offset that was asked for.
+Always true: what is between `begin` of the data and `size_bytes` are whole batches, in the order of their offsets; the
+first may begin before the offset that was asked for.
 """
 
 from __future__ import annotations

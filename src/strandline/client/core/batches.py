@@ -1,4 +1,4 @@
-"""A producer's batch on its way, and the news of each of its records.
+"""A producer's batch that is not acknowledged yet, and the delivery of each of its records.
 
 A batch of records is filled here and built when it leaves; `whole_batches.py` has those that came whole.
 
@@ -22,14 +22,14 @@ Buffer = bytes | bytearray | memoryview
 NO_OFFSET = -1
 
 
-class Identity(NamedTuple):
+class ProducerIdentity(NamedTuple):
     """The producer id and epoch under which sequences count."""
 
     producer_id: int
     producer_epoch: int
 
 
-NO_IDENTITY = Identity(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+NO_IDENTITY = ProducerIdentity(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 
 
 class RecordMetadata(NamedTuple):
@@ -41,8 +41,8 @@ class RecordMetadata(NamedTuple):
     timestamp: int
 
 
-class Delivery:
-    """The news of one record: awaitable, or asked with `done` and `result`."""
+class RecordDelivery:
+    """The delivery of one record: awaitable, or polled with `done` and `result`."""
 
     __slots__ = ("_make_future", "_outcome", "_waiters", "timestamp")
 
@@ -135,7 +135,7 @@ class ProducerBatch(ABC):
     def is_full(self, batch_size: int) -> bool:
         """There is nothing to linger for."""
 
-    def seal(self, identity: Identity, base_sequence: int, codec: CompressionType, level: int | None) -> None:
+    def seal(self, identity: ProducerIdentity, base_sequence: int, codec: CompressionType, level: int | None) -> None:
         """Make the bytes that every attempt sends."""
         assert self.data is None, "a sealed batch stays as it is"
         self.base_sequence = base_sequence
@@ -143,7 +143,7 @@ class ProducerBatch(ABC):
 
     @abstractmethod
     def _build(
-        self, identity: Identity, base_sequence: int, codec: CompressionType, level: int | None
+        self, identity: ProducerIdentity, base_sequence: int, codec: CompressionType, level: int | None
     ) -> bytearray: ...
 
     def unseal(self) -> None:
@@ -184,7 +184,7 @@ class RecordsBatch(ProducerBatch):
     def __init__(self, topic: str, partition: int, number: tuple[int, ...], now: float, deadline: float) -> None:
         super().__init__(topic, partition, number, now, deadline)
         self.builder = BatchBuilder()
-        self._deliveries: list[Delivery] = []
+        self._deliveries: list[RecordDelivery] = []
 
     def takes(self, memory_bytes: int, batch_size: int) -> bool:
         """There is room for a record of this size, and it is not sealed."""
@@ -192,7 +192,7 @@ class RecordsBatch(ProducerBatch):
         return is_open and self.builder.size_bytes + memory_bytes <= batch_size
 
     def append(
-        self, key: Buffer | None, value: Buffer | None, headers: Headers, delivery: Delivery, memory_bytes: int
+        self, key: Buffer | None, value: Buffer | None, headers: Headers, delivery: RecordDelivery, memory_bytes: int
     ) -> None:
         self.builder.append(key, value, headers, delivery.timestamp)
         self._deliveries.append(delivery)
@@ -209,7 +209,9 @@ class RecordsBatch(ProducerBatch):
     def is_full(self, batch_size: int) -> bool:
         return self.builder.size_bytes >= batch_size
 
-    def _build(self, identity: Identity, base_sequence: int, codec: CompressionType, level: int | None) -> bytearray:
+    def _build(
+        self, identity: ProducerIdentity, base_sequence: int, codec: CompressionType, level: int | None
+    ) -> bytearray:
         return self.builder.build(
             producer_id=identity.producer_id,
             producer_epoch=identity.producer_epoch,

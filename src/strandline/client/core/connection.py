@@ -1,7 +1,7 @@
 """One connection to a broker, without the socket: bytes in, replies out.
 
-The first request is ApiVersions; until its answer is there, `ready` is false and nothing else may be sent. Replies come in
-the order of their requests, so the oldest request without a reply is the one that the next frame answers.
+The first request is ApiVersions; until its answer is there, `ready` is false and nothing else may be sent. Replies come
+in the order of their requests, so the oldest request without a reply is the one that the next frame answers.
 
 Always true: a reply is matched by order and by correlation id, and a frame that fits neither ends the connection; every
 request has a deadline, and a connection on which one has passed is dead: whatever else was in flight is lost with it.
@@ -27,8 +27,10 @@ FRAME_BYTES_MAX = 128 * 1024 * 1024
 CORRELATION_ID_MAX = 0x7FFF_FFFF
 
 
-class Request:
-    """One request in flight. `context` is the shell's own, to find who is waiting; `is_raw` if they read the reply themselves."""
+class InFlightRequest:
+    """One request in flight. `context` is the shell's own, to find who is waiting;
+    `is_raw` if they read the reply themselves.
+    """
 
     __slots__ = ("api_key", "context", "correlation_id", "deadline", "is_raw", "version")
 
@@ -52,14 +54,14 @@ class RawReply(NamedTuple):
 
 
 class Reply(NamedTuple):
-    request: Request
+    request: InFlightRequest
     message: Any
 
 
-class Connection:
+class ClientConnection:
     def __init__(self, client_id: str, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
         self.versions: ApiVersions | None = None
-        self.in_flight: deque[Request] = deque()
+        self.in_flight: deque[InFlightRequest] = deque()
         self._client_id = client_id
         self._frames = Frames(frame_bytes_max)
         self._correlation_id = 0
@@ -83,7 +85,9 @@ class Connection:
         expects_reply: bool = True,
         is_raw: bool = False,
     ) -> list[Buffer]:
-        """The bytes of this request, to be written one part after the other. Nobody changes them while it is in flight."""
+        """The bytes of this request, to be written one part after the other.
+        They do not change while it is in flight.
+        """
         assert self.versions is not None, "nothing is sent before the versions are known"
         version = self.versions.pick(api_key, version_max)
         is_large = api_key == PRODUCE  # of all requests, only this one
@@ -97,7 +101,9 @@ class Connection:
         return self._read(self._frames.feed(data))
 
     def space(self) -> memoryview | None:
-        """Where the next bytes belong, if a large reply is on its way; what was written there is told with `filled`."""
+        """Where the next bytes belong, if a large reply is on its way;
+        what was written there is reported with `filled`.
+        """
         return self._frames.space()
 
     def filled(self, count: int) -> list[Reply]:
@@ -105,7 +111,7 @@ class Connection:
         return self._read(self._frames.filled(count))[0]
 
     def _read(self, frames: list[Buffer]) -> tuple[list[Reply], bytes]:
-        """If one of them can't be read, nobody was answered: who waits for any of them is still in flight."""
+        """If one of them can't be read, none is taken: their requests are all still in flight."""
         replies: list[Reply] = []
         outgoing = b""
         for body in frames:
@@ -130,7 +136,7 @@ class Connection:
         """When the first of the requests in flight is given up."""
         return min((request.deadline for request in self.in_flight), default=None)
 
-    def _match(self, body: Buffer) -> tuple[Request, int]:
+    def _match(self, body: Buffer) -> tuple[InFlightRequest, int]:
         """The request that this frame answers, and where the frame's body begins."""
         if not self.in_flight:
             raise ProtocolViolation("a reply to nothing that was asked")
@@ -140,7 +146,7 @@ class Connection:
             raise ProtocolViolation(f"a reply to request {correlation_id} where {request.correlation_id} is next")
         return request, position
 
-    def _negotiate(self, request: Request, body: Buffer) -> bytes:
+    def _negotiate(self, request: InFlightRequest, body: Buffer) -> bytes:
         answer = versions.answer(request.version, bytes(body))
         if isinstance(answer, ApiVersions):
             self.versions = answer
@@ -162,6 +168,6 @@ class Connection:
     ) -> list[Buffer]:
         self._correlation_id = (self._correlation_id + 1) & CORRELATION_ID_MAX
         if expects_reply:
-            self.in_flight.append(Request(api_key, version, self._correlation_id, deadline, context, is_raw))
+            self.in_flight.append(InFlightRequest(api_key, version, self._correlation_id, deadline, context, is_raw))
         header = request_header(api_key, version, self._correlation_id, self._client_id)
         return [size_of(header, *body), header, *body]

@@ -1,12 +1,12 @@
 """A consumer of assigned partitions without I/O: Fetch requests out, answers in, records out.
 
-The shell sends what `plan` returns, one request per node at a time, and calls `answered` or `lost` once for each. Partitions
-in `finding`, `resetting` and `validating` need an answer of OffsetFetch, ListOffsets or OffsetForLeaderEpoch first; `wants_topics`
-need metadata.
+The shell sends what `plan` returns, one request per node at a time, and calls `answered` or `lost` once for each.
+Partitions in `finding`, `resetting` and `validating` need an answer of OffsetFetch, ListOffsets or OffsetForLeaderEpoch
+first; `wants_topics` need metadata.
 
-Truncation is noticed in two ways (KIP-320): every Fetch names the epoch of the last record that was fetched, and the leader
-answers with where the logs part; and when the leader's epoch has changed, OffsetForLeaderEpoch is asked before going on.
-Left out: fetching from followers (KIP-392).
+Truncation is noticed in two ways (KIP-320): every Fetch names the epoch of the last record that was fetched, and the
+leader answers with where the logs part; and when the leader's epoch has changed, OffsetForLeaderEpoch is asked before
+going on. Left out: fetching from followers (KIP-392).
 
 Always true: records of a partition are shown in the order of their offsets, each once between two seeks; a partition is
 fetched ahead by at most max_partition_fetch_bytes and one answer.
@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 
 from strandline.client.config import ConsumerConfig
 from strandline.client.core.backoff import Backoff, delay_s
-from strandline.client.core.cluster import NO_EPOCH, REFRESH, Cluster
+from strandline.client.core.cluster_metadata import NO_EPOCH, REFRESH, ClusterMetadata
 from strandline.client.core.fetch_session import BROKEN, FetchSession
-from strandline.client.core.fetched import ConsumerRecord, Fetched
-from strandline.client.core.positions import EARLIEST, LATEST, PartitionState, State
+from strandline.client.core.fetched_partition import ConsumerRecord, FetchedPartition
+from strandline.client.core.positions import EARLIEST, LATEST, PartitionState, PositionState
 from strandline.client.errors import LogTruncated, OffsetOutOfRange
 from strandline.errors import ErrorCode, KafkaError, error_code
 from strandline.ids import ZERO_UUID, TopicPartition
@@ -57,7 +57,9 @@ class FetchCall(NamedTuple):
 
 
 class ConsumerCore:
-    def __init__(self, config: ConsumerConfig, cluster: Cluster, backoff: Backoff, randomness: random.Random) -> None:
+    def __init__(
+        self, config: ConsumerConfig, cluster: ClusterMetadata, backoff: Backoff, randomness: random.Random
+    ) -> None:
         self.config = config
         self.partitions: dict[TopicPartition, PartitionState] = {}
         self.wants_topics: set[str] = set()
@@ -72,7 +74,9 @@ class ConsumerCore:
     # Assignment
 
     def assign(self, assigned: Iterable[TopicPartition]) -> None:
-        """Consume exactly these; those that were assigned before keep their positions, a group's others begin where it was."""
+        """Consume exactly these; those that were assigned before keep their positions,
+        a group's others begin where it was.
+        """
         before = self.partitions
         self.partitions = {}
         for topic, partition in assigned:
@@ -100,13 +104,13 @@ class ConsumerCore:
         return state
 
     def finding(self, now: float) -> list[PartitionState]:
-        return [s for s in self.partitions.values() if s.state is State.FINDING and s.retry_at <= now]
+        return [s for s in self.partitions.values() if s.state is PositionState.FINDING and s.retry_at <= now]
 
     def resetting(self, now: float) -> list[PartitionState]:
-        return [s for s in self.partitions.values() if s.state is State.RESETTING and s.retry_at <= now]
+        return [s for s in self.partitions.values() if s.state is PositionState.RESETTING and s.retry_at <= now]
 
     def validating(self, now: float) -> list[PartitionState]:
-        return [s for s in self.partitions.values() if s.state is State.VALIDATING and s.retry_at <= now]
+        return [s for s in self.partitions.values() if s.state is PositionState.VALIDATING and s.retry_at <= now]
 
     # Fetching
 
@@ -118,7 +122,7 @@ class ConsumerCore:
                 self.wants_topics.add(state.topic)
                 continue
             state.leader_changed(leader.leader_epoch)
-            if state.state is not State.FETCHING or state.is_paused or now < state.retry_at:
+            if state.state is not PositionState.FETCHING or state.is_paused or now < state.retry_at:
                 continue
             if leader.node_id in self._busy or state.fetched_bytes >= self.config.max_partition_fetch_bytes:
                 continue
@@ -132,7 +136,7 @@ class ConsumerCore:
         """Every partition is on its way: before an answer comes, there is nothing to do."""
         for key, state in self.partitions.items():
             leader = self._cluster.leader(*key)
-            if leader is None or leader.node_id not in self._busy or state.state is not State.FETCHING:
+            if leader is None or leader.node_id not in self._busy or state.state is not PositionState.FETCHING:
                 return False
         return bool(self.partitions)
 
@@ -217,11 +221,11 @@ class ConsumerCore:
     def _take_over(self, state: PartitionState, wanted: _Wanted, answer: Any, now: float) -> None:
         code = error_code(answer.error_code)
         leader = answer.current_leader
-        is_news = self._cluster.learn_leader(state.topic, state.partition, leader.leader_id, leader.leader_epoch)
+        is_newer = self._cluster.learn_leader(state.topic, state.partition, leader.leader_id, leader.leader_epoch)
         if code is ErrorCode.OFFSET_OUT_OF_RANGE:
             self._out_of_range(state, wanted.fetch_offset)
         elif code in REFRESH:
-            if not is_news:
+            if not is_newer:
                 self.wants_topics.add(state.topic)
                 state.retry_at = now + delay_s(self._backoff, 1, self._randomness)
         elif code is not ErrorCode.NONE:
@@ -240,7 +244,7 @@ class ConsumerCore:
     def _add(self, state: PartitionState, wanted: _Wanted, answer: Any) -> None:
         aborted = [(a.producer_id, a.first_offset) for a in answer.aborted_transactions or ()]
         try:
-            fetched = Fetched(
+            fetched = FetchedPartition(
                 state.topic,
                 state.partition,
                 wanted.fetch_offset,
@@ -307,11 +311,11 @@ class ConsumerCore:
                     taken += state.take(records_max - len(taken))
                 except CorruptRecord as error:
                     self._errors.append(error)
-                # Whoever was served goes to the end of the line.
+                # A partition that was served goes to the end of the line.
                 self.partitions[key] = self.partitions.pop(key)
         if not taken and self._errors:
             raise self._errors.popleft()
         for state in self.partitions.values():
-            if state.state is State.UNSET and not state.is_paused and not taken:
+            if state.state is PositionState.UNSET and not state.is_paused and not taken:
                 raise OffsetOutOfRange(state.topic, state.partition, None)
         return taken

@@ -1,7 +1,7 @@
 """The answer to a Fetch of one partition, read without copying its records.
 
-Records are nearly all of such an answer. They are cut out and kept as a view of the frame; the few bytes around them are
-read as any other message.
+Records are nearly all of such an answer. They are cut out and kept as a view of the frame; the few bytes around them
+are read as any other message.
 
 Always true: the message has no records of the first partition, the view has all of them.
 """

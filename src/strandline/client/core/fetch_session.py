@@ -1,9 +1,10 @@
 """A fetch session with one broker (KIP-227): after one full request, only what changed is sent.
 
-Epoch 0 opens a session, and ends the one it names; the broker answers with the new session's id, or 0 if it keeps none for us.
-After that each request has the next epoch, names the partitions that are new or changed, and those to forget.
+Epoch 0 opens a session, and ends the one it names; the broker answers with the new session's id, or 0 if it keeps none
+for us. After that each request has the next epoch, names the partitions that are new or changed, and those to forget.
 
-Always true: `sent` is what the broker believes we want; after anything that could make that untrue, the next request is full.
+Always true: `sent` is what the broker believes we want; after anything that could make that untrue, the next request is
+full.
 """
 
 from __future__ import annotations

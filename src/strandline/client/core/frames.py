@@ -1,11 +1,11 @@
 """From a stream of bytes to frames: four bytes of size, then as many bytes.
 
-A small frame is `bytes`, joined once from what came. A large one gets a place in memory, and a shell that can receives the rest
-of it right there (`space`, `filled`): its bytes are then copied by nobody but the system, and the frame is a view of its place.
-A place is used again once no view of it is left, so whoever wants to keep bytes just keeps the view.
+A small frame is `bytes`, joined once from what came. A large one gets a place in memory, and a shell that can receives
+the rest of it right there (`space`, `filled`): its bytes are then copied by the system alone, and the frame is a view
+of its place. A place is used again once no view of it is left, so bytes are kept by keeping the view.
 
-Always true: what a server claims costs nothing until its bytes arrive, and a frame larger than the bound, or of a negative
-size, ends the connection (the lesson of CVE-2026-10142).
+Always true: what a server claims costs nothing until its bytes arrive, and a frame larger than the bound, or of a
+negative size, ends the connection (the lesson of CVE-2026-10142).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The batches of one partition, and the rules that keep them in order and in the log once.
 
-Idempotence rests on the broker: it takes a batch only if its sequence follows the last one it has from this producer id, and
-knows the last five batches again. This side keeps what that needs:
+Idempotence rests on the broker: it takes a batch only if its sequence follows the last one it has from this producer
+id, and knows the last five batches again. This side keeps what that needs:
 
  1. A batch gets its sequence when it is first sent, and keeps it, bytes and all, for every further attempt. So a batch
     whose reply was lost is recognised, on whatever connection it comes again.
@@ -25,7 +25,7 @@ import bisect
 from collections import deque
 from collections.abc import Callable
 
-from strandline.client.core.batches import NO_IDENTITY, Identity, ProducerBatch, RecordsBatch, add_sequence
+from strandline.client.core.batches import NO_IDENTITY, ProducerBatch, ProducerIdentity, RecordsBatch, add_sequence
 from strandline.client.core.whole_batches import Receipt, WholeBatch
 from strandline.errors import KafkaError
 from strandline.records.compression import CompressionType
@@ -62,7 +62,7 @@ class PartitionQueue:
         self.partition = partition
         self.queue: deque[ProducerBatch] = deque()
         self.in_flight: list[ProducerBatch] = []
-        self.identity: Identity = NO_IDENTITY
+        self.identity: ProducerIdentity = NO_IDENTITY
         self.next_sequence = 0
         self.is_proven = False
         """The broker has taken a batch under this identity."""
@@ -186,7 +186,7 @@ class PartitionQueue:
             return False
         return self.identity is NO_IDENTITY or (self.needs_reset and not self.queue[0].uncertain)
 
-    def identify(self, identity: Identity, give_up: Callable[[ProducerBatch], None]) -> None:
+    def identify(self, identity: ProducerIdentity, give_up: Callable[[ProducerBatch], None]) -> None:
         """Go on under this identity, from sequence 0."""
         assert not self.in_flight, "an identity changes only when nothing is in flight"
         kept: deque[ProducerBatch] = deque()

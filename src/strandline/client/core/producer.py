@@ -1,11 +1,11 @@
 """A producer without I/O: records in, Produce requests out, answers in, deliveries out.
 
-How order and once-ness are kept inside a partition is in `partition_queue.py`; this file finds each record's partition and
-each batch's leader, decides when a batch is due, and hands every answer to the rule it belongs to.
+How order and once-ness are kept inside a partition is in `partition_queue.py`; this file finds each record's partition
+and each batch's leader, decides when a batch is due, and hands every answer to the rule it belongs to.
 
-The shell calls `drain` until it returns nothing, writes each request to the connection it names, in that order, and calls
-`answered` or `lost` once for each. What it should do besides is in `wants_*`: metadata of topics, a connection to a node, a
-producer id. It calls again when a record opened a batch, when an answer came, and at `wakeup`.
+The shell calls `drain` until it returns nothing, writes each request to the connection it names, in that order, and
+calls `answered` or `lost` once for each. What it should do besides is in `wants_*`: metadata of topics, a connection to
+a node, a producer id. It calls again when a record opened a batch, when an answer came, and at `wakeup`.
 
 Always true: what waits is bounded by buffer_memory; no record waits longer than delivery_timeout_ms, plus at most one
 request's timeout if it is in flight then; a record that was reported as failed is never sent again.
@@ -19,11 +19,18 @@ from typing import Any, NamedTuple
 
 from strandline.client.config import ProducerConfig
 from strandline.client.core.backoff import Backoff, delay_s
-from strandline.client.core.batches import NO_OFFSET, Buffer, Delivery, Identity, ProducerBatch, RecordsBatch
-from strandline.client.core.cluster import REFRESH, Cluster
+from strandline.client.core.batches import (
+    NO_OFFSET,
+    Buffer,
+    ProducerBatch,
+    ProducerIdentity,
+    RecordDelivery,
+    RecordsBatch,
+)
+from strandline.client.core.cluster_metadata import REFRESH, ClusterMetadata
 from strandline.client.core.partition_queue import PartitionQueue
+from strandline.client.core.produce_verdict import ProduceVerdict, judge, surely_not_appended
 from strandline.client.core.sticky import StickyPartitioner
-from strandline.client.core.verdicts import Verdict, judge, surely_not_appended
 from strandline.client.core.whole_batches import Receipt
 from strandline.client.errors import BufferExhausted, Closed, RecordTooLarge, TimedOut
 from strandline.errors import ErrorCode, KafkaError, error_code
@@ -54,20 +61,22 @@ class ProduceCall(NamedTuple):
     batches: list[ProducerBatch]
 
 
-class _Waiting(NamedTuple):
+class _UnroutedRecord(NamedTuple):
     """A record whose topic is not known yet."""
 
     key: Buffer | None
     value: Buffer | None
     headers: Headers
     partition: int | None
-    delivery: Delivery
+    delivery: RecordDelivery
     memory_bytes: int
     deadline: float
 
 
 class ProducerCore:
-    def __init__(self, config: ProducerConfig, cluster: Cluster, backoff: Backoff, randomness: random.Random) -> None:
+    def __init__(
+        self, config: ProducerConfig, cluster: ClusterMetadata, backoff: Backoff, randomness: random.Random
+    ) -> None:
         self.config = config
         self.wants_topics: set[str] = set()
         self.wants_nodes: set[int] = set()
@@ -80,10 +89,10 @@ class ProducerCore:
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._active: dict[TopicPartition, PartitionQueue] = {}
         """Queues with batches in them, the one that was served longest ago first."""
-        self._waiting: dict[str, list[_Waiting]] = {}
+        self._waiting: dict[str, list[_UnroutedRecord]] = {}
         self._sticky: dict[str, StickyPartitioner] = {}
         self._in_flight: dict[object, int] = {}
-        self._identity: Identity | None = None
+        self._identity: ProducerIdentity | None = None
         self._Produce = messages.request(PRODUCE)
 
     # Records
@@ -95,7 +104,7 @@ class ProducerCore:
         value: Buffer | None,
         headers: Headers,
         partition: int | None,
-        delivery: Delivery,
+        delivery: RecordDelivery,
         now: float,
     ) -> bool:
         """Take a record. True if there is now something to do that was not there before."""
@@ -110,7 +119,7 @@ class ProducerCore:
         if topic not in self._cluster.topics or topic in self._waiting:
             # Records of a topic that is not known yet keep their order: all of them wait. Their bytes may not be ours.
             kept = None if value is None else bytes(value)
-            record = _Waiting(
+            record = _UnroutedRecord(
                 None if key is None else bytes(key), kept, headers, partition, delivery, memory_bytes, deadline
             )
             self._waiting.setdefault(topic, []).append(record)
@@ -125,7 +134,7 @@ class ProducerCore:
         value: Buffer | None,
         headers: Headers,
         partition: int | None,
-        delivery: Delivery,
+        delivery: RecordDelivery,
         memory_bytes: int,
         now: float,
         deadline: float,
@@ -143,13 +152,13 @@ class ProducerCore:
         queue = self._active.get((topic, partition))
         if queue is None:
             queue = self._activate(topic, partition)
-        is_news = False
+        is_newer = False
         batch = queue.queue[-1] if queue.queue else None
         if not isinstance(batch, RecordsBatch) or not batch.takes(memory_bytes, self.config.batch_size):
             batch = queue.open_batch(now, deadline)
-            is_news = True
+            is_newer = True
         batch.append(key, value, headers, delivery, memory_bytes)
-        return is_news
+        return is_newer
 
     def append_whole(self, topic: str, partition: int, batch: ReadyBatch, receipt: Receipt, now: float) -> None:
         """Take a batch as it is: its bytes are ours from here on. One that is larger than buffer_memory goes alone."""
@@ -200,7 +209,7 @@ class ProducerCore:
 
     @property
     def lacks_leader(self) -> bool:
-        """Records wait for a partition that nobody leads, as far as is known."""
+        """Records wait for a partition that has no leader, as far as is known."""
         return any(
             queue.queue and self._cluster.leader(queue.topic, queue.partition) is None
             for queue in self._active.values()
@@ -284,7 +293,9 @@ class ProducerCore:
         return ProduceCall(node_id, link, message, version_max, timeout_s, batches)
 
     def wakeup(self, now: float) -> float | None:
-        """When something is due that no event will announce. What is due already waits for a connection, a leader or a reply."""
+        """When something is due that no event will announce.
+        What is due already waits for a connection, a leader or a reply.
+        """
         times = [queue.queue[0].deadline for queue in self._active.values() if queue.queue]
         due = (self._due_at(queue) for queue in self._active.values() if queue.queue and not queue.in_flight)
         times += [at for at in due if at > now]
@@ -294,7 +305,7 @@ class ProducerCore:
     # Answers
 
     def sent_without_reply(self, call: ProduceCall) -> None:
-        """acks=0: whatever happens now, nobody will tell."""
+        """acks=0: no answer will say what became of them."""
         self._finished(call)
         for batch in call.batches:
             self._queues[batch.topic, batch.partition].acknowledged(batch)
@@ -311,17 +322,17 @@ class ProducerCore:
         for batch in call.batches:
             answer = answers.get((batch.topic, batch.partition))
             if answer is None:
-                # A topic id that we no longer know, or a broker that left it out: we cannot tell.
+                # A topic id that we no longer know, or a broker that left it out: unknown.
                 self._unanswered(batch, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "no answer for the partition"), now)
             else:
                 leader = answer.current_leader
-                is_news = self._cluster.learn_leader(
+                is_newer = self._cluster.learn_leader(
                     batch.topic, batch.partition, leader.leader_id, leader.leader_epoch
                 )
-                if not is_news and error_code(answer.error_code) in REFRESH:
+                if not is_newer and error_code(answer.error_code) in REFRESH:
                     self.wants_topics.add(batch.topic)
                 self._judge(batch, answer, now)
-                if is_news:  # somebody else to ask: no reason to wait
+                if is_newer:  # another leader to ask: no reason to wait
                     self._queues[batch.topic, batch.partition].retry_at = now
 
     def lost(self, call: ProduceCall, error: KafkaError, now: float) -> None:
@@ -354,15 +365,15 @@ class ProducerCore:
         error = KafkaError(code, _explain(batch, answer))
         certain = surely_not_appended(code)
         match judge(code, batch.records_count):
-            case Verdict.ACKNOWLEDGED:
+            case ProduceVerdict.ACKNOWLEDGED:
                 queue.acknowledged(batch)
                 offset = answer.base_offset if code is ErrorCode.NONE else NO_OFFSET
                 self._acknowledge(batch, offset, answer.log_append_time_ms)
-            case Verdict.SPLIT:
+            case ProduceVerdict.SPLIT:
                 queue.split(batch)
-            case Verdict.RETRY:
+            case ProduceVerdict.RETRY:
                 self._retry(batch, error, now, certain=certain)
-            case Verdict.SEQUENCE if self.config.idempotent:
+            case ProduceVerdict.SEQUENCE if self.config.idempotent:
                 if batch.deadline <= now:
                     queue.given_up(batch, certain=True)
                     self._fail(batch, error)
@@ -391,7 +402,7 @@ class ProducerCore:
 
     # Identity
 
-    def identified(self, identity: Identity) -> None:
+    def identified(self, identity: ProducerIdentity) -> None:
         """A new producer id, for the partitions that have none or need another."""
         self.wants_identity = False
         self._identity = identity
@@ -412,7 +423,7 @@ class ProducerCore:
     # Ends
 
     def was_away(self, away_s: float) -> None:
-        """Nobody could send or receive for so long: that time is nobody's delay."""
+        """Nothing could be sent or received for so long: that time does not count against deadlines."""
         for queue in self._active.values():
             for batch in (*queue.queue, *queue.in_flight):
                 batch.deadline += away_s
@@ -440,7 +451,7 @@ class ProducerCore:
             self._fail_waiting(topic, lambda _: True, error)
         self._active.clear()
 
-    def _fail_waiting(self, topic: str, is_over: Callable[[_Waiting], bool], error: KafkaError) -> None:
+    def _fail_waiting(self, topic: str, is_over: Callable[[_UnroutedRecord], bool], error: KafkaError) -> None:
         waiting = self._waiting.pop(topic)
         kept = [record for record in waiting if not is_over(record)]
         if kept:

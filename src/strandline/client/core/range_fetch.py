@@ -1,15 +1,16 @@
 """A range of one partition's offsets, fetched piece by piece, without I/O: Fetch requests out, raw batches in.
 
-The shell sends what `request` returns to the leader, and calls `answered` or `lost` once for each; it refreshes the topic's
-metadata when `wants_metadata` says so, tells the result with `metadata_changed`, and does nothing before `retry_at`.
+The shell sends what `request` returns to the leader, and calls `answered` or `lost` once for each; it refreshes the
+topic's metadata when `wants_metadata` says so, reports the result with `metadata_changed`, and does nothing before
+`retry_at`.
 
-The range ends when every offset below its end was passed: by a record, by a control batch, or by a batch that begins beyond it.
-Compaction may have left nothing there at all. Then the leader's answers stay empty though its log goes on to the end, and after
-EMPTY_S of nothing but such answers the range is over. (A few prove nothing: a leader that waits for a slow disk, or for a remote
-store, answers so as well.)
+The range ends when every offset below its end was passed: by a record, by a control batch, or by a batch that begins
+beyond it. Compaction may have left nothing there at all. Then the leader's answers stay empty though its log goes on to
+the end, and after EMPTY_S of nothing but such answers the range is over. (A few prove nothing: a leader that waits for
+a slow disk, or for a remote store, answers so as well.)
 
-Always true: pieces come in the order of their offsets, and what a piece has passed is never fetched again; nothing is read from
-a topic that has another id than the one that was asked for, or than the one from which the first piece came.
+Always true: pieces come in the order of their offsets, and what a piece has passed is never fetched again; nothing is
+read from a topic that has another id than the one that was asked for, or than the one from which the first piece came.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple
 from strandline.client.config import ConsumerConfig
 from strandline.client.core.backoff import Backoff, delay_s
 from strandline.client.core.batch_run import run_of
-from strandline.client.core.cluster import NO_EPOCH, REFRESH, Cluster, Leader
+from strandline.client.core.cluster_metadata import NO_EPOCH, REFRESH, ClusterMetadata, LeaderMetadata
 from strandline.client.core.connection import RawReply
 from strandline.client.core.fetch_answer import FetchAnswer, read_answer
 from strandline.client.errors import LogTruncated, OffsetOutOfRange, TimedOut, TopicRecreated
@@ -73,7 +74,7 @@ class RangeCall(NamedTuple):
 class RangeFetch:
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ClusterMetadata,
         topic: str,
         partition: int,
         start: int,
@@ -124,7 +125,7 @@ class RangeFetch:
     # Time
 
     def wait_from(self, now: float) -> None:
-        """Somebody waits for the next piece from now on."""
+        """A caller waits for the next piece from now on."""
         self._deadline = now + self._timeout_s
 
     def patience_s(self, now: float) -> float:
@@ -143,8 +144,8 @@ class RangeFetch:
 
     # Whom to ask
 
-    def leader(self) -> Leader | None:
-        """None if there is nobody to ask yet: metadata is wanted, or was in vain."""
+    def leader(self) -> LeaderMetadata | None:
+        """None if no leader is known yet: metadata is wanted, or was in vain."""
         if self._is_estranged:
             self.wants_metadata = True
             return None
@@ -160,7 +161,9 @@ class RangeFetch:
         return self._topic_id is not None and known not in (ZERO_UUID, self._topic_id)
 
     def metadata_changed(self, now: float) -> None:
-        """The topic was asked for a moment ago. TopicRecreated, or that it does not exist, once it was said often enough."""
+        """The topic was asked for a moment ago.
+        TopicRecreated, or that it does not exist, once it was said often enough.
+        """
         self.wants_metadata = False
         known = self._cluster.topics.get(self.topic)
         if known is not None and self.partition in known.partitions and not self._is_estranged:
@@ -175,7 +178,7 @@ class RangeFetch:
         self._back_off(str(error), now)
 
     def metadata_lost(self, error: KafkaError, now: float) -> None:
-        """Nobody could be asked."""
+        """No leader could be asked."""
         self._back_off(error.message, now)
 
     def _estrangement(self) -> KafkaError:
@@ -191,7 +194,7 @@ class RangeFetch:
 
     # Asking
 
-    def request(self, leader: Leader) -> RangeCall:
+    def request(self, leader: LeaderMetadata) -> RangeCall:
         config, Fetch = self._config, self._Fetch
         max_bytes = self._fetch_bytes()
         topic_id = self._cluster.topic_id(self.topic)
@@ -247,8 +250,8 @@ class RangeFetch:
         code = error_code(partition.error_code)
         if code is not ErrorCode.NONE:
             leader = partition.current_leader
-            is_news = self._cluster.learn_leader(self.topic, self.partition, leader.leader_id, leader.leader_epoch)
-            self._failed(code, is_news, now)
+            is_newer = self._cluster.learn_leader(self.topic, self.partition, leader.leader_id, leader.leader_epoch)
+            self._failed(code, is_newer, now)
             return None
         if partition.diverging_epoch.end_offset >= 0:
             raise LogTruncated(self.topic, self.partition, self.position, partition.diverging_epoch.end_offset)
@@ -266,7 +269,7 @@ class RangeFetch:
         else:
             self._failed(code, False, now)
 
-    def _failed(self, code: ErrorCode, is_news: bool, now: float) -> None:
+    def _failed(self, code: ErrorCode, is_newer: bool, now: float) -> None:
         error = KafkaError(code, f"fetching {self.place}")
         if code is ErrorCode.OFFSET_OUT_OF_RANGE:
             raise OffsetOutOfRange(self.topic, self.partition, self.position)
@@ -276,7 +279,7 @@ class RangeFetch:
                 raise CorruptRecord(
                     f"{self.topic}-{self.partition}: the leader's log is damaged at offset {self.position}"
                 )
-        if is_news:  # somebody else to ask: no reason to wait
+        if is_newer:  # another leader to ask: no reason to wait
             self._last_heard = str(error)
         elif code in REFRESH:
             self.wants_metadata = True

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import random
 
-from strandline.client.core.cluster import Cluster
+from strandline.client.core.cluster_metadata import ClusterMetadata
 
 
 class StickyPartitioner:
     __slots__ = ("_bytes_per_partition", "_cluster", "_left_bytes", "_partition", "_randomness", "_topic")
 
-    def __init__(self, topic: str, cluster: Cluster, bytes_per_partition: int, randomness: random.Random) -> None:
+    def __init__(
+        self, topic: str, cluster: ClusterMetadata, bytes_per_partition: int, randomness: random.Random
+    ) -> None:
         self._topic = topic
         self._cluster = cluster
         self._bytes_per_partition = bytes_per_partition

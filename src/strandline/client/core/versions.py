@@ -1,7 +1,7 @@
 """Which version of each API the two sides speak, from the broker's ApiVersions answer.
 
-A client asks in its own newest version. A broker that does not know it answers UNSUPPORTED_VERSION in version 0, and names
-the versions of ApiVersions it does know; the client then asks again, once.
+A client asks in its own newest version. A broker that does not know it answers UNSUPPORTED_VERSION in version 0, and
+names the versions of ApiVersions it does know; the client then asks again, once.
 
 Always true: a version that is picked is one that both sides know.
 """

@@ -1,16 +1,15 @@
 """Batches that came to the producer whole, and what of them is in the log.
 
-Always true: a whole batch's records are never opened, unless a broker finds it too large: then it goes on in halves. Whatever
-becomes of its parts is told to the receipt that came with it.
+Always true: a whole batch's records are never opened, unless a broker finds it too large: then it goes on in halves.
+What becomes of its parts is reported to the receipt that came with it.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from strandline.client.core.batches import NO_OFFSET, Identity, ProducerBatch
+from strandline.client.core.batches import NO_OFFSET, ProducerBatch, ProducerIdentity
 from strandline.errors import KafkaError
-from strandline.ids import TopicPartition
 from strandline.records.batch import BatchBuilder, decode
 from strandline.records.compression import CompressionType
 from strandline.records.header import read_header
@@ -53,8 +52,10 @@ class WholeBatch(ProducerBatch):
     def is_full(self, batch_size: int) -> bool:
         return True
 
-    def _build(self, identity: Identity, base_sequence: int, codec: CompressionType, level: int | None) -> bytearray:
-        """As it is: whoever made it has chosen the codec."""
+    def _build(
+        self, identity: ProducerIdentity, base_sequence: int, codec: CompressionType, level: int | None
+    ) -> bytearray:
+        """As it is: its maker has chosen the codec."""
         stamp(self._ready, identity.producer_id, identity.producer_epoch, base_sequence)
         return self._ready.data
 
@@ -86,7 +87,7 @@ class WholeBatch(ProducerBatch):
         return [*halves]
 
 
-class Written(NamedTuple):
+class WrittenRange(NamedTuple):
     """What one producer has in one partition. Others may have written in between."""
 
     first_offset: int
@@ -103,7 +104,7 @@ class Ledger:
     def __init__(self) -> None:
         self.failure: KafkaError | None = None
         """The first."""
-        self.written: dict[TopicPartition, Written] = {}
+        self.written: dict[tuple[str, int], WrittenRange] = {}
 
     def acknowledged(self, batch: WholeBatch, base_offset: int) -> None:
         key = (batch.topic, batch.partition)
@@ -111,7 +112,7 @@ class Ledger:
         if base_offset >= 0:
             first = base_offset if first == NO_OFFSET else min(first, base_offset)
             following = max(following, base_offset + batch.records_count)
-        self.written[key] = Written(first, following, count + batch.records_count, size_bytes + batch.size_bytes)
+        self.written[key] = WrittenRange(first, following, count + batch.records_count, size_bytes + batch.size_bytes)
 
     def failed(self, batch: WholeBatch, error: KafkaError) -> None:
         if self.failure is None:

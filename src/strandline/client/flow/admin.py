@@ -1,8 +1,8 @@
 """Administration: topics, partitions, configs, records; in `cluster_admin.py` the cluster, in `group_admin.py` groups.
 
-An operation on several things answers for each: a value, or the KafkaError that it met. What may succeed the next time (a
-controller that moved, a broker that went away) is tried again until the time is over; a request whose reply was lost may
-then find its own work done, such as TOPIC_ALREADY_EXISTS.
+An operation on several things answers for each: a value, or the KafkaError that it met. What may succeed the next time
+(a controller that moved, a broker that went away) is tried again until the time is over; a request whose reply was lost
+may then find its own work done, such as TOPIC_ALREADY_EXISTS.
 
 Always true: nothing is cached here; what is returned is what a broker just said.
 """
@@ -15,11 +15,11 @@ from typing import Any
 from strandline.client.flow import offsets
 from strandline.client.flow.cluster_admin import ClusterAdmin, answer_or_error
 from strandline.client.flow.controllers import for_controller
-from strandline.client.flow.described import (
+from strandline.client.flow.descriptions import (
     ConfigEntry,
     ConfigResource,
     CreatedTopic,
-    LogDir,
+    LogDirDescription,
     LogDirReplica,
     NewTopic,
     PartitionDescription,
@@ -42,7 +42,7 @@ DESCRIBE_CONFIGS, DESCRIBE_LOG_DIRS, CREATE_PARTITIONS, INCREMENTAL_ALTER_CONFIG
 DESCRIBE_PRODUCERS, DESCRIBE_TOPIC_PARTITIONS = 61, 75
 
 
-class Admin(ClusterAdmin, GroupAdmin):
+class FlowAdmin(ClusterAdmin, GroupAdmin):
     async def _to_controller(self, api_key: int, message: Any, codes: str) -> Any:
         """Again if any item was answered NOT_CONTROLLER."""
 
@@ -184,7 +184,9 @@ class Admin(ClusterAdmin, GroupAdmin):
     async def alter_configs(
         self, alterations: Mapping[ConfigResource, Sequence[Alteration]], *, validate_only: bool = False
     ) -> dict[ConfigResource, KafkaError | None]:
-        """Incrementally: keys that are not named stay as they are. A client of controllers asks the active one for all."""
+        """Incrementally: keys that are not named stay as they are.
+        A client of controllers asks the active one for all.
+        """
         Alter = messages.request(INCREMENTAL_ALTER_CONFIGS)
         controller = for_controller(self._client)
         by_node: dict[int | None, list[ConfigResource]] = {}
@@ -263,7 +265,7 @@ class Admin(ClusterAdmin, GroupAdmin):
 
     async def describe_log_dirs(
         self, node_ids: Iterable[int], partitions: Iterable[TopicPartition] | None = None
-    ) -> dict[int, list[LogDir]]:
+    ) -> dict[int, list[LogDirDescription]]:
         """Every log dir of these brokers, with the size of each replica in it, or of those of these partitions."""
         wanted = list(node_ids)
         Describe = messages.request(DESCRIBE_LOG_DIRS)
@@ -319,11 +321,11 @@ def _producer(s: Any) -> ProducerState:
     )
 
 
-def _log_dir(result: Any) -> LogDir:
+def _log_dir(result: Any) -> LogDirDescription:
     replicas = {
         (t.name, p.partition_index): LogDirReplica(p.partition_size, p.offset_lag, p.is_future_key)
         for t in result.topics
         for p in t.partitions
     }
     error = None if result.error_code == ErrorCode.NONE else error_code(result.error_code)
-    return LogDir(result.log_dir, error, result.total_bytes, result.usable_bytes, replicas)
+    return LogDirDescription(result.log_dir, error, result.total_bytes, result.usable_bytes, replicas)

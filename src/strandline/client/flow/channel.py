@@ -1,7 +1,8 @@
 """One open connection to a broker: the core's connection joined to a stream of bytes.
 
-Always true: every future that `send` returns is resolved, with the reply or with ConnectionLost; requests leave in the order
-of the calls to `send`; bytes that were handed to the stream do not change before the reply, or the end of the connection.
+Always true: every future that `send` returns is resolved, with the reply or with ConnectionLost; requests leave in the
+order of the calls to `send`; bytes that were handed to the stream do not change before the reply, or the end of the
+connection.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from strandline.client.core.addresses import Address, show
-from strandline.client.core.connection import Connection, Reply
+from strandline.client.core.connection import ClientConnection, Reply
 from strandline.client.errors import ConnectionLost
-from strandline.client.flow.io import Future, Io, Link, Timer
+from strandline.client.flow.io import Future, Io, StreamTransport, Timer
 from strandline.errors import KafkaError
 from strandline.ports import Buffer
 
@@ -20,13 +21,15 @@ from strandline.ports import Buffer
 class Channel:
     """A Receiver; `open` makes it usable."""
 
-    def __init__(self, io: Io, address: Address, connection: Connection, on_closed: Callable[[Channel], None]) -> None:
+    def __init__(
+        self, io: Io, address: Address, connection: ClientConnection, on_closed: Callable[[Channel], None]
+    ) -> None:
         self.address = address
         self.is_closed = False
         self._io = io
         self._connection = connection
         self._on_closed = on_closed
-        self._link: Link | None = None
+        self._link: StreamTransport | None = None
         self._timer: Timer | None = None
         self._timer_at = 0.0
         self._ready: Future | None = None
@@ -60,7 +63,9 @@ class Channel:
     def send(
         self, api_key: int, message: Any, timeout_s: float, *, version_max: int | None = None, is_raw: bool = False
     ) -> Future:
-        """The future reply, raw if asked for. UnsupportedApi if there is no version in common; ConnectionLost if it is closed."""
+        """The future reply, raw if asked for.
+        UnsupportedApi if there is no version in common; ConnectionLost if it is closed.
+        """
         if self.is_closed:
             raise self._error()
         future = self._io.future()
@@ -69,7 +74,7 @@ class Channel:
         return future
 
     def wait_anew(self, timeout_s: float) -> None:
-        """Let the time of what is in flight begin now. For who was away: nobody has read what came meanwhile."""
+        """Let the time of what is in flight begin now. For a caller that was away: what came meanwhile was not read."""
         deadline = self._io.now() + timeout_s
         for request in self._connection.in_flight:
             request.deadline = max(request.deadline, deadline)

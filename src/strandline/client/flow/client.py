@@ -1,10 +1,11 @@
 """A client of one cluster: connections to its brokers, and what is known of it.
 
-Connections are opened when first needed and shared; each node may have several lanes, so that a Fetch that waits for records
-does not hold up everything behind it. An address that failed is left alone for a while that grows with each failure.
+Connections are opened when first needed and shared; each node may have several lanes, so that a Fetch that waits for
+records does not hold up everything behind it. An address that failed is left alone for a while that grows with each
+failure.
 
-Always true: metadata is asked of a broker that is known, and of the bootstrap addresses when none of those answers; at most one
-connection per node and lane is open or being opened; at most one Metadata request is in flight.
+Always true: metadata is asked of a broker that is known, and of the bootstrap addresses when none of those answers; at
+most one connection per node and lane is open or being opened; at most one Metadata request is in flight.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from typing import Any, NamedTuple
 from strandline.client.config import ClientConfig
 from strandline.client.core.addresses import Address, show
 from strandline.client.core.backoff import delay_s
-from strandline.client.core.cluster import METADATA, Cluster
-from strandline.client.core.connection import Connection
+from strandline.client.core.cluster_metadata import METADATA, ClusterMetadata
+from strandline.client.core.connection import ClientConnection
 from strandline.client.errors import Closed, ConnectionLost, MismatchedEndpoint, NoBrokerReachable
 from strandline.client.flow.channel import Channel
 from strandline.client.flow.io import Io, Signal, sleep
@@ -27,7 +28,7 @@ from strandline.wire import messages
 VOTE = 52
 """An API that only controllers serve."""
 MAIN, FETCHING = 0, 1
-"""Lanes that all share. `new_lane` makes others, for requests that wait so long that nobody else's may stand behind them."""
+"""Lanes that all share. `new_lane` makes others, for requests that wait so long that no other may stand behind them."""
 
 
 class _Key(NamedTuple):
@@ -38,12 +39,12 @@ class _Key(NamedTuple):
     address: Address
 
 
-class Client:
+class FlowClient:
     def __init__(self, io: Io, bootstrap: list[Address], config: ClientConfig, randomness: random.Random) -> None:
         self.io = io
         self.config = config
         self.randomness = randomness
-        self.cluster = Cluster()
+        self.cluster = ClusterMetadata()
         self.is_closed = False
         self._bootstrap = list(bootstrap)
         self.on_closed: list[Callable[[int], None]] = []
@@ -83,7 +84,7 @@ class Client:
     async def channel(self, node_id: int, lane: int = MAIN) -> Channel:
         broker = self.cluster.brokers.get(node_id)
         if broker is None:
-            raise ConnectionLost(f"node {node_id} is not a broker that the cluster has told us of")
+            raise ConnectionLost(f"node {node_id} is not a broker that the cluster has named")
         return await self._open(_Key(node_id, lane, broker.address))
 
     def new_lane(self) -> int:
@@ -99,7 +100,7 @@ class Client:
         self._free_lanes.append(lane)
 
     def close_lane(self, lane: int) -> None:
-        """Whoever waits for an answer there is told that it does not come."""
+        """Requests that wait for an answer there fail with ConnectionLost."""
         for key, channel in list(self._channels.items()):
             if key.lane == lane:
                 channel.close()
@@ -152,7 +153,7 @@ class Client:
             await sleep(self.io, retry_at - self.io.now())
             self._check_open()
             channel = Channel(
-                self.io, key.address, Connection(self.config.client_id, self.config.frame_bytes_max), self._closed
+                self.io, key.address, ClientConnection(self.config.client_id, self.config.frame_bytes_max), self._closed
             )
             try:
                 await channel.open(self.config.connection_setup_timeout_ms / 1000)
@@ -197,7 +198,8 @@ class Client:
         Metadata = self._Metadata
         named = None if topics is None else [Metadata.MetadataRequestTopic(name=name) for name in topics]
         message = Metadata(topics=named, allow_auto_topic_creation=allow_auto_topic_creation)
-        # Every broker that is open may turn out to be dead; after those, any_channel opens others or says that none answers.
+        # Every broker that is open may turn out to be dead; after those, any_channel opens others or says that none
+        # answers.
         for _ in range(len(self._channels) + 1):
             channel = await self.any_channel()
             try:
@@ -225,7 +227,7 @@ class Client:
             await self.refresh(wanted | self.cluster.topics.keys())
 
     async def close(self) -> None:
-        """Close every connection; whoever waits is told."""
+        """Close every connection; waiting requests fail."""
         self.is_closed = True
         for channel in list(self._channels.values()):
             channel.close()

@@ -1,4 +1,5 @@
-"""Administration of the cluster as a whole: its nodes, its metadata quorum, its features, who leads, and who holds what.
+"""Administration of the cluster as a whole: its nodes, its metadata quorum, its features, who leads, and who holds
+what.
 
 Always true: through a broker or straight to the controllers, the answers are the same; nothing is cached here.
 """
@@ -9,19 +10,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from strandline import __version__
-from strandline.client.core.cluster import Broker
-from strandline.client.flow.client import Client
+from strandline.client.core.cluster_metadata import BrokerMetadata
+from strandline.client.flow.client import FlowClient
 from strandline.client.flow.controllers import DESCRIBE_CLUSTER, endpoint_type, for_controller
-from strandline.client.flow.described import (
+from strandline.client.flow.descriptions import (
     ClusterDescription,
     ElectionType,
     Feature,
     FeaturesDescription,
-    QuorumDescription,
+    FeatureUpgradeType,
+    QuorumInfo,
+    QuorumReplicaState,
     RaftEndpoint,
     Reassignment,
-    ReplicaState,
-    UpgradeType,
 )
 from strandline.client.flow.retry import Answers, check, retrying
 from strandline.errors import ErrorCode, KafkaError, error_code
@@ -34,11 +35,13 @@ METADATA_TOPIC = "__cluster_metadata"
 
 
 class ClusterAdmin:
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: FlowClient) -> None:
         self._client = client
 
     async def call(self, api_key: int, message: Any, *, node_id: int | None = None) -> Any:
-        """One request to this node, or to any; tried again while that may help. Codes inside the reply are the caller's."""
+        """One request to this node, or to any; tried again while that may help.
+        Codes inside the reply are the caller's.
+        """
 
         async def attempt() -> Any:
             await self._client.ensure_known()
@@ -47,7 +50,9 @@ class ClusterAdmin:
         return await retrying(self._client, attempt)
 
     async def to_controller(self, api_key: int, message: Any, verify: Callable[[Any], None]) -> Any:
-        """As `call`, to the active controller; brokers pass on what is for it. What `verify` raises may be tried again."""
+        """As `call`, to the active controller; brokers pass on what is for it.
+        What `verify` raises may be tried again.
+        """
 
         async def attempt() -> Any:
             await self._client.ensure_known()
@@ -64,7 +69,7 @@ class ClusterAdmin:
         )
         response = await self.call(DESCRIBE_CLUSTER, request)
         check(response.error_code, response.error_message)
-        brokers = sorted(Broker(b.broker_id, b.host, b.port, b.rack) for b in response.brokers)
+        brokers = sorted(BrokerMetadata(b.broker_id, b.host, b.port, b.rack) for b in response.brokers)
         fenced = frozenset(b.broker_id for b in response.brokers if b.is_fenced)
         return ClusterDescription(response.cluster_id, response.controller_id, tuple(brokers), fenced)
 
@@ -75,13 +80,13 @@ class ClusterAdmin:
 
     # The metadata quorum
 
-    async def describe_quorum(self) -> QuorumDescription:
+    async def describe_quorum(self) -> QuorumInfo:
         Describe = messages.request(DESCRIBE_QUORUM)
         partition = Describe.PartitionData(partition_index=0)
         topic = Describe.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])
         response = await self.to_controller(DESCRIBE_QUORUM, Describe(topics=[topic]), _check_quorum)
         described = response.topics[0].partitions[0]
-        return QuorumDescription(
+        return QuorumInfo(
             described.leader_id,
             described.leader_epoch,
             described.high_watermark,
@@ -130,7 +135,7 @@ class ClusterAdmin:
     async def update_features(
         self,
         levels: Mapping[str, int],
-        upgrade_type: UpgradeType = UpgradeType.UPGRADE,
+        upgrade_type: FeatureUpgradeType = FeatureUpgradeType.UPGRADE,
         *,
         validate_only: bool = False,
         timeout_ms: int = 30_000,
@@ -240,10 +245,10 @@ def _check_quorum(response: Any) -> None:
     check(partition.error_code, getattr(partition, "error_message", None))
 
 
-def _replica(state: Any) -> ReplicaState:
-    # Versions 0 and 1 do not tell the directory.
+def _replica(state: Any) -> QuorumReplicaState:
+    # Versions 0 and 1 do not have the directory.
     directory_id = getattr(state, "replica_directory_id", None) or ZERO_UUID
-    return ReplicaState(
+    return QuorumReplicaState(
         state.replica_id,
         Uuid(directory_id),
         state.log_end_offset,

@@ -3,9 +3,9 @@
     consumer.subscribe(["topic"])       # as a member of group_id; or consumer.assign([("topic", 0)])
     for record in await consumer.poll(timeout_s=1.0): ...
 
-Always true: a poll that finds records returns at once; whatever changes what there is to do, be it an answer, another task's
-seek or a new leader that somebody learned of, wakes a poll that waits; at most one Fetch per node is in flight, on a lane of its
-own, so that a Fetch that waits for records does not delay questions about offsets.
+Always true: a poll that finds records returns at once; whatever changes what there is to do, be it an answer, another
+task's seek or a new leader that was learnt of, wakes a poll that waits; at most one Fetch per node is in flight, on a
+lane of its own, so that a Fetch that waits for records does not delay questions about offsets.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
 
 from strandline.client.config import CLOSE_TIMEOUT_S, ConsumerConfig
-from strandline.client.core.cluster import NO_EPOCH
+from strandline.client.core.cluster_metadata import NO_EPOCH
 from strandline.client.core.consumer import FETCH, ConsumerCore, FetchCall
-from strandline.client.core.fetched import ConsumerRecord
+from strandline.client.core.fetched_partition import ConsumerRecord
 from strandline.client.core.group.member import GroupMetadata
 from strandline.client.core.group.offsets import OffsetAndMetadata
-from strandline.client.core.positions import PartitionState, State
+from strandline.client.core.positions import PartitionState, PositionState
 from strandline.client.errors import Closed, ConnectionLost, OffsetOutOfRange
 from strandline.client.flow import offsets
-from strandline.client.flow.client import FETCHING, Client
-from strandline.client.flow.group import Callback, Callbacks, Group
+from strandline.client.flow.client import FETCHING, FlowClient
+from strandline.client.flow.group import Callback, GroupMembership, RebalanceCallbacks
 from strandline.client.flow.io import Signal, sleep
 from strandline.client.flow.offsets import OffsetAndTimestamp
 from strandline.client.flow.retry import Answers
@@ -36,8 +36,8 @@ ERRAND_TIMEOUT_MS = 5_000
 ITERATE_S = 1.0
 
 
-class Consumer:
-    def __init__(self, client: Client, config: ConsumerConfig | None = None) -> None:
+class FlowConsumer:
+    def __init__(self, client: FlowClient, config: ConsumerConfig | None = None) -> None:
         self._client = client
         self._io = client.io
         config = config or ConsumerConfig()
@@ -45,7 +45,7 @@ class Consumer:
         self._changed = Signal(self._io)
         self._group = None
         if config.group_id is not None:
-            self._group = Group(client, config, self._core, self._consumed, self._changed)
+            self._group = GroupMembership(client, config, self._core, self._consumed, self._changed)
         self._ungiven: deque[ConsumerRecord] = deque()
         """Taken by an iteration, and not yet given to the application."""
         self._is_closed = False
@@ -103,10 +103,10 @@ class Consumer:
     async def position(self, topic: str, partition: int) -> int:
         """The offset of the next record, asking the leader if it is not known yet."""
         state = self._core.state(topic, partition)
-        while state.state in (State.FINDING, State.RESETTING) and not self._is_closed:
-            find = self._find_committed if state.state is State.FINDING else self._find_positions
+        while state.state in (PositionState.FINDING, PositionState.RESETTING) and not self._is_closed:
+            find = self._find_committed if state.state is PositionState.FINDING else self._find_positions
             await find([state], self._client.config.default_api_timeout_ms)
-        if state.state is State.UNSET:
+        if state.state is PositionState.UNSET:
             raise OffsetOutOfRange(topic, partition, None)
         return next((record.offset for record in self._ungiven if record[:2] == state.key), state.position)
 
@@ -128,8 +128,9 @@ class Consumer:
     ) -> None:
         """As a member of the group, to these topics, or to all whose whole name matches the pattern (RE2) now or later.
 
-        The callbacks get the partitions that were assigned, are about to be given up, or are gone (on_revoked if there is no
-        on_lost). They run inside `poll`, and may be coroutine functions on asyncio. Replaces an earlier subscription.
+        The callbacks get the partitions that were assigned, are about to be given up, or are gone (on_revoked if there
+        is no on_lost). They run inside `poll`, and may be coroutine functions on asyncio. Replaces an earlier
+        subscription.
         """
         named = frozenset([topics] if isinstance(topics, str) else topics)
         if bool(named) == (pattern is not None):
@@ -137,7 +138,7 @@ class Consumer:
         group = self._require_group()
         if self._core.partitions and not group.member.is_subscribed:
             raise ValueError("partitions were assigned by hand; assign none before you subscribe")
-        group.subscribe(named, pattern, Callbacks(on_assigned, on_revoked, on_lost))
+        group.subscribe(named, pattern, RebalanceCallbacks(on_assigned, on_revoked, on_lost))
 
     async def unsubscribe(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
         """Leave the group, or drop what was assigned by hand."""
@@ -156,7 +157,9 @@ class Consumer:
     async def commit(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None, timeout_ms: int | None = None
     ) -> None:
-        """These offsets (of the next record to consume), or the positions: all that was given so far. KafkaError if refused."""
+        """These offsets (of the next record to consume), or the positions: all that was given so far.
+        KafkaError if refused.
+        """
         group = self._require_group()
         if offsets is None:
             await group.commit(self._consumed(), timeout_ms)
@@ -170,7 +173,7 @@ class Consumer:
         """What the group committed last; None where it did not."""
         return await self._require_group().committed(partitions, timeout_ms)
 
-    def _require_group(self) -> Group:
+    def _require_group(self) -> GroupMembership:
         if self._is_closed:
             raise Closed("consumer")
         if self._group is None:
@@ -249,7 +252,7 @@ class Consumer:
             left_s = deadline - self._io.now()
             if left_s <= 0:
                 return []
-            # Without partitions only the group can bring something to do, and it tells.
+            # Without partitions only the group can bring something to do, and it wakes this.
             is_idle = self._core.is_all_asked or (self._group is not None and not self._core.partitions)
             await self._wait(left_s if is_idle else min(left_s, IDLE_S))
 
@@ -269,7 +272,9 @@ class Consumer:
                 yield self._ungiven.popleft()
 
     async def take_to_give(self) -> deque[ConsumerRecord]:
-        """For an iteration: it takes one after another from the left, and what it leaves is not committed but polled again."""
+        """For an iteration: it takes one after another from the left,
+        and what it leaves is not committed but polled again.
+        """
         if not self._ungiven:
             self._ungiven.extend(await self.poll(ITERATE_S))
         return self._ungiven
@@ -287,7 +292,9 @@ class Consumer:
             self._ungiven = deque(record for record in self._ungiven if record[:2] not in partitions)
 
     async def close(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
-        """A member of a group commits, if that is automatic, and leaves (a static one stays, as it is expected back)."""
+        """A member of a group commits, if that is automatic, and leaves (a static one stays,
+        as it is expected back).
+        """
         if self._group is not None and not self._is_closed:
             try:
                 await self._group.leave(timeout_s)
@@ -393,7 +400,7 @@ class Consumer:
         for state, asked_of in zip(states, asked, strict=True):
             answer = answers[state.key]
             # A Fetch that was under way may have moved the position meanwhile: of that one the answer says nothing.
-            if (state.incarnation, state.fetch_offset) != asked_of or state.state is not State.VALIDATING:
+            if (state.incarnation, state.fetch_offset) != asked_of or state.state is not PositionState.VALIDATING:
                 continue
             if isinstance(answer, KafkaError):
                 if not answer.retriable:

@@ -1,7 +1,7 @@
 """A client of the controllers of a cluster: it talks to their listener, without a broker in between.
 
-What a client of brokers learns from Metadata, this one learns from DescribeCluster: its nodes are the controllers, and the
-active one among them is known. So the quorum can be asked and changed while no broker runs.
+What a client of brokers learns from Metadata, this one learns from DescribeCluster: its nodes are the controllers, and
+the active one among them is known. So the quorum can be asked and changed while no broker runs.
 
 Always true: a request that changes something goes to the active controller, as far as that is known.
 """
@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 from strandline.client.core.addresses import show
-from strandline.client.core.cluster import METADATA, NO_LEADER
+from strandline.client.core.cluster_metadata import METADATA, NO_LEADER
 from strandline.client.errors import ConnectionLost, MismatchedEndpoint
 from strandline.client.flow.channel import Channel
-from strandline.client.flow.client import Client
+from strandline.client.flow.client import FlowClient
 from strandline.client.flow.retry import check
 from strandline.errors import ErrorCode
 from strandline.wire import messages
@@ -24,7 +24,7 @@ BROKERS, CONTROLLERS = 1, 2
 """DescribeCluster's endpoint types."""
 
 
-class ControllerClient(Client):
+class ControllerClient(FlowClient):
     async def _ask_metadata(self, topics: list[str] | None, allow_auto_topic_creation: bool) -> Any:
         """The controllers as Metadata would name brokers. There are no topics to be learnt here."""
         described = await self._ask_each()
@@ -53,11 +53,11 @@ class ControllerClient(Client):
         return described
 
 
-def endpoint_type(client: Client) -> int:
+def endpoint_type(client: FlowClient) -> int:
     return CONTROLLERS if isinstance(client, ControllerClient) else BROKERS
 
 
-def for_controller(client: Client) -> int | None:
+def for_controller(client: FlowClient) -> int | None:
     """The node that a request to the active controller goes to; None is any, since every broker passes it on."""
     if not isinstance(client, ControllerClient) or client.cluster.controller_id == NO_LEADER:
         return None

@@ -1,10 +1,13 @@
-"""A consumer's place in its group: heartbeats and rebalances beside the application, changes told to it inside `poll`.
+"""A consumer's place in its group: heartbeats and rebalances beside the application, which is notified of changes
+inside `poll`.
 
-On asyncio the member's coroutine runs in the background. The blocking shell runs it while the caller is inside `poll`, `commit`
-or any other call: between calls no heartbeat is sent, so who works longer than session_timeout_ms between two polls is out.
+On asyncio the member's coroutine runs in the background. The blocking shell runs it while the caller is inside `poll`,
+`commit` or any other call: between calls no heartbeat is sent, so who works longer than session_timeout_ms between two
+polls is out.
 
-Always true: the application's callbacks run inside its own `poll`, `unsubscribe` or `close`; what is to be given up is committed
-first, if commits are automatic; automatic commits hold what the application was given before it came back to poll, no more.
+Always true: the application's callbacks run inside its own `poll`, `unsubscribe` or `close`; what is to be given up is
+committed first, if commits are automatic; automatic commits hold what the application was given before it came back to
+poll, no more.
 """
 
 from __future__ import annotations
@@ -15,44 +18,44 @@ from typing import Any, NamedTuple
 
 from strandline.client.config import ConsumerConfig
 from strandline.client.core.backoff import Backoff, delay_s
-from strandline.client.core.cluster import Cluster
+from strandline.client.core.cluster_metadata import ClusterMetadata
 from strandline.client.core.consumer import ConsumerCore
-from strandline.client.core.group.classic import ClassicMember
-from strandline.client.core.group.consumer_protocol import ConsumerMember
+from strandline.client.core.group.classic_protocol import ClassicMemberCore
+from strandline.client.core.group.consumer_protocol import ConsumerMemberCore
 from strandline.client.core.group.coordinator import GONE
-from strandline.client.core.group.member import Call, Change, Kind, Member
+from strandline.client.core.group.member import AssignmentChange, AssignmentChangeKind, GroupCall, MemberCore
 from strandline.client.core.group.offsets import OffsetAndMetadata
 from strandline.client.errors import ConnectionLost
-from strandline.client.flow.client import Client
-from strandline.client.flow.committing import Committing
-from strandline.client.flow.coordinating import CoordinatorLink
+from strandline.client.flow.client import FlowClient
+from strandline.client.flow.coordinator_link import CoordinatorLink
 from strandline.client.flow.io import Signal
+from strandline.client.flow.offset_committer import OffsetCommitter
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import TopicPartition
 
 Callback = Callable[[list[TopicPartition]], Awaitable[None] | None]
 UNKNOWN_TOPIC = Backoff(100, 1_000)
-"""How often a topic is asked for that nobody knows."""
+"""How often a topic is asked for that no broker knows."""
 
 
-class Callbacks(NamedTuple):
+class RebalanceCallbacks(NamedTuple):
     on_assigned: Callback | None = None
     on_revoked: Callback | None = None
     on_lost: Callback | None = None
     """None: on_revoked is called, as in Kafka."""
 
-    def of(self, kind: Kind) -> Callback | None:
-        if kind is Kind.ASSIGNED:
+    def of(self, kind: AssignmentChangeKind) -> Callback | None:
+        if kind is AssignmentChangeKind.ASSIGNED:
             return self.on_assigned
-        return self.on_revoked if kind is Kind.REVOKED or self.on_lost is None else self.on_lost
+        return self.on_revoked if kind is AssignmentChangeKind.REVOKED or self.on_lost is None else self.on_lost
 
 
-class Group:
+class GroupMembership:
     """`positions` are those that the application has reached; `changed` wakes a poll that waits."""
 
     def __init__(
         self,
-        client: Client,
+        client: FlowClient,
         config: ConsumerConfig,
         core: ConsumerCore,
         positions: Callable[[], dict[TopicPartition, OffsetAndMetadata]],
@@ -71,10 +74,10 @@ class Group:
         self._wake = Signal(client.io)
         self._lane = client.new_lane()
         self._link = CoordinatorLink(client, config.group_id, self._wake.set)
-        self._committing = Committing(client, config.group_id, self._link, self.member, self._wake, self._heard)
-        self.commit = self._committing.commit
-        self.committed = self._committing.committed
-        self._callbacks = Callbacks()
+        self._committer = OffsetCommitter(client, config.group_id, self._link, self.member, self._wake, self._heard)
+        self.commit = self._committer.commit
+        self.committed = self._committer.committed
+        self._callbacks = RebalanceCallbacks()
         self._is_running = False
         self._runs_count = 0
         """One coroutine after another; only the last counts."""
@@ -87,14 +90,14 @@ class Group:
         self._refreshed_at = float("-inf")
         self._auto_commit_at = float("inf")
         self._is_auto_committing = False
-        self._is_telling = False
+        self._is_notifying = False
         self._is_preparing = False
-        self._prepared: Change | None = None
+        self._prepared: AssignmentChange | None = None
         """What was committed for: it may be revoked now."""
 
     # What the application does
 
-    def subscribe(self, topics: Collection[str], pattern: str | None, callbacks: Callbacks) -> None:
+    def subscribe(self, topics: Collection[str], pattern: str | None, callbacks: RebalanceCallbacks) -> None:
         self.member.subscribe(topics, pattern, self._io.now())
         self._callbacks = callbacks
         if self._auto_commit_at == float("inf"):
@@ -123,28 +126,34 @@ class Group:
         self.member.poll_ended(self._io.now())
 
     async def tell_changes(self, deadline: float) -> bool:
-        """Tell the application what changed. False: not yet all, the time is over. Raises what its callbacks raise."""
-        while self._is_telling or self.member.change() is not None:
-            if self._io.now() >= deadline and (self._is_telling or self._is_preparing):
+        """Notify the application of what changed. False: not yet all, the time is over.
+        Raises what its callbacks raise.
+        """
+        while self._is_notifying or self.member.change() is not None:
+            if self._io.now() >= deadline and (self._is_notifying or self._is_preparing):
                 return False
-            if self._is_telling:
+            if self._is_notifying:
                 await self._changed.wait(deadline - self._io.now())
                 continue
             change = self.member.change()
             assert change is not None
-            if change.kind is Kind.REVOKED and self._config.enable_auto_commit and self._prepared != change:
+            if (
+                change.kind is AssignmentChangeKind.REVOKED
+                and self._config.enable_auto_commit
+                and self._prepared != change
+            ):
                 if not self._is_preparing:
                     self._is_preparing = True
                     self._io.spawn(self._prepare(change))
                 await self._changed.wait(max(0.0, deadline - self._io.now()))
                 continue
-            await self._tell(change)
+            await self._notify(change)
         error = self.member.error
         if error is not None:
             raise KafkaError(error.code, error.message)
         return True
 
-    async def _prepare(self, change: Change) -> None:
+    async def _prepare(self, change: AssignmentChange) -> None:
         """Commit before giving up. If that fails, others begin where the last commit was."""
         try:
             timeout_ms = min(self._config.max_poll_interval_ms, self._client.config.default_api_timeout_ms)
@@ -156,26 +165,26 @@ class Group:
             self._is_preparing = False
             self._changed.set()
 
-    async def _tell(self, change: Change) -> None:
-        self._is_telling = True
+    async def _notify(self, change: AssignmentChange) -> None:
+        self._is_notifying = True
         try:
-            if change.kind is Kind.ASSIGNED:
-                # Before it is told, so that it can seek.
+            if change.kind is AssignmentChangeKind.ASSIGNED:
+                # Before it is notified, so that it can seek.
                 self._apply(change)
             await self._call_back(change)
         finally:
-            self._is_telling = False
-            if change.kind is not Kind.ASSIGNED:
+            self._is_notifying = False
+            if change.kind is not AssignmentChangeKind.ASSIGNED:
                 self._apply(change)
 
-    def _apply(self, change: Change) -> None:
+    def _apply(self, change: AssignmentChange) -> None:
         self._prepared = None
         self.member.applied(change, self._io.now())
         self._core.assign(sorted(self.member.owned))
         self._wake.set()
         self._changed.set()
 
-    async def _call_back(self, change: Change) -> None:
+    async def _call_back(self, change: AssignmentChange) -> None:
         callback = self._callbacks.of(change.kind)
         if callback is not None:
             result = callback(list(change.partitions))
@@ -186,14 +195,16 @@ class Group:
         try:
             await self.commit(positions, max(self._config.auto_commit_interval_ms, self._config.request_timeout_ms))
         except KafkaError:
-            pass  # the next one says the same and more; what the member has to know it was told
+            pass  # the next one says the same and more; what the member has to know is in the answer
         finally:
             self._is_auto_committing = False
 
     # Leaving
 
     async def leave(self, timeout_s: float) -> None:
-        """Commit if that is automatic, tell the application, and say good-bye; an error of its callback is raised at the end."""
+        """Commit if that is automatic, notify the application, and leave the group;
+        an error of its callback is raised at the end.
+        """
         deadline = self._io.now() + timeout_s
         member = self.member
         positions = self._positions()
@@ -205,14 +216,14 @@ class Group:
         try:
             if member.owned:
                 is_lost = member.change() is not None and member.generation < 0
-                kind = Kind.LOST if is_lost else Kind.REVOKED
-                await self._tell(Change(kind, tuple(sorted(member.owned))))
+                kind = AssignmentChangeKind.LOST if is_lost else AssignmentChangeKind.REVOKED
+                await self._notify(AssignmentChange(kind, tuple(sorted(member.owned))))
         finally:
             self._is_running = False
             member.is_subscribed = False
             self._auto_commit_at = float("inf")
             call = member.leave()
-            member.applied(Change(Kind.LOST, tuple(sorted(member.owned))), self._io.now())
+            member.applied(AssignmentChange(AssignmentChangeKind.LOST, tuple(sorted(member.owned))), self._io.now())
             # What waits there, a JoinGroup perhaps, is not waited for.
             self._client.close_lane(self._lane)
             self._wake.set()
@@ -227,7 +238,9 @@ class Group:
                 await self._within(deadline - self._io.now(), good_bye)
 
     async def _within(self, timeout_s: float, work: Coroutine[Any, Any, Any]) -> None:
-        """Wait for it no longer than that: what is under way before it may take longer. Whether it failed nobody asks."""
+        """Wait for it no longer than that: what is under way before it may take longer.
+        Whether it failed does not matter.
+        """
         ended = Signal(self._io)
 
         async def run() -> None:
@@ -276,7 +289,7 @@ class Group:
             if self._is_current(run):
                 self.member.coordinator_found(self._io.now())
 
-    async def _send(self, call: Call, run: int) -> None:
+    async def _send(self, call: GroupCall, run: int) -> None:
         member, now = self.member, self._io.now
         try:
             answer = await self._link.request(
@@ -340,6 +353,6 @@ class Group:
             self._changed.set()
 
 
-def _member(config: ConsumerConfig, cluster: Cluster, client: Client) -> Member:
-    make = ConsumerMember if config.group_protocol == "consumer" else ClassicMember
+def _member(config: ConsumerConfig, cluster: ClusterMetadata, client: FlowClient) -> MemberCore:
+    make = ConsumerMemberCore if config.group_protocol == "consumer" else ClassicMemberCore
     return make(config, cluster, client.config.retry_backoff, client.randomness)

@@ -1,7 +1,7 @@
 """Administration of groups: what there is, who is in it, what it committed, and changing that.
 
-Each group is asked of its coordinator, each list of every broker. What may succeed the next time (a coordinator that moved or is
-loading) is tried again until the time is over.
+Each group is asked of its coordinator, each list of every broker. What may succeed the next time (a coordinator that
+moved or is loading) is tried again until the time is over.
 
 Always true: an operation on several groups or partitions answers for each: a value, or the KafkaError that it met.
 """
@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from strandline.client.core.cluster import Broker
+from strandline.client.core.cluster_metadata import BrokerMetadata
 from strandline.client.core.group import commits
 from strandline.client.core.group.commits import BY_NAME_MAX, OFFSET_COMMIT, OFFSET_DELETE, OFFSET_FETCH
 from strandline.client.core.group.member import NO_GENERATION, NO_MEMBER, GroupMetadata
 from strandline.client.core.group.offsets import OffsetAndMetadata
 from strandline.client.core.group.subscription import decode_assignment
 from strandline.client.errors import UnsupportedApi
-from strandline.client.flow.client import Client
-from strandline.client.flow.coordinating import by_coordinator
-from strandline.client.flow.group_described import (
+from strandline.client.flow.client import FlowClient
+from strandline.client.flow.coordinator_link import by_coordinator
+from strandline.client.flow.group_descriptions import (
     CLASSIC,
     CONSUMER,
     GroupDescription,
@@ -44,7 +44,7 @@ GroupOffsets = dict[TopicPartition, OffsetAndMetadata | KafkaError | None]
 
 
 class GroupAdmin:
-    _client: Client
+    _client: FlowClient
 
     async def list_groups(self, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[GroupListing]:
         """All groups, or those in one of these states and of one of these types, whatever the case of the letters."""
@@ -79,7 +79,7 @@ class GroupAdmin:
     async def describe_groups(self, group_ids: Iterable[str]) -> dict[str, GroupDescription | KafkaError]:
         """GROUP_ID_NOT_FOUND for one that does not exist."""
 
-        async def ask(broker: Broker, asked: list[str]) -> dict[str, GroupDescription | KafkaError]:
+        async def ask(broker: BrokerMetadata, asked: list[str]) -> dict[str, GroupDescription | KafkaError]:
             described = await self._describe_consumer_groups(broker, asked)
             classic = [group_id for group_id in asked if group_id not in described]
             return described | (await self._describe_classic_groups(broker, classic) if classic else {})
@@ -87,7 +87,7 @@ class GroupAdmin:
         return await by_coordinator(self._client, group_ids, ask)
 
     async def _describe_consumer_groups(
-        self, broker: Broker, group_ids: list[str]
+        self, broker: BrokerMetadata, group_ids: list[str]
     ) -> dict[str, GroupDescription | KafkaError]:
         """Without those that are not of the consumer protocol."""
         message = messages.request(CONSUMER_GROUP_DESCRIBE)(group_ids=group_ids)
@@ -102,7 +102,7 @@ class GroupAdmin:
         }
 
     async def _describe_classic_groups(
-        self, broker: Broker, group_ids: list[str]
+        self, broker: BrokerMetadata, group_ids: list[str]
     ) -> dict[str, GroupDescription | KafkaError]:
         message = messages.request(DESCRIBE_GROUPS)(groups=group_ids)
         response = await self._client.request(broker.node_id, DESCRIBE_GROUPS, message)
@@ -111,10 +111,12 @@ class GroupAdmin:
     async def list_group_offsets(
         self, groups: Mapping[str, Iterable[TopicPartition] | None], *, require_stable: bool = False
     ) -> dict[str, GroupOffsets | KafkaError]:
-        """What each group committed for these partitions, or (None) for all. A group that does not exist has committed nothing."""
+        """What each group committed for these partitions, or (None) for all.
+        A group that does not exist has committed nothing.
+        """
         wanted = {group_id: None if keys is None else list(keys) for group_id, keys in groups.items()}
 
-        async def ask(broker: Broker, asked: list[str]) -> dict[str, GroupOffsets | KafkaError]:
+        async def ask(broker: BrokerMetadata, asked: list[str]) -> dict[str, GroupOffsets | KafkaError]:
             answers: dict[str, GroupOffsets | KafkaError] = {}
             left = asked
             while left:
@@ -136,7 +138,7 @@ class GroupAdmin:
         stamp = GroupMetadata(group_id, NO_GENERATION, NO_MEMBER, None)
         message = commits.commit_question(stamp, offsets, {})
 
-        async def ask(broker: Broker, _: list[str]) -> dict[str, Any]:
+        async def ask(broker: BrokerMetadata, _: list[str]) -> dict[str, Any]:
             response = await self._client.request(broker.node_id, OFFSET_COMMIT, message, version_max=BY_NAME_MAX)
             codes = commits.commit_answers(response, {})
             return {group_id: _by_partition(codes, f"group '{group_id}'")}
@@ -154,7 +156,7 @@ class GroupAdmin:
             entry.partitions.append(Delete.OffsetDeleteRequestPartition(partition_index=partition))
         message = Delete(group_id=group_id, topics=list(topics.values()))
 
-        async def ask(broker: Broker, _: list[str]) -> dict[str, Any]:
+        async def ask(broker: BrokerMetadata, _: list[str]) -> dict[str, Any]:
             response = await self._client.request(broker.node_id, OFFSET_DELETE, message)
             if response.error_code:
                 raise _refusal(group_id, response.error_code)
@@ -170,7 +172,7 @@ class GroupAdmin:
     async def delete_groups(self, group_ids: Iterable[str]) -> dict[str, KafkaError | None]:
         """NON_EMPTY_GROUP for one that has members; of one whose deletion was answered too late, GROUP_ID_NOT_FOUND."""
 
-        async def ask(broker: Broker, asked: list[str]) -> dict[str, KafkaError | None]:
+        async def ask(broker: BrokerMetadata, asked: list[str]) -> dict[str, KafkaError | None]:
             message = messages.request(DELETE_GROUPS)(groups_names=asked)
             response = await self._client.request(broker.node_id, DELETE_GROUPS, message)
             return {
@@ -205,7 +207,7 @@ def _refusal(group_id: str, code: int) -> KafkaError:
 
 
 def _all_or_retriable(answer: GroupOffsets | KafkaError) -> GroupOffsets | KafkaError:
-    """A partition whose offset cannot be told now makes its group worth asking again."""
+    """A partition whose offset is not available now makes its group worth asking again."""
     if isinstance(answer, dict):
         for offset in answer.values():
             if isinstance(offset, KafkaError) and offset.code is ErrorCode.UNSTABLE_OFFSET_COMMIT:
@@ -238,7 +240,7 @@ def _by_partition(
     return answers
 
 
-def _consumer_group(group: Any, coordinator: Broker) -> GroupDescription:
+def _consumer_group(group: Any, coordinator: BrokerMetadata) -> GroupDescription:
     members = tuple(
         MemberDescription(
             m.member_id,
@@ -272,7 +274,7 @@ def _partitions(assignment: Any) -> tuple[TopicPartition, ...]:
     return tuple(sorted((t.topic_name, p) for t in assignment.topic_partitions for p in t.partitions))
 
 
-def _classic_group(group: Any, coordinator: Broker) -> GroupDescription:
+def _classic_group(group: Any, coordinator: BrokerMetadata) -> GroupDescription:
     members = tuple(
         MemberDescription(
             m.member_id, m.group_instance_id, m.client_id, m.client_host, _assigned(group, m.member_assignment)

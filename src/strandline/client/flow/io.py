@@ -2,8 +2,8 @@
 
 Two shells stand behind it, asyncio (`aio.py`) and sockets with a selector (`blocking.py`).
 
-Always true: a Future is awaited by at most one coroutine, because a shell may cancel what a coroutine awaits; what several
-wait for is a Signal. `received` and `lost` of a Receiver are called from the loop, never from inside `write`.
+Always true: a Future is awaited by at most one coroutine, because a shell may cancel what a coroutine awaits; what
+several wait for is a Signal. `received` and `lost` of a Receiver are called from the loop, never from inside `write`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ class Receiver(Protocol):
     def received(self, data: bytes) -> None: ...
 
     def space(self) -> memoryview | None:
-        """Where the next bytes belong, if they have a place; a shell may write there, let go of it and call `filled`."""
+        """Where the next bytes belong, if they have a place;
+        a shell may write there, let go of it and call `filled`.
+        """
 
     def filled(self, count: int) -> None:
         """The next so many bytes are in the space; nothing was handed over with `received` since."""
@@ -44,7 +46,7 @@ class Receiver(Protocol):
         """Nothing more comes. Called once, also after our own `close`."""
 
 
-class Link(Protocol):
+class StreamTransport(Protocol):
     """An open stream of bytes to a broker."""
 
     def write(self, parts: list[Buffer]) -> None:
@@ -67,8 +69,8 @@ class Io(Protocol):
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Run it beside the caller. It handles its own errors."""
 
-    async def connect(self, host: str, port: int, timeout_s: float, receiver: Receiver) -> Link:
-        """OSError or TimeoutError if nobody answers."""
+    async def connect(self, host: str, port: int, timeout_s: float, receiver: Receiver) -> StreamTransport:
+        """OSError or TimeoutError if the peer does not answer."""
 
 
 class Signal:
@@ -105,7 +107,7 @@ class Signal:
                 self._waiters.remove(future)
 
 
-class Turns:
+class FifoLock:
     """One at a time, in the order in which they asked: `async with turns`."""
 
     __slots__ = ("_io", "_is_taken", "_waiters")

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from strandline.client.core.cluster import NO_EPOCH
-from strandline.client.flow.client import Client
+from strandline.client.core.cluster_metadata import NO_EPOCH
+from strandline.client.flow.client import FlowClient
 from strandline.client.flow.retry import Answers, by_leader
 from strandline.errors import ErrorCode, KafkaError, error_code
 from strandline.ids import TopicPartition
@@ -32,7 +32,7 @@ class EpochEnd(NamedTuple):
 
 
 async def list_offsets(
-    client: Client,
+    client: FlowClient,
     timestamps: Mapping[TopicPartition, int],
     *,
     read_committed: bool = False,
@@ -77,7 +77,7 @@ async def list_offsets(
 
 
 async def offsets_for_leader_epochs(
-    client: Client, epochs: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
+    client: FlowClient, epochs: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
 ) -> Answers[EpochEnd]:
     """By partition, where the leader's log of this epoch, or of the largest one before it, ends."""
     Request = messages.request(OFFSET_FOR_LEADER_EPOCH)

@@ -4,12 +4,12 @@
     await delivery                      # RecordMetadata, or KafkaError
     await producer.drain()              # between many sends: wait while the buffer is more than half full
 
-How order and once-ness are kept: `core/partition_queue.py`. What this file adds: one coroutine, the sender, does all sending, so
-requests of a connection leave in the order in which the core made them; a reply that is lost with its connection is
-reported to the core, which sends the same bytes again on the next one.
+How order and once-ness are kept: `core/partition_queue.py`. What this file adds: one coroutine, the sender, does all
+sending, so requests of a connection leave in the order in which the core made them; a reply that is lost with its
+connection is reported to the core, which sends the same bytes again on the next one.
 
-With acks=0 a broker answers nothing. So `flush` puts a question behind what was sent on each connection: its answer says that
-everything before it has arrived, and is not in a buffer of ours.
+With acks=0 a broker answers nothing. So `flush` puts a question behind what was sent on each connection: its answer
+says that everything before it has arrived, and is not in a buffer of ours.
 
 Always true: after `close` every delivery is resolved.
 """
@@ -21,13 +21,13 @@ from types import TracebackType
 
 from strandline.client.config import ProducerConfig
 from strandline.client.core.backoff import delay_s
-from strandline.client.core.batches import Buffer, Delivery, Identity
-from strandline.client.core.cluster import METADATA
+from strandline.client.core.batches import Buffer, ProducerIdentity, RecordDelivery
+from strandline.client.core.cluster_metadata import METADATA
 from strandline.client.core.producer import INIT_PRODUCER_ID, PRODUCE, ProduceCall, ProducerCore
 from strandline.client.core.whole_batches import Receipt
 from strandline.client.errors import Closed, ConnectionLost
 from strandline.client.flow.channel import Channel
-from strandline.client.flow.client import Client
+from strandline.client.flow.client import FlowClient
 from strandline.client.flow.io import Future, Signal, sleep
 from strandline.client.flow.retry import UNKNOWN_ATTEMPTS_MAX, check, retrying
 from strandline.errors import ErrorCode, KafkaError
@@ -38,9 +38,9 @@ from strandline.wire import messages
 METADATA_RETRY_S = 0.1
 
 
-class Producer:
+class FlowProducer:
     def __init__(
-        self, client: Client, config: ProducerConfig | None = None, *, allow_auto_topic_creation: bool = True
+        self, client: FlowClient, config: ProducerConfig | None = None, *, allow_auto_topic_creation: bool = True
     ) -> None:
         self._client = client
         self._io = client.io
@@ -69,17 +69,19 @@ class Producer:
         partition: int | None = None,
         headers: Headers = (),
         timestamp: int | None = None,
-    ) -> Delivery:
+    ) -> RecordDelivery:
         """Take a record. RecordTooLarge or BufferExhausted at once; whatever else goes wrong is the delivery's."""
         if self._is_closed:
             raise Closed("producer")
-        delivery = Delivery(self._io.future, self._io.wall_ms() if timestamp is None else timestamp)
+        delivery = RecordDelivery(self._io.future, self._io.wall_ms() if timestamp is None else timestamp)
         if self._core.append(topic, key, value, headers, partition, delivery, self._io.now()):
             self._wake_sender()
         return delivery
 
     def send_whole(self, topic: str, partition: int, batch: ReadyBatch, receipt: Receipt) -> None:
-        """Take a whole batch for this partition; BufferExhausted if there is no room. What becomes of it is told to the receipt."""
+        """Take a whole batch for this partition; BufferExhausted if there is no room.
+        What becomes of it is reported to the receipt.
+        """
         if self._is_closed:
             raise Closed("producer")
         self._core.append_whole(topic, partition, batch, receipt, self._io.now())
@@ -104,7 +106,9 @@ class Producer:
             link.wait_anew(self._core.config.request_timeout_ms / 1000)
 
     async def partitions_count(self, topic: str) -> int:
-        """How many the topic has now. It is made if the broker makes topics by itself; else UNKNOWN_TOPIC_OR_PARTITION soon."""
+        """How many the topic has now.
+        It is made if the broker makes topics by itself; else UNKNOWN_TOPIC_OR_PARTITION soon.
+        """
         cluster = self._client.cluster
         deadline = self._io.now() + self._client.config.default_api_timeout_ms / 1000
         failures = 0
@@ -137,7 +141,7 @@ class Producer:
                 self._wake_sender()
             while self._core.has_unfinished and not self._is_closed and not is_over():
                 await self._progress.wait()
-                # It tells of progress whenever it looks for work: to wake it for that would never end.
+                # It reports progress whenever it looks for work: to wake it for that would never end.
                 if not self._is_sending:
                     self._wake_sender()
             while self._unanswered and not self._is_closed and not is_over():
@@ -165,7 +169,7 @@ class Producer:
             self._wake.set()
             self._progress.set()
 
-    async def __aenter__(self) -> Producer:
+    async def __aenter__(self) -> FlowProducer:
         return self
 
     async def __aexit__(
@@ -321,10 +325,10 @@ class Producer:
             self._is_identifying = False
             self._wake_sender_again()
 
-    async def _init_producer_id(self) -> Identity:
+    async def _init_producer_id(self) -> ProducerIdentity:
         message = messages.request(INIT_PRODUCER_ID)(transactional_id=None, transaction_timeout_ms=(1 << 31) - 1)
         response = await self._client.request(None, INIT_PRODUCER_ID, message)
         check(response.error_code, "no producer id")
         if response.producer_id < 0:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the broker gave no producer id")
-        return Identity(response.producer_id, response.producer_epoch)
+        return ProducerIdentity(response.producer_id, response.producer_epoch)

@@ -2,8 +2,8 @@
 
 While the caller works on a piece, the next Fetch is at its leader, and its answer on the way into the socket.
 
-Always true: at most one Fetch is in flight, on a lane that nobody else uses meanwhile; an answer that nobody waits for any more
-goes with its connection.
+Always true: at most one Fetch is in flight, on a lane that no other request uses meanwhile; an answer that no caller
+waits for any more goes with its connection.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Coroutine
 from typing import Any, NamedTuple
 
 from strandline.client.config import ConsumerConfig
-from strandline.client.core.cluster import Leader
+from strandline.client.core.cluster_metadata import LeaderMetadata
 from strandline.client.core.range_fetch import FETCH, FetchedBytes, RangeCall, RangeFetch
 from strandline.client.errors import Closed, OffsetOutOfRange, UnsupportedApi
 from strandline.client.flow.channel import Channel
-from strandline.client.flow.client import Client
+from strandline.client.flow.client import FlowClient
 from strandline.client.flow.io import Future, sleep
 from strandline.client.flow.offsets import EARLIEST, LATEST, list_offsets
 from strandline.errors import KafkaError
@@ -36,7 +36,7 @@ class _Pending(NamedTuple):
 class RangeFetcher:
     def __init__(
         self,
-        client: Client,
+        client: FlowClient,
         topic: str,
         partition: int,
         start: int,
@@ -111,7 +111,7 @@ class RangeFetcher:
             bounded = await self._with_bounds(error)
             if not bounded.is_in_bounds:
                 raise bounded from None
-            # Whoever said so leads no longer, and does not have what came since.
+            # The broker that said so leads no longer, and does not have what came since.
             self._core.lost(error, self._io.now())
             return None
 
@@ -148,7 +148,7 @@ class RangeFetcher:
             except KafkaError as error:
                 core.lost(error, now)
 
-    def _send(self, leader: Leader, channel: Channel, timeout_s: float) -> None:
+    def _send(self, leader: LeaderMetadata, channel: Channel, timeout_s: float) -> None:
         call = self._core.request(leader)
         future = channel.send(FETCH, call.message, timeout_s, version_max=call.version_max, is_raw=True)
         self._pending = _Pending(call, channel, future, timeout_s)
@@ -164,7 +164,7 @@ class RangeFetcher:
             core.metadata_changed(self._io.now())
 
     async def _with_bounds(self, error: OffsetOutOfRange) -> OffsetOutOfRange:
-        """The same, with the log's bounds if its leader, as it is known now, tells them."""
+        """The same, with the log's bounds if its leader, as it is known now, answers."""
         key = (error.topic, error.partition)
         try:
             await self._client.refresh([error.topic])

@@ -1,6 +1,7 @@
 """Trying again: one operation until its time is over, or one question to the leaders of many partitions.
 
-Always true: only what may succeed the next time is tried again, with a wait in between, and the last error is what is raised.
+Always true: only what may succeed the next time is tried again, with a wait in between, and the last error is what is
+raised.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
 from strandline.client.core.backoff import delay_s
-from strandline.client.core.cluster import REFRESH
+from strandline.client.core.cluster_metadata import REFRESH
 from strandline.client.errors import Closed, TimedOut
-from strandline.client.flow.client import Client
+from strandline.client.flow.client import FlowClient
 from strandline.client.flow.io import gather, sleep
 from strandline.errors import ErrorCode, KafkaError, error_code
 from strandline.ids import TopicPartition
@@ -28,7 +29,7 @@ def check(code: int, message: str | None = "") -> None:
         raise KafkaError(error_code(code), message or "")
 
 
-async def retrying(client: Client, attempt: Callable[[], Awaitable[T]], timeout_ms: int | None = None) -> T:
+async def retrying(client: FlowClient, attempt: Callable[[], Awaitable[T]], timeout_ms: int | None = None) -> T:
     """The first success within the time; what is not retriable is raised at once."""
     deadline = client.io.now() + (timeout_ms or client.config.default_api_timeout_ms) / 1000
     failures = 0
@@ -45,7 +46,7 @@ async def retrying(client: Client, attempt: Callable[[], Awaitable[T]], timeout_
                 await _refresh_if_possible(client)
 
 
-async def _refresh_if_possible(client: Client) -> None:
+async def _refresh_if_possible(client: FlowClient) -> None:
     try:
         await client.refresh(client.cluster.topics)
     except KafkaError as error:
@@ -54,7 +55,7 @@ async def _refresh_if_possible(client: Client) -> None:
 
 
 async def by_leader(
-    client: Client,
+    client: FlowClient,
     partitions: Iterable[TopicPartition],
     ask: Callable[[int, list[TopicPartition]], Awaitable[Answers[T]]],
     timeout_ms: int | None = None,
@@ -88,7 +89,9 @@ def _is_worth_asking_again(answer: object, attempts: int) -> bool:
 
 
 async def _ask_once(
-    client: Client, partitions: list[TopicPartition], ask: Callable[[int, list[TopicPartition]], Awaitable[Answers[T]]]
+    client: FlowClient,
+    partitions: list[TopicPartition],
+    ask: Callable[[int, list[TopicPartition]], Awaitable[Answers[T]]],
 ) -> Answers[T]:
     answers: Answers[T] = {}
     by_node: dict[int, list[TopicPartition]] = {}
@@ -113,7 +116,7 @@ async def _ask_once(
     return answers
 
 
-def _no_leader(client: Client, key: TopicPartition) -> KafkaError:
+def _no_leader(client: FlowClient, key: TopicPartition) -> KafkaError:
     topic, partition = key
     known = client.cluster.topics.get(topic)
     if known is None:

@@ -1,7 +1,7 @@
 """Server-side assignors of the consumer protocol: which member gets which partition.
 
-Always true: every partition of a topic that somebody subscribes to has one owner, who subscribes to it; the same spec gives the
-same assignment, whatever the order or the hashes of what is in it.
+Always true: every partition of a topic that a member subscribes to has one owner, who subscribes to it; the same spec
+gives the same assignment, whatever the order or the hashes of what is in it.
 """
 
 from __future__ import annotations

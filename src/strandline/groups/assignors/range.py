@@ -1,8 +1,9 @@
 """The range assignor: each topic's partitions in ranges, one after the other, over its subscribers.
 
-Always true: the subscribers of a topic differ by one partition at most, the first ones having more; topics with the same
-subscribers and as many partitions give each member the same ones (they are co-partitioned). Nothing is remembered: it is
-sticky as far as the order of the members is, which is why static members, who come back under their name, go first.
+Always true: the subscribers of a topic differ by one partition at most, the first ones having more; topics with the
+same subscribers and as many partitions give each member the same ones (they are co-partitioned). Nothing is remembered:
+it is sticky as far as the order of the members is, which is why static members, who come back under their name, go
+first.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an assignor is told about a group, and what it answers.
+"""The input of an assignor (a group, its members and topics) and its output (the target assignment).
 
 Always true: a spec is plain values; an assignor neither keeps nor changes it.
 """
@@ -32,7 +32,7 @@ class TopicSpec:
     name: str
     partitions: int
     racks: tuple[frozenset[str], ...] = ()
-    """Of each partition's replicas; empty if nobody knows."""
+    """Of each partition's replicas; empty if no broker has a rack."""
 
 
 @dataclass(frozen=True, slots=True)

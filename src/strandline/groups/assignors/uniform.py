@@ -1,11 +1,12 @@
 """The uniform assignor: as many partitions for each member as its subscriptions allow, moving as few as it must.
 
-Topics with the same subscribers form a pool. Members keep what they have and still subscribe to; what nobody has goes to the
-subscriber with the fewest partitions; then partitions go from the fullest owner to the emptiest subscriber of a pool while
-that makes the two more alike.
+Topics with the same subscribers form a pool. Members keep what they have and still subscribe to; what no member has
+goes to the subscriber with the fewest partitions; then partitions go from the fullest owner to the emptiest subscriber
+of a pool while that makes the two more alike.
 
 Always true: if all members subscribe alike, they end within one partition of each other, by the fewest moves there are;
-otherwise no partition could move to a subscriber who has two less than its owner (as long as BALANCING_PASSES_MAX suffices).
+otherwise no partition could move to a subscriber who has two less than its owner (as long as BALANCING_PASSES_MAX
+suffices).
 """
 
 from __future__ import annotations
@@ -94,7 +95,9 @@ class _Pool:
 
 
 def _pools(spec: GroupSpec) -> list[_Pool]:
-    """Those with the most partitions for each subscriber first: whoever must take many there takes fewer elsewhere."""
+    """Those with the most partitions for each subscriber first:
+    a member that must take many there takes fewer elsewhere.
+    """
     pools: dict[tuple[str, ...], _Pool] = {}
     for topic_id, members in subscribers(spec, sorted(spec.members)).items():
         pools.setdefault(members, _Pool(members)).topic_ids.append(topic_id)
@@ -104,7 +107,7 @@ def _pools(spec: GroupSpec) -> list[_Pool]:
 
 
 def _keep(spec: GroupSpec, pools: Sequence[_Pool], loads: dict[str, int]) -> None:
-    """Let members have what they had, as far as it exists, they want it, and nobody before them had it too."""
+    """Let members have what they had, as far as it exists, they want it, and no member before them had it too."""
     pool_of = {topic_id: pool for pool in pools for topic_id in pool.topic_ids}
     taken: dict[Uuid, set[int]] = {topic_id: set() for topic_id in pool_of}
     for member_id in loads:

@@ -1,14 +1,14 @@
 """A classic group: its members, its generation, and the state of its rebalance.
 
     Empty -> PreparingRebalance     the first member joins
-    PreparingRebalance -> CompletingRebalance     everybody has joined, or had the time to
+    PreparingRebalance -> CompletingRebalance     every member has joined, or the time to join is over
     CompletingRebalance -> Stable     the leader's assignment is committed
     Stable, CompletingRebalance -> PreparingRebalance     a member came, left, failed, or changed what it supports
-    PreparingRebalance -> Empty     nobody has joined
+    PreparingRebalance -> Empty     no member has joined
     any -> Dead     the group was deleted, became one of the other protocol, or is coordinated by another node
 
-Always true: the members have a protocol in common; a group instance id stands for one member; the memory is ahead of the log,
-which learns of a generation when its assignment is there.
+Always true: the members have a protocol in common; a group instance id stands for one member; the memory is ahead of
+the log, which learns of a generation when its assignment is there.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from strandline.errors import ErrorCode, KafkaError
-from strandline.groups.classic import answers
+from strandline.groups.classic import responses
 from strandline.groups.classic.member import ClassicMember, subscribed_topics
 from strandline.groups.group import CommitPartitionValidator, OffsetExpiration
-from strandline.groups.outcome import Answer, Moment
 from strandline.groups.records import CoordinatorRecord, GroupMetadataKey
+from strandline.groups.result import Answer, Moment
 from strandline.wire.errors import MalformedRequest
 
 if TYPE_CHECKING:
-    from strandline.groups.shard import Shard
+    from strandline.groups.shard import GroupShard
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 
@@ -70,7 +70,7 @@ class ClassicGroup:
         self.state = state
         self.previous_state = DEAD
         self.state_since_ms = state_since_ms
-        """Wall clock; None: records of old don't tell."""
+        """Wall clock; None: not in old versions of the record."""
         self.generation_id = generation_id
         self.protocol_type = protocol_type
         """Of the last members; "" for a simple group, which is no more than its offsets."""
@@ -139,7 +139,7 @@ class ClassicGroup:
         self.await_join(member, join_answer)
 
     def remove(self, member_id: str) -> None:
-        """No longer a member, nor about to be one. Whoever waits must have been answered."""
+        """No longer a member, nor about to be one. Its waiting requests must have been answered before."""
         member = self.members.pop(member_id, None)
         if member is not None:
             assert not member.has_request
@@ -162,7 +162,9 @@ class ClassicGroup:
         member.session_timeout_ms = session_timeout_ms
 
     def rename_static_member(self, member: ClassicMember, member_id: str) -> None:
-        """It goes on under another id, with its assignment and its place. Whoever waits must have been answered."""
+        """It goes on under another id, with its assignment and its place.
+        Its waiting requests must have been answered before.
+        """
         assert member.group_instance_id is not None
         assert not member.has_request
         former_id = member.member_id
@@ -203,7 +205,7 @@ class ClassicGroup:
     def await_join(self, member: ClassicMember, answer: Answer | None) -> None:
         """This JoinGroup waits from now on; an earlier one of the member would never be answered otherwise."""
         if member.join_answer is not None:
-            self.answer_join(member, answers.join_error(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
+            self.answer_join(member, responses.join_error(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
         member.join_answer = answer
         if answer is not None:
             self._awaiting_join_count += 1
@@ -216,7 +218,7 @@ class ClassicGroup:
             answer(response)
 
     def await_sync(self, member: ClassicMember, answer: Answer) -> None:
-        self.answer_sync(member, answers.sync_error(ErrorCode.REBALANCE_IN_PROGRESS))
+        self.answer_sync(member, responses.sync_error(ErrorCode.REBALANCE_IN_PROGRESS))
         member.sync_answer = answer
 
     def answer_sync(self, member: ClassicMember, response: Any) -> bool:
@@ -325,7 +327,8 @@ class ClassicGroup:
         elif not is_transactional:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
         if self.state is COMPLETING_REBALANCE and not is_transactional:
-            # It knows the generation but not yet what it was assigned; it may commit what it had before it joined again.
+            # It knows the generation but not yet what it was assigned; it may commit what it had before it joined
+            # again.
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
         return None
 
@@ -346,7 +349,7 @@ class ClassicGroup:
         if self.state is DEAD:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {self.group_id} is in dead state.")
 
-    def extend_session(self, shard: Shard, member_id: str, at: Moment) -> None:
+    def extend_session(self, shard: GroupShard, member_id: str, at: Moment) -> None:
         member = self.members.get(member_id)
         if member is not None and self.state in (STABLE, PREPARING_REBALANCE):
             member.heard(at)

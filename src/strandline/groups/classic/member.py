@@ -1,7 +1,7 @@
 """A member of a classic group: what it asked for, what it was assigned, and which of its requests wait.
 
-Always true: it waits with at most one JoinGroup and one SyncGroup; whoever sends another takes the place of the former, which
-is answered.
+Always true: it waits with at most one JoinGroup and one SyncGroup; a later one of the same kind replaces the former,
+which is answered.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from strandline.groups.outcome import Answer, Moment
+from strandline.groups.result import Answer, Moment
 from strandline.wire import messages
 
 NO_ASSIGNMENT = b""
@@ -32,11 +32,13 @@ class ClassicMember:
     """Metadata by protocol, the one it likes best first."""
     assignment: bytes = NO_ASSIGNMENT
     is_new: bool = False
-    """It was never told its member id, so that it can't send heartbeats."""
+    """It has not received its member id yet, so that it can't send heartbeats."""
     join_answer: Answer | None = None
     sync_answer: Answer | None = None
     session_end_s: float = 0.0
-    """Until when it has to be heard from. Its timer looks at this when it is due, so that a heartbeat need not touch the timer."""
+    """Until when it has to be heard from.
+    Its timer looks at this when it is due, so that a heartbeat need not touch the timer.
+    """
     session_timer_s: float = inf
     """When the timer is due."""
 
@@ -56,7 +58,7 @@ class ClassicMember:
         return self.supported_protocols[protocol_name]
 
     def vote(self, candidates: set[str]) -> str:
-        """The first of its protocols that everyone supports."""
+        """The first of its protocols that all members support."""
         return next(name for name in self.supported_protocols if name in candidates)
 
     def matches(self, protocols: dict[str, bytes]) -> bool:
@@ -79,6 +81,8 @@ def rebalance_timeout_of(request: Any) -> int:
 
 
 def subscribed_topics(metadata: bytes) -> list[str]:
-    """The topics of a consumer's subscription: every version begins as version 0 does. MalformedRequest if this one doesn't."""
+    """The topics of a consumer's subscription: every version begins as version 0 does.
+    MalformedRequest if this one doesn't.
+    """
     topics: list[str] = messages.decode_data("ConsumerProtocolSubscription", 0, metadata, VERSION_SIZE).topics
     return topics

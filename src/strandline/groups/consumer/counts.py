@@ -1,6 +1,6 @@
-"""How many members (or patterns) want a thing.
+"""How many members (or patterns) refer to a topic, an assignor or a protocol.
 
-Always true: what nobody wants is not in it.
+Always true: a name whose count is zero is not in it.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
-class Counts(dict[str, int]):
+class SubscriberCounts(dict[str, int]):
     def add(self, names: Iterable[str]) -> None:
         for name in names:
             self[name] = self.get(name, 0) + 1
@@ -21,5 +21,5 @@ class Counts(dict[str, int]):
             else:
                 del self[name]
 
-    def copy(self) -> Counts:
-        return Counts(self)
+    def copy(self) -> SubscriberCounts:
+        return SubscriberCounts(self)

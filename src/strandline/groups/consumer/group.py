@@ -1,10 +1,11 @@
 """A group of the consumer protocol (KIP-848): its epochs, its members, and who is responsible for which partition.
 
-The group epoch grows with every change that calls for a new assignment; the assignment epoch is that of the newest target
-assignment; each member's epoch follows as it reconciles. What is written here survives: `apply` takes it from records, and
-nothing else changes it. The rest (sessions, refreshes that are due) is known to this coordinator alone.
+The group epoch grows with every change that calls for a new assignment; the assignment epoch is that of the newest
+target assignment; each member's epoch follows as it reconciles. What is written here survives: `apply` takes it from
+records, and nothing else changes it. The rest (sessions, refreshes that are due) is known to this coordinator alone.
 
-Always true: a partition has at most one owner, who is responsible for it; a static member's instance id leads to one member.
+Always true: a partition has at most one owner, who is responsible for it; a static member's instance id leads to one
+member.
 """
 
 from __future__ import annotations
@@ -15,25 +16,25 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, NamedTuple
 
 from strandline.errors import ErrorCode, KafkaError
-from strandline.groups.consumer import commits
-from strandline.groups.consumer.counts import Counts
-from strandline.groups.consumer.member import Member, Owned, Partitions
-from strandline.groups.consumer.tombstones import group_tombstones
+from strandline.groups.consumer import offset_validation
+from strandline.groups.consumer.counts import SubscriberCounts
+from strandline.groups.consumer.group_records import group_tombstones
+from strandline.groups.consumer.member import ConsumerGroupMember, OwnedPartitions, PartitionEpochs
 from strandline.groups.group import CommitPartitionValidator, OffsetExpiration
-from strandline.groups.outcome import Moment
 from strandline.groups.records import CoordinatorRecord
+from strandline.groups.result import Moment
 from strandline.ids import Uuid
 from strandline.metadata.image import MetadataImage
 
 if TYPE_CHECKING:
-    from strandline.groups.shard import Shard
+    from strandline.groups.shard import GroupShard
 
 INITIAL_EPOCH = 1
 """Of a group and of its target, before there is any record of them."""
 NO_EPOCH = -1
 
 
-class GroupState(enum.Enum):
+class ConsumerGroupState(enum.Enum):
     EMPTY = "Empty"
     ASSIGNING = "Assigning"
     """Its target assignment is behind."""
@@ -61,8 +62,8 @@ class ConsumerGroup:
         self.metadata_hash = 0
         self.assignment_epoch = INITIAL_EPOCH
         self.assignment_timestamp_ms = 0
-        self.members: dict[str, Member] = {}
-        self.target_assignment: dict[str, Owned] = {}
+        self.members: dict[str, ConsumerGroupMember] = {}
+        self.target_assignment: dict[str, OwnedPartitions] = {}
         self.resolved_regular_expressions: dict[str, ResolvedRegularExpression] = {}
         self.has_subscription_metadata_record = False
         """Written before 4.1; it is removed with the next change."""
@@ -70,10 +71,10 @@ class ConsumerGroup:
         self.static_members: dict[str, str] = {}
         """Instance id -> member id."""
         self.owners: dict[Uuid, dict[int, str]] = {}
-        self.subscribed_topic_names = Counts()
-        self.subscribed_regular_expressions = Counts()
-        self.server_assignors = Counts()
-        self.classic_protocols = Counts()
+        self.subscribed_topic_names = SubscriberCounts()
+        self.subscribed_regular_expressions = SubscriberCounts()
+        self.server_assignors = SubscriberCounts()
+        self.classic_protocols = SubscriberCounts()
         """The protocols that its members who speak the classic protocol support."""
         self.classic_members_count = 0
         # What only this coordinator knows.
@@ -103,7 +104,7 @@ class ConsumerGroup:
 
     # Members
 
-    def member(self, member_id: str) -> Member:
+    def member(self, member_id: str) -> ConsumerGroupMember:
         """KafkaError (UNKNOWN_MEMBER_ID) if there is none."""
         member = self.members.get(member_id)
         if member is None:
@@ -112,7 +113,7 @@ class ConsumerGroup:
             )
         return member
 
-    def static_member(self, instance_id: str | None) -> Member | None:
+    def static_member(self, instance_id: str | None) -> ConsumerGroupMember | None:
         member_id = self.static_members.get(instance_id) if instance_id is not None else None
         return None if member_id is None else self.members[member_id]
 
@@ -122,16 +123,16 @@ class ConsumerGroup:
         return None if owners is None else owners.get(partition)
 
     def current_partition_epoch(self, topic_id: Uuid, partition: int) -> int:
-        """The epoch of the member who is responsible for this partition; -1 if nobody is."""
+        """The epoch of the member who is responsible for this partition; -1 if no member is."""
         owner = self.owner(topic_id, partition)
         return NO_EPOCH if owner is None else self.members[owner].member_epoch
 
-    def subscribed_topics(self, member: Member) -> AbstractSet[str]:
+    def subscribed_topics(self, member: ConsumerGroupMember) -> AbstractSet[str]:
         """The topics that a member wants by name or by a pattern; one that isn't resolved yet stands for none."""
         resolved = self.resolved_regular_expressions.get(member.subscribed_topic_regex)
         return member.subscribed_topic_names if resolved is None else member.subscribed_topic_names | resolved.topics
 
-    def subscribed_topic_ids(self, member: Member, image: MetadataImage) -> frozenset[Uuid]:
+    def subscribed_topic_ids(self, member: ConsumerGroupMember, image: MetadataImage) -> frozenset[Uuid]:
         """Of those that exist."""
         names, topics = self.subscribed_topics(member), image.topics
         return frozenset([topics[name].topic_id for name in names if name in topics])
@@ -141,14 +142,14 @@ class ConsumerGroup:
         return max(self.server_assignors, key=lambda name: (self.server_assignors[name], name), default=default)
 
     @property
-    def state(self) -> GroupState:
+    def state(self) -> ConsumerGroupState:
         if not self.members:
-            return GroupState.EMPTY
+            return ConsumerGroupState.EMPTY
         if self.group_epoch > self.assignment_epoch:
-            return GroupState.ASSIGNING
+            return ConsumerGroupState.ASSIGNING
         if all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()):
-            return GroupState.STABLE
-        return GroupState.RECONCILING
+            return ConsumerGroupState.STABLE
+        return ConsumerGroupState.RECONCILING
 
     # As all groups are seen
 
@@ -173,12 +174,12 @@ class ConsumerGroup:
         is_transactional: bool,
         version: int,
     ) -> CommitPartitionValidator | None:
-        return commits.validate_commit(
+        return offset_validation.validate_commit(
             self, member_id, group_instance_id, generation_or_epoch, is_transactional=is_transactional, version=version
         )
 
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        commits.validate_fetch(self, member_id, member_epoch)
+        offset_validation.validate_fetch(self, member_id, member_epoch)
 
     def validate_offset_delete(self) -> None:
         """Whatever its state: offsets of topics that it is subscribed to are kept one by one."""
@@ -187,7 +188,7 @@ class ConsumerGroup:
         if self.members:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP, "The group is not empty.")
 
-    def extend_session(self, shard: Shard, member_id: str, at: Moment) -> None:
+    def extend_session(self, shard: GroupShard, member_id: str, at: Moment) -> None:
         """A commit is no heartbeat here."""
 
     def tombstones(self) -> list[CoordinatorRecord]:
@@ -195,7 +196,7 @@ class ConsumerGroup:
 
     # What records change
 
-    def put_member(self, member: Member) -> None:
+    def put_member(self, member: ConsumerGroupMember) -> None:
         old = self.members.get(member.member_id)
         if old is not None:
             self._forget(old, staying=member)
@@ -227,7 +228,7 @@ class ConsumerGroup:
         if resolved is not None:
             self.subscribed_topic_names.remove(resolved.topics)
 
-    def _forget(self, member: Member, staying: Member | None = None) -> None:
+    def _forget(self, member: ConsumerGroupMember, staying: ConsumerGroupMember | None = None) -> None:
         """Take out what follows from a member as it was; most changes leave its (perhaps many) topics as they are."""
         self._release(member.member_id, member.assigned_partitions)
         self._release(member.member_id, member.partitions_pending_revocation)
@@ -240,12 +241,14 @@ class ConsumerGroup:
         if member.instance_id is not None and self.static_members.get(member.instance_id) == member.member_id:
             del self.static_members[member.instance_id]
 
-    def _claim(self, member_id: str, partitions: Partitions) -> None:
-        """The newest record has the last word: a compacted log may not tell any more that the owner before had let go."""
+    def _claim(self, member_id: str, partitions: PartitionEpochs) -> None:
+        """The newest record has the last word:
+        a compacted log may no longer have the record with which the former owner released it.
+        """
         for topic_id, epochs in partitions.items():
             self.owners.setdefault(topic_id, {}).update(dict.fromkeys(epochs, member_id))
 
-    def _release(self, member_id: str, partitions: Partitions) -> None:
+    def _release(self, member_id: str, partitions: PartitionEpochs) -> None:
         for topic_id, epochs in partitions.items():
             owners = self.owners.get(topic_id)
             if owners is None:
@@ -257,14 +260,14 @@ class ConsumerGroup:
                 del self.owners[topic_id]
 
 
-def _regexes(member: Member) -> Iterable[str]:
+def _regexes(member: ConsumerGroupMember) -> Iterable[str]:
     return (member.subscribed_topic_regex,) if member.subscribed_topic_regex else ()
 
 
-def _assignors(member: Member) -> Iterable[str]:
+def _assignors(member: ConsumerGroupMember) -> Iterable[str]:
     return () if member.server_assignor_name is None else (member.server_assignor_name,)
 
 
-def _classic_protocols(member: Member) -> Iterable[str]:
+def _classic_protocols(member: ConsumerGroupMember) -> Iterable[str]:
     metadata = member.classic_member_metadata
     return () if metadata is None else [protocol.name for protocol in metadata.supported_protocols]

@@ -1,7 +1,7 @@
 """A member of a group of the consumer protocol: what it wants, what it has, how far it has come.
 
 Always true: a member never changes; a record makes the next one. It is responsible for `assigned_partitions` and for
-`partitions_pending_revocation` alike: nobody else is given one of them until it has let go.
+`partitions_pending_revocation` alike: no other member is given one of them until it has released it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ LEAVE_GROUP_MEMBER_EPOCH = -1
 LEAVE_GROUP_STATIC_MEMBER_EPOCH = -2
 """A static member that is away, and may come back as it was while its session lasts."""
 
-Partitions = Mapping[Uuid, Mapping[int, int]]
+PartitionEpochs = Mapping[Uuid, Mapping[int, int]]
 """Topic id -> partition -> the epoch in which it was assigned. No topic is without partitions."""
-Owned = Mapping[Uuid, frozenset[int]]
+OwnedPartitions = Mapping[Uuid, frozenset[int]]
 """Topic id -> partitions."""
 
 
-class MemberState(enum.IntEnum):
+class ConsumerGroupMemberState(enum.IntEnum):
     STABLE = 0
     """It has what its target says."""
     UNREVOKED_PARTITIONS = 1
@@ -40,16 +40,16 @@ class MemberState(enum.IntEnum):
     """Written by a newer version that has more states."""
 
     @classmethod
-    def _missing_(cls, value: object) -> MemberState:
+    def _missing_(cls, value: object) -> ConsumerGroupMemberState:
         return cls.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ConsumerGroupMember:
     member_id: str
     member_epoch: int = JOIN_GROUP_MEMBER_EPOCH
     previous_member_epoch: int = -1
-    state: MemberState = MemberState.STABLE
+    state: ConsumerGroupMemberState = ConsumerGroupMemberState.STABLE
     instance_id: str | None = None
     rack_id: str | None = None
     rebalance_timeout_ms: int = -1
@@ -59,8 +59,8 @@ class Member:
     subscribed_topic_regex: str = ""
     """Empty: it has none."""
     server_assignor_name: str | None = None
-    assigned_partitions: Partitions = field(default_factory=dict)
-    partitions_pending_revocation: Partitions = field(default_factory=dict)
+    assigned_partitions: PartitionEpochs = field(default_factory=dict)
+    partitions_pending_revocation: PartitionEpochs = field(default_factory=dict)
     classic_member_metadata: ClassicMemberMetadata | None = None
     """None: it speaks the consumer protocol."""
 
@@ -69,7 +69,7 @@ class Member:
         return self.classic_member_metadata is not None
 
     def is_reconciled_to(self, target_epoch: int) -> bool:
-        return self.state is MemberState.STABLE and self.member_epoch == target_epoch
+        return self.state is ConsumerGroupMemberState.STABLE and self.member_epoch == target_epoch
 
     def is_responsible_for(self, topic_id: Uuid, partition: int) -> bool:
         return self.assignment_epoch(topic_id, partition) is not None
@@ -82,8 +82,12 @@ class Member:
         return None
 
     def moved_to(
-        self, member_epoch: int, state: MemberState, assigned: Partitions, pending_revocation: Partitions
-    ) -> Member:
+        self,
+        member_epoch: int,
+        state: ConsumerGroupMemberState,
+        assigned: PartitionEpochs,
+        pending_revocation: PartitionEpochs,
+    ) -> ConsumerGroupMember:
         """The member after a step of its reconciliation."""
         return replace(
             self,
@@ -109,7 +113,7 @@ class Member:
             classic_member_metadata=self.classic_member_metadata,
         )
 
-    def with_metadata(self, value: ConsumerGroupMemberMetadataValue) -> Member:
+    def with_metadata(self, value: ConsumerGroupMemberMetadataValue) -> ConsumerGroupMember:
         return replace(
             self,
             instance_id=value.instance_id,
@@ -132,17 +136,17 @@ class Member:
             partitions_pending_revocation=_written(self.partitions_pending_revocation),
         )
 
-    def with_assignment(self, value: ConsumerGroupCurrentMemberAssignmentValue) -> Member:
+    def with_assignment(self, value: ConsumerGroupCurrentMemberAssignmentValue) -> ConsumerGroupMember:
         return replace(
             self,
             member_epoch=value.member_epoch,
             previous_member_epoch=value.previous_member_epoch,
-            state=MemberState(value.state),
+            state=ConsumerGroupMemberState(value.state),
             assigned_partitions=_read(value.assigned_partitions, value.member_epoch),
             partitions_pending_revocation=_read(value.partitions_pending_revocation, value.member_epoch),
         )
 
-    def without_assignment(self) -> Member:
+    def without_assignment(self) -> ConsumerGroupMember:
         """As the tombstone of its assignment leaves it, just before its metadata's removes it."""
         return replace(
             self,
@@ -153,7 +157,7 @@ class Member:
         )
 
 
-def _written(partitions: Partitions) -> tuple[TopicPartitions, ...]:
+def _written(partitions: PartitionEpochs) -> tuple[TopicPartitions, ...]:
     return tuple(
         TopicPartitions(
             topic_id=topic_id,
@@ -164,7 +168,7 @@ def _written(partitions: Partitions) -> tuple[TopicPartitions, ...]:
     )
 
 
-def _read(written: tuple[TopicPartitions, ...], member_epoch: int) -> Partitions:
+def _read(written: tuple[TopicPartitions, ...], member_epoch: int) -> PartitionEpochs:
     """Versions before 4.3 wrote no assignment epochs: the member's stands for them."""
     read: dict[Uuid, Mapping[int, int]] = {}
     for topic in written:

@@ -1,7 +1,8 @@
-"""Which member a request is from: a new one, one that is known, or a static one that takes the place of its former self.
+"""Which member a request is from: a new one, one that is known, or a static one that takes the place of its former
+self.
 
-Always true: a member other than a joining one is known by its id and is in its epoch, or in the one before, whose answer may
-have been lost; an instance id has one member at a time.
+Always true: a member other than a joining one is known by its id and is in its epoch, or in the one before, whose
+answer may have been lost; an instance id has one member at a time.
 """
 
 from __future__ import annotations
@@ -9,18 +10,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strandline.errors import ErrorCode, KafkaError
-from strandline.groups.consumer.drafting import Draft
 from strandline.groups.consumer.group import ConsumerGroup
+from strandline.groups.consumer.group_draft import GroupDraft
+from strandline.groups.consumer.group_records import assignment_record, member_record, member_tombstones, target_record
 from strandline.groups.consumer.member import (
     JOIN_GROUP_MEMBER_EPOCH,
     LEAVE_GROUP_STATIC_MEMBER_EPOCH,
-    Member,
-    Owned,
-    Partitions,
+    ConsumerGroupMember,
+    OwnedPartitions,
+    PartitionEpochs,
 )
-from strandline.groups.consumer.records_of import assignment_record, member_record
-from strandline.groups.consumer.targeting import target_record
-from strandline.groups.consumer.tombstones import member_tombstones
 
 
 def check_size(group: ConsumerGroup, member_id: str, instance_id: str | None, members_max: int) -> None:
@@ -34,15 +33,18 @@ def check_size(group: ConsumerGroup, member_id: str, instance_id: str | None, me
         )
 
 
-def dynamic_member(group: ConsumerGroup, member_id: str, *, joining: bool) -> Member:
+def dynamic_member(group: ConsumerGroup, member_id: str, *, joining: bool) -> ConsumerGroupMember:
     """The member of this id, or a new one if it may join."""
     if joining and member_id not in group.members:
-        return Member(member_id)
+        return ConsumerGroupMember(member_id)
     return group.member(member_id)
 
 
-def static_member(draft: Draft, member_id: str, instance_id: str, *, joining: bool, classic: bool = False) -> Member:
-    """The member of this instance id; if it is joining, it takes the place of the one that was there and has left for a while.
+def static_member(
+    draft: GroupDraft, member_id: str, instance_id: str, *, joining: bool, classic: bool = False
+) -> ConsumerGroupMember:
+    """The member of this instance id; if it is joining, it takes the place of the one that was there and has left for a
+    while.
 
     A classic member takes it in any case, as does a member that speaks the consumer protocol from a classic one.
     """
@@ -80,7 +82,7 @@ def static_member(draft: Draft, member_id: str, instance_id: str, *, joining: bo
     return successor
 
 
-def check_instance(member: Member, member_id: str, instance_id: str) -> None:
+def check_instance(member: ConsumerGroupMember, member_id: str, instance_id: str) -> None:
     """FENCED_INSTANCE_ID for one whose place was taken."""
     if member.member_id != member_id:
         raise KafkaError(
@@ -89,8 +91,10 @@ def check_instance(member: Member, member_id: str, instance_id: str) -> None:
         )
 
 
-def check_epoch(member: Member, member_epoch: int, owned: Owned | None) -> None:
-    """FENCED_MEMBER_EPOCH unless it is the member's epoch, or the one before and it has no more than it was given since."""
+def check_epoch(member: ConsumerGroupMember, member_epoch: int, owned: OwnedPartitions | None) -> None:
+    """FENCED_MEMBER_EPOCH unless it is the member's epoch,
+    or the one before and it has no more than it was given since.
+    """
     if member_epoch in (JOIN_GROUP_MEMBER_EPOCH, member.member_epoch):
         return
     if member_epoch > member.member_epoch:
@@ -106,7 +110,7 @@ def check_epoch(member: Member, member_epoch: int, owned: Owned | None) -> None:
     )
 
 
-def _is_subset(owned: Owned | None, assigned: Partitions) -> bool:
+def _is_subset(owned: OwnedPartitions | None, assigned: PartitionEpochs) -> bool:
     return owned is not None and all(
         topic_id in assigned and partitions <= assigned[topic_id].keys() for topic_id, partitions in owned.items()
     )

@@ -1,10 +1,12 @@
-"""Members of a group of the consumer protocol that speak the classic one: JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
+"""Members of a group of the consumer protocol that speak the classic one: JoinGroup, SyncGroup, Heartbeat and
+LeaveGroup.
 
-The coordinator assigns; nobody leads. A member joins to say what it wants and what it has let go, hears its member epoch as its
-generation, and syncs to hear what it has. A heartbeat tells it to join again when there is a step for it to take: its target is
-newer, it has to let go of something, or what it waits for is free.
+The coordinator assigns; no member leads. A member joins to say what it wants and what it has released, receives its
+member epoch as its generation, and syncs to receive its assignment. A heartbeat has it join again when there is a step
+for it to take: its target is newer, it has to let go of something, or what it waits for is free.
 
-Always true: nobody waits here for the others; a member is told of a partition only after the one who had it joined without it.
+Always true: no member waits here for the others; a member receives a partition only after its former owner joined
+without it.
 """
 
 from __future__ import annotations
@@ -13,87 +15,90 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from strandline.errors import ErrorCode, KafkaError
-from strandline.groups.classic import answers, joining, leaving, syncing
-from strandline.groups.classic.answers import SYNC_GROUP, UNKNOWN_MEMBER_ID
-from strandline.groups.consumer import fencing, membership, updating
-from strandline.groups.consumer.drafting import Draft
+from strandline.groups.classic import join_group, leave_group, responses, sync_group
+from strandline.groups.classic.responses import SYNC_GROUP, UNKNOWN_MEMBER_ID
+from strandline.groups.consumer import member_fencing, membership, rebalance
 from strandline.groups.consumer.group import ConsumerGroup
-from strandline.groups.consumer.member import Member, MemberState
-from strandline.groups.migration import classic_joining, embedded, timeouts
-from strandline.groups.outcome import Answer, Caller, Moment, Outcome, told
+from strandline.groups.consumer.group_draft import GroupDraft
+from strandline.groups.consumer.member import ConsumerGroupMember, ConsumerGroupMemberState
+from strandline.groups.migration import classic_join, embedded_protocol, timeouts
+from strandline.groups.result import Answer, Caller, CoordinatorResult, Moment, coordinator_error
 from strandline.wire import messages
 
 if TYPE_CHECKING:
-    from strandline.groups.shard import Shard
+    from strandline.groups.shard import GroupShard
 
 
-def join(shard: Shard, request: Any, caller: Caller, at: Moment, answer: Answer) -> Outcome | None:
+def join(shard: GroupShard, request: Any, caller: Caller, at: Moment, answer: Answer) -> CoordinatorResult | None:
     """A group without members becomes a classic one."""
     group = _group(shard, request)
-    reply = joining.for_version(answer, caller.version)
-    refused = joining.refusal(shard, request)
+    reply = join_group.for_version(answer, caller.version)
+    refused = join_group.refusal(shard, request)
     if refused is not None:
-        reply(answers.join_error(refused, request.member_id))
+        reply(responses.join_error(refused, request.member_id))
         return None
     if group.is_empty():
-        return Outcome(group.tombstones(), partial(classic_joining.join_classic, shard, request, caller, answer))
+        return CoordinatorResult(group.tombstones(), partial(classic_join.join_classic, shard, request, caller, answer))
     try:
-        return classic_joining.join(shard, group, request, caller, at, answer)
+        return classic_join.join(shard, group, request, caller, at, answer)
     except KafkaError as error:
-        reply(answers.join_error(error.code, request.member_id))
+        reply(responses.join_error(error.code, request.member_id))
         return None
 
 
-def sync(shard: Shard, request: Any, caller: Caller, at: Moment, answer: Answer) -> Outcome | None:
+def sync(shard: GroupShard, request: Any, caller: Caller, at: Moment, answer: Answer) -> CoordinatorResult | None:
     group = _group(shard, request)
     try:
-        syncing.check(request, caller)
+        sync_group.check(request, caller)
         member = _validated(group, request)
         _check_protocol(member, request)
         _check_no_rebalance(shard, group, member, at)
     except KafkaError as error:
-        answer(answers.sync_error(error.code))
+        answer(responses.sync_error(error.code))
         return None
     metadata = member.classic_member_metadata
     assert metadata is not None
-    version = embedded.version(metadata.supported_protocols[0].metadata)
+    version = embedded_protocol.version(metadata.supported_protocols[0].metadata)
     response = messages.response(SYNC_GROUP)(
         protocol_type=request.protocol_type,
         protocol_name=request.protocol_name,
-        assignment=embedded.encode_assignment(member.assigned_partitions, shard.surroundings.image, version),
+        assignment=embedded_protocol.encode_assignment(member.assigned_partitions, shard.dependencies.image, version),
     )
-    # What it is told has to be committed, which is so for what was written before.
-    return Outcome([], partial(_synced, shard, group.group_id, member, answer, response))
+    # The assignment has to be committed, which is so for what was written before.
+    return CoordinatorResult([], partial(_synced, shard, group.group_id, member, answer, response))
 
 
-def heartbeat(shard: Shard, request: Any, caller: Caller, at: Moment, answer: Answer) -> Outcome | None:
+def heartbeat(shard: GroupShard, request: Any, caller: Caller, at: Moment, answer: Answer) -> CoordinatorResult | None:
     group = _group(shard, request)
     try:
         member = _validated(group, request)
     except KafkaError as error:
-        answer(answers.heartbeat(error.code))
+        answer(responses.heartbeat(error.code))
         return None
-    fencing.extend_session(shard, group, member, at)
-    # Apache Kafka leaves this to the heartbeats of the consumer protocol; but there may be nobody left who sends them.
-    draft = Draft(group)
-    updating.subscribe(shard, draft, member, member, at)
-    updating.assign(shard, draft, at)
+    member_fencing.extend_session(shard, group, member, at)
+    # Apache Kafka leaves this to the heartbeats of the consumer protocol; but there may be no member left that sends
+    # them.
+    draft = GroupDraft(group)
+    rebalance.subscribe(shard, draft, member, member, at)
+    rebalance.assign(shard, draft, at)
     has_to_join = _has_to_join(draft.group, member)
     if has_to_join:
         timeouts.expect_join(shard, group.group_id, member, at)
     code = ErrorCode.REBALANCE_IN_PROGRESS if has_to_join else ErrorCode.NONE
     if draft.records:
-        return Outcome(draft.records, partial(_told, draft, answer, code))
-    answer(answers.heartbeat(code))
+        return CoordinatorResult(draft.records, partial(_told, draft, answer, code))
+    answer(responses.heartbeat(code))
     return None
 
 
-def leave(shard: Shard, request: Any, caller: Caller, at: Moment, answer: Answer) -> Outcome | None:
-    """Members of either protocol, if an administrator removes them. However many leave at once, the group gets one epoch."""
+def leave(shard: GroupShard, request: Any, caller: Caller, at: Moment, answer: Answer) -> CoordinatorResult | None:
+    """Members of either protocol, if an administrator removes them.
+    However many leave at once, the group gets one epoch.
+    """
     group = _group(shard, request)
-    gone: dict[str, Member] = {}
+    gone: dict[str, ConsumerGroupMember] = {}
     results: list[tuple[Any, ErrorCode]] = []
-    for identity in leaving.identities_of(request, caller):
+    for identity in leave_group.identities_of(request, caller):
         try:
             member = _leaving(group, identity)
         except KafkaError as error:
@@ -101,26 +106,28 @@ def leave(shard: Shard, request: Any, caller: Caller, at: Moment, answer: Answer
         else:
             gone[member.member_id] = member
             results.append((identity, ErrorCode.NONE))
-    response = leaving.left(results, caller)
+    response = leave_group.left(results, caller)
     if not gone:
         answer(response)
         return None
-    outcome = fencing.fence(shard, group, list(gone.values()), at)
-    outcome.done = partial(_left, outcome.done, answer, response)
-    return outcome
+    result = member_fencing.fence(shard, group, list(gone.values()), at)
+    result.done = partial(_left, result.done, answer, response)
+    return result
 
 
 # Who it is
 
 
-def _group(shard: Shard, request: Any) -> ConsumerGroup:
+def _group(shard: GroupShard, request: Any) -> ConsumerGroup:
     group = shard.groups[request.group_id]
     assert isinstance(group, ConsumerGroup)
     return group
 
 
-def _validated(group: ConsumerGroup, request: Any) -> Member:
-    """The member, if it is who it says, speaks the classic protocol, and is in the epoch that it takes for its generation."""
+def _validated(group: ConsumerGroup, request: Any) -> ConsumerGroupMember:
+    """The member, if it is who it says, speaks the classic protocol,
+    and is in the epoch that it takes for its generation.
+    """
     member = _identified(group, request.member_id, request.group_instance_id)
     if not member.uses_classic_protocol:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member.member_id} does not use the classic protocol.")
@@ -133,7 +140,7 @@ def _validated(group: ConsumerGroup, request: Any) -> Member:
     return member
 
 
-def _identified(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Member:
+def _identified(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerGroupMember:
     if instance_id is None:
         return group.member(member_id)
     member = _static_member(group, instance_id)
@@ -141,14 +148,14 @@ def _identified(group: ConsumerGroup, member_id: str, instance_id: str | None) -
     return member
 
 
-def _leaving(group: ConsumerGroup, identity: Any) -> Member:
+def _leaving(group: ConsumerGroup, identity: Any) -> ConsumerGroupMember:
     """An administrator knows a static member by its instance id alone."""
     if identity.group_instance_id is not None and identity.member_id == UNKNOWN_MEMBER_ID:
         return _static_member(group, identity.group_instance_id)
     return _identified(group, identity.member_id, identity.group_instance_id)
 
 
-def _static_member(group: ConsumerGroup, instance_id: str) -> Member:
+def _static_member(group: ConsumerGroup, instance_id: str) -> ConsumerGroupMember:
     member = group.static_member(instance_id)
     if member is None:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
@@ -158,30 +165,33 @@ def _static_member(group: ConsumerGroup, instance_id: str) -> Member:
 # What it may hear
 
 
-def _check_protocol(member: Member, request: Any) -> None:
+def _check_protocol(member: ConsumerGroupMember, request: Any) -> None:
     metadata = member.classic_member_metadata
     assert metadata is not None
-    is_type = request.protocol_type in (None, embedded.PROTOCOL_TYPE)
+    is_type = request.protocol_type in (None, embedded_protocol.PROTOCOL_TYPE)
     if not is_type or request.protocol_name not in (None, metadata.supported_protocols[0].name):
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
 
 
-def _check_no_rebalance(shard: Shard, group: ConsumerGroup, member: Member, at: Moment) -> None:
+def _check_no_rebalance(shard: GroupShard, group: ConsumerGroup, member: ConsumerGroupMember, at: Moment) -> None:
     """One that has to let go of partitions did join; it hears now what it keeps, and joins again by itself."""
-    if group.assignment_epoch > member.member_epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
+    if (
+        group.assignment_epoch > member.member_epoch
+        and member.state is not ConsumerGroupMemberState.UNREVOKED_PARTITIONS
+    ):
         timeouts.expect_join(shard, group.group_id, member, at)
         raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
 
 
-def _has_to_join(group: ConsumerGroup, member: Member) -> bool:
+def _has_to_join(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
     return (
         member.member_epoch < group.assignment_epoch
-        or member.state is MemberState.UNREVOKED_PARTITIONS
-        or (member.state is MemberState.UNRELEASED_PARTITIONS and not _waits_for_others(group, member))
+        or member.state is ConsumerGroupMemberState.UNREVOKED_PARTITIONS
+        or (member.state is ConsumerGroupMemberState.UNRELEASED_PARTITIONS and not _waits_for_others(group, member))
     )
 
 
-def _waits_for_others(group: ConsumerGroup, member: Member) -> bool:
+def _waits_for_others(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
     """A partition of its target is still with another member."""
     return any(
         group.owner(topic_id, partition) not in (None, member.member_id)
@@ -194,24 +204,30 @@ def _waits_for_others(group: ConsumerGroup, member: Member) -> bool:
 
 
 def _synced(
-    shard: Shard, group_id: str, member: Member, answer: Answer, response: Any, code: ErrorCode, at: Moment
+    shard: GroupShard,
+    group_id: str,
+    member: ConsumerGroupMember,
+    answer: Answer,
+    response: Any,
+    code: ErrorCode,
+    at: Moment,
 ) -> None:
     if code is not ErrorCode.NONE:
-        answer(answers.sync_error(told(code)))
+        answer(responses.sync_error(coordinator_error(code)))
         return
     timeouts.synced(shard, group_id, member.member_id)
-    fencing.begin_session(shard, group_id, member, at)
+    member_fencing.begin_session(shard, group_id, member, at)
     answer(response)
 
 
-def _told(draft: Draft, answer: Answer, heard: ErrorCode, code: ErrorCode, at: Moment) -> None:
+def _told(draft: GroupDraft, answer: Answer, heard: ErrorCode, code: ErrorCode, at: Moment) -> None:
     if code is not ErrorCode.NONE:
         draft.refused()
-        heard = told(code)
-    answer(answers.heartbeat(heard))
+        heard = coordinator_error(code)
+    answer(responses.heartbeat(heard))
 
 
-def _left(done: Any, answer: Answer, response: Any, code: ErrorCode, at: Moment) -> Outcome | None:
-    answer(response if code is ErrorCode.NONE else leaving.refused(told(code)))
-    outcome: Outcome | None = done(code, at)
-    return outcome
+def _left(done: Any, answer: Answer, response: Any, code: ErrorCode, at: Moment) -> CoordinatorResult | None:
+    answer(response if code is ErrorCode.NONE else leave_group.refused(coordinator_error(code)))
+    result: CoordinatorResult | None = done(code, at)
+    return result

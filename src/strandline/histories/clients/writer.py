@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from strandline.client.aio import Producer, ProducerConfig
 from strandline.client.config import ACKS_ALL
-from strandline.client.core.batches import Delivery
+from strandline.client.core.batches import RecordDelivery
 from strandline.errors import ErrorCode, KafkaError
 from strandline.histories.clients.connecting import REQUEST_TIMEOUT_MS, connect
 from strandline.histories.record_history import RecordPosition
@@ -110,7 +110,7 @@ class WritingClient:
             delivery = producer.send(topic, value, key=filler, partition=partition)
             delivery.add_done_callback(partial(self._delivered, value, delivery))
 
-    def _delivered(self, value: bytes, delivery: Delivery) -> None:
+    def _delivered(self, value: bytes, delivery: RecordDelivery) -> None:
         self._unfinished -= 1
         try:
             metadata = delivery.result()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from strandline.client.aio import Consumer, ConsumerConfig, Producer, ProducerConfig
 from strandline.client.config import ACKS_ALL
-from strandline.client.core.batches import Delivery
+from strandline.client.core.batches import RecordDelivery
 from strandline.errors import KafkaError
 from strandline.histories.clients.connecting import REQUEST_TIMEOUT_MS, connect
 from strandline.histories.clients.writer import DOUBTFUL, EXPECTED
@@ -92,7 +92,7 @@ class KeyedLoad:
             delivery = producer.send(COMPACTED, value, key=key, partition=0)
             delivery.add_done_callback(partial(self._delivered, send, delivery))
 
-    def _delivered(self, send: KeyedSend, delivery: Delivery) -> None:
+    def _delivered(self, send: KeyedSend, delivery: RecordDelivery) -> None:
         self._unfinished -= 1
         try:
             send.offset = delivery.result().offset

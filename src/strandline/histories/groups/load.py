@@ -15,7 +15,7 @@ from strandline.client.aio import Admin, AsyncClient
 from strandline.client.core.group.commits import OFFSET_COMMIT, commit_question
 from strandline.client.core.group.member import GroupMetadata
 from strandline.client.core.group.offsets import OffsetAndMetadata
-from strandline.client.flow.described import ConfigResource, ResourceType
+from strandline.client.flow.descriptions import ConfigResource, ResourceType
 from strandline.config.alter import Alteration, Op
 from strandline.errors import KafkaError
 from strandline.histories.clients.connecting import connect

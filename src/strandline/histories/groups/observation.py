@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar, cast
 from strandline.api.groups.placement import partition_of
 from strandline.client.core.group.subscription import decode_assignment
 from strandline.errors import ErrorCode
-from strandline.groups.shard import Group, Shard
+from strandline.groups.shard import Group, GroupShard
 from strandline.histories.coverage import GROUP
 from strandline.histories.exchanges import (
     CONSUMER_GROUP_HEARTBEAT,
@@ -100,7 +100,7 @@ class GroupJudge:
     def deleted(self, observed: GroupObservation) -> None:
         """The group is gone: the generations of what comes under its name begin anew."""
 
-    def shard_changed(self, observed: GroupObservation, node_id: int, shard: Shard) -> None:
+    def shard_changed(self, observed: GroupObservation, node_id: int, shard: GroupShard) -> None:
         """A coordinator has replayed something."""
 
     def finished(self, observed: GroupObservation) -> Iterable[str]:

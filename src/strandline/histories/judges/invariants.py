@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from strandline.groups.shard import Shard
+from strandline.groups.shard import GroupShard
 from strandline.histories.groups.observation import GroupJudge, GroupObservation
 from strandline.histories.member import ClusterMember
 from strandline.histories.quorum_observation import QuorumJudge, QuorumNodeState, QuorumObservation, Violation
@@ -44,7 +44,7 @@ class ReplicaInvariants(ReplicaJudge):
 
 
 class GroupInvariants(GroupJudge):
-    def shard_changed(self, observed: GroupObservation, node_id: int, shard: Shard) -> None:
+    def shard_changed(self, observed: GroupObservation, node_id: int, shard: GroupShard) -> None:
         coordinated = observed.shard(node_id)
         if coordinated is not None:
             check(coordinated)

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from strandline.client.aio import Admin
-from strandline.client.flow.described import ConfigResource, ResourceType
+from strandline.client.flow.descriptions import ConfigResource, ResourceType
 from strandline.config.alter import Alteration, Op
 from strandline.errors import KafkaError
 from strandline.histories.budget import Budget

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from strandline.client.aio import Admin
-from strandline.client.flow.described import NewTopic
+from strandline.client.flow.descriptions import NewTopic
 from strandline.errors import ErrorCode, KafkaError
 from strandline.histories.groups.plan import CLASSIC, CONSUMER, GROUPED
 from strandline.histories.nemeses.context import OPERATION_MS, NemesisContext

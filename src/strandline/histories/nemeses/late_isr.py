@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from strandline.client.aio import Admin
-from strandline.client.flow.described import ElectionType
+from strandline.client.flow.descriptions import ElectionType
 from strandline.histories.nemeses.context import OPERATION_MS, NemesisContext
 from strandline.histories.nemeses.nemesis import apart, nemesis
 from strandline.histories.setting import LAX, HistorySetting

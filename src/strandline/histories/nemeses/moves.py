@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 
 from strandline.client.aio import Admin, Producer, ProducerConfig
-from strandline.client.flow.described import ElectionType, NewTopic
+from strandline.client.flow.descriptions import ElectionType, NewTopic
 from strandline.errors import KafkaError
 from strandline.histories.nemeses.context import OPERATION_MS, NemesisContext
 from strandline.histories.nemeses.nemesis import movable, nemesis, replicated

@@ -1,6 +1,7 @@
-"""The records that one turn of the event loop brings, on their way into one batch of the log.
+"""A pending batch: the records that operations of one turn of the event loop have written.
 
-Always true: whoever waits for a batch is in it once, in the order in which the operations came, and hears of it once.
+Always true: each operation that waits for the batch is in it once, in the order of the operations, and is notified
+once.
 """
 
 from __future__ import annotations
@@ -9,16 +10,16 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from strandline.errors import ErrorCode
-from strandline.groups.outcome import Moment, Outcome
+from strandline.groups.result import CoordinatorResult, Moment
 from strandline.records.batch import BatchBuilder
 from strandline.records.compression import CompressionType
 from strandline.records.record import record_bytes_max
 
-Done = Callable[[ErrorCode, Moment], Outcome | None]
+Done = Callable[[ErrorCode, Moment], CoordinatorResult | None]
 Encoded = Sequence[tuple[bytes, bytes | None]]
 
 
-class Batch:
+class PendingBatch:
     __slots__ = ("_builder", "dones", "timer")
 
     def __init__(self) -> None:

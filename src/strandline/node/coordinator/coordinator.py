@@ -1,7 +1,7 @@
-"""The group coordinator of a node: whom a request about a group is for.
+"""The group coordinator of a node: it finds the shard that a request about a group is for.
 
-Always true: there is a runner for exactly those partitions of `__consumer_offsets` that this node leads and can write, one for each
-leader epoch; a group that belongs to any other partition gets NOT_COORDINATOR (C10, E3).
+Always true: there is a runner for exactly those partitions of `__consumer_offsets` that this node leads and can write,
+one for each leader epoch; a group that belongs to any other partition gets NOT_COORDINATOR (C10, E3).
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import TypeVar
 
 from strandline.api.groups.placement import partition_of
 from strandline.errors import ErrorCode, KafkaError
-from strandline.groups.outcome import Moment
-from strandline.groups.shard import Shard
+from strandline.groups.result import Moment
+from strandline.groups.shard import GroupShard
 from strandline.metadata.image import MetadataImage
 from strandline.node.coordinator.offsets_topic import CONSUMER_OFFSETS, OffsetsTopic
-from strandline.node.coordinator.runner import Operation, Parts, Refuse, Runner
+from strandline.node.coordinator.runner import Operation, Refuse, RunnerDependencies, ShardRunner
 from strandline.node.coordinator.stats import CoordinatorStats
 from strandline.replica.partition import Partition
 
@@ -23,19 +23,14 @@ T = TypeVar("T")
 
 
 class GroupCoordinator:
-    def __init__(self, parts: Parts, topic: OffsetsTopic) -> None:
-        self._parts = parts
+    def __init__(self, dependencies: RunnerDependencies, topic: OffsetsTopic) -> None:
+        self._dependencies = dependencies
         self._topic = topic
         self._image = MetadataImage()
-        self._runners: dict[int, Runner] = {}
+        self._runners: dict[int, ShardRunner] = {}
         self._is_closed = False
 
-    @property
-    def runners(self) -> Mapping[int, Runner]:
-        """By partition of `__consumer_offsets`, of those that this node leads."""
-        return self._runners
-
-    # What the node tells
+    # Changes that the node reports
 
     def role(self, partition: Partition) -> None:
         """A partition has another leader, or another leader epoch, or is no longer here."""
@@ -54,9 +49,9 @@ class GroupCoordinator:
             del self._runners[partition.index]
             runner.stop()
         if is_led:
-            self._runners[partition.index] = Runner(partition, self._parts, self._ahead_of_log)
+            self._runners[partition.index] = ShardRunner(partition, self._dependencies, self._ahead_of_log)
 
-    def _ahead_of_log(self, runner: Runner) -> None:
+    def _ahead_of_log(self, runner: ShardRunner) -> None:
         """What a runner has replayed could not be written: the log has the last word."""
         runner.stop()
         if self._runners.get(runner.partition.index) is runner:
@@ -74,7 +69,7 @@ class GroupCoordinator:
             runner.metadata_changed(image, deleted)
 
     def close(self) -> None:
-        """Nobody is served any more; whoever waits is told so."""
+        """No request is served any more; waiting ones are answered with NOT_COORDINATOR."""
         self._is_closed = True
         runners, self._runners = self._runners, {}
         for runner in runners.values():
@@ -86,8 +81,8 @@ class GroupCoordinator:
         """Have `__consumer_offsets` created, unless that is under way."""
         self._topic.create()
 
-    def _runner_of(self, group_id: str) -> Runner | None:
-        topic = self._parts.surroundings.image.topics.get(CONSUMER_OFFSETS)
+    def _runner_of(self, group_id: str) -> ShardRunner | None:
+        topic = self._dependencies.group_dependencies.image.topics.get(CONSUMER_OFFSETS)
         return None if topic is None else self._runners.get(partition_of(group_id, len(topic.partitions)))
 
     def write(self, group_id: str, operation: Operation, refuse: Refuse) -> None:
@@ -98,7 +93,7 @@ class GroupCoordinator:
             runner.write(operation, refuse)
 
     def read(
-        self, group_id: str, operation: Callable[[Shard, Moment], T], answer: Callable[[T], None], refuse: Refuse
+        self, group_id: str, operation: Callable[[GroupShard, Moment], T], answer: Callable[[T], None], refuse: Refuse
     ) -> None:
         runner = self._runner_of(group_id)
         if runner is None:
@@ -108,17 +103,19 @@ class GroupCoordinator:
 
     def read_all(
         self,
-        operation: Callable[[Shard, Moment], list[T]],
+        operation: Callable[[GroupShard, Moment], list[T]],
         answer: Callable[[list[T]], None],
         refuse: Refuse,
     ) -> None:
-        """From every shard; `refuse` if one of them is not loaded or can't be read. A shard that is lost meanwhile has nothing."""
+        """From every shard; `refuse` if one of them is not loaded or can't be read.
+        A shard that is lost meanwhile has nothing.
+        """
         found: list[T] = []
         left = dict.fromkeys(self._runners.values())
         if not left:
             answer(found)
 
-        def settle(runner: Runner, more: list[T] | KafkaError) -> None:
+        def settle(runner: ShardRunner, more: list[T] | KafkaError) -> None:
             if runner not in left:
                 return
             del left[runner]
@@ -142,12 +139,17 @@ class GroupCoordinator:
 
     @property
     def stats(self) -> CoordinatorStats:
-        return self._parts.stats
+        return self._dependencies.stats
+
+    @property
+    def runners(self) -> Mapping[int, ShardRunner]:
+        """By partition of `__consumer_offsets`, of those that this node leads."""
+        return self._runners
 
     @property
     def loading(self) -> int:
         """Partitions that are led here and not read back yet."""
         return sum(runner.shard is None for runner in self._runners.values())
 
-    def shards(self) -> Iterator[Shard]:
+    def shards(self) -> Iterator[GroupShard]:
         return (runner.shard for runner in self._runners.values() if runner.shard is not None)

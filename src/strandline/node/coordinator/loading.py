@@ -1,11 +1,11 @@
 """Reading a partition of `__consumer_offsets` back into a shard.
 
-The topic is compacted, so of several records with one key only the last one counts: while no transaction is open only those are
-replayed, in their order. That makes the load of a busy group's log a matter of reading it.
+The topic is compacted, so of several records with one key only the last one counts: while no transaction is open only
+those are replayed, in their order. That makes the load of a busy group's log a matter of reading it.
 
-Always true: the shard is what it would be if every record from the log start to the log end had been replayed. Nothing is served
-meanwhile, so the end does not move but for the markers of transactions. The event loop is given back every few records, and what
-is not cached is read beside it.
+Always true: the shard is what it would be if every record from the log start to the log end had been replayed. Nothing
+is served meanwhile, so the end does not move but for the markers of transactions. The event loop is given back every
+few records, and what is not cached is read beside it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from __future__ import annotations
 import asyncio
 
 from strandline.groups import framing
-from strandline.groups.shard import Shard
+from strandline.groups.shard import GroupShard
 from strandline.log.errors import NotCached
-from strandline.node.coordinator.newest import Newest, Noted
+from strandline.node.coordinator.newest_records import NewestRecords, NotedBatches
 from strandline.node.tasks import to_the_end
 from strandline.ports import Disk
 from strandline.records.batch import open_records, payload_of
@@ -31,20 +31,24 @@ READ_PER_TURN_MAX, REPLAYED_PER_TURN_MAX = 1000, 100
 """Records, before others get their turn: a millisecond or two."""
 
 
-async def load(partition: Partition, shard: Shard, disk: Disk) -> int:
-    """The number of records that were read. KafkaError, MalformedRecord or OSError if the log can't be read or understood."""
+async def load(partition: Partition, shard: GroupShard, disk: Disk) -> int:
+    """The number of records that were read.
+    KafkaError, MalformedRecord or OSError if the log can't be read or understood.
+    """
     return await _Load(partition, shard, disk).run()
 
 
 class _Load:
-    def __init__(self, partition: Partition, shard: Shard, disk: Disk) -> None:
+    def __init__(self, partition: Partition, shard: GroupShard, disk: Disk) -> None:
         self._partition = partition
         self._shard = shard
         self._disk = disk
-        self._newest = Newest()
+        self._newest = NewestRecords()
         """Of what was not replayed yet."""
         self._open: set[int] = set()
-        """Producers whose transactions have no marker yet: a tombstone takes their offsets too, whatever is committed after it."""
+        """Producers whose transactions have no marker yet:
+        a tombstone takes their offsets too, whatever is committed after it.
+        """
 
     async def run(self) -> int:
         log = self._partition.log
@@ -59,7 +63,7 @@ class _Load:
                 if noted is None or not noted.records:
                     end = position + header.size_bytes
                     await self._note(header, data[position:end])
-                    noted = Noted(end, header.records_count, header.next_offset)
+                    noted = NotedBatches(end, header.records_count, header.next_offset)
                 position, records, offset = noted
                 count += records
                 await asyncio.sleep(0)

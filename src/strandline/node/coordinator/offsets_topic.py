@@ -1,6 +1,7 @@
-"""`__consumer_offsets`, created when somebody first asks for a coordinator.
+"""`__consumer_offsets`, created when a client first asks for a coordinator.
 
-Always true: one request for it is under way at a time; if it fails, the next one who asks for a coordinator tries again.
+Always true: one request for it is under way at a time; if it fails, the next one who asks for a coordinator tries
+again.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ class OffsetsTopic:
         self._spawn = spawn
         self._logger = logger
         self._is_creating = False
-        self._told = ErrorCode.NONE
-        """Why it could not be created, as it was last told: clients ask ten times a second."""
+        self._logged_error = ErrorCode.NONE
+        """Why it could not be created, as last logged: clients ask ten times a second."""
 
     def create(self) -> None:
         if not self._is_creating:
@@ -51,11 +52,11 @@ class OffsetsTopic:
             code, message = ErrorCode.REQUEST_TIMED_OUT, "the controller did not answer in time"
         finally:
             self._is_creating = False
-        if code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS, self._told):
+        if code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS, self._logged_error):
             self._logger.warning(
                 "could not create the offsets topic, without which there are no groups", error=code.name, reason=message
             )
-        self._told = code
+        self._logged_error = code
 
     def _request(self) -> Any:
         config, create = self._config(), messages.request(CREATE_TOPICS)

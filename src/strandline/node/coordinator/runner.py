@@ -1,11 +1,13 @@
-"""One partition of `__consumer_offsets` that this node leads: its shard, what is on its way into the log, and who waits for that.
+"""One partition of `__consumer_offsets` that this node leads: its shard, the batches that are not committed yet, the
+operations that wait for them.
 
     loading --> active --> over
 
-What an operation changes is replayed at once and appended at the end of the loop's turn, all that came in the turn as one batch.
-Always true: an operation hears of its records once: that they are committed, or why they can't be. Nothing is replayed unless it
-may be written (rule A3); should the append fail nevertheless, the shard is ahead of its log, and is thrown away. A read is answered
-only when everything that it could have seen is committed. Once it is over, nobody waits here any more.
+What an operation changes is replayed at once and appended at the end of the loop's turn, all that came in the turn as
+one batch. Always true: an operation is notified of its records once: that they are committed, or why they can't be.
+Nothing is replayed unless it may be written (rule A3); should the append fail nevertheless, the shard is ahead of its
+log, and is thrown away. A read is answered only when everything that it could have seen is committed. Once it is over,
+no request waits here any more.
 """
 
 from __future__ import annotations
@@ -19,13 +21,13 @@ from typing import TypeVar
 
 from strandline.errors import ErrorCode, KafkaError
 from strandline.groups import framing
-from strandline.groups.outcome import Callback, Moment, Outcome
+from strandline.groups.dependencies import GroupDependencies
 from strandline.groups.records import ConsumerGroupMetadataKey, CoordinatorRecord, GroupMetadataKey, OffsetCommitKey
-from strandline.groups.shard import Shard
-from strandline.groups.surroundings import Surroundings
+from strandline.groups.result import Callback, CoordinatorResult, Moment
+from strandline.groups.shard import GroupShard
 from strandline.log.errors import CorruptBatch
 from strandline.metadata.image import MetadataImage
-from strandline.node.coordinator.batch import Batch, Done, Encoded
+from strandline.node.coordinator.batch import Done, Encoded, PendingBatch
 from strandline.node.coordinator.loading import load
 from strandline.node.coordinator.stats import CoordinatorStats
 from strandline.node.logger import Logger
@@ -35,7 +37,7 @@ from strandline.replica.partition import Partition
 from strandline.wire.errors import MalformedRequest
 
 T = TypeVar("T")
-Operation = Callable[[Shard, Moment], Outcome | None]
+Operation = Callable[[GroupShard, Moment], CoordinatorResult | None]
 Refuse = Callable[[KafkaError], None]
 DeletedTopics = frozenset[tuple[str, bytes]]
 
@@ -47,10 +49,10 @@ EXPIRY = ("offsets.retention.check",)
 
 
 @dataclass(slots=True)
-class Parts:
-    """What the runners of a node share."""
+class RunnerDependencies:
+    """The dependencies that all runners of a node share."""
 
-    surroundings: Surroundings
+    group_dependencies: GroupDependencies
     disk: Disk
     clock: Clock
     logger: Logger
@@ -60,57 +62,59 @@ class Parts:
     on_task_ended: Callable[[asyncio.Task[None]], None]
 
 
-class Runner:
-    def __init__(self, partition: Partition, parts: Parts, on_ahead_of_log: Callable[[Runner], None]) -> None:
+class ShardRunner:
+    def __init__(
+        self, partition: Partition, dependencies: RunnerDependencies, on_ahead_of_log: Callable[[ShardRunner], None]
+    ) -> None:
         self.partition = partition
         self.leader_epoch = partition.leader_epoch
-        self.shard: Shard | None = None
+        self.shard: GroupShard | None = None
         """Set while it is active."""
-        self._parts = parts
+        self._dependencies = dependencies
         self._on_ahead_of_log = on_ahead_of_log
         self._loop = asyncio.get_running_loop()
         self._is_over = False
         self._end = 0
         """Of everything that was appended, and of what is just being."""
-        self._gathered: list[Batch] = []
+        self._gathered: list[PendingBatch] = []
         """To be appended at the end of this turn."""
-        self._waiting: dict[Batch, None] = {}
+        self._waiting: dict[PendingBatch, None] = {}
         """Appended, and not yet committed."""
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_s = 0.0
         self._loading = self._loop.create_task(self._load())
-        self._loading.add_done_callback(parts.on_task_ended)
+        self._loading.add_done_callback(dependencies.on_task_ended)
 
     # Loading
 
     async def _load(self) -> None:
-        parts, delay_s = self._parts, RELOAD_MIN_S
+        dependencies, delay_s = self._dependencies, RELOAD_MIN_S
         while True:
             started = self._loop.time()
-            shard = Shard(self.partition.index, parts.surroundings)
+            shard = GroupShard(self.partition.index, dependencies.group_dependencies)
             try:
-                count = await load(self.partition, shard, parts.disk)
+                count = await load(self.partition, shard, dependencies.disk)
             except (KafkaError, MalformedRequest, OSError) as error:
                 if isinstance(error, OSError) and not is_out_of_handles(error):
-                    parts.on_storage_error(self.partition, error)
+                    dependencies.on_storage_error(self.partition, error)
                     self.stop()
                     return
                 if isinstance(error, CorruptBatch):
-                    parts.on_corrupt(self.partition, error)
-                parts.stats.failed_loads += 1
-                parts.logger.error("could not load groups", partition=str(self.partition), error=str(error))
+                    dependencies.on_corrupt(self.partition, error)
+                dependencies.stats.failed_loads += 1
+                dependencies.logger.error("could not load groups", partition=str(self.partition), error=str(error))
                 await asyncio.sleep(delay_s)
                 delay_s = min(2 * delay_s, RELOAD_MAX_S)
             else:
-                parts.stats.loaded(count, self._loop.time() - started)
+                dependencies.stats.loaded(count, self._loop.time() - started)
                 self._begin(shard, count, self._loop.time() - started)
                 return
 
-    def _begin(self, shard: Shard, records: int, took_s: float) -> None:
+    def _begin(self, shard: GroupShard, records: int, took_s: float) -> None:
         self.shard = shard
         self._end = self.partition.log.log_end_offset
         if records:
-            self._parts.logger.info(
+            self._dependencies.logger.info(
                 "coordinates groups",
                 partition=str(self.partition),
                 leader_epoch=self.leader_epoch,
@@ -133,14 +137,14 @@ class Runner:
             return
         at = self._moment()
         try:
-            outcome = operation(shard, at)
+            result = operation(shard, at)
         except KafkaError as error:
             refuse(error)
         else:
-            self._carry_out(outcome, at)
+            self._carry_out(result, at)
         self._arm()
 
-    def read(self, operation: Callable[[Shard, Moment], T], answer: Callable[[T], None], refuse: Refuse) -> None:
+    def read(self, operation: Callable[[GroupShard, Moment], T], answer: Callable[[T], None], refuse: Refuse) -> None:
         """Answer from the newest state, once it is committed."""
         shard = self.shard
         if shard is None:
@@ -159,10 +163,12 @@ class Runner:
             else:
                 answer(found)
 
-        self._carry_out(Outcome([], done), at)
+        self._carry_out(CoordinatorResult([], done), at)
 
     def metadata_changed(self, image: MetadataImage, deleted: DeletedTopics) -> None:
-        """There is a newer image, in which these topics are no more. A shard that is loaded looks at the newest one itself."""
+        """There is a newer image, in which these topics are no more.
+        A shard that is loaded looks at the newest one itself.
+        """
         shard = self.shard
         if shard is None:
             return
@@ -174,55 +180,55 @@ class Runner:
         return KafkaError(ErrorCode.NOT_COORDINATOR if self._is_over else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
     def _moment(self) -> Moment:
-        return Moment(self._loop.time(), self._parts.clock.wall_ms())
+        return Moment(self._loop.time(), self._dependencies.clock.wall_ms())
 
     # Writing
 
-    def _carry_out(self, outcome: Outcome | None, at: Moment) -> None:
+    def _carry_out(self, result: CoordinatorResult | None, at: Moment) -> None:
         """Write what an operation came to; if that can't be, what follows from it."""
-        while outcome is not None:
-            if not outcome.records:
+        while result is not None:
+            if not result.records:
                 if self._gathered:
-                    self._gathered[-1].dones.append(outcome.done)
+                    self._gathered[-1].dones.append(result.done)
                     return
                 if self.partition.high_watermark < self._end:
-                    batch = Batch()
-                    batch.dones.append(outcome.done)
+                    batch = PendingBatch()
+                    batch.dones.append(result.done)
                     self._waiting[batch] = None
                     self._wait(batch, self._end)
                     return
                 code = ErrorCode.NONE
             else:
-                code = self._gather(outcome, at)
+                code = self._gather(result, at)
                 if not code:
                     return
-            outcome = outcome.done(code, at)
+            result = result.done(code, at)
 
-    def _gather(self, outcome: Outcome, at: Moment) -> ErrorCode:
+    def _gather(self, result: CoordinatorResult, at: Moment) -> ErrorCode:
         """Replay the records and keep them for the end of this turn; or why they may not be written."""
         code = self._why_not()
         if code:
             return code
         try:
-            encoded = [framing.encode(record) for record in outcome.records]
+            encoded = [framing.encode(record) for record in result.records]
         except struct.error:
             return ErrorCode.RECORD_LIST_TOO_LARGE  # a name that is too long to be written down
         limit_bytes = self.partition.log.config.max_message_bytes
         gathered = self._gathered
         if not gathered or not gathered[-1].has_room(encoded, limit_bytes):
-            batch = Batch()
+            batch = PendingBatch()
             if not batch.has_room(encoded, limit_bytes) and self._size_of(encoded, at) > limit_bytes:
                 return ErrorCode.RECORD_LIST_TOO_LARGE
             if not gathered:
                 self._loop.call_soon(self._append)
             gathered.append(batch)
-        gathered[-1].add(encoded, at.wall_ms, outcome.done)
+        gathered[-1].add(encoded, at.wall_ms, result.done)
         shard = self.shard
-        assert shard is not None, "only an active shard has outcomes"
-        if outcome.replayed:
-            for record in outcome.records:
+        assert shard is not None, "only an active shard has results"
+        if result.replayed:
+            for record in result.records:
                 shard.replay(record, at.wall_ms)
-        self._count(outcome.records)
+        self._count(result.records)
         return ErrorCode.NONE
 
     def _why_not(self) -> ErrorCode:
@@ -234,13 +240,13 @@ class Runner:
         return ErrorCode.NOT_ENOUGH_REPLICAS if leadership.is_under_min_isr else ErrorCode.NONE
 
     def _size_of(self, encoded: Encoded, at: Moment) -> int:
-        alone = Batch()
+        alone = PendingBatch()
         alone.add(encoded, at.wall_ms, lambda code, at: None)
         return len(alone.build(self._codec))
 
     @property
     def _codec(self) -> CompressionType:
-        return CompressionType(self._parts.surroundings.config.offsets_topic_compression_codec)
+        return CompressionType(self._dependencies.group_dependencies.config.offsets_topic_compression_codec)
 
     def _append(self) -> None:
         """The turn is over: write what it brought."""
@@ -254,30 +260,30 @@ class Runner:
             try:
                 if code := self._why_not():
                     raise KafkaError(code)
-                self.partition.append_own(batch.build(self._codec), self._parts.clock.wall_ms())
+                self.partition.append_own(batch.build(self._codec), self._dependencies.clock.wall_ms())
             except (KafkaError, OSError) as error:
                 if isinstance(error, OSError) and not is_out_of_handles(error):
-                    self._parts.on_storage_error(self.partition, error)
+                    self._dependencies.on_storage_error(self.partition, error)
                     self.stop()
                     continue
-                self._parts.logger.warning(
+                self._dependencies.logger.warning(
                     "groups are loaded again: a batch could not be written",
                     partition=str(self.partition),
                     error=str(error),
                 )
                 self._on_ahead_of_log(self)
             else:
-                self._parts.stats.batches += 1
+                self._dependencies.stats.batches += 1
                 self._wait(batch, log.log_end_offset)
 
-    def _wait(self, batch: Batch, end_offset: int) -> None:
-        """Until the high watermark is there, or for as long as anybody waits."""
+    def _wait(self, batch: PendingBatch, end_offset: int) -> None:
+        """Until the high watermark is there, or `offsets.commit.timeout.ms` has passed."""
         self.partition.when_committed(end_offset, partial(self._committed, batch), lambda: batch not in self._waiting)
         if batch in self._waiting:
-            timeout_s = self._parts.surroundings.config.offsets_commit_timeout_ms / 1000
+            timeout_s = self._dependencies.group_dependencies.config.offsets_commit_timeout_ms / 1000
             batch.timer = self._loop.call_later(timeout_s, self._timed_out, batch)
 
-    def _committed(self, batch: Batch, code: ErrorCode) -> None:
+    def _committed(self, batch: PendingBatch, code: ErrorCode) -> None:
         if batch not in self._waiting:
             return
         # With too few replicas in sync it is committed nevertheless: the high watermark has it.
@@ -286,11 +292,11 @@ class Runner:
         else:
             self.stop()
 
-    def _timed_out(self, batch: Batch) -> None:
-        self._parts.stats.timeouts += 1
+    def _timed_out(self, batch: PendingBatch) -> None:
+        self._dependencies.stats.timeouts += 1
         self._settle(batch, ErrorCode.REQUEST_TIMED_OUT)
 
-    def _settle(self, batch: Batch, code: ErrorCode) -> None:
+    def _settle(self, batch: PendingBatch, code: ErrorCode) -> None:
         del self._waiting[batch]
         if batch.timer is not None:
             batch.timer.cancel()
@@ -303,14 +309,16 @@ class Runner:
         self._carry_out(done(code, at), at)
 
     def _contain(self, step: Callable[[], None]) -> None:
-        """Whatever goes wrong for one of many who were waiting, the others go on."""
+        """An exception in one of many waiting operations does not stop the others."""
         try:
             step()
         except Exception as error:
-            self._parts.logger.error("a group's operation failed", partition=str(self.partition), error=repr(error))
+            self._dependencies.logger.error(
+                "a group's operation failed", partition=str(self.partition), error=repr(error)
+            )
 
     def _count(self, records: list[CoordinatorRecord]) -> None:
-        stats = self._parts.stats
+        stats = self._dependencies.stats
         stats.records += len(records)
         for key, value in records:
             if isinstance(key, OffsetCommitKey):
@@ -352,23 +360,23 @@ class Runner:
     def _expire_later(self, at: Moment) -> None:
         shard = self.shard
         assert shard is not None
-        interval_s = self._parts.surroundings.config.offsets_retention_check_interval_ms / 1000
+        interval_s = self._dependencies.group_dependencies.config.offsets_retention_check_interval_ms / 1000
         shard.timers.schedule(EXPIRY, at.now + interval_s, self._expire)
 
-    def _expire(self, at: Moment) -> Outcome | None:
+    def _expire(self, at: Moment) -> CoordinatorResult | None:
         shard = self.shard
         assert shard is not None
         self._expire_later(at)
-        outcome = shard.expire_offsets(at)
-        if outcome is not None:
-            expired = sum(isinstance(key, OffsetCommitKey) for key, _ in outcome.records)
-            self._parts.stats.offset_expirations += expired
-        return outcome
+        result = shard.expire_offsets(at)
+        if result is not None:
+            expired = sum(isinstance(key, OffsetCommitKey) for key, _ in result.records)
+            self._dependencies.stats.offset_expirations += expired
+        return result
 
     # Leaving
 
     def stop(self) -> None:
-        """This node coordinates these groups no more: whoever waits is told so."""
+        """This node no longer coordinates these groups: waiting requests are answered with NOT_COORDINATOR."""
         if self._is_over:
             return
         self._is_over = True
@@ -390,6 +398,6 @@ class Runner:
 
 
 def _drop(done: Done, at: Moment) -> None:
-    outcome = done(ErrorCode.NOT_COORDINATOR, at)
-    while outcome is not None:
-        outcome = outcome.done(ErrorCode.NOT_COORDINATOR, at)
+    result = done(ErrorCode.NOT_COORDINATOR, at)
+    while result is not None:
+        result = result.done(ErrorCode.NOT_COORDINATOR, at)

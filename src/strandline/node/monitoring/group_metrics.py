@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from strandline.groups.classic.group import ClassicGroupState as ClassicState
-from strandline.groups.consumer.group import GroupState as ConsumerState
+from strandline.groups.consumer.group import ConsumerGroupState as ConsumerState
 from strandline.node.coordinator.coordinator import GroupCoordinator
 
 MANAGER = "kafka_coordinator_group_groupmetadatamanager"

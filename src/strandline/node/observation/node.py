@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 from strandline.ids import Uuid
 from strandline.node.broker_server import BrokerServer
 from strandline.node.broker_state import UNKNOWN_EPOCH
-from strandline.node.coordinator.runner import Runner
+from strandline.node.coordinator.runner import ShardRunner
 from strandline.node.observation.quorum import ObservedQuorum
 from strandline.node.observation.replicas import ObservedReplica
 from strandline.node.observation.shards import ObservedShard
@@ -67,7 +67,7 @@ class NodeObservation:
         parts = self._parts()
         return None if parts is None else parts.broker_server
 
-    def _runners(self) -> Mapping[int, Runner]:
+    def _runners(self) -> Mapping[int, ShardRunner]:
         parts = self._parts()
         return {} if parts is None else parts.groups.runners
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from strandline.groups.shard import Shard
-from strandline.node.coordinator.runner import Runner
+from strandline.groups.shard import GroupShard
+from strandline.node.coordinator.runner import ShardRunner
 from strandline.node.observation.invariants import check_invariants
 
 
@@ -12,7 +12,7 @@ class ObservedShard:
 
     __slots__ = ("_runner",)
 
-    def __init__(self, runner: Runner) -> None:
+    def __init__(self, runner: ShardRunner) -> None:
         self._runner = runner
 
     @property
@@ -24,7 +24,7 @@ class ObservedShard:
         return self._runner.partition.log.log_end_offset
 
     @property
-    def shard(self) -> Shard | None:
+    def shard(self) -> GroupShard | None:
         """The groups; None until the partition is read. Not to be changed."""
         return self._runner.shard
 

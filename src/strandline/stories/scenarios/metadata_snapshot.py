@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from strandline.client.aio import Admin, AsyncClient
-from strandline.client.flow.described import NewTopic
+from strandline.client.flow.descriptions import NewTopic
 from strandline.stories.registry import story
 from strandline.stories.stage import Stage
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from strandline.client.aio import Admin, AsyncClient
-from strandline.client.flow.described import NewTopic
+from strandline.client.flow.descriptions import NewTopic
 from strandline.stories.frames import BilingualText
 from strandline.stories.registry import story
 from strandline.stories.stage import Stage

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from strandline.client.core.group.subscription import encode_assignment
-from strandline.groups.shard import Shard
-from strandline.groups.surroundings import Surroundings
+from strandline.groups.dependencies import GroupDependencies
+from strandline.groups.shard import GroupShard
 from strandline.histories.exchanges import (
     CONSUMER_GROUP_HEARTBEAT,
     DELETE_GROUPS,
@@ -120,7 +120,7 @@ class GroupStage:
 
     def shard(self, **groups: Any) -> None:
         """What broker 1 has in memory."""
-        shard = Shard(0, cast(Surroundings, SimpleNamespace()))
+        shard = GroupShard(0, cast(GroupDependencies, SimpleNamespace()))
         shard.groups.update(groups)
         for judge in self.observed._shard_changed:
             self.observed._judge(judge, 1, lambda judge: judge.shard_changed(self.observed, 1, shard))

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from strandline.groups.consumer.group import ConsumerGroup
-from strandline.groups.consumer.member import Member
+from strandline.groups.consumer.member import ConsumerGroupMember
 from strandline.histories.judges.groups.two_owners import TwoOwners
 from strandline.ids import ZERO_UUID
 
@@ -64,7 +64,9 @@ def group(**partitions: dict[str, list[int]]) -> ConsumerGroup:
         assigned, pending = (
             {ZERO_UUID: dict.fromkeys(has[part], 1)} if part in has else {} for part in ("assigned", "pending")
         )
-        made.members[name] = Member(name, 1, assigned_partitions=assigned, partitions_pending_revocation=pending)
+        made.members[name] = ConsumerGroupMember(
+            name, 1, assigned_partitions=assigned, partitions_pending_revocation=pending
+        )
     return made
 
 

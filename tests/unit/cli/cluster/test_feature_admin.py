@@ -7,7 +7,7 @@ import pytest
 from strandline.cli.cluster import feature_admin
 from strandline.cli.errors import CommandRefused
 from strandline.cli.kafka_tools.kafka_features import describe_lines
-from strandline.client.flow.described import Feature, FeaturesDescription
+from strandline.client.flow.descriptions import Feature, FeaturesDescription
 from strandline.errors import ErrorCode, KafkaError
 
 ELR = "eligible.leader.replicas.version"

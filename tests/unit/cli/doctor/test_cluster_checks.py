@@ -9,14 +9,14 @@ import pytest
 from strandline.cli.doctor import cluster_checks as checks
 from strandline.cli.doctor.checks import FAIL, OK, WARN
 from strandline.cli.topics.topic_admin import TopicView
-from strandline.client.core.cluster import Broker
-from strandline.client.flow.described import (
+from strandline.client.core.cluster_metadata import BrokerMetadata
+from strandline.client.flow.descriptions import (
     ClusterDescription,
     ConfigEntry,
-    LogDir,
+    LogDirDescription,
     PartitionDescription,
-    QuorumDescription,
-    ReplicaState,
+    QuorumInfo,
+    QuorumReplicaState,
     TopicDescription,
 )
 from strandline.errors import ErrorCode, KafkaError
@@ -63,12 +63,12 @@ def test_settings_without_effect_are_named_with_their_topics():
 # The quorum
 
 
-def voter(node_id: int, end: int = 100, fetched: int = NOW, caught_up: int = NOW) -> ReplicaState:
-    return ReplicaState(node_id, ZERO_UUID, end, fetched, caught_up)
+def voter(node_id: int, end: int = 100, fetched: int = NOW, caught_up: int = NOW) -> QuorumReplicaState:
+    return QuorumReplicaState(node_id, ZERO_UUID, end, fetched, caught_up)
 
 
-def quorum(*others: ReplicaState, leader: int = 1) -> QuorumDescription:
-    return QuorumDescription(leader, 7, 100, (voter(1), *others), (), {})
+def quorum(*others: QuorumReplicaState, leader: int = 1) -> QuorumInfo:
+    return QuorumInfo(leader, 7, 100, (voter(1), *others), (), {})
 
 
 def levels(findings):
@@ -116,7 +116,7 @@ def test_a_quorum_without_a_leader():
 
 
 def test_brokers_that_are_dead_fenced_or_both_are_named():
-    known = tuple(Broker(node_id, "h", 9090 + node_id, None) for node_id in (1, 2, 3, 4))
+    known = tuple(BrokerMetadata(node_id, "h", 9090 + node_id, None) for node_id in (1, 2, 3, 4))
     found = list(checks.brokers(ClusterDescription("c", 1, known, frozenset({2, 3})), {3, 4}))
     assert [(finding.level, finding.found.partition(" is ")[0]) for finding in found] == [
         (OK, "1 (h:9091)"),
@@ -150,11 +150,16 @@ class Dirs:
         [node_id] = node_ids
         if node_id == 2:
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "no answer")
-        return {node_id: [LogDir("/a", None, 100, 50, {}), LogDir("/b", ErrorCode.KAFKA_STORAGE_ERROR, -1, -1, {})]}
+        return {
+            node_id: [
+                LogDirDescription("/a", None, 100, 50, {}),
+                LogDirDescription("/b", ErrorCode.KAFKA_STORAGE_ERROR, -1, -1, {}),
+            ]
+        }
 
 
 def test_an_offline_log_dir_is_named_and_a_silent_broker_hides_no_other():
-    live = [Broker(node_id, "h", 9090 + node_id, None) for node_id in (2, 1)]
+    live = [BrokerMetadata(node_id, "h", 9090 + node_id, None) for node_id in (2, 1)]
     found = list(checks.disks(Dirs(), live))  # type: ignore[arg-type]
     assert levels(found) == [WARN, OK, FAIL]
     assert found[2].found == "node 1, /b is offline: KAFKA_STORAGE_ERROR"
@@ -231,7 +236,7 @@ class WithoutController:
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "nobody leads")
 
     def describe_cluster(self, *, include_fenced_brokers):
-        return ClusterDescription("c", -1, (Broker(1, "127.0.0.1", 1, None),), frozenset())
+        return ClusterDescription("c", -1, (BrokerMetadata(1, "127.0.0.1", 1, None),), frozenset())
 
     def list_topics(self, *, include_internal):
         return []

@@ -8,8 +8,8 @@ import pytest
 
 from strandline.cli.doctor.checks import OK, WARN
 from strandline.cli.doctor.group_checks import REBALANCE_S, cleaners, groups, metrics_of, uncleanable
-from strandline.client.core.cluster import Broker
-from strandline.client.flow.described import ConfigEntry
+from strandline.client.core.cluster_metadata import BrokerMetadata
+from strandline.client.flow.descriptions import ConfigEntry
 from strandline.errors import ErrorCode, KafkaError
 from tests.unit.cli.groups.in_memory_groups import InMemoryGroups, member
 from tests.unit.cli.monitoring.serving_nodes import free_port
@@ -86,4 +86,4 @@ def test_metrics_that_can_not_be_had_are_none(is_given: bool):
         def describe_configs(self, resources):
             return {resources[0]: [ConfigEntry("metrics.listener", listener, 5, False, False, 0, None, ())]}
 
-    assert metrics_of(NoConfigs(), Broker(1, "127.0.0.1", 9092, None)) == ""  # type: ignore[arg-type]
+    assert metrics_of(NoConfigs(), BrokerMetadata(1, "127.0.0.1", 9092, None)) == ""  # type: ignore[arg-type]

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from strandline.client.core.cluster import Broker
-from strandline.client.flow.described import PartitionDescription, TopicDescription
-from strandline.client.flow.group_described import (
+from strandline.client.core.cluster_metadata import BrokerMetadata
+from strandline.client.flow.descriptions import PartitionDescription, TopicDescription
+from strandline.client.flow.group_descriptions import (
     CLASSIC,
     GroupDescription,
     GroupListing,
@@ -20,7 +20,7 @@ from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import ZERO_UUID
 
 Key = tuple[str, int]
-COORDINATOR = Broker(1, "127.0.0.1", 9092, None)
+COORDINATOR = BrokerMetadata(1, "127.0.0.1", 9092, None)
 
 
 def member(name: str, *partitions: Key, client: str = "c", host: str = "/127.0.0.1") -> MemberDescription:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from strandline.cli.kafka_tools.kafka_cluster import endpoint_lines
-from strandline.client.core.cluster import Broker
-from strandline.client.flow.described import ClusterDescription
+from strandline.client.core.cluster_metadata import BrokerMetadata
+from strandline.client.flow.descriptions import ClusterDescription
 
 DESCRIBED = ClusterDescription(
-    "id", 1, (Broker(1, "one.example", 9092, "rack-1"), Broker(2, "two", 9093)), frozenset({2})
+    "id", 1, (BrokerMetadata(1, "one.example", 9092, "rack-1"), BrokerMetadata(2, "two", 9093)), frozenset({2})
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from strandline.cli.kafka_tools.kafka_configs import config_line
-from strandline.client.flow.described import ConfigEntry
+from strandline.client.flow.descriptions import ConfigEntry
 
 SERVER = ("--bootstrap-server", "127.0.0.1:9092")
 

@@ -6,7 +6,7 @@ import pytest
 
 from strandline.cli.kafka_tools.kafka_reassign_partitions import list_lines, log_dir_lines, state_lines
 from strandline.cli.reassignment.reassignment_admin import PartitionMoveState
-from strandline.client.flow.described import Reassignment
+from strandline.client.flow.descriptions import Reassignment
 
 SERVER = ("--bootstrap-server", "127.0.0.1:1")
 

@@ -7,7 +7,7 @@ import pytest
 
 from strandline.cli.kafka_tools.kafka_topics import describe_lines, parse_assignment
 from strandline.cli.topics.topic_admin import TopicView
-from strandline.client.flow.described import ConfigEntry, PartitionDescription, Reassignment, TopicDescription
+from strandline.client.flow.descriptions import ConfigEntry, PartitionDescription, Reassignment, TopicDescription
 from strandline.ids import Uuid
 
 SERVER = ("--bootstrap-server", "127.0.0.1:9092")

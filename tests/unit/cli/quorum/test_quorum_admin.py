@@ -7,19 +7,19 @@ import pytest
 from strandline.cli.errors import CommandRefused
 from strandline.cli.kafka_tools.kafka_metadata_quorum import replication_lines, status_lines
 from strandline.cli.quorum import quorum_admin
-from strandline.client.flow.described import QuorumDescription, RaftEndpoint, ReplicaState
+from strandline.client.flow.descriptions import QuorumInfo, QuorumReplicaState, RaftEndpoint
 from strandline.ids import ZERO_UUID, Uuid
 
 IDS = [Uuid(bytes([number] * 16)) for number in range(4)]
-LEADER = ReplicaState(101, IDS[1], 500, 90_000, 90_000)
-CLOSE = ReplicaState(102, IDS[2], 499, 89_990, 89_900)
-FAR = ReplicaState(103, IDS[3], 20, 60_000, -1)
-OBSERVER = ReplicaState(1, ZERO_UUID, 500, 89_999, 89_999)
+LEADER = QuorumReplicaState(101, IDS[1], 500, 90_000, 90_000)
+CLOSE = QuorumReplicaState(102, IDS[2], 499, 89_990, 89_900)
+FAR = QuorumReplicaState(103, IDS[3], 20, 60_000, -1)
+OBSERVER = QuorumReplicaState(1, ZERO_UUID, 500, 89_999, 89_999)
 
 
-def quorum(*voters: ReplicaState, leader: int = 101) -> QuorumDescription:
+def quorum(*voters: QuorumReplicaState, leader: int = 101) -> QuorumInfo:
     endpoints = {101: (RaftEndpoint("CONTROLLER", "::1", 10092),)}
-    return QuorumDescription(leader, 7, 499, voters, (OBSERVER,), endpoints)
+    return QuorumInfo(leader, 7, 499, voters, (OBSERVER,), endpoints)
 
 
 def test_the_slowest_voter_decides_the_lag():

@@ -15,11 +15,11 @@ from strandline.cli.reassignment.reassignment_admin import (
     replica_log_dirs,
 )
 from strandline.cli.reassignment.reassignment_plan import ReassignmentPlan
-from strandline.client.flow.described import LogDir, LogDirReplica
+from strandline.client.flow.descriptions import LogDirDescription, LogDirReplica
 
 
-def log_dir(path: str, *partitions: int) -> LogDir:
-    return LogDir(path, None, 0, 0, {("t", index): LogDirReplica(10, 0, False) for index in partitions})
+def log_dir(path: str, *partitions: int) -> LogDirDescription:
+    return LogDirDescription(path, None, 0, 0, {("t", index): LogDirReplica(10, 0, False) for index in partitions})
 
 
 DIRS = {1: [log_dir("/a", 0), log_dir("/b", 1)], 2: [log_dir("/only")]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from strandline.cli.reassignment.reassignment_progress import MoveProgress, ReassignmentLines, measure
-from strandline.client.flow.described import Reassignment
+from strandline.client.flow.descriptions import Reassignment
 
 MOVING = {("t", 0): Reassignment((3, 4, 1, 2), (3, 4), (1, 2))}
 

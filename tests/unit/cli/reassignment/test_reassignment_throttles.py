@@ -6,7 +6,7 @@ import pytest
 
 from strandline.cli.errors import CommandRefused
 from strandline.cli.reassignment.reassignment_throttles import ThrottledMove, moves, parse_rate, topic_configs
-from strandline.client.flow.described import Reassignment
+from strandline.client.flow.descriptions import Reassignment
 
 
 def test_what_moves_is_copied_from_where_it_is_to_where_it_is_not():

@@ -1,10 +1,12 @@
-"""A partition leader made up for tests: a plain function from a Produce request to its answer, with Kafka's sequence rules."""
+"""A partition leader made up for tests:
+a plain function from a Produce request to its answer, with Kafka's sequence rules.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from strandline.client.core.cluster import Cluster
+from strandline.client.core.cluster_metadata import ClusterMetadata
 from strandline.errors import ErrorCode
 from strandline.ids import Uuid
 from strandline.records.batch import decode
@@ -40,8 +42,8 @@ def metadata(
     )
 
 
-def cluster(leaders: dict[int, tuple[int, int]]) -> Cluster:
-    made = Cluster()
+def cluster(leaders: dict[int, tuple[int, int]]) -> ClusterMetadata:
+    made = ClusterMetadata()
     made.update(metadata(leaders))
     return made
 

@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from strandline.client.core.connection import Connection
+from strandline.client.core.connection import ClientConnection
 from strandline.client.core.frames import size_of
 from strandline.client.errors import ProtocolViolation, UnsupportedApi
 from strandline.errors import ErrorCode
@@ -33,14 +33,14 @@ def reply_to(request: bytes, body: bytes) -> bytes:
     return frame(response_header(header.api_key, header.api_version, header.correlation_id), body)
 
 
-def ready() -> Connection:
-    connection = Connection("me")
+def ready() -> ClientConnection:
+    connection = ClientConnection("me")
     connection.receive(reply_to(connection.open(1.0), versions_body(4)))
     assert connection.ready
     return connection
 
 
-def metadata_request(connection: Connection, context: object = None) -> bytes:
+def metadata_request(connection: ClientConnection, context: object = None) -> bytes:
     return b"".join(connection.send(3, messages.request(3)(topics=None), 9.0, context))
 
 
@@ -58,7 +58,7 @@ def test_an_api_that_is_not_served_is_refused_by_name():
 
 
 def test_an_old_broker_is_asked_again_in_the_version_it_names():
-    connection = Connection("me")
+    connection = ClientConnection("me")
     first = connection.open(1.0)
     assert read_request_header(first, 4).api_version == 4
     refusal = versions_body(0, ErrorCode.UNSUPPORTED_VERSION, {18: (0, 2)})
@@ -71,7 +71,7 @@ def test_an_old_broker_is_asked_again_in_the_version_it_names():
 
 
 def test_a_broker_that_names_nothing_is_asked_in_version_0():
-    connection = Connection("me")
+    connection = ClientConnection("me")
     _, second = connection.receive(reply_to(connection.open(1.0), versions_body(0, ErrorCode.UNSUPPORTED_VERSION, {})))
     assert read_request_header(second, 4).api_version == 0
 
@@ -123,7 +123,7 @@ def test_who_waits_is_in_flight_until_a_reply_was_read(is_out_of_order):
 
 @pytest.mark.parametrize("size", [-1, 0, 3, 1001, 0x7FFFFFFF, 0x48545450])
 def test_a_hostile_size_is_refused_before_anything_is_kept(size):
-    connection = Connection("me", frame_bytes_max=1000)
+    connection = ClientConnection("me", frame_bytes_max=1000)
     connection.open(1.0)
     with pytest.raises(ProtocolViolation, match="claims"):
         connection.receive(struct.pack(">i", size))

@@ -12,13 +12,13 @@ import pytest
 from strandline.client.config import ConsumerConfig
 from strandline.client.core.backoff import Backoff
 from strandline.client.core.consumer import ConsumerCore, FetchCall
-from strandline.client.core.positions import EARLIEST, State
+from strandline.client.core.positions import EARLIEST, PositionState
 from strandline.client.errors import LogTruncated, OffsetOutOfRange
 from strandline.errors import ErrorCode, KafkaError
 from strandline.wire import messages
 
 from .broker import TOPIC_ID, cluster, metadata
-from .test_fetched import batch
+from .test_fetched_partition import batch
 
 Fetch = messages.response(1)
 
@@ -114,7 +114,7 @@ def test_out_of_range_is_reset_or_raised():
     story = Story(auto_offset_reset="earliest")
     story.state.seek(1000)
     story.answer(story.fetch(), code=ErrorCode.OFFSET_OUT_OF_RANGE)
-    assert story.state.state is State.RESETTING
+    assert story.state.state is PositionState.RESETTING
     story = Story(auto_offset_reset="none")
     story.state.seek(1000)
     story.answer(story.fetch(), code=ErrorCode.OFFSET_OUT_OF_RANGE)

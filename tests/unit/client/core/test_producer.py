@@ -10,7 +10,7 @@ import pytest
 
 from strandline.client.config import ProducerConfig
 from strandline.client.core.backoff import Backoff
-from strandline.client.core.batches import Delivery, Identity
+from strandline.client.core.batches import ProducerIdentity, RecordDelivery
 from strandline.client.core.producer import ProduceCall, ProducerCore
 from strandline.client.errors import BufferExhausted, ConnectionLost, RecordTooLarge, TimedOut
 from strandline.errors import ErrorCode, KafkaError
@@ -32,8 +32,8 @@ class Story:
         self.links: dict[int, object | None] = {1: "one", 2: "two"}
         self.ids = 0
 
-    def send(self, value: bytes = b"v", partition: int | None = 0, key: bytes | None = None) -> Delivery:
-        delivery = Delivery(lambda: None, 7)
+    def send(self, value: bytes = b"v", partition: int | None = 0, key: bytes | None = None) -> RecordDelivery:
+        delivery = RecordDelivery(lambda: None, 7)
         self.core.append("t", key, value, (), partition, delivery, self.now)
         return delivery
 
@@ -44,7 +44,7 @@ class Story:
             more = self.core.drain(self.now, self.links.get)
             if self.core.wants_identity:
                 self.ids += 1
-                self.core.identified(Identity(self.ids, 0))
+                self.core.identified(ProducerIdentity(self.ids, 0))
                 more += self.core.drain(self.now, self.links.get)
             if not more:
                 return calls
@@ -232,7 +232,7 @@ def test_time_runs_out_in_the_queue_and_for_want_of_metadata():
     story = Story(linger_ms=0, delivery_timeout_ms=1000)
     story.links[1] = None
     queued = story.send()
-    unknown = Delivery(lambda: None, 0)
+    unknown = RecordDelivery(lambda: None, 0)
     story.core.append("other", None, b"v", (), None, unknown, 0.0)
     assert story.drain() == []
     assert story.core.wakeup(0.5) == pytest.approx(1.0), (
@@ -259,7 +259,7 @@ def test_records_of_an_unknown_topic_wait_in_order():
     story = Story(linger_ms=0)
     deliveries = []
     for i in range(3):
-        deliveries.append(Delivery(lambda: None, 0))
+        deliveries.append(RecordDelivery(lambda: None, 0))
         story.core.append("new", None, b"%d" % i, (), None, deliveries[-1], 0.0)
     assert story.core.wants_topics == {"new"}
     story.cluster.update(metadata({0: (1, 0)}, topic="new"))
@@ -314,7 +314,7 @@ def test_whatever_happens_the_log_has_each_record_once_and_in_order(seed):
     story = Story({0: (1, 0)}, seed, linger_ms=0, batch_size=chance.choice((1, 60, 200)), delivery_timeout_ms=20_000)
     log, leader, epoch, connections = PartitionLog(), 1, 0, 0
     wires: dict[object, list[ProduceCall]] = {}
-    deliveries: list[Delivery] = []
+    deliveries: list[RecordDelivery] = []
     with_refusals = seed % 3 == 0
     with_ghosts = seed % 2 == 0
     ghosts: list[ProduceCall] = []

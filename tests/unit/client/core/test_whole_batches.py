@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from strandline.client.core.whole_batches import Ledger, Written
+from strandline.client.core.whole_batches import Ledger, WrittenRange
 from strandline.client.errors import BufferExhausted, ConnectionLost, TimedOut
 from strandline.errors import ErrorCode, KafkaError
 from strandline.records.batch import BatchBuilder, decode
@@ -50,7 +50,7 @@ def test_batches_leave_at_once_one_after_the_other_with_sequences_of_their_recor
     assert sequences([first, *rest]) == [0, 3, 6, 9]
     for number, call in enumerate(rest, 1):
         story.answer(call, offset=100 + 3 * number)
-    assert story.ledger.written == {("t", 0): Written(100, 112, 12, 4 * len(ready(b"0", b"x", b"y").data))}
+    assert story.ledger.written == {("t", 0): WrittenRange(100, 112, 12, 4 * len(ready(b"0", b"x", b"y").data))}
     assert story.core.buffered_bytes == 0
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from strandline.client.flow.described import ConfigResource, LogDirReplica, ResourceType
+from strandline.client.flow.descriptions import ConfigResource, LogDirReplica, ResourceType
 from strandline.wire import messages
 
 from .test_cluster_admin import through_a_broker

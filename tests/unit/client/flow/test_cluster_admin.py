@@ -13,13 +13,13 @@ import pytest
 
 from strandline.client.blocking import Admin, Client
 from strandline.client.errors import MismatchedEndpoint
-from strandline.client.flow.described import (
+from strandline.client.flow.descriptions import (
     ElectionType,
     Feature,
+    FeatureUpgradeType,
+    QuorumReplicaState,
     RaftEndpoint,
     Reassignment,
-    ReplicaState,
-    UpgradeType,
 )
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
@@ -111,7 +111,7 @@ def test_the_quorum_through_a_broker():
     with through_a_broker({DESCRIBE_QUORUM: describe_quorum()}) as (admin, _):
         described = admin.describe_quorum()
     assert (described.leader_id, described.leader_epoch, described.high_watermark) == (101, 3, 8)
-    assert described.voters == (ReplicaState(101, DIRECTORY, 9, 5, 4),)
+    assert described.voters == (QuorumReplicaState(101, DIRECTORY, 9, 5, 4),)
     assert described.observers == ()
     assert described.endpoints == {101: (RaftEndpoint("CONTROLLER", "h", 10092),)}
 
@@ -127,7 +127,7 @@ def test_an_update_of_features_holds_for_all_or_none():
     answers = whole(UPDATE_FEATURES, ErrorCode.NONE, ErrorCode.INVALID_UPDATE_VERSION)
     with through_a_broker(answers) as (admin, node):
         assert admin.update_features({"a": 1, "b": 2}) == {"a": None, "b": None}
-        refused = admin.update_features({"a": 1, "b": 2}, UpgradeType.SAFE_DOWNGRADE, validate_only=True)
+        refused = admin.update_features({"a": 1, "b": 2}, FeatureUpgradeType.SAFE_DOWNGRADE, validate_only=True)
     assert {name: error.code for name, error in refused.items() if error} == dict.fromkeys(
         "ab", ErrorCode.INVALID_UPDATE_VERSION
     )

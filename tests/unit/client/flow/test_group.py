@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from strandline.client.aio import AsyncClient, Consumer, ConsumerConfig
-from strandline.client.flow.group_described import OffsetAndMetadata
+from strandline.client.flow.group_descriptions import OffsetAndMetadata
 from strandline.errors import ErrorCode, KafkaError
 from strandline.sim.world import World
 

@@ -1,4 +1,6 @@
-"""Administration of groups, put to a made-up broker over real sockets: routed, tried again, and told in Kafka's words."""
+"""Administration of groups, put to a made-up broker over real sockets:
+routed, tried again, and told in Kafka's words.
+"""
 
 # mypy: allow-incomplete-defs, allow-untyped-defs, disable-error-code="arg-type"
 
@@ -9,7 +11,7 @@ from typing import Any
 import pytest
 
 from strandline.client.core.group.subscription import encode_assignment
-from strandline.client.flow.group_described import GroupListing, OffsetAndMetadata
+from strandline.client.flow.group_descriptions import GroupListing, OffsetAndMetadata
 from strandline.errors import ErrorCode, KafkaError
 from strandline.wire import messages
 

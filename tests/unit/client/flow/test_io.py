@@ -9,7 +9,7 @@ import asyncio
 import pytest
 
 from strandline.client.aio import AsyncioIo
-from strandline.client.flow.io import Signal, Turns, gather, sleep
+from strandline.client.flow.io import FifoLock, Signal, gather, sleep
 from strandline.client.selecting import Scheduler
 from strandline.runtime.clock import SystemClock
 
@@ -52,7 +52,7 @@ def test_gather_keeps_the_order_and_raises_once_all_have_ended():
 
 
 async def test_turns_come_in_the_order_of_asking_and_pass_over_who_gave_up():
-    turns = Turns(AsyncioIo(asyncio.get_running_loop(), SystemClock(), None))
+    turns = FifoLock(AsyncioIo(asyncio.get_running_loop(), SystemClock(), None))
     done: list[str] = []
 
     async def act(name: str) -> None:
@@ -68,7 +68,7 @@ async def test_turns_come_in_the_order_of_asking_and_pass_over_who_gave_up():
 
 
 async def test_who_gives_up_just_when_its_turn_came_passes_it_on():
-    turns = Turns(AsyncioIo(asyncio.get_running_loop(), SystemClock(), None))
+    turns = FifoLock(AsyncioIo(asyncio.get_running_loop(), SystemClock(), None))
     await turns.__aenter__()
 
     async def act() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from strandline.client.config import ClientConfig
 from strandline.client.core.backoff import Backoff
-from strandline.client.flow.client import Client
+from strandline.client.flow.client import FlowClient
 from strandline.client.flow.retry import UNKNOWN_ATTEMPTS_MAX, Answers, by_leader, retrying
 from strandline.client.selecting import Scheduler
 from strandline.errors import ErrorCode, KafkaError
@@ -24,13 +24,13 @@ def client():
     with serving_beside(broker):
         scheduler = Scheduler()
         config = ClientConfig(retry_backoff=Backoff(1, 2), default_api_timeout_ms=5_000)
-        client = Client(scheduler, [("127.0.0.1", broker.port)], config, random.Random(1))
+        client = FlowClient(scheduler, [("127.0.0.1", broker.port)], config, random.Random(1))
         yield client
         scheduler.run(client.close())
         scheduler.close()
 
 
-def run(client: Client, coroutine):
+def run(client: FlowClient, coroutine):
     assert isinstance(client.io, Scheduler)
     return client.io.run(coroutine, 5.0)
 

@@ -115,7 +115,9 @@ MANY_MEMBERS, MANY_PARTITIONS = 1_000, 10_000
 
 
 def large(topic_count: int, kinds: int) -> GroupSpec:
-    """A thousand members of so many kinds, ten thousand partitions in so many topics; each kind skips some of the topics."""
+    """A thousand members of so many kinds, ten thousand partitions in so many topics;
+    each kind skips some of the topics.
+    """
     spec_topics = topics(*[MANY_PARTITIONS // topic_count] * topic_count)
     numbers = range(1, topic_count + 1)
     subscribed = [

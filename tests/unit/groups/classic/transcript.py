@@ -28,8 +28,8 @@ from typing import Any
 
 from strandline.errors import ErrorCode
 from strandline.groups.classic.group import ClassicGroup
-from strandline.groups.outcome import Caller
 from strandline.groups.records import CoordinatorRecord, GroupMetadataKey, GroupMetadataValue
+from strandline.groups.result import Caller
 from strandline.wire import messages
 from tests.unit.groups.driver import Call, Driver
 

@@ -1,4 +1,5 @@
-"""Stories of a group of the consumer protocol, told as a transcript: what is done at the margin, what comes of it indented.
+"""Stories of a group of the consumer protocol, told as a transcript: what is done at the margin, what comes of it
+indented.
 
     play('''
         topics t=3
@@ -9,7 +10,8 @@
             a: epoch 2
     ''')
 
-A transcript is performed, written down anew, and has to be what it was. A member's id is its name, unless `id=` says otherwise.
+A transcript is performed, written down anew, and has to be what it was. A member's id is its name, unless `id=` says
+otherwise.
 
     join NAME [topics= regex= instance= rack= assignor= rebalance= v= id=]     what isn't said is as it was before
     beat NAME [epoch= owns=t:0,1+u:0 topics= regex= assignor= instance= id=]   says no more than that; `owns=-`: nothing
@@ -28,7 +30,6 @@ from typing import Any
 
 from strandline.errors import ErrorCode, KafkaError
 from strandline.groups.consumer.group import ConsumerGroup
-from strandline.groups.outcome import Caller
 from strandline.groups.records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupMemberMetadataKey,
@@ -41,6 +42,7 @@ from strandline.groups.records import (
     ConsumerGroupTargetAssignmentMetadataValue,
     CoordinatorRecord,
 )
+from strandline.groups.result import Caller
 from strandline.ids import Uuid
 from strandline.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
 from strandline.wire import messages

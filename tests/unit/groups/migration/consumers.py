@@ -1,7 +1,7 @@
 """Consumers of either protocol as their clients behave, in one group, and what must hold of what they own.
 
-Each takes one step at a time: it heartbeats, joins, syncs, lets go, as the answers it has tell it to. A partition belongs to a
-consumer from when it was told of it until it let go of it, left or died.
+Each takes one step at a time: it heartbeats, joins, syncs, lets go, as the answers it has tell it to. A partition
+belongs to a consumer from when it was told of it until it let go of it, left or died.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from strandline.errors import ErrorCode, KafkaError
 from strandline.groups.assignors import by_name
 from strandline.groups.assignors.spec import GroupSpec, MemberSpec, TopicSpec
-from strandline.groups.migration import embedded
+from strandline.groups.migration import embedded_protocol
 from strandline.ids import Uuid
 from strandline.metadata.image import MetadataImage, PartitionImage, TopicImage
 from strandline.wire import messages
@@ -57,7 +57,9 @@ def subscription_of(topics: Iterable[str], owned: Iterable[Partition] = (), vers
 def assigned_in(data: bytes) -> set[Partition]:
     if not data:
         return set()
-    message = messages.decode_data("ConsumerProtocolAssignment", embedded.version(data), data, embedded.VERSION_SIZE)
+    message = messages.decode_data(
+        "ConsumerProtocolAssignment", embedded_protocol.version(data), data, embedded_protocol.VERSION_SIZE
+    )
     return {(entry.topic, partition) for entry in message.assigned_partitions for partition in entry.partitions}
 
 
@@ -78,7 +80,9 @@ class Consumer(Protocol):
 
 
 class ClassicConsumer:
-    """Eager: it lets go of everything before it joins. Cooperative: of what it was not assigned again, and then joins once more."""
+    """Eager: it lets go of everything before it joins.
+    Cooperative: of what it was not assigned again, and then joins once more.
+    """
 
     def __init__(
         self, driver: Driver, name: str, topics: Iterable[str], *, eager: bool = False, instance_id: str | None = None
@@ -160,7 +164,9 @@ class ClassicConsumer:
     def _assign(self, response: Any) -> list[Any]:
         """As the leader. Cooperative: what another still owns is given to nobody, until it has let go."""
         image = self.driver.around.image
-        subscriptions = {member.member_id: embedded.subscription(member.metadata, image) for member in response.members}
+        subscriptions = {
+            member.member_id: embedded_protocol.subscription(member.metadata, image) for member in response.members
+        }
         members = {
             member_id: MemberSpec(
                 subscribed_topic_ids=frozenset(image.topics[name].topic_id for name in found.topics),
@@ -183,7 +189,9 @@ class ClassicConsumer:
                 topic_id: [number for number in numbers if owners.get((topic_id, number)) in (None, member_id)]
                 for topic_id, numbers in partitions.items()
             }
-            listed.append(Assignment(member_id=member_id, assignment=embedded.encode_assignment(free, image, 1)))
+            listed.append(
+                Assignment(member_id=member_id, assignment=embedded_protocol.encode_assignment(free, image, 1))
+            )
         return listed
 
     def _finish_sync(self) -> None:

@@ -11,7 +11,7 @@ import pytest
 from strandline.errors import ErrorCode
 from strandline.groups.classic.group import ClassicGroup
 from strandline.groups.consumer.group import ConsumerGroup
-from strandline.groups.consumer.member import MemberState
+from strandline.groups.consumer.member import ConsumerGroupMemberState
 from strandline.wire import messages
 from tests.unit.groups.driver import Call, Driver
 from tests.unit.groups.migration.consumers import (
@@ -116,7 +116,7 @@ def test_a_dynamic_member_is_given_an_id_first() -> None:
     assert (member.uses_classic_protocol, member.rebalance_timeout_ms, member.state) == (
         True,
         60_000,
-        MemberState.UNRELEASED_PARTITIONS,
+        ConsumerGroupMemberState.UNRELEASED_PARTITIONS,
     )
 
 

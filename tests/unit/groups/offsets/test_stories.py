@@ -1,23 +1,16 @@
 """Stories of offsets as plain text: what is done above the line, what is to be seen below it.
 
-set offsets.retention.minutes=60      the broker's configuration; first, if at all
-topic t 2                  there is a topic, of so many partitions; again after it was deleted: another of that name
-drop t | vanish t          the topic is deleted; it is, while nobody coordinates
-commit g t-0=5 …           OffsetCommit; version=…, member=…, generation=… (or epoch), metadata=…, epoch=… (leader), retention=…
-commit-id g t/1-0=5 …      by the id of the first topic that was named t
-fetch g t-0 … | fetch g    OffsetFetch, of some or all; version=…, member=…, epoch=…, stable
-fetch-id g t/1-0 …         by id
-pending 7 g t-0=5          a producer's transaction commits an offset
-end 7 commit | abort       the transaction ends
-classic g m1 t …           a classic group of one consumer with such a subscription, generation 3; without a member: Empty
-consumer g m1 5 t …        a group of the consumer protocol with one member, in epoch 5
-pass 61                    minutes pass
-expire                     offsets and groups that have expired go
-delete g t-0 …             OffsetDelete
-delete-group g             DeleteGroups
-list [states=… types=…]    ListGroups
-reload                     another coordinator takes over
-refuse NOT_COORDINATOR     nothing can be written any more, for this reason
+set offsets.retention.minutes=60      the broker's configuration; first, if at all topic t 2                  there is a
+topic, of so many partitions; again after it was deleted: another of that name drop t | vanish t          the topic is
+deleted; it is, while nobody coordinates commit g t-0=5 …           OffsetCommit; version=…, member=…, generation=… (or
+epoch), metadata=…, epoch=… (leader), retention=… commit-id g t/1-0=5 …      by the id of the first topic that was named
+t fetch g t-0 … | fetch g    OffsetFetch, of some or all; version=…, member=…, epoch=…, stable fetch-id g t/1-0 …
+by id pending 7 g t-0=5          a producer's transaction commits an offset end 7 commit | abort       the transaction
+ends classic g m1 t …           a classic group of one consumer with such a subscription, generation 3; without a
+member: Empty consumer g m1 5 t …        a group of the consumer protocol with one member, in epoch 5 pass 61
+minutes pass expire                     offsets and groups that have expired go delete g t-0 …             OffsetDelete
+delete-group g             DeleteGroups list [states=… types=…]    ListGroups reload                     another
+coordinator takes over refuse NOT_COORDINATOR     nothing can be written any more, for this reason
 """
 
 from __future__ import annotations
@@ -29,7 +22,6 @@ from typing import Any
 import pytest
 
 from strandline.errors import ErrorCode, KafkaError
-from strandline.groups.outcome import Caller, Outcome
 from strandline.groups.records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -46,6 +38,7 @@ from strandline.groups.records import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from strandline.groups.result import Caller, CoordinatorResult
 from strandline.ids import Uuid
 from strandline.wire import messages
 from tests.unit.groups.shell import Shell
@@ -84,17 +77,17 @@ class Story:
         )
 
     def do_topic(self, name: str, partitions: str) -> None:
-        topic = self.shell.surroundings.create(name, int(partitions))
+        topic = self.shell.dependencies.create(name, int(partitions))
         number = sum(known.startswith(f"{name}/") for known in self.ids) + 1
         self.ids[f"{name}/{number}"] = topic.topic_id
 
     def do_drop(self, name: str) -> None:
-        topic = self.shell.surroundings.delete(name)
+        topic = self.shell.dependencies.delete(name)
         gone = frozenset({(topic.name, topic.topic_id)})
-        self.shell.carry_out(self.shell.shard.metadata_changed(self.shell.surroundings.image, gone, self.shell.at))
+        self.shell.carry_out(self.shell.shard.metadata_changed(self.shell.dependencies.image, gone, self.shell.at))
 
     def do_vanish(self, name: str) -> None:
-        self.shell.surroundings.delete(name)
+        self.shell.dependencies.delete(name)
 
     def do_pass(self, minutes: str) -> None:
         self.shell.elapse(round(float(minutes) * MINUTE_MS))
@@ -172,7 +165,7 @@ class Story:
 
     def do_delete_group(self, group_id: str) -> None:
         records = self.shell.shard.delete_group(group_id, self.shell.at)
-        self.shell.carry_out(Outcome(records))
+        self.shell.carry_out(CoordinatorResult(records))
         self.lines.append(f"delete-group: {len(records)} records")
 
     # Offsets
@@ -254,7 +247,7 @@ class Story:
     def do_pending(self, producer_id: str, group_id: str, committed: str) -> None:
         name, _, offset = committed.partition("=")
         topic, _, partition = name.rpartition("-")
-        topic_id = self.shell.surroundings.image.topics[topic].topic_id
+        topic_id = self.shell.dependencies.image.topics[topic].topic_id
         value = OffsetCommitValue(
             offset=int(offset), metadata="", commit_timestamp=self.shell.at.wall_ms, topic_id=topic_id
         )

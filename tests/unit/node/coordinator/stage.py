@@ -1,4 +1,6 @@
-"""A coordinator with real parts in a simulated world: logs, requests in all their bytes, followers that a test moves by hand."""
+"""A coordinator with real parts in a simulated world:
+logs, requests in all their bytes, followers that a test moves by hand.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from strandline.api import heartbeat, join_group, offset_commit, offset_fetch
-from strandline.node.coordinator.runner import Runner
+from strandline.node.coordinator.runner import ShardRunner
 from strandline.records.header import iterate
 from strandline.replica.partition import Partition
 from strandline.sim.world import World
@@ -35,7 +37,7 @@ class Coordination:
         return self.broker.parts.hosted.by_name[TOPIC, 0]
 
     @property
-    def runner(self) -> Runner:
+    def runner(self) -> ShardRunner:
         return self.broker.groups._runners[0]
 
     async def loaded(self) -> Coordination:

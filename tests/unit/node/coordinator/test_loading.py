@@ -16,7 +16,7 @@ from strandline.groups.records import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from strandline.groups.shard import Shard
+from strandline.groups.shard import GroupShard
 from strandline.node.coordinator.loading import load
 from strandline.records.batch import BatchBuilder
 from strandline.records.compression import CompressionType
@@ -35,7 +35,7 @@ def drawn(chance: random.Random, number: int) -> CoordinatorRecord:
     return CoordinatorRecord(key, chance.choice((None, offset, offset)))
 
 
-def append_some(stage: Coordination, shard: Shard, chance: random.Random) -> None:
+def append_some(stage: Coordination, shard: GroupShard, chance: random.Random) -> None:
     """Batches of any kind into the log, and each record by itself into the shard."""
     for number in range(60):
         builder = BatchBuilder()
@@ -66,7 +66,7 @@ def append_some(stage: Coordination, shard: Shard, chance: random.Random) -> Non
         stage.partition.log.append_own(builder.build(**fields), 0, number)
 
 
-def told(shard: Shard) -> Any:
+def told(shard: GroupShard) -> Any:
     groups = {
         group_id: (group.group_type, getattr(group, "generation_id", None)) for group_id, group in shard.groups.items()
     }
@@ -78,8 +78,8 @@ def told(shard: Shard) -> Any:
 def test_of_several_records_with_one_key_the_last_one_counts(seed: int) -> None:
     async def story(broker: Any, disk: Any) -> None:
         stage = await Coordination(broker, disk).loaded()
-        surroundings = broker.groups._parts.surroundings
-        one_by_one, loaded = Shard(0, surroundings), Shard(0, surroundings)
+        group_dependencies = broker.groups._dependencies.group_dependencies
+        one_by_one, loaded = GroupShard(0, group_dependencies), GroupShard(0, group_dependencies)
         append_some(stage, one_by_one, random.Random(seed))
         await load(stage.partition, loaded, disk)
         assert told(loaded) == told(one_by_one)
@@ -95,6 +95,6 @@ def test_a_batch_that_rotted_is_not_believed() -> None:
         batch[-1] ^= 1
         stage.partition.log.read = lambda *_, **__: bytes(batch)  # type: ignore[method-assign]
         with pytest.raises(KafkaError, match="CRC"):
-            await load(stage.partition, Shard(0, broker.groups._parts.surroundings), disk)
+            await load(stage.partition, GroupShard(0, broker.groups._dependencies.group_dependencies), disk)
 
     in_simulation(story)

@@ -12,8 +12,8 @@ import pytest
 
 from strandline.errors import ErrorCode
 from strandline.groups import framing
-from strandline.groups.outcome import Moment, Outcome
 from strandline.groups.records import CoordinatorRecord, OffsetCommitKey, OffsetCommitValue
+from strandline.groups.result import CoordinatorResult, Moment
 from strandline.node.coordinator.runner import TIMERS_PER_TURN_MAX
 from strandline.records.batch import BatchBuilder
 from strandline.records.control import ControlRecordType, control_key, end_txn_marker
@@ -447,7 +447,7 @@ def test_who_fails_does_not_keep_others_of_its_batch_from_being_answered():
         def fail(code: ErrorCode, at: Moment) -> None:
             raise LookupError("nobody expects this")
 
-        stage.runner.write(lambda shard, at: Outcome(records(), fail), lambda error: None)
+        stage.runner.write(lambda shard, at: CoordinatorResult(records(), fail), lambda error: None)
         assert committed(await stage.commit(5)) == 0
 
     in_simulation(story)
@@ -457,8 +457,8 @@ def test_a_name_that_is_too_long_to_be_written_down_is_refused():
     async def story(broker: Any, disk: Any) -> None:
         stage = await Coordination(broker, disk).loaded()
         codes = []
-        outcome = Outcome(records("g" * 40_000), lambda code, at: codes.append(code))
-        stage.runner.write(lambda shard, at: outcome, lambda error: None)
+        result = CoordinatorResult(records("g" * 40_000), lambda code, at: codes.append(code))
+        stage.runner.write(lambda shard, at: result, lambda error: None)
         assert codes == [ErrorCode.RECORD_LIST_TOO_LARGE]
         assert not stage.runner.shard.groups
 

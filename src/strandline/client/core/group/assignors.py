@@ -2,8 +2,8 @@
 
 Members are put in Kafka's order: static ones by their instance id first, then the others by member id.
 
-Always true: every partition of a topic that somebody subscribed to goes to exactly one of its subscribers; only under
-cooperative-sticky a partition whose owner is to give it up goes to nobody yet, because it is still owned.
+Always true: every partition of a topic that a member subscribed to goes to exactly one of its subscribers; only under
+cooperative-sticky a partition whose owner is to give it up goes to no member yet, because it is still owned.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ Counts = Mapping[str, int]
 Assigned = dict[str, list[TopicPartition]]
 
 
-class Assignor(NamedTuple):
+class ClientAssignor(NamedTuple):
     name: str
     assign: Callable[[Counts, Subscriptions], Assigned]
     is_cooperative: bool = False
     """Members may keep what they own while they rejoin."""
     user_data: Callable[[Iterable[TopicPartition], int], bytes | None] = lambda owned, generation: None
-    """What to tell the leader of the partitions that a member had, and in which generation."""
+    """The user data of a member's subscription: the partitions that it had, and in which generation."""
 
 
 def assign_range(counts: Counts, subscriptions: Subscriptions) -> Assigned:
@@ -91,10 +91,10 @@ def _in_order(subscriptions: Subscriptions) -> list[str]:
 ASSIGNORS = {
     assignor.name: assignor
     for assignor in (
-        Assignor("range", assign_range),
-        Assignor("roundrobin", assign_roundrobin),
-        Assignor("sticky", assign_sticky, user_data=sticky.encode_previous),
-        Assignor("cooperative-sticky", assign_cooperative_sticky, True, sticky.encode_generation),
+        ClientAssignor("range", assign_range),
+        ClientAssignor("roundrobin", assign_roundrobin),
+        ClientAssignor("sticky", assign_sticky, user_data=sticky.encode_previous),
+        ClientAssignor("cooperative-sticky", assign_cooperative_sticky, True, sticky.encode_generation),
     )
 }
 

@@ -1,7 +1,8 @@
-"""Committed offsets on the wire: OffsetCommit (8), OffsetFetch (9), OffsetDelete (47), and what their answers ask of a client.
+"""Committed offsets on the wire: OffsetCommit (8), OffsetFetch (9), OffsetDelete (47), and what their answers ask of a
+client.
 
-Version 10 of the first two names topics by id, so that a commit that was meant for a topic that is gone is refused even if
-another has its name by now. Ids are taken when a commit begins, not when it is tried again.
+Version 10 of the first two names topics by id, so that a commit that was meant for a topic that is gone is refused even
+if another has its name by now. Ids are taken when a commit begins, not when it is tried again.
 
 Always true: a verdict other than DONE and FAILED is worth another try, after what it names was seen to.
 """
@@ -25,7 +26,7 @@ NO_OFFSET = -1
 TopicIds = Mapping[str, Uuid]
 
 
-class Verdict(enum.Enum):
+class CommitVerdict(enum.Enum):
     DONE = "the offset is committed"
     AGAIN = "after a wait"
     FIND = "after the coordinator was found again"
@@ -36,21 +37,21 @@ class Verdict(enum.Enum):
 
 
 _VERDICTS = {
-    ErrorCode.NONE: Verdict.DONE,
-    ErrorCode.NOT_COORDINATOR: Verdict.FIND,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE: Verdict.FIND,
-    ErrorCode.STALE_MEMBER_EPOCH: Verdict.EPOCH,
-    ErrorCode.REBALANCE_IN_PROGRESS: Verdict.REBALANCE,
-    ErrorCode.ILLEGAL_GENERATION: Verdict.FENCED,
-    ErrorCode.UNKNOWN_MEMBER_ID: Verdict.FENCED,
-    ErrorCode.FENCED_MEMBER_EPOCH: Verdict.FENCED,
+    ErrorCode.NONE: CommitVerdict.DONE,
+    ErrorCode.NOT_COORDINATOR: CommitVerdict.FIND,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: CommitVerdict.FIND,
+    ErrorCode.STALE_MEMBER_EPOCH: CommitVerdict.EPOCH,
+    ErrorCode.REBALANCE_IN_PROGRESS: CommitVerdict.REBALANCE,
+    ErrorCode.ILLEGAL_GENERATION: CommitVerdict.FENCED,
+    ErrorCode.UNKNOWN_MEMBER_ID: CommitVerdict.FENCED,
+    ErrorCode.FENCED_MEMBER_EPOCH: CommitVerdict.FENCED,
 }
 
 
-def judge(code: ErrorCode) -> Verdict:
+def judge(code: ErrorCode) -> CommitVerdict:
     verdict = _VERDICTS.get(code)
     if verdict is None:
-        return Verdict.AGAIN if code in RETRIABLE else Verdict.FAILED
+        return CommitVerdict.AGAIN if code in RETRIABLE else CommitVerdict.FAILED
     return verdict
 
 

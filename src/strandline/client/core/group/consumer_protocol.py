@@ -3,11 +3,12 @@
     JOINING (epoch 0) -> STABLE            the coordinator assigns; the member brings what it owns into line with that, and says so
     any -> JOINING                         fenced: whatever it owned is lost, and it begins again under its member id
 
-The answer names the target as far as the member may have it now: what is not in it is given up first, what is new in it is free.
-What a heartbeat does not name has not changed since the last one; after any doubt about what arrived, everything is named.
+The answer names the target as far as the member may have it now: what is not in it is given up first, what is new in it
+is free. What a heartbeat does not name has not changed since the last one; after any doubt about what arrived,
+everything is named.
 
-Always true: the coordinator is told what is owned at once after it changed; topics that only their ids are known of are not
-owned, nor given up, before their names are learnt.
+Always true: what is owned is reported to the coordinator at once after it changed; topics that only their ids are known
+of are not owned, nor given up, before their names are learnt.
 """
 
 from __future__ import annotations
@@ -18,8 +19,15 @@ from typing import Any, NamedTuple
 
 from strandline.client.config import ConsumerConfig
 from strandline.client.core.backoff import Backoff
-from strandline.client.core.cluster import Cluster
-from strandline.client.core.group.member import NEVER, TRY_AGAIN, Call, Change, Kind, Member
+from strandline.client.core.cluster_metadata import ClusterMetadata
+from strandline.client.core.group.member import (
+    NEVER,
+    TRY_AGAIN,
+    AssignmentChange,
+    AssignmentChangeKind,
+    GroupCall,
+    MemberCore,
+)
 from strandline.errors import ErrorCode, KafkaError, error_code
 from strandline.ids import TopicPartition, Uuid
 from strandline.wire import messages
@@ -33,12 +41,12 @@ FIRST_INTERVAL_MS = 5_000
 TopicIdPartition = tuple[bytes, int]
 
 
-class State(enum.Enum):
+class ConsumerMemberState(enum.Enum):
     JOINING = "to join, with epoch 0"
     STABLE = "a member, with an epoch"
 
 
-class _Told(NamedTuple):
+class _Reported(NamedTuple):
     """What the coordinator knows from earlier heartbeats."""
 
     topics: frozenset[str]
@@ -46,14 +54,16 @@ class _Told(NamedTuple):
     owned: frozenset[TopicPartition] | None
 
 
-class ConsumerMember(Member):
-    def __init__(self, config: ConsumerConfig, cluster: Cluster, backoff: Backoff, randomness: random.Random) -> None:
+class ConsumerMemberCore(MemberCore):
+    def __init__(
+        self, config: ConsumerConfig, cluster: ClusterMetadata, backoff: Backoff, randomness: random.Random
+    ) -> None:
         super().__init__(config, cluster, backoff, randomness)
         self.member_id = str(Uuid.draw(randomness))
-        self.state = State.JOINING
-        self._told: _Told | None = None
-        self._telling: _Told | None = None
-        """What the heartbeat under way tells."""
+        self.state = ConsumerMemberState.JOINING
+        self._reported: _Reported | None = None
+        self._reporting: _Reported | None = None
+        """What the heartbeat under way reports."""
         self._target: frozenset[TopicIdPartition] | None = None
         self._interval_ms = FIRST_INTERVAL_MS
         self._ids: dict[str, Uuid] = {}
@@ -63,15 +73,15 @@ class ConsumerMember(Member):
 
     # What the application does
 
-    def applied(self, change: Change, now: float) -> None:
+    def applied(self, change: AssignmentChange, now: float) -> None:
         super().applied(change, now)
-        if change.kind is Kind.ASSIGNED:
+        if change.kind is AssignmentChangeKind.ASSIGNED:
             self._ids |= {topic: self._cluster.topic_id(topic) for topic, _ in change.partitions}
         self._reconcile()
 
     # What the shell does
 
-    def plan(self, now: float) -> Call | None:
+    def plan(self, now: float) -> GroupCall | None:
         if not self.is_active:
             return None
         if now >= self._poll_expires_at:
@@ -81,43 +91,43 @@ class ConsumerMember(Member):
         if now < self._retry_at:
             return None
         self._reconcile()
-        if self.state is State.JOINING:
+        if self.state is ConsumerMemberState.JOINING:
             return None if self.change() is not None else self._heartbeat()
-        return self._heartbeat() if now >= self._heartbeat_at or self._has_news else None
+        return self._heartbeat() if now >= self._heartbeat_at or self._has_changes else None
 
     @property
-    def _has_news(self) -> bool:
+    def _has_changes(self) -> bool:
         """Something that the coordinator waits for, or should know."""
-        told = self._told
-        if told is None or (told.topics, told.pattern) != (self.topics, self.pattern):
+        reported = self._reported
+        if reported is None or (reported.topics, reported.pattern) != (self.topics, self.pattern):
             return True
-        return told.owned != self.owned and self.change() is None
+        return reported.owned != self.owned and self.change() is None
 
     def wakeup(self) -> float:
         if not self.is_active:
             return NEVER
-        if self.state is State.JOINING:
+        if self.state is ConsumerMemberState.JOINING:
             return self._poll_expires_at if self.change() is not None else min(self._retry_at, self._poll_expires_at)
-        return min(self._retry_at, self._poll_expires_at) if self._has_news else super().wakeup()
+        return min(self._retry_at, self._poll_expires_at) if self._has_changes else super().wakeup()
 
-    def _heartbeat(self) -> Call:
-        is_full = self._told is None or self.state is State.JOINING
-        told = _Told(frozenset(), None, None) if self._told is None else self._told
-        epoch = JOIN_EPOCH if self.state is State.JOINING else self.generation
+    def _heartbeat(self) -> GroupCall:
+        is_full = self._reported is None or self.state is ConsumerMemberState.JOINING
+        reported = _Reported(frozenset(), None, None) if self._reported is None else self._reported
+        epoch = JOIN_EPOCH if self.state is ConsumerMemberState.JOINING else self.generation
         message = self._message(epoch)
         if is_full:
             message.rebalance_timeout_ms = self.config.max_poll_interval_ms
             message.server_assignor = self.config.group_remote_assignor
-        if is_full or told.topics != self.topics:
+        if is_full or reported.topics != self.topics:
             message.subscribed_topic_names = sorted(self.topics)
-        if (is_full and self.pattern is not None) or told.pattern != self.pattern:
+        if (is_full and self.pattern is not None) or reported.pattern != self.pattern:
             message.subscribed_topic_regex = self.pattern or ""
-        if is_full or (told.owned != self.owned and self.change() is None):
+        if is_full or (reported.owned != self.owned and self.change() is None):
             message.topic_partitions = self._owned_by_id()
-            told = told._replace(owned=self.owned)
-        self._telling = _Told(self.topics, self.pattern, told.owned)
+            reported = reported._replace(owned=self.owned)
+        self._reporting = _Reported(self.topics, self.pattern, reported.owned)
         self._is_known = True
-        return Call(CONSUMER_GROUP_HEARTBEAT, message, self._heartbeat_timeout_ms(self._interval_ms))
+        return GroupCall(CONSUMER_GROUP_HEARTBEAT, message, self._heartbeat_timeout_ms(self._interval_ms))
 
     def _message(self, epoch: int) -> Any:
         return messages.request(CONSUMER_GROUP_HEARTBEAT)(
@@ -135,7 +145,7 @@ class ConsumerMember(Member):
             entry.partitions.append(partition)
         return list(entries.values())
 
-    def answered(self, call: Call, response: Any, now: float) -> ErrorCode:
+    def answered(self, call: GroupCall, response: Any, now: float) -> ErrorCode:
         if call.message.member_epoch < 0:
             return ErrorCode.NONE
         code = error_code(response.error_code)
@@ -143,8 +153,8 @@ class ConsumerMember(Member):
             self._refused(response, code, now)
             return code
         self._succeeded()
-        self.state = State.STABLE
-        self._told = self._telling
+        self.state = ConsumerMemberState.STABLE
+        self._reported = self._reporting
         self.member_id = response.member_id or self.member_id
         self.generation = response.member_epoch
         self._interval_ms = response.heartbeat_interval_ms or self._interval_ms
@@ -156,14 +166,14 @@ class ConsumerMember(Member):
                 for partition in entry.partitions
             )
             # It wants to hear that this is owned, even if it was before.
-            assert self._told is not None
-            self._told = self._told._replace(owned=None)
+            assert self._reported is not None
+            self._reported = self._reported._replace(owned=None)
         self._reconcile()
         return code
 
-    def lost(self, call: Call, now: float) -> None:
+    def lost(self, call: GroupCall, now: float) -> None:
         """It may have arrived or not, so the next one says everything."""
-        self._told = None
+        self._reported = None
         self._back_off(now)
 
     def epoch_changed(self) -> None:
@@ -189,7 +199,7 @@ class ConsumerMember(Member):
     # What goes wrong
 
     def _refused(self, response: Any, code: ErrorCode, now: float) -> None:
-        self._told = None
+        self._reported = None
         if code in TRY_AGAIN:
             self._back_off(now)
         elif code in FENCED:
@@ -206,14 +216,14 @@ class ConsumerMember(Member):
 
     def _begin_again(self) -> None:
         self._lose()
-        self._target = self._told = None
-        self.state = State.JOINING
+        self._target = self._reported = None
+        self.state = ConsumerMemberState.JOINING
 
-    def leave(self) -> Call | None:
+    def leave(self) -> GroupCall | None:
         """A static member leaves for a while: its partitions are kept until its session is over."""
         was_known, self._is_known = self._is_known, False
         self._begin_again()
         if not was_known:
             return None
         epoch = LEAVE_EPOCH if self.config.group_instance_id is None else LEAVE_FOR_A_WHILE_EPOCH
-        return Call(CONSUMER_GROUP_HEARTBEAT, self._message(epoch), self.config.request_timeout_ms)
+        return GroupCall(CONSUMER_GROUP_HEARTBEAT, self._message(epoch), self.config.request_timeout_ms)

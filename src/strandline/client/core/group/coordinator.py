@@ -1,7 +1,7 @@
 """Which broker coordinates a group: FindCoordinator (10).
 
-Always true: a coordinator that did not answer, or said that it is none, is forgotten at once; one question follows another only
-after a wait that grows, but stays short, because members want to be back before anybody misses them.
+Always true: a coordinator that did not answer, or said that it is none, is forgotten at once; one question follows
+another only after a wait that grows, but stays short, because members want to be back before their sessions end.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from strandline.client.core.backoff import Backoff, delay_s
-from strandline.client.core.cluster import Broker, Cluster
+from strandline.client.core.cluster_metadata import BrokerMetadata, ClusterMetadata
 from strandline.errors import ErrorCode, KafkaError, error_code
 from strandline.wire import messages
 
@@ -22,18 +22,18 @@ GONE = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE
 """Answers after which the coordinator is to be found again."""
 
 
-class Coordinator:
-    """Of one group."""
+class CoordinatorLookup:
+    """Of one group's coordinator."""
 
     def __init__(self, group_id: str, randomness: random.Random) -> None:
         self.group_id = group_id
         self.node_id: int | None = None
         self.retry_at = float("-inf")
-        """Nobody is asked before that."""
+        """No broker is asked before that."""
         self._failures = 0
         self._randomness = randomness
 
-    def answered(self, response: Any, cluster: Cluster, now: float) -> None:
+    def answered(self, response: Any, cluster: ClusterMetadata, now: float) -> None:
         """A broker said who it is, or that there is none yet. KafkaError if asking again cannot help."""
         found = brokers(response, [self.group_id])[self.group_id]
         if isinstance(found, KafkaError):
@@ -70,14 +70,14 @@ def question(group_ids: Sequence[str]) -> Any:
     return messages.request(FIND_COORDINATOR)(key_type=GROUP, coordinator_keys=list(group_ids), key=group_ids[0])
 
 
-def brokers(response: Any, group_ids: Sequence[str]) -> dict[str, Broker | KafkaError]:
+def brokers(response: Any, group_ids: Sequence[str]) -> dict[str, BrokerMetadata | KafkaError]:
     """By group. Where a broker answered for the first only, the others are missing."""
     entries = {entry.key: entry for entry in response.coordinators} or {group_ids[0]: response}
     return {group_id: _broker(entry, group_id) for group_id, entry in entries.items()}
 
 
-def _broker(entry: Any, group_id: str) -> Broker | KafkaError:
+def _broker(entry: Any, group_id: str) -> BrokerMetadata | KafkaError:
     code = error_code(entry.error_code)
     if code is not ErrorCode.NONE:
         return KafkaError(code, entry.error_message or f"no coordinator of group '{group_id}'")
-    return Broker(entry.node_id, entry.host, entry.port)
+    return BrokerMetadata(entry.node_id, entry.host, entry.port)

@@ -1,11 +1,13 @@
-"""A member of a group, whichever protocol it speaks: what it owns, and what the application has yet to be told.
+"""A member of a group, whichever protocol it speaks: what it owns, and which changes of that the application has yet to
+be notified of.
 
-The shell sends what `plan` returns, one request at a time, and calls `answered` or `lost` once for each. What the coordinator
-takes away, grants, or took without asking waits as a `change` until the application polls: the shell then commits, calls the
-application back, and says `applied`. A member whose application does not come back in time leaves (max_poll_interval_ms).
+The shell sends what `plan` returns, one request at a time, and calls `answered` or `lost` once for each. What the
+coordinator takes away, grants, or took without asking waits as a `change` until the application polls: the shell then
+commits, calls the application back, and says `applied`. A member whose application does not come back in time leaves
+(max_poll_interval_ms).
 
-Always true: `owned` changes only in `applied`, so the application is never surprised; nothing is granted before what is to be
-given up was given up; a member that lost its place does not join again before the application was told.
+Always true: `owned` changes only in `applied`, so the application is never surprised; nothing is granted before what is
+to be given up was given up; a member that lost its place does not join again before the application was notified.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import re2
 
 from strandline.client.config import ConsumerConfig
 from strandline.client.core.backoff import Backoff, delay_s
-from strandline.client.core.cluster import Cluster
+from strandline.client.core.cluster_metadata import ClusterMetadata
 from strandline.client.core.group.coordinator import GONE
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import TopicPartition
@@ -32,18 +34,18 @@ TRY_AGAIN = frozenset({*GONE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.
 NEVER = float("inf")
 
 
-class Kind(enum.Enum):
+class AssignmentChangeKind(enum.Enum):
     ASSIGNED = "these are its own from now on"
     REVOKED = "these it gives up: what it has done may still be committed"
-    LOST = "these are its own no more: somebody else may have them already"
+    LOST = "these are its own no more: another member may have them already"
 
 
-class Change(NamedTuple):
-    kind: Kind
+class AssignmentChange(NamedTuple):
+    kind: AssignmentChangeKind
     partitions: tuple[TopicPartition, ...]
 
 
-class Call(NamedTuple):
+class GroupCall(NamedTuple):
     """A request to the coordinator."""
 
     api_key: int
@@ -59,8 +61,10 @@ class GroupMetadata(NamedTuple):
     group_instance_id: str | None
 
 
-class Member(ABC):
-    def __init__(self, config: ConsumerConfig, cluster: Cluster, backoff: Backoff, randomness: random.Random) -> None:
+class MemberCore(ABC):
+    def __init__(
+        self, config: ConsumerConfig, cluster: ClusterMetadata, backoff: Backoff, randomness: random.Random
+    ) -> None:
         assert config.group_id is not None
         self.config = config
         self.group_id = config.group_id
@@ -116,30 +120,30 @@ class Member(ABC):
     def poll_ended(self, now: float) -> None:
         self._poll_expires_at = now + self.config.max_poll_interval_ms / 1000
 
-    # What it is to be told
+    # Changes that the application is to be notified of
 
-    def change(self) -> Change | None:
+    def change(self) -> AssignmentChange | None:
         """The next, if there is any."""
         if self._is_lost:
             if self.owned:
-                return Change(Kind.LOST, tuple(sorted(self.owned)))
+                return AssignmentChange(AssignmentChangeKind.LOST, tuple(sorted(self.owned)))
             self._is_lost = False
         if self._revoking & self.owned:
-            return Change(Kind.REVOKED, tuple(sorted(self._revoking & self.owned)))
+            return AssignmentChange(AssignmentChangeKind.REVOKED, tuple(sorted(self._revoking & self.owned)))
         if self._granted is not None:
-            return Change(Kind.ASSIGNED, tuple(sorted(self._granted - self.owned)))
+            return AssignmentChange(AssignmentChangeKind.ASSIGNED, tuple(sorted(self._granted - self.owned)))
         return None
 
-    def applied(self, change: Change, now: float) -> None:
-        """The application was told. It may have been lost meanwhile, then that is what it is told next."""
-        if change.kind is Kind.ASSIGNED:
+    def applied(self, change: AssignmentChange, now: float) -> None:
+        """The application was notified. If the place was lost meanwhile, that is the next change."""
+        if change.kind is AssignmentChangeKind.ASSIGNED:
             self.owned |= set(change.partitions)
             self._granted = None
         else:
             self.departures += 1
             self.owned -= set(change.partitions)
             self._revoking -= set(change.partitions)
-            self._is_lost = self._is_lost and change.kind is not Kind.LOST
+            self._is_lost = self._is_lost and change.kind is not AssignmentChangeKind.LOST
 
     @property
     def metadata(self) -> GroupMetadata:
@@ -155,25 +159,25 @@ class Member(ABC):
         """The coordinator knows nothing of it, or has gone on without it."""
 
     def epoch_changed(self) -> None:  # noqa: B027  # one of the protocols has nothing to do
-        """Somebody was told that its generation or epoch is another by now, or soon will be."""
+        """A commit was answered that the generation or epoch is another by now, or soon will be."""
 
     # What the shell does
 
     @abstractmethod
-    def plan(self, now: float) -> Call | None:
+    def plan(self, now: float) -> GroupCall | None:
         """What to send now."""
 
     @abstractmethod
-    def answered(self, call: Call, response: Any, now: float) -> ErrorCode:
+    def answered(self, call: GroupCall, response: Any, now: float) -> ErrorCode:
         """What came of the last plan."""
 
     @abstractmethod
-    def lost(self, call: Call, now: float) -> None:
+    def lost(self, call: GroupCall, now: float) -> None:
         """No answer came."""
 
     @abstractmethod
-    def leave(self) -> Call | None:
-        """It is a member no more; what to send, if anything. Nobody needs the answer."""
+    def leave(self) -> GroupCall | None:
+        """It is a member no more; what to send, if anything. The answer is not needed."""
 
     def coordinator_found(self, now: float) -> None:
         """Another may be it now, or the same after a while: show that we are here."""

@@ -1,10 +1,10 @@
 """Stickiness: who had which partition, and the most even assignment that moves the fewest of them.
 
-What a member had comes in its subscription: as owned partitions with their generation (cooperative-sticky), or in bytes of
-the assignor's own, since a member of an eager group owns nothing when it joins (sticky).
+What a member had comes in its subscription: as owned partitions with their generation (cooperative-sticky), or in bytes
+of the assignor's own, since a member of an eager group owns nothing when it joins (sticky).
 
-Always true: of two members that claim a partition the one of the later generation had it, and of two of the same generation
-neither; a partition moves only from a member that has at least two more than the one that takes it.
+Always true: of two members that claim a partition the one of the later generation had it, and of two of the same
+generation neither; a partition moves only from a member that has at least two more than the one that takes it.
 """
 
 from __future__ import annotations
@@ -80,7 +80,9 @@ def _move_one(assigned: dict[str, set[TopicPartition]], subscriptions: Mapping[s
 
 
 def owned(subscription: Subscription) -> Claim:
-    """Under cooperative-sticky. Before version 2 of the subscription the generation came in bytes of the assignor's own."""
+    """Under cooperative-sticky. Before version 2 of the subscription the generation came in bytes of the assignor's
+    own.
+    """
     generation, data = subscription.generation, subscription.user_data
     if generation == NO_GENERATION and data is not None and len(data) >= 4:
         (generation,) = struct.unpack_from(">i", data)

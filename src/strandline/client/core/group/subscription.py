@@ -1,7 +1,7 @@
-"""What members of a classic group tell each other through the coordinator: subscriptions, and the assignment of each.
+"""The consumer protocol that is embedded in a classic group: each member's subscription and assignment as bytes.
 
-The coordinator does not look inside. Both begin with a version (int16); what a newer version adds comes after what we know, so
-it is read as the newest that we know.
+The coordinator does not look inside. Both begin with a version (int16); what a newer version adds comes after what we
+know, so it is read as the newest that we know.
 
 Always true: bytes that are no subscription or assignment raise MalformedRequest and nothing else.
 """
@@ -27,7 +27,7 @@ class Subscription(NamedTuple):
     """In which it owned them; since version 2."""
     user_data: bytes | None = None
     group_instance_id: str | None = None
-    """Not inside the bytes: the coordinator tells it beside them."""
+    """Not inside the bytes: the coordinator sends it beside them."""
 
 
 def encode_subscription(subscription: Subscription) -> bytes:

@@ -4,7 +4,7 @@ memory of coordinators."""
 from __future__ import annotations
 
 from strandline.groups.consumer.group import ConsumerGroup
-from strandline.groups.shard import Shard
+from strandline.groups.shard import GroupShard
 from strandline.histories.groups.observation import GroupJudge, GroupObservation, ReportedAssignment
 from strandline.histories.quorum_observation import Violation
 from strandline.histories.replica_observation import Key
@@ -27,7 +27,7 @@ class TwoOwners(GroupJudge):
     def deleted(self, observed: GroupObservation) -> None:
         self._owners.clear()
 
-    def shard_changed(self, observed: GroupObservation, node_id: int, shard: Shard) -> None:
+    def shard_changed(self, observed: GroupObservation, node_id: int, shard: GroupShard) -> None:
         for group in shard.groups.values():
             if not isinstance(group, ConsumerGroup):
                 continue

@@ -1,4 +1,6 @@
-"""The coordinator of a KIP-848 group made up for tests: it assigns evenly, and gives a partition only once nobody has it."""
+"""The coordinator of a KIP-848 group made up for tests:
+it assigns evenly, and gives a partition only once nobody has it.
+"""
 
 from __future__ import annotations
 

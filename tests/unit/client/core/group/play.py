@@ -1,4 +1,5 @@
-"""Members of a group and a coordinator made up for tests, in one room and on one clock: what happens is told line by line.
+"""Members of a group and a coordinator made up for tests, in one room and on one clock: what happens is told line by
+line.
 
     play = Play(ClassicGroup(), strategies=("range",))
     play.join("a")
@@ -16,10 +17,10 @@ from typing import Any, Protocol
 
 from strandline.client.config import ConsumerConfig
 from strandline.client.core.backoff import RETRY
-from strandline.client.core.cluster import Cluster
-from strandline.client.core.group.classic import ClassicMember
-from strandline.client.core.group.consumer_protocol import ConsumerMember
-from strandline.client.core.group.member import Call, Member
+from strandline.client.core.cluster_metadata import ClusterMetadata
+from strandline.client.core.group.classic_protocol import ClassicMemberCore
+from strandline.client.core.group.consumer_protocol import ConsumerMemberCore
+from strandline.client.core.group.member import GroupCall, MemberCore
 from strandline.wire import messages
 
 from ..broker import metadata
@@ -35,9 +36,9 @@ class FakeCoordinator(Protocol):
 class Play:
     def __init__(self, coordinator: FakeCoordinator, partitions: int = 4, **config: Any) -> None:
         self.coordinator = coordinator
-        self.cluster = Cluster()
+        self.cluster = ClusterMetadata()
         self.partitions(partitions)
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, MemberCore] = {}
         self.told: list[str] = []
         self.sent: list[tuple[str, int, Any]] = []
         """By whom, which API, and the request."""
@@ -47,15 +48,17 @@ class Play:
         """Members whose application does not poll."""
         self.now = 0.0
         self._config = config
-        self._in_flight: dict[str, Call] = {}
+        self._in_flight: dict[str, GroupCall] = {}
 
     def partitions(self, count: int, topic: str = "t", topic_id: bytes | None = None) -> None:
         more: dict[str, Any] = {} if topic_id is None else {"topic_id": topic_id}
         self.cluster.update(metadata(dict.fromkeys(range(count), (1, 0)), topic, **more))
 
-    def join(self, name: str, topics: tuple[str, ...] = ("t",), pattern: str | None = None, **config: Any) -> Member:
+    def join(
+        self, name: str, topics: tuple[str, ...] = ("t",), pattern: str | None = None, **config: Any
+    ) -> MemberCore:
         settings = ConsumerConfig(group_id="g", **{**self._config, **config})
-        make = ConsumerMember if settings.group_protocol == "consumer" else ClassicMember
+        make = ConsumerMemberCore if settings.group_protocol == "consumer" else ClassicMemberCore
         member = self.members[name] = make(settings, self.cluster, RETRY, random.Random(name))
         member.subscribe(topics, pattern, self.now)
         return member
@@ -90,7 +93,7 @@ class Play:
                 self._in_flight[name] = call
                 self._send(name, call)
 
-    def _send(self, name: str, call: Call) -> None:
+    def _send(self, name: str, call: GroupCall) -> None:
         version = messages.request_family(call.api_key).versions[-1]
         bytes_sent = messages.encode_request(call.api_key, version, call.message)
         request = messages.decode_request(call.api_key, version, bytes_sent)

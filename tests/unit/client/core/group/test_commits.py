@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from strandline.client.core.group import commits
-from strandline.client.core.group.commits import Verdict, judge
+from strandline.client.core.group.commits import CommitVerdict, judge
 from strandline.client.core.group.member import GroupMetadata
 from strandline.client.core.group.offsets import OffsetAndMetadata
 from strandline.errors import ErrorCode, KafkaError
@@ -96,10 +96,10 @@ def test_several_groups_and_all_their_offsets_at_once():
 
 
 def test_what_an_answer_asks_for():
-    assert judge(ErrorCode.NONE) is Verdict.DONE
-    assert judge(ErrorCode.NOT_COORDINATOR) is Verdict.FIND
-    assert judge(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS) is Verdict.AGAIN
-    assert judge(ErrorCode.STALE_MEMBER_EPOCH) is Verdict.EPOCH
-    assert judge(ErrorCode.ILLEGAL_GENERATION) is Verdict.FENCED
-    assert judge(ErrorCode.OFFSET_METADATA_TOO_LARGE) is Verdict.FAILED
-    assert judge(ErrorCode.FENCED_INSTANCE_ID) is Verdict.FAILED
+    assert judge(ErrorCode.NONE) is CommitVerdict.DONE
+    assert judge(ErrorCode.NOT_COORDINATOR) is CommitVerdict.FIND
+    assert judge(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS) is CommitVerdict.AGAIN
+    assert judge(ErrorCode.STALE_MEMBER_EPOCH) is CommitVerdict.EPOCH
+    assert judge(ErrorCode.ILLEGAL_GENERATION) is CommitVerdict.FENCED
+    assert judge(ErrorCode.OFFSET_METADATA_TOO_LARGE) is CommitVerdict.FAILED
+    assert judge(ErrorCode.FENCED_INSTANCE_ID) is CommitVerdict.FAILED

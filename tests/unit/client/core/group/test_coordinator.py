@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from strandline.client.core.cluster import Broker, Cluster
-from strandline.client.core.group.coordinator import Coordinator, brokers, question
+from strandline.client.core.cluster_metadata import BrokerMetadata, ClusterMetadata
+from strandline.client.core.group.coordinator import CoordinatorLookup, brokers, question
 from strandline.errors import ErrorCode, KafkaError
 from strandline.wire import messages
 
@@ -25,15 +25,15 @@ def named(node_id: int, code: ErrorCode = ErrorCode.NONE) -> object:
     )
 
 
-def finding() -> tuple[Coordinator, Cluster]:
-    return Coordinator("g", random.Random(1)), cluster({0: (1, 0)})
+def finding() -> tuple[CoordinatorLookup, ClusterMetadata]:
+    return CoordinatorLookup("g", random.Random(1)), cluster({0: (1, 0)})
 
 
 def test_who_it_is_is_learnt_with_its_address():
     coordinator, known = finding()
     coordinator.answered(named(9), known, 0.0)
     assert coordinator.node_id == 9
-    assert known.brokers[9] == Broker(9, "host9", 9)
+    assert known.brokers[9] == BrokerMetadata(9, "host9", 9)
 
 
 def test_the_first_loss_is_asked_about_at_once_and_the_next_after_a_little_while():
@@ -77,4 +77,4 @@ def test_every_version_asks_and_answers(version):
     assert (request.coordinator_keys or [request.key]) == ["g"]
     response: Any = named(9) if version >= 4 else Response(node_id=9, host="host9", port=9)
     read = messages.decode_response(10, version, messages.encode_response(10, version, response))
-    assert brokers(read, ["g"]) == {"g": Broker(9, "host9", 9)}
+    assert brokers(read, ["g"]) == {"g": BrokerMetadata(9, "host9", 9)}

@@ -1,4 +1,6 @@
-"""Subscriptions and assignments as bytes: what the Java client writes is read, whatever its version; rubbish is named so."""
+"""Subscriptions and assignments as bytes: what the Java client writes is read, whatever its version;
+rubbish is named so.
+"""
 
 # mypy: allow-incomplete-defs, allow-untyped-defs
 
