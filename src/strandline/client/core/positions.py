@@ -13,6 +13,7 @@ from collections import deque
 
 from strandline.client.core.cluster_metadata import NO_EPOCH
 from strandline.client.core.fetched_partition import ConsumerRecord, FetchedPartition
+from strandline.ids import TopicPartition
 
 EARLIEST = -2
 LATEST = -1
@@ -66,7 +67,7 @@ class PartitionState:
         self.fetched: deque[FetchedPartition] = deque()
 
     @property
-    def key(self) -> tuple[str, int]:
+    def key(self) -> TopicPartition:
         return self.topic, self.partition
 
     @property

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 
 from strandline.client.core.batches import NO_OFFSET, ProducerBatch, ProducerIdentity
 from strandline.errors import KafkaError
+from strandline.ids import TopicPartition
 from strandline.records.batch import BatchBuilder, decode
 from strandline.records.compression import CompressionType
 from strandline.records.header import read_header
@@ -104,7 +105,7 @@ class Ledger:
     def __init__(self) -> None:
         self.failure: KafkaError | None = None
         """The first."""
-        self.written: dict[tuple[str, int], WrittenRange] = {}
+        self.written: dict[TopicPartition, WrittenRange] = {}
 
     def acknowledged(self, batch: WholeBatch, base_offset: int) -> None:
         key = (batch.topic, batch.partition)
