@@ -7,8 +7,7 @@ cut along with the records.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from strandline.log import names, producer_snapshot
@@ -31,13 +30,11 @@ def truncate_to(log: Log, offset: int) -> None:
         return
     log.truncations += 1
     turn_away(log)
-    kept = bisect_right(log.bases, offset)
-    gone, log.segments, log.bases = log.segments[kept:], log.segments[:kept], log.bases[:kept]
-    remove(log, gone)
+    remove(log, log.segments.cut(offset))
     drop_snapshots(log, lambda at: at > offset)
     # What is cut, here and below, must not come back after a crash beside what is appended in its place.
     log.disk.sync_dir(log.directory)
-    active = log.active = log.segments[-1]
+    active = log.segments.active
     unsynced = log.unsynced
     unsynced.segments = [segment for segment in unsynced.segments if segment.base_offset < active.base_offset]
     active.truncate_to(offset)
@@ -57,8 +54,8 @@ def truncate_fully_and_start_at(log: Log, offset: int) -> None:
     drop_snapshots(log, lambda at: True)
     remove(log, log.segments)
     log.unsynced.segments = []
-    log.active = new_segment(log.disk, log.directory, offset, log.config, log.active.created_ms)
-    log.segments, log.bases = [log.active], [offset]
+    created_ms = log.segments.active.created_ms
+    log.segments.begin_anew(new_segment(log.disk, log.directory, offset, log.config, created_ms))
     log.log_start_offset = log.log_end_offset = log.recovery_point = offset
     log.unsynced.names_changed = True
     log.epochs.clear()
@@ -69,10 +66,9 @@ def drop_segments(log: Log, count: int, now_ms: int) -> list[str]:
     """Take the oldest `count` segments out of the log; the files to remove once nobody reads them any more."""
     if count == len(log.segments):
         log.roll(now_ms)
-    gone, log.segments = log.segments[:count], log.segments[count:]
+    gone = log.segments.drop_oldest(count)
     unsynced = log.unsynced
     unsynced.segments = [segment for segment in unsynced.segments if segment not in gone]
-    log.bases = log.bases[count:]
     start_offset = log.segments[0].base_offset
     log.advance_start(start_offset)
     unsynced.names_changed = True
@@ -90,7 +86,7 @@ def turn_away(log: Log) -> None:
         log.disk.sync_dir(log.directory)
 
 
-def remove(log: Log, segments: list[Segment]) -> None:
+def remove(log: Log, segments: Sequence[Segment]) -> None:
     """The newest first, so that a crash in between leaves no hole."""
     for segment in reversed(segments):
         segment.remove()

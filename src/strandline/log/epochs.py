@@ -7,6 +7,7 @@ log end. This is what lets two logs find the point where they part without trust
 from __future__ import annotations
 
 from bisect import bisect_right
+from itertools import pairwise
 
 UNDEFINED_EPOCH = -1
 UNDEFINED_EPOCH_OFFSET = -1
@@ -79,3 +80,9 @@ class LeaderEpochs:
         self.entries = entries
         self.latest = entries[-1][0] if entries else UNDEFINED_EPOCH
         self.dirty = True
+
+    def check_invariants(self) -> None:
+        for (epoch, start_offset), (next_epoch, next_start_offset) in pairwise(self.entries):
+            assert epoch < next_epoch, f"leader epoch {next_epoch} after {epoch}"
+            assert start_offset < next_start_offset, f"epoch {next_epoch} begins at {next_start_offset}"
+        assert self.latest == (self.entries[-1][0] if self.entries else UNDEFINED_EPOCH), f"latest is {self.latest}"

@@ -1,4 +1,4 @@
-"""The log of one partition: an unbroken row of segments that is only appended to at its end and cut at either end.
+"""The log of one partition: an unbroken row of segments, appended to at its end and cut at either end.
 
 Always true: offsets rise without a gap as they are given out; `log_start_offset <= log_end_offset`; everything below
 `recovery_point` is on the device, so a restart after a crash need look only at what comes after it. Only the event loop
@@ -26,6 +26,7 @@ from strandline.log.producers import SEQUENCE_MAX, Producers
 from strandline.log.record_checks import CheckedRecords, RecordWork
 from strandline.log.retired import RetiredFiles
 from strandline.log.segment import RELATIVE_OFFSET_MAX, Segment
+from strandline.log.segments import Segments
 from strandline.log.txn_index import AbortedTxn
 from strandline.log.unsynced import UnsyncedFiles
 from strandline.log.validation import validate
@@ -53,15 +54,12 @@ class Log:
         epochs: LeaderEpochs,
         producers: Producers,
     ) -> None:
-        assert segments, "a log has at least one segment"
         self.disk = disk
         self.directory = directory
         self.config = config
-        self.segments = segments
-        self.bases = [segment.base_offset for segment in segments]
-        self.active = segments[-1]
+        self.segments = Segments(segments)
         self.log_start_offset = log_start_offset
-        self.log_end_offset = self.active.next_offset
+        self.log_end_offset = self.segments.active.next_offset
         self.recovery_point = recovery_point
         self.epochs = epochs
         self.producers = producers
@@ -80,7 +78,7 @@ class Log:
     def _draw_jitter(self) -> int:
         """Up to `segment.jitter.ms`, another for each segment, so that logs do not all roll at once."""
         jitter = self.config.segment_jitter_ms
-        return zlib.crc32(f"{self.directory} {self.active.base_offset}".encode()) % jitter if jitter else 0
+        return zlib.crc32(f"{self.directory} {self.segments.active.base_offset}".encode()) % jitter if jitter else 0
 
     # Appending
 
@@ -109,7 +107,7 @@ class Log:
         data = valid.batch
         assign(data, base_offset, leader_epoch)
         self._roll_if_due(len(data), last_offset, valid.max_timestamp, now_ms)
-        self.active.append(data, last_offset, valid.max_timestamp)
+        self.segments.active.append(data, last_offset, valid.max_timestamp)
         if leader_epoch > self.epochs.latest:
             self.epochs.assign(leader_epoch, base_offset)
         if producer_id >= 0:
@@ -175,7 +173,7 @@ class Log:
             header = headers[start]
             size = header.size_bytes
             self._roll_if_due(size, header.last_offset, header.max_timestamp, now_ms)
-            segment = self.active
+            segment = self.segments.active
             first = segment.first_timestamp if segment.file.size else header.max_timestamp
             timestamp_max = first + self._segment_ms_max(config) if first >= 0 else -1
             offset_max = segment.base_offset + RELATIVE_OFFSET_MAX
@@ -209,7 +207,7 @@ class Log:
             start = end
 
     def _roll_if_due(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> None:
-        segment = self.active
+        segment = self.segments.active
         written = segment.file.size
         if written:
             first = segment.first_timestamp
@@ -234,20 +232,18 @@ class Log:
     def roll(self, now_ms: int, last_offset: int = 0) -> Segment:
         """Close the active segment and begin one at the log end, or so far above it that it can hold `last_offset`."""
         base_offset = max(self.log_end_offset, last_offset - RELATIVE_OFFSET_MAX)
-        if not self.active.size and self.active.base_offset == base_offset:
-            return self.active
+        active = self.segments.active
+        if not active.size and active.base_offset == base_offset:
+            return active
         # First: if there is no descriptor for it, the log is as it was.
         segment = new_segment(self.disk, self.directory, base_offset, self.config, now_ms)
-        if self.active.size:
-            self.active.seal()
-            self.unsynced.segments.append(self.active)
+        if active.size:
+            active.seal()
+            self.unsynced.segments.append(active)
+            self.segments.add(segment)
         else:
-            self.bases.pop()
-            cutting.remove(self, [self.segments.pop()])
+            cutting.remove(self, [self.segments.replace_active(segment)])
         self.unsynced.snapshots.append((base_offset, producer_snapshot.encode(self.producers)))
-        self.segments.append(segment)
-        self.bases.append(segment.base_offset)
-        self.active = segment
         self._jitter_ms = self._draw_jitter()
         self.unsynced.names_changed = True
         return segment
@@ -263,8 +259,9 @@ class Log:
         self.check_readable(offset)
         if offset >= limit_offset:
             return b""
-        for i in range(max(bisect_right(self.bases, offset) - 1, 0), len(self.segments)):
-            segment = self.segments[i]
+        segments = self.segments.all
+        for i in range(max(bisect_right(self.segments.bases, offset) - 1, 0), len(segments)):
+            segment = segments[i]
             found = segment.locate(offset)
             while found is not None:
                 position, first_size = found
@@ -301,7 +298,7 @@ class Log:
 
     def _end_position(self, i: int, limit_offset: int) -> int:
         """Where in segment `i` the batch that holds `limit_offset` starts, or the segment's end if it comes later."""
-        segment = self.segments[i]
+        segment = self.segments.all[i]
         if limit_offset >= segment.next_offset:
             return segment.size
         try:
@@ -313,7 +310,7 @@ class Log:
     def aborted_between(self, offset: int, limit_offset: int) -> list[AbortedTxn]:
         """Transactions aborted in the log that overlap [offset, limit_offset)."""
         found = []
-        for segment in self.segments[max(bisect_right(self.bases, offset) - 1, 0) :]:
+        for segment in self.segments[self.segments.position_of(offset) :]:
             for aborted in segment.txn_index:
                 if aborted.last_offset >= offset and aborted.first_offset < limit_offset:
                     found.append(aborted)
@@ -327,8 +324,7 @@ class Log:
 
     def bytes_after(self, offset: int) -> int:
         """How many bytes of log come at or after `offset`, roughly: whole segments count as such."""
-        first = max(bisect_right(self.bases, offset) - 1, 0)
-        return sum(segment.size for segment in self.segments[first:])
+        return sum(segment.size for segment in self.segments[self.segments.position_of(offset) :])
 
     # Cutting
 
@@ -365,7 +361,7 @@ class Log:
 
     def flush(self) -> LogWork[None]:
         """Bring everything that is in the log now to the device. An OSError is final for the log dir."""
-        end_offset, active, truncations = self.log_end_offset, self.active, self.truncations
+        end_offset, active, truncations = self.log_end_offset, self.segments.active, self.truncations
         with self.held():
             unsynced = self.unsynced
             if unsynced.names_changed or self.needs_flush:
@@ -414,8 +410,8 @@ class Log:
         checkpoints.write_epochs(
             self.disk, f"{self.directory}/{checkpoints.LEADER_EPOCH_CHECKPOINT}", self.epochs.entries
         )
-        self.active.seal()
-        for segment in (*self.unsynced.segments, self.active):
+        self.segments.active.seal()
+        for segment in (*self.unsynced.segments, self.segments.active):
             segment.sync_blocking()
         self.disk.sync_dir(self.directory)
         self.recovery_point = self.log_end_offset
@@ -426,6 +422,25 @@ class Log:
             self.unsynced.companion.close()
             self.unsynced.companion = None
         self.retired.add(self.segments)
+
+    # Invariants
+
+    def check_invariants(self) -> None:
+        """What must hold between two turns of the event loop; the simulator asks after each of them."""
+        self.segments.check_invariants()
+        self.epochs.check_invariants()
+        self.producers.check_invariants()
+        start, end = self.log_start_offset, self.log_end_offset
+        assert self.segments[0].base_offset <= start <= end, f"{self.directory}: log start {start}, end {end}"
+        assert end == self.segments.active.next_offset, (
+            f"{self.directory}: the log ends at {end}, not where its segment does"
+        )
+        assert self.recovery_point <= end, f"{self.directory}: recovery point {self.recovery_point} above {end}"
+        assert self.producers.end_offset == end, f"{self.directory}: producers end at {self.producers.end_offset}"
+        epochs = self.epochs.entries
+        assert not epochs or epochs[-1][1] <= end, (
+            f"{self.directory}: epoch {epochs[-1]} begins above the log end {end}"
+        )
 
 
 def batches_from(log: Log, offset: int) -> Iterator[tuple[Segment, int, BatchHeader]]:

@@ -8,6 +8,7 @@ are remembered than `ids_max` (SEC-L10).
 from __future__ import annotations
 
 from collections import deque
+from itertools import pairwise
 from typing import NamedTuple
 
 from strandline.errors import ErrorCode, KafkaError
@@ -230,3 +231,14 @@ class Producers:
         self._open_txns.clear()
         self._ended_txns.clear()
         self.end_offset = end_offset
+
+    def check_invariants(self) -> None:
+        open_txns = {}
+        for producer in self.by_id.values():
+            assert len(producer.batches) <= BATCHES_KEPT, f"{producer.producer_id}: {len(producer.batches)} batches"
+            assert producer.last_offset < self.end_offset, f"{producer.producer_id} wrote {producer.last_offset}"
+            for before, after in pairwise(producer.batches):
+                assert follows(before.last_sequence, after.first_sequence), f"{producer.producer_id}: {before}, {after}"
+            if producer.current_txn_first_offset >= 0:
+                open_txns[producer.producer_id] = producer.current_txn_first_offset
+        assert open_txns == self._open_txns, f"transactions {open_txns} are open, not {self._open_txns}"

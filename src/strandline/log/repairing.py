@@ -38,7 +38,7 @@ def repair(log: Log, damaged: CorruptBatch, data: Buffer, now_ms: int) -> LogWor
     if segment is None:
         return False
     good = filling(log, damaged, data, now_ms)
-    if segment is log.active:
+    if segment is log.segments.active:
         # Only what is no longer written can be copied.
         log.roll(now_ms)
     truncations = log.truncations

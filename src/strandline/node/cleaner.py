@@ -201,7 +201,7 @@ class Cleaner:
         for partition, log_dir in compacted:
             if partition in self._cleanings or partition in self.uncleanable:
                 continue
-            active = partition.log.active
+            active = partition.log.segments.active
             try:
                 planned = plan(
                     partition.log,
@@ -216,7 +216,7 @@ class Cleaner:
             except CorruptLog as error:
                 self._leave_alone(partition, log_dir, error)
                 continue
-            if partition.log.active is not active:  # it was rolled, so that it can be cleaned
+            if partition.log.segments.active is not active:  # it was rolled, so that it can be cleaned
                 self._replicas.flush_due(partition)
             if planned.is_clamped:
                 self._offsets.put(partition, log_dir, planned.first_dirty_offset)

@@ -106,3 +106,15 @@ class Isr:
             self.commit(self.isr, self.partition_epoch)
             return False
         return answer not in AWAIT_METADATA
+
+    def check_invariants(self) -> None:
+        pending = self.pending
+        assert len(set(self.maximal)) == len(self.maximal), f"maximal ISR {self.maximal}"
+        assert set(self.isr) <= set(self.maximal), f"ISR {self.isr} is not within {self.maximal}"
+        if pending is None:
+            assert self.maximal == self.isr, f"maximal ISR {self.maximal} without a proposal, and the ISR is {self.isr}"
+        else:
+            assert set(pending.replicas) <= set(self.maximal), f"{pending.replicas} is proposed, {self.maximal} counts"
+            assert pending.partition_epoch == self.partition_epoch, (
+                f"{pending} in partition epoch {self.partition_epoch}"
+            )

@@ -254,3 +254,20 @@ class Leadership:
             and self._dependencies.is_alive(replica)
             and UNKNOWN < follower.log_start_offset <= offset <= follower.log_end_offset
         )
+
+    # Invariants
+
+    def check_invariants(self) -> None:
+        partition, node_id = self._partition, self._dependencies.node_id
+        state = partition.state
+        self.isr.check_invariants()
+        assert state.leader == node_id, f"{partition}: node {state.leader} leads, not {node_id}"
+        others = {replica for replica in state.replicas if replica != node_id}
+        assert self.followers.keys() == others, f"{partition}: followers {list(self.followers)} of {state.replicas}"
+        assert self.start_offset <= partition.log.log_end_offset, (
+            f"{partition}: its epoch begins at {self.start_offset}"
+        )
+        assert self.isr.partition_epoch >= state.partition_epoch, (
+            f"{partition}: partition epoch {self.isr.partition_epoch}"
+        )
+        assert node_id in self.isr.isr, f"{partition}: its leader {node_id} is not in the ISR {self.isr.isr}"

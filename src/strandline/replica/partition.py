@@ -102,6 +102,7 @@ class Partition:
             f"{self}: leader epoch {state.leader_epoch} after {before.leader_epoch}"
         )
         self._take_role(before.leader_epoch)
+        self.check_invariants()
         return (state.leader, state.leader_epoch) != (before.leader, before.leader_epoch)
 
     def _take_role(self, epoch_before: int) -> None:
@@ -331,6 +332,7 @@ class Partition:
         self.high_watermark = min(max(self.high_watermark, log.log_start_offset), log.log_end_offset)
         if log.log_end_offset == end_before:
             return  # only an epoch without a record is gone
+        self.check_invariants()
         self._dependencies.note("truncated", self, reason, log_end_offset=log.log_end_offset, was=end_before)
 
     # Reading
@@ -423,3 +425,21 @@ class Partition:
         """The topic was deleted, or the replica moved elsewhere."""
         self.gone = True
         self.stop(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    # Invariants
+
+    def check_invariants(self) -> None:
+        """What must hold between two turns of the event loop; the simulator asks after each of them, production where the role
+        changes or the log is cut."""
+        log, role = self.log, self.role
+        end = log.log_end_offset
+        assert log.log_start_offset <= self.high_watermark, f"{self}: log start {log.log_start_offset} is not committed"
+        assert self.high_watermark <= self.local_end <= end, f"{self}: {self.high_watermark}, {self.local_end}, {end}"
+        assert self._writers.all_wait_for_more(self.high_watermark), f"{self}: {self.high_watermark} woke no writer"
+        assert self._local_writers.all_wait_for_more(self.local_end), f"{self}: {self.local_end} woke no writer"
+        if isinstance(role, Leadership):
+            role.check_invariants()
+        else:
+            assert self.state.leader != self._dependencies.node_id, f"{self} follows itself"
+            assert not self._writers, f"{self}: requests wait at a follower"
+            assert not self.deleters, f"{self}: requests wait at a follower"

@@ -45,6 +45,10 @@ class Waiters:
         while waiting and waiting[0][0] <= offset:
             waiting.popleft()[1](code)
 
+    def all_wait_for_more(self, offset: int) -> bool:
+        """No request waits first in line for what was reached already."""
+        return not self._waiting or self._waiting[0][0] > offset
+
     def take_all(self) -> list[Done]:
         """Nobody waits here any more; what they were to be told is the caller's to say."""
         taken = [done for _, done, _ in self._waiting]

@@ -294,8 +294,11 @@ def epochs(broker):
     partition = broker.parts.hosted.by_name["t", 0]
     for i in range(10):
         if i == 5:
-            partition.leader_epoch = 5
-            partition.log.epochs.assign(5, 5)
+            partition.apply(
+                dataclasses.replace(
+                    partition.state, leader_epoch=5, partition_epoch=partition.state.partition_epoch + 1
+                )
+            )
         broker.append("t", i)
     return broker
 
@@ -356,7 +359,7 @@ async def test_a_partition_that_is_elsewhere_names_its_leader(broker):
 
 
 def damage(broker, position, data):
-    with open(broker.parts.hosted.by_name["t", 0].log.active.file.path, "r+b") as file:
+    with open(broker.parts.hosted.by_name["t", 0].log.segments.active.file.path, "r+b") as file:
         file.seek(position)
         file.write(data)
 
@@ -435,8 +438,8 @@ async def test_the_end_of_a_transaction_brings_all_that_it_hid(transactions):
 
 async def test_aborted_transactions_are_listed(filled):
     log = filled.parts.hosted.by_name["t", 0].log
-    log.active.txn_index.add(AbortedTxn(producer_id=7, first_offset=2, last_offset=4, last_stable_offset=5))
-    log.active.txn_index.add(AbortedTxn(producer_id=8, first_offset=6, last_offset=7, last_stable_offset=8))
+    log.segments.active.txn_index.add(AbortedTxn(producer_id=7, first_offset=2, last_offset=4, last_stable_offset=5))
+    log.segments.active.txn_index.add(AbortedTxn(producer_id=8, first_offset=6, last_offset=7, last_stable_offset=8))
     [answer] = ask(filled, 12, part(0), isolation_level=1)
     assert [(t.producer_id, t.first_offset) for t in answer.aborted_transactions] == [(7, 2), (8, 6)]
     [answer] = ask(filled, 12, part(5), isolation_level=1)

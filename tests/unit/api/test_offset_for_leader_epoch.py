@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from strandline.api import offset_for_leader_epoch
@@ -38,7 +40,9 @@ def filled(broker):
     partition = broker.parts.hosted.by_name["t", 0]
     broker.append("t", 1000, 1001)
     for epoch in (4, 5):
-        partition.leader_epoch = epoch
+        partition.apply(
+            replace(partition.state, leader_epoch=epoch, partition_epoch=partition.state.partition_epoch + 1)
+        )
         broker.append("t", 1000)
     return broker
 

@@ -139,7 +139,7 @@ def test_junk_is_not_taken_and_raises_nothing(directory: LogDir, junk: bytes) ->
 def test_one_write_for_all_that_goes_into_a_segment(directory: LogDir, monkeypatch: pytest.MonkeyPatch) -> None:
     log = directory.open(segment_bytes=1000)
     writes: list[int] = []
-    kind = type(log.active.file)
+    kind = type(log.segments.active.file)
     write = kind.append
 
     def counted(file: Any, data: Any) -> None:
@@ -191,7 +191,7 @@ def test_a_log_that_begins_in_the_middle_of_a_batch_gets_all_of_it(directory: Lo
     log.truncate_fully_and_start_at(4)
     third = three()[2]
     assert take(log, third) == AppendedFetch(6, len(third), None)
-    assert (log.log_start_offset, log.log_end_offset, log.active.base_offset) == (4, 6, 3)
+    assert (log.log_start_offset, log.log_end_offset, log.segments.active.base_offset) == (4, 6, 3)
     assert [offset for offset, _ in contents(log)] == [4, 5]
     assert log.read(5, ALL, 6, min_one=True) == third
 

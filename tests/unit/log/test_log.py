@@ -177,10 +177,10 @@ def test_a_segment_is_rolled_when_an_offset_is_too_far_from_its_base(directory: 
 
 def test_a_roll_of_an_empty_segment_is_none(directory: LogDir) -> None:
     log = directory.open()
-    assert log.roll(NOW) is log.active
+    assert log.roll(NOW) is log.segments.active
     append(log, "a")
     assert log.roll(NOW).base_offset == 1
-    assert log.roll(NOW) is log.active
+    assert log.roll(NOW) is log.segments.active
     assert bases(log) == [0, 1]
 
 

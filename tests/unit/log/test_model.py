@@ -159,6 +159,7 @@ class Life:
         return batch(*values, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence)
 
     def check(self) -> None:
+        self.log.check_invariants()
         log = self.log
         assert (log.log_start_offset, log.log_end_offset) == (self.start, self.end)
         assert self.checkpoint <= log.recovery_point <= log.log_end_offset

@@ -69,7 +69,7 @@ def test_a_power_loss_at_any_point_of_it_loses_nothing_that_was_flushed() -> Non
         append(log, 3)
         fails_to_sync(powered, log)
         starts_again(powered)
-        segment = powered.open(**SYNCED).active
+        segment = powered.open(**SYNCED).segments.active
         rewrite_tail(segment, seed % 6)
         powered.power_loss()
         log = powered.recover(recovery_point=seed % 6, **SYNCED).log
@@ -83,7 +83,7 @@ def test_only_what_lies_beyond_the_recovery_point_is_written_again(
     monkeypatch.setattr(rewriting, "PIECE_BYTES", 150)
     log = powered.open()
     append(log, 6)
-    segment = log.active
+    segment = log.segments.active
     assert [rewrite_tail(segment, offset) for offset in (0, 1, 4, 6)] == [1200, 1000, 400, 0]
     assert contents(log) == contents(powered.recover().log), "and nothing has changed"
     # A header that rotted: from there on everything, wherever the recovery point is.
@@ -101,7 +101,7 @@ def test_logs_that_promise_nothing_of_the_device_are_not_written_again(
     append(log, 3)
     fails_to_sync(powered, log)
     starts_again(powered)
-    file = powered.recover(**fields).log.active.file
+    file = powered.recover(**fields).log.segments.active.file
     assert promises_device(topic(**fields)) == is_there
     assert (powered.node.disk.durable_size(file.path) == file.size) == is_there
 

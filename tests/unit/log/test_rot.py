@@ -205,7 +205,7 @@ def test_a18_an_unclean_restart_rebuilds_indexes_epochs_and_producers(directory:
             directory.replace(name, b"\xff" * len(directory.bytes(name)))
     log = directory.recover(**SMALL).log
     assert contents(log) == expected
-    log.active.seal()
+    log.segments.active.seal()
     assert state == (
         log.epochs.entries,
         producer_snapshot.encode(log.producers),

@@ -87,7 +87,7 @@ def values_in(data: bytes) -> list[bytes]:
 
 
 def values_of(partition: Partition) -> list[bytes]:
-    segment = partition.log.active
+    segment = partition.log.segments.active
     return values_in(segment.file.read_blocking(0, segment.size))
 
 

@@ -80,7 +80,7 @@ def test_the_last_value_of_each_key_stays_and_offsets_are_kept() -> None:
         fill(stage, partition)
         before, size = {offset: (key, value) for offset, key, value in records(partition)}, partition.log.size
         await asyncio.sleep(3)
-        active = partition.log.active.base_offset
+        active = partition.log.segments.active.base_offset
         assert len(below(partition, active)) == 3
         assert all(before[offset] == (key, value) for offset, key, value in records(partition))
         assert newest(partition) == {"a": "a19", "b": "b19", "c": "c19"}
@@ -119,7 +119,7 @@ def test_it_goes_on_where_it_was_after_a_kill() -> None:
         partition = await stage.create(**COMPACTED)
         fill(stage, partition)
         await asyncio.sleep(3)
-        ends.append(partition.log.active.base_offset)
+        ends.append(partition.log.segments.active.base_offset)
 
     async def second(stage: Host) -> None:
         partition = stage.partition()
@@ -127,8 +127,8 @@ def test_it_goes_on_where_it_was_after_a_kill() -> None:
         assert newest(partition) == {"a": "a19", "b": "b19", "c": "c19"}
         fill(stage, partition, first=20)
         await asyncio.sleep(3)
-        assert clean_offset(stage) == partition.log.active.base_offset > ends[0]
-        assert len(below(partition, partition.log.active.base_offset)) == 3
+        assert clean_offset(stage) == partition.log.segments.active.base_offset > ends[0]
+        assert len(below(partition, partition.log.segments.active.base_offset)) == 3
 
     lives(first, second, **SOON)
 
@@ -466,7 +466,7 @@ def test_more_keys_than_there_is_memory_for_take_several_runs(monkeypatch: pytes
                 put(stage, partition, key, f"{key}{number}")
         await asyncio.sleep(30)
         assert stage.node.broker_server.cleaner.stats.cleanings > 2
-        active = partition.log.active.base_offset
+        active = partition.log.segments.active.base_offset
         assert clean_offset(stage) == active
         keys = [key for _, key, _ in below(partition, active)]
         assert len(keys) == len(set(keys))

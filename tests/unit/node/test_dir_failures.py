@@ -401,7 +401,7 @@ def test_a_volume_that_is_full_in_the_middle_of_a_batch_keeps_none_of_it(tmp_pat
     disk = FileDisk(max_open_files=10)
     log = open_log(disk, tmp_path / "t-0").log
     log.append_as_leader(memoryview(bytearray(batch(b"kept"))), 0, 0)
-    size, end = log.active.size, log.log_end_offset
+    size, end = log.segments.active.size, log.log_end_offset
     file_bytes_max(size + 1000)
     with pytest.raises(OSError) as refused:
         log.append_as_leader(memoryview(bytearray(batch(b"x" * 5000))), 0, 0)

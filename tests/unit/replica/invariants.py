@@ -12,8 +12,6 @@ Always true: "committed" is what some leader's high watermark has passed, and is
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 from strandline.errors import ErrorCode
 from strandline.metadata.image import PartitionImage
 from strandline.replica.partition import Partition
@@ -89,19 +87,14 @@ class Watch:
             self._acknowledged(leader)
 
     def _alone(self, process: Process, partition: Partition) -> None:
-        log = partition.log
-        assert log.log_start_offset <= partition.high_watermark <= partition.local_end <= log.log_end_offset, (
-            f"{process.node_id}: {log.log_start_offset} {partition.high_watermark} {partition.local_end} "
-            f"{log.log_end_offset}"
-        )
+        partition.check_invariants()
+        partition.log.check_invariants()
         if partition.leads:
             assert partition.fetch_position(1) is None, "I11: a leader fetches"
             before = self._watermarks.get(partition, (-1, 0))
             if before[0] == partition.leader_epoch:
                 assert partition.high_watermark >= before[1], "A1: a leader's watermark fell"
             self._watermarks[partition] = partition.leader_epoch, partition.high_watermark
-        entries = log.epochs.entries
-        assert all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(entries)), entries
 
     def _metadata(self, state: PartitionImage) -> None:
         image, policy = self.cluster.controller.image, self.cluster.controller.policy

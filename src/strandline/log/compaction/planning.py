@@ -54,11 +54,11 @@ def plan(
     end_offset = max(_first_uncleanable_offset(log, stable_end, first_dirty, now_ms), first_dirty)
     clean_bytes = cleanable_bytes = uncleanable_bytes = 0
     earliest = None
-    bases = [*log.bases[1:], log.log_end_offset]
+    bases = [*log.segments.bases[1:], log.log_end_offset]
     for segment, following in zip(log.segments, bases, strict=True):
-        if following <= first_dirty and segment is not log.active:
+        if following <= first_dirty and segment is not log.segments.active:
             clean_bytes += segment.size
-        elif following <= end_offset and segment is not log.active:
+        elif following <= end_offset and segment is not log.segments.active:
             cleanable_bytes += segment.size
             if segment.first_timestamp > 0 and (earliest is None or segment.first_timestamp < earliest):
                 earliest = segment.first_timestamp
@@ -75,7 +75,7 @@ def plan(
 
 
 def _roll_overdue(log: Log, now_ms: int) -> None:
-    active = log.active
+    active = log.segments.active
     if active.size:
         since_ms = active.first_timestamp if active.first_timestamp >= 0 else active.created_ms
         if now_ms - since_ms > log.config.max_compaction_lag_ms:
@@ -92,10 +92,10 @@ def _first_dirty_offset(log: Log, clean_offset: int | None) -> tuple[int, bool]:
 
 
 def _first_uncleanable_offset(log: Log, stable_end: int, first_dirty_offset: int, now_ms: int) -> int:
-    limit = min(stable_end, log.active.base_offset)
+    limit = min(stable_end, log.segments.active.base_offset)
     lag_ms = log.config.min_compaction_lag_ms
-    end_offset = log.bases[0]
-    for segment, following in zip(log.segments, log.bases[1:], strict=False):
+    end_offset = log.segments.bases[0]
+    for segment, following in zip(log.segments, log.segments.bases[1:], strict=False):
         if following > limit or (
             lag_ms > 0 and following > first_dirty_offset and segment.max_timestamp > now_ms - lag_ms
         ):
@@ -115,7 +115,7 @@ def _job(log: Log, first_dirty_offset: int, end_offset: int, now_ms: int, offset
             segment.offset_index.count * OFFSET_ENTRY.size,
             segment.time_index.count * TIME_ENTRY.size,
         )
-        for segment, following in zip(log.segments, log.bases[1:], strict=False)
+        for segment, following in zip(log.segments, log.segments.bases[1:], strict=False)
         # What lies below the log start waits for retention to take it.
         if log.log_start_offset < following <= end_offset
     )

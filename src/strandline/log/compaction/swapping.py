@@ -89,7 +89,8 @@ def _change_since(log: Log, job: CleanJob, group: CleanedGroup) -> str | None:
 
 
 def _index_of(log: Log, group: CleanedGroup) -> int:
-    return log.bases.index(group.bases[0]) if group.bases[0] in log.bases else len(log.bases)
+    bases = log.segments.bases
+    return bases.index(group.bases[0]) if group.bases[0] in bases else len(bases)
 
 
 def _open(log: Log, group: CleanedGroup) -> list[Segment]:
@@ -105,7 +106,7 @@ def _open(log: Log, group: CleanedGroup) -> list[Segment]:
             output.base_offset,
             index_interval_bytes=log.config.index_interval_bytes,
             index_bytes_max=log.config.segment_index_bytes,
-            created_ms=log.active.created_ms,
+            created_ms=log.segments.active.created_ms,
             suffix=names.CLEANED_SUFFIX,
             may_have_gaps=True,
         )
@@ -121,17 +122,15 @@ def _open(log: Log, group: CleanedGroup) -> list[Segment]:
 def _replace(log: Log, group: CleanedGroup, new: list[Segment]) -> list[str]:
     first = _index_of(log, group)
     end = first + len(group.bases)
-    old = log.segments[first:end]
-    doomed = [path for segment in old for path in segment.mark_deleted()]
+    doomed = [path for segment in log.segments[first:end] for path in segment.mark_deleted()]
     for segment in new:
         segment.change_suffix("")
-    log.segments = [*log.segments[:first], *new, *log.segments[end:]]
-    log.bases = [segment.base_offset for segment in log.segments]
+    old = log.segments.replace(first, end, new)
     unsynced = log.unsynced
     unsynced.segments = [segment for segment in unsynced.segments if segment not in old]
     unsynced.names_changed = True
     log.retired.add(old)
-    vanished = set(group.bases).difference(log.bases)
+    vanished = set(group.bases).difference(log.segments.bases)
     if vanished:
         cutting.drop_snapshots(log, vanished.__contains__)
     return doomed

@@ -14,7 +14,7 @@ from ..leader import Leader, part
 
 def test_a_partition_whose_bytes_are_cold_is_warmed_once_however_often_it_is_appended_to():
     leader = Leader((1, 2))
-    cold_pages = leader.partition().log.active.file.inode.cold
+    cold_pages = leader.partition().log.segments.active.file.inode.cold
     leader.append(1)
     cold_pages.update(range(8))
     leader.fetch(part(0))

@@ -23,7 +23,7 @@ def told(asked):
 
 def goes_cold(leader, index=0):
     """The log's bytes are on the device only."""
-    leader.partition(index).log.active.file.inode.cold.update(range(8))
+    leader.partition(index).log.segments.active.file.inode.cold.update(range(8))
 
 
 # Rule A6: whose position counts

@@ -28,7 +28,7 @@ def test_all_closed_segments_if_all_is_committed(directory: LogDir) -> None:
     log = filled(directory)
     made = plan(log, None, 9, NOW)
     assert made.job is not None
-    assert log.bases == [0, 2, 4, 6, 8]
+    assert log.segments.bases == [0, 2, 4, 6, 8]
     assert [source.base_offset for source in made.job.sources] == [0, 2, 4, 6]
     assert (made.first_dirty_offset, made.end_offset, made.dirty_ratio) == (0, 8, 1.0)
     assert (made.clean_bytes, made.cleanable_bytes + made.uncleanable_bytes) == (0, log.size)
@@ -88,19 +88,19 @@ def test_an_active_segment_older_than_the_maximum_lag_is_rolled(directory: LogDi
     log = filled(directory, max_compaction_lag_ms=100)
     assert plan(log, None, 9, NOW + 108).end_offset == 8
     made = plan(log, None, 9, NOW + 109)
-    assert (log.active.base_offset, made.end_offset) == (9, 9)
+    assert (log.segments.active.base_offset, made.end_offset) == (9, 9)
     assert plan(log, None, 9, NOW + 10_000).end_offset == 9
-    assert log.bases[-1] == 9
+    assert log.segments.bases[-1] == 9
 
 
 def test_an_append_rolls_at_the_maximum_lag_too(directory: LogDir) -> None:
     log = directory.open(**COMPACT, max_compaction_lag_ms=100)
     for after_ms in (0, 100, 101):
         put(log, {"a": "1"}, timestamp=NOW + after_ms)
-    assert log.bases == [0, 2]
+    assert log.segments.bases == [0, 2]
     plain = directory.open(max_compaction_lag_ms=100)
     put(plain, {"a": "1"}, timestamp=NOW + 500)
-    assert plain.bases == [0, 2]
+    assert plain.segments.bases == [0, 2]
 
 
 def test_a_log_start_that_moved_takes_the_clean_offset_along(directory: LogDir) -> None:

@@ -60,7 +60,7 @@ def test_snapshots_of_segments_that_vanished_go(directory: LogDir) -> None:
     assert len(log.segments) < count
     snapshots = {int(name.partition(".")[0]) for name in directory.names(".snapshot")}
     assert snapshots
-    assert snapshots <= set(log.bases)
+    assert snapshots <= set(log.segments.bases)
 
 
 def test_readers_see_the_same_records_at_every_moment(powered: PoweredLogDir) -> None:
@@ -173,7 +173,7 @@ def test_what_retention_took_meanwhile_is_not_brought_back(directory: LogDir) ->
         log.disk.remove(path)
     start = log.log_start_offset
     wait(directory, perform(swap(log, job, done)))
-    assert log.log_start_offset == log.bases[0] == start
+    assert log.log_start_offset == log.segments.bases[0] == start
     assert not directory.names(".cleaned")
     assert len(records(log)) < 20
 

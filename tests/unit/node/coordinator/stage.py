@@ -75,7 +75,7 @@ class Coordination:
     @property
     def batches(self) -> list[int]:
         """Records in each batch of the log."""
-        segment = self.partition.log.active
+        segment = self.partition.log.segments.active
         return [header.records_count for _, header in iterate(segment.file.read_blocking(0, segment.size))]
 
 

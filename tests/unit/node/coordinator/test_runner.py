@@ -72,7 +72,7 @@ def test_a_batch_is_compressed_as_configured_and_may_then_hold_more():
     async def story(broker: Any, disk: Any) -> None:
         stage = await Coordination(broker, disk, max_message_bytes="300").loaded()
         assert committed(await stage.commit(7, metadata="x" * 2000)) == 0
-        segment = stage.partition.log.active
+        segment = stage.partition.log.segments.active
         assert read_header(segment.file.read_blocking(0, segment.size)).codec == 4
 
     in_simulation(story, offsets_topic_compression_codec="4")
@@ -332,7 +332,7 @@ def test_a_load_without_a_descriptor_is_tried_again():
         assert committed(await stage.commit(5)) == 0
         broker.parts.hosted.storage_failed = lambda partition, error: pytest.fail(f"{partition} has failed: {error}")
         broker.change(TOPIC, leader=2)
-        file = stage.partition.log.active.file
+        file = stage.partition.log.segments.active.file
         tries = []
 
         class Closed:
@@ -347,7 +347,7 @@ def test_a_load_without_a_descriptor_is_tried_again():
                     raise OSError(errno.EMFILE, "Too many open files")
                 return file.read(position, size)
 
-        stage.partition.log.active.file = Closed()
+        stage.partition.log.segments.active.file = Closed()
         broker.change(TOPIC, leader=1)
         await asyncio.sleep(10)
         assert len(tries) >= 3

@@ -368,7 +368,7 @@ class Stage:
 
 
 def values(partition: Partition) -> list[bytes]:
-    segment = partition.log.active
+    segment = partition.log.segments.active
     data = segment.file.read_blocking(0, segment.size)
     view = memoryview(data)
     return [record.value or b"" for at, header in iterate(data) for record in decode(view[at : at + header.size_bytes])]
