@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from strandline.cli.access.options import Access, access_options
-from strandline.cli.kafka_tools.kafka_flags import key_values
+from strandline.cli.option_values import key_values
 from strandline.cli.terminal.escaping import echo
 from strandline.cli.terminal.output import example, json_option, print_json, print_table
 

@@ -13,7 +13,7 @@ import click
 from strandline.cli.access.options import Access, access_options
 from strandline.cli.errors import CommandRefused, explain
 from strandline.cli.groups.offset_resets import SCENARIOS, parse_datetime, parse_duration_ms
-from strandline.cli.kafka_tools.kafka_flags import value_of_option
+from strandline.cli.option_values import value_of_option
 from strandline.cli.terminal.escaping import echo, shown
 from strandline.cli.terminal.output import example, json_option, note, print_json, print_table
 

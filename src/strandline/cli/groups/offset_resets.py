@@ -62,15 +62,15 @@ class ResetWarnings(NamedTuple):
 
 
 KAFKA_WARNINGS = ResetWarnings(
-    "New offset ({asked}) is higher than latest offset for topic partition {topic}-{partition}. "
+    "New offset ({requested}) is higher than latest offset for topic partition {topic}-{partition}. "
     "Value will be set to {planned}.",
-    "New offset ({asked}) is lower than earliest offset for topic partition {topic}-{partition}. "
+    "New offset ({requested}) is lower than earliest offset for topic partition {topic}-{partition}. "
     "Value will be set to {planned}.",
     "Partition {partition} from topic {topic} is empty. Falling back to latest known offset.",
 )
 OUR_WARNINGS = ResetWarnings(
-    "{topic}-{partition} ends at {planned}, before {asked}; its end is taken",
-    "{topic}-{partition} begins at {planned}, after {asked}; its start is taken",
+    "{topic}-{partition} ends at {planned}, before {requested}; its end is taken",
+    "{topic}-{partition} begins at {planned}, after {requested}; its start is taken",
     "{topic}-{partition} has no record that late; its end is taken",
 )
 
@@ -106,9 +106,9 @@ def plan(scope: ResetScope, scenario: str, value: str | int | None, now_ms: int)
     raise AssertionError(f"no scenario {scenario}")
 
 
-def from_plan(scope: ResetScope, asked: Mapping[TopicPartition, int]) -> OffsetPlan:
+def from_plan(scope: ResetScope, requested: Mapping[TopicPartition, int]) -> OffsetPlan:
     """The offsets in a file, limited to the logs."""
-    return _within_the_log(scope, asked)
+    return _within_the_log(scope, requested)
 
 
 def _current(scope: ResetScope, key: TopicPartition) -> int:
@@ -133,15 +133,15 @@ def _at_time(scope: ResetScope, timestamp: int) -> OffsetPlan:
     return {**found, **scope.offsets_at(none, LATEST)} if none else found
 
 
-def _within_the_log(scope: ResetScope, asked: Mapping[TopicPartition, int]) -> OffsetPlan:
-    keys = list(asked)
+def _within_the_log(scope: ResetScope, requested: Mapping[TopicPartition, int]) -> OffsetPlan:
+    keys = list(requested)
     starts, ends = scope.offsets_at(keys, EARLIEST), scope.offsets_at(keys, LATEST)
     planned = {}
-    for key, offset in asked.items():
+    for key, offset in requested.items():
         bound = min(max(offset, starts[key]), ends[key])
         if bound != offset:
             warning = scope.warnings.beyond_the_end if offset > bound else scope.warnings.before_the_start
-            scope.warn(warning.format(topic=key[0], partition=key[1], asked=offset, planned=bound))
+            scope.warn(warning.format(topic=key[0], partition=key[1], requested=offset, planned=bound))
         planned[key] = bound
     return planned
 

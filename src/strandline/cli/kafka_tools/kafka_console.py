@@ -13,7 +13,8 @@ import click
 
 from strandline.cli.access.options import Access, kafka_access_options
 from strandline.cli.errors import CommandRefused
-from strandline.cli.kafka_tools.kafka_flags import kafka_command, key_values, value_of_option
+from strandline.cli.kafka_tools.kafka_flags import kafka_command
+from strandline.cli.option_values import key_values, value_of_option
 from strandline.cli.terminal.output import example, is_terminal, note
 
 STRING_CLASSES = ("org.apache.kafka.common.serialization.StringDeserializer",)

@@ -10,7 +10,8 @@ import click
 
 from strandline.cli.access.options import Access, kafka_access_options
 from strandline.cli.groups.offset_resets import SCENARIOS
-from strandline.cli.kafka_tools.kafka_flags import KafkaCommand, required, value_of_option
+from strandline.cli.kafka_tools.kafka_flags import KafkaCommand
+from strandline.cli.option_values import required, value_of_option
 from strandline.cli.terminal.escaping import echo, shown
 from strandline.cli.terminal.output import example
 

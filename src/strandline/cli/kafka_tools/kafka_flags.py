@@ -5,9 +5,11 @@ Always true: a long option may be shortened as far as it stays unambiguous (`--b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import click
+
+from strandline.cli.option_values import key_values
 
 
 class KafkaCommand(click.Command):
@@ -44,28 +46,6 @@ class KafkaCommand(click.Command):
 
 def kafka_command(*, epilog: str) -> Callable[[Callable[..., object]], KafkaCommand]:
     return click.command(cls=KafkaCommand, epilog=epilog)
-
-
-def value_of_option(options: Mapping[str, object], name: str) -> object:
-    """The value of an option whose name is known only at run time."""
-    return options[name]
-
-
-def required(value: str | None) -> str:
-    """The value of an option that was checked to be given."""
-    assert value is not None
-    return value
-
-
-def key_values(pairs: tuple[str, ...], flag: str) -> dict[str, str]:
-    """Several `key=value` as a mapping; UsageError if one is not."""
-    found: dict[str, str] = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals or not key.strip():
-            raise click.UsageError(f"{flag} {pair}: write it as key=value")
-        found[key.strip()] = value
-    return found
 
 
 def comma_pairs(text: str, flag: str) -> dict[str, str]:

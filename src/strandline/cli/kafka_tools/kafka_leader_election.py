@@ -8,7 +8,8 @@ import click
 
 from strandline.cli.access.options import Access, kafka_access_options
 from strandline.cli.errors import CommandRefused
-from strandline.cli.kafka_tools.kafka_flags import kafka_command, required
+from strandline.cli.kafka_tools.kafka_flags import kafka_command
+from strandline.cli.option_values import required
 from strandline.cli.terminal.escaping import echo
 from strandline.cli.terminal.output import example
 

@@ -11,7 +11,8 @@ import click
 
 from strandline.cli.access.options import Access, kafka_access_options, or_controllers
 from strandline.cli.errors import CommandRefused
-from strandline.cli.kafka_tools.kafka_flags import kafka_command, required, value_of_option
+from strandline.cli.kafka_tools.kafka_flags import kafka_command
+from strandline.cli.option_values import required, value_of_option
 from strandline.cli.terminal.escaping import echo
 from strandline.cli.terminal.output import example, note
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 import click
 
 from strandline.cli.access.options import Access, kafka_access_options
-from strandline.cli.kafka_tools.kafka_flags import kafka_command, key_values, required, value_of_option
+from strandline.cli.kafka_tools.kafka_flags import kafka_command
+from strandline.cli.option_values import key_values, required, value_of_option
 from strandline.cli.terminal.escaping import echo
 from strandline.cli.terminal.output import example
 

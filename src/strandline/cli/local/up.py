@@ -114,7 +114,7 @@ def _prepare(
     detach: bool,
 ) -> LocalCluster:
     """The cluster to start: that in the directory, or a new one."""
-    from strandline.cli.kafka_tools.kafka_flags import key_values
+    from strandline.cli.option_values import key_values
 
     given = key_values(config, "--config")
     present = local_cluster.find(directory)

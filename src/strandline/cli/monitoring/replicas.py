@@ -111,9 +111,9 @@ def _watch(endpoints: Sequence[MonitoringEndpoint], path: str, as_json: bool) ->
                 live.update(_drawn(*_look(endpoints, path)), refresh=True)
 
 
-def _pause(is_asked: Callable[[], bool], poll_s: float) -> None:
+def _pause(stop_requested: Callable[[], bool], poll_s: float) -> None:
     until = time.monotonic() + WATCH_S
-    while time.monotonic() < until and not is_asked():
+    while time.monotonic() < until and not stop_requested():
         time.sleep(poll_s)
 
 

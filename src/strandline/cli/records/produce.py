@@ -8,7 +8,7 @@ from typing import BinaryIO
 import click
 
 from strandline.cli.access.options import Access, access_options
-from strandline.cli.kafka_tools.kafka_flags import key_values
+from strandline.cli.option_values import key_values
 from strandline.cli.terminal.output import example, note
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")

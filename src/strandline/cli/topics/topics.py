@@ -11,7 +11,7 @@ import click
 
 from strandline.cli.access.options import Access, access_options
 from strandline.cli.errors import CommandRefused
-from strandline.cli.kafka_tools.kafka_flags import key_values
+from strandline.cli.option_values import key_values
 from strandline.cli.terminal.escaping import echo, shown
 from strandline.cli.terminal.output import example, is_terminal, json_option, note, print_json, print_table
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from strandline.cli.kafka_tools.kafka_flags import KafkaCommand, comma_pairs, key_values
+from strandline.cli.kafka_tools.kafka_flags import KafkaCommand, comma_pairs
 
 
 @pytest.fixture
@@ -28,12 +28,6 @@ def test_options_may_be_shortened_while_they_are_unambiguous(command):
 
 def test_a_value_is_never_taken_for_an_option(command):
     assert command.expand(["--partition", "--print", "--", "--boot"]) == ["--partition", "--print", "--", "--boot"]
-
-
-def test_pairs():
-    assert key_values(("a=1", "b=x=y", "c="), "--config") == {"a": "1", "b": "x=y", "c": ""}
-    with pytest.raises(click.UsageError, match="write it as key=value"):
-        key_values(("a",), "--config")
 
 
 def test_brackets_keep_commas_together():
