@@ -62,7 +62,7 @@ class NamesTopic(Protocol[PartitionT_co]):
     def partitions(self) -> Sequence[PartitionT_co]: ...
 
 
-class CommittedOffsets(Protocol):
+class FetchedGroupOffsets(Protocol):
     """What OffsetFetch answers of one group."""
 
     @property
@@ -346,9 +346,9 @@ def first_error(exchange: GroupExchange) -> int:
     return 0
 
 
-def committed_of(exchange: GroupExchange, group_id: str) -> CommittedOffsets | None:
+def committed_of(exchange: GroupExchange, group_id: str) -> FetchedGroupOffsets | None:
     """The answer of an OffsetFetch about one group, whichever version it is."""
     for group in getattr(exchange.response, "groups", None) or ():
         if group.group_id == group_id:
-            return cast(CommittedOffsets, group)
-    return cast(CommittedOffsets, exchange.response) if exchange.request.group_id == group_id else None
+            return cast(FetchedGroupOffsets, group)
+    return cast(FetchedGroupOffsets, exchange.response) if exchange.request.group_id == group_id else None
