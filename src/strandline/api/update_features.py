@@ -12,11 +12,12 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import NodeContext, RequestContext
-from strandline.controller.features import FeatureUpdate, FeatureUpgradeType, QuorumFeatures, update
+from strandline.controller.features import FeatureUpdate, QuorumFeatures, update
 from strandline.errors import KafkaError
 from strandline.metadata.image import MetadataImage
 from strandline.metadata.records import MetadataRecord
 from strandline.wire import messages
+from strandline.wire.feature_upgrades import FeatureUpgradeType
 
 if TYPE_CHECKING:
     from strandline.wire.stubs.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse

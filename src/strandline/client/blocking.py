@@ -32,20 +32,19 @@ if TYPE_CHECKING:
     # Consumers, producers and administration are loaded when the first is made: many a process needs only one of them,
     # and those that start often, such as Spark's workers, would wait for all.
     from strandline.client.core.batches import Buffer, RecordDelivery, RecordMetadata
-    from strandline.client.core.fetched_partition import ConsumerRecord
+    from strandline.client.core.completed_fetch import ConsumerRecord
     from strandline.client.core.group.member import GroupMetadata
     from strandline.client.core.group.offsets import OffsetAndMetadata
     from strandline.client.flow.descriptions import (
+        ActiveProducer,
         ClusterDescription,
         ConfigEntry,
         ConfigResource,
         CreatedTopic,
         ElectionType,
         FeaturesDescription,
-        FeatureUpgradeType,
         LogDirDescription,
         NewTopic,
-        ProducerState,
         QuorumInfo,
         RaftEndpoint,
         Reassignment,
@@ -61,6 +60,7 @@ if TYPE_CHECKING:
     from strandline.errors import KafkaError
     from strandline.ids import TopicPartition, Uuid
     from strandline.records.record import Headers
+    from strandline.wire.feature_upgrades import FeatureUpgradeType
 
 __all__ = ["Admin", "Client", "ClientConfig", "Consumer", "ConsumerConfig", "Producer", "ProducerConfig"]
 
@@ -312,7 +312,7 @@ class Admin:
     def delete_records(self, before: Mapping[TopicPartition, int], *, timeout_ms: int = 30_000) -> Answers[int]:
         return self._run(self._flow.delete_records(before, timeout_ms=timeout_ms))
 
-    def describe_producers(self, partitions: Iterable[TopicPartition]) -> Answers[list[ProducerState]]:
+    def describe_producers(self, partitions: Iterable[TopicPartition]) -> Answers[list[ActiveProducer]]:
         return self._run(self._flow.describe_producers(partitions))
 
     def describe_cluster(self, *, include_fenced_brokers: bool = False) -> ClusterDescription:
@@ -345,8 +345,8 @@ class Admin:
         *,
         validate_only: bool = False,
     ) -> dict[str, KafkaError | None]:
-        """None is UpgradeType.UPGRADE."""
-        from strandline.client.flow.descriptions import FeatureUpgradeType
+        """None is FeatureUpgradeType.UPGRADE."""
+        from strandline.wire.feature_upgrades import FeatureUpgradeType
 
         upgrade_type = FeatureUpgradeType.UPGRADE if upgrade_type is None else upgrade_type
         return self._run(self._flow.update_features(levels, upgrade_type, validate_only=validate_only))

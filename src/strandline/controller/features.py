@@ -6,7 +6,6 @@ in the metadata; of several updates all are made or none.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
@@ -23,18 +22,13 @@ from strandline.metadata.features import (
     check_levels,
 )
 from strandline.metadata.image import MetadataImage
+from strandline.wire.feature_upgrades import FeatureUpgradeType
 
 ABSENT = range(1)
 """The levels of a feature that a node does not know: only 0, turned off."""
 
 RECORDS_CHANGED_AT = frozenset(level for record in r.BY_KEY.values() for level in record.LEVELS if level)
 """The levels of metadata.version that brought new records or fields: below them, what those hold can't be written."""
-
-
-class FeatureUpgradeType(enum.IntEnum):
-    UPGRADE = 1
-    SAFE_DOWNGRADE = 2
-    UNSAFE_DOWNGRADE = 3
 
 
 class FeatureUpdate(NamedTuple):

@@ -36,7 +36,7 @@ class ObservedTopic(NamedTuple):
 Topics = Mapping[str, ObservedTopic]
 
 
-class ClusterView(Protocol):
+class ObservedCluster(Protocol):
     """What the driver asks of the cluster. Answers leave out partitions that do not exist (any more)."""
 
     def topics(self, names: Iterable[str] | None) -> Topics:
@@ -69,7 +69,7 @@ def topic_ids(topics: Topics) -> dict[str, Uuid]:
     return {name: topic.topic_id for name, topic in topics.items()}
 
 
-def selected(selection: Selection, view: ClusterView) -> Topics:
+def selected(selection: Selection, view: ObservedCluster) -> Topics:
     """The selected topics that exist now; nothing is refused, since a vanished topic may be tolerated."""
     match selection:
         case SubscribePattern():
@@ -84,7 +84,7 @@ def selected(selection: Selection, view: ClusterView) -> Topics:
     return view.topics(selection.topics)
 
 
-def required(selection: Selection, view: ClusterView) -> Topics:
+def required(selection: Selection, view: ObservedCluster) -> Topics:
     """The same when a query starts: TopicError for a topic or partition that is named and does not exist."""
     topics = selected(selection, view)
     match selection:
@@ -104,14 +104,14 @@ def required(selection: Selection, view: ClusterView) -> Topics:
     return topics
 
 
-def initial_offsets(options: ReadOptions, view: ClusterView) -> StreamOffsets:
+def initial_offsets(options: ReadOptions, view: ObservedCluster) -> StreamOffsets:
     """Where a new stream starts."""
     topics = required(options.selection, view)
     latest = LogEnds(view, partitions_of(topics))
     return StreamOffsets.of(topic_ids(topics), _resolved(options.start, "starting", options, latest))
 
 
-def batch_bounds(options: ReadOptions, view: ClusterView) -> tuple[StreamOffsets, StreamOffsets]:
+def batch_bounds(options: ReadOptions, view: ObservedCluster) -> tuple[StreamOffsets, StreamOffsets]:
     """Where a batch query starts and ends; OptionError if what the options say of a partition starts after its end."""
     assert options.end is not None
     topics = required(options.selection, view)
@@ -131,7 +131,7 @@ def batch_bounds(options: ReadOptions, view: ClusterView) -> tuple[StreamOffsets
     return StreamOffsets.of(ids, starts), StreamOffsets.of(ids, ends)
 
 
-def carried_on(known: StreamOffsets, topics: Topics, view: ClusterView) -> StreamOffsets:
+def carried_on(known: StreamOffsets, topics: Topics, view: ObservedCluster) -> StreamOffsets:
     """Where a stream continues from `known`: partitions and topics that are new, or were created again, start at earliest.
 
     What is no longer there is left out.
@@ -150,7 +150,7 @@ def carried_on(known: StreamOffsets, topics: Topics, view: ClusterView) -> Strea
 class LogEnds:
     """The earliest and latest offsets of these partitions, each asked for at most once."""
 
-    def __init__(self, view: ClusterView, partitions: list[TopicPartition]) -> None:
+    def __init__(self, view: ObservedCluster, partitions: list[TopicPartition]) -> None:
         self.view = view
         self.partitions = partitions
         self._ends: dict[str, Mapping[TopicPartition, int]] = {}

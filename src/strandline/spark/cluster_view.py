@@ -26,7 +26,7 @@ NOT_THERE = frozenset(
 
 
 class ClientClusterView:
-    """A `bounds.ClusterView` that asks the brokers."""
+    """An `ObservedCluster` of `bounds.py` that asks the brokers."""
 
     def __init__(
         self,

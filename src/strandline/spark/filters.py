@@ -12,7 +12,7 @@ import datetime
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from strandline.spark.bounds import ClusterView
+from strandline.spark.bounds import ObservedCluster
 from strandline.spark.splits import OffsetRange
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def narrowing(filters: Iterable[Filter]) -> Narrowing:
     return found
 
 
-def narrowed(ranges: Sequence[OffsetRange], by: Narrowing, view: ClusterView) -> list[OffsetRange]:
+def narrowed(ranges: Sequence[OffsetRange], by: Narrowing, view: ObservedCluster) -> list[OffsetRange]:
     """What is left to read; the log is asked only if timestamps are bounded."""
     kept = [
         r._replace(start=max(r.start, by.offset_min), end=min(r.end, by.offset_max + 1))

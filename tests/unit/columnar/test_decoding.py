@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
-from strandline.client.core.fetched_partition import FetchedPartition
+from strandline.client.core.completed_fetch import CompletedFetch
 from strandline.columnar.columns import COLUMNS, arrow_schema
 from strandline.columnar.decoding import Decoder
 from strandline.records.errors import CorruptRecord
@@ -21,9 +21,7 @@ MICROSECONDS_MAX = ((1 << 63) - 1) // 1000 * 1000
 
 def obvious(log: Log) -> list[dict[str, Any]]:
     """By our consumer, which knows nothing of columns."""
-    fetched = FetchedPartition(
-        "t", 3, log.start, log.data, log.aborted, check_crcs=True, decompressed_bytes_max=1 << 24
-    )
+    fetched = CompletedFetch("t", 3, log.start, log.data, log.aborted, check_crcs=True, decompressed_bytes_max=1 << 24)
     records = fetched.take(1 << 30)
     assert fetched.error is None
     return [

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from strandline.controller.features import RECORDS_CHANGED_AT, FeatureUpdate, FeatureUpgradeType, QuorumFeatures, update
+from strandline.controller.features import RECORDS_CHANGED_AT, FeatureUpdate, QuorumFeatures, update
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
 from strandline.metadata import records as r
 from strandline.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, MetadataImage
 from strandline.metadata.records import ControllerFeature, RegisterControllerRecord
+from strandline.wire.feature_upgrades import FeatureUpgradeType
 
 from .conftest import after, broker, cluster
 

@@ -77,7 +77,7 @@ def change(access: Access, operation: str, levels: dict[str, int], *, unsafe: bo
     if not levels:
         raise CommandRefused(f"You must specify at least one feature to {operation}")
     from strandline.cli.access.connection import connect_admin
-    from strandline.client.flow.descriptions import FeatureUpgradeType
+    from strandline.wire.feature_upgrades import FeatureUpgradeType
 
     downgrade = FeatureUpgradeType.UNSAFE_DOWNGRADE if unsafe else FeatureUpgradeType.SAFE_DOWNGRADE
     with connect_admin(access) as admin:

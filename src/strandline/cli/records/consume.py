@@ -14,7 +14,7 @@ from strandline.ids import TopicPartition
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from strandline.client.core.fetched_partition import ConsumerRecord
+    from strandline.client.core.completed_fetch import ConsumerRecord
 
 
 def _offset(context: click.Context, parameter: click.Parameter, value: str | None) -> str | int | None:

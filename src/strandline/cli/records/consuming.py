@@ -16,7 +16,7 @@ from strandline.cli.access.connection import connect, require_topic
 from strandline.cli.errors import CommandRefused
 from strandline.cli.terminal.interrupts import POLL_S, ctrl_c
 from strandline.client.blocking import Client, Consumer, ConsumerConfig
-from strandline.client.core.fetched_partition import ConsumerRecord
+from strandline.client.core.completed_fetch import ConsumerRecord
 from strandline.ids import TopicPartition
 
 EARLIEST, LATEST = "earliest", "latest"

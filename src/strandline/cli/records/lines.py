@@ -14,7 +14,7 @@ from strandline.cli.errors import CommandRefused
 from strandline.escaping import escaped_bytes
 
 if TYPE_CHECKING:
-    from strandline.client.core.fetched_partition import ConsumerRecord
+    from strandline.client.core.completed_fetch import ConsumerRecord
 
 Headers = tuple[tuple[str, bytes | None], ...]
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 from strandline.client.config import ConsumerConfig
 from strandline.client.core.backoff import Backoff, delay_s
 from strandline.client.core.cluster_metadata import NO_EPOCH, REFRESH, ClusterMetadata
-from strandline.client.core.fetch_session import BROKEN, FetchSession
-from strandline.client.core.fetched_partition import ConsumerRecord, FetchedPartition
+from strandline.client.core.completed_fetch import CompletedFetch, ConsumerRecord
+from strandline.client.core.fetch_session import BROKEN, FetchSessionHandler
 from strandline.client.core.positions import EARLIEST, LATEST, PartitionState, PositionState
 from strandline.client.errors import LogTruncated, OffsetOutOfRange
 from strandline.errors import ErrorCode, KafkaError, error_code
@@ -66,7 +66,7 @@ class ConsumerCore:
         self._cluster = cluster
         self._backoff = backoff
         self._randomness = randomness
-        self._sessions: dict[int, FetchSession[_Wanted]] = {}
+        self._sessions: dict[int, FetchSessionHandler[_Wanted]] = {}
         self._busy: set[int] = set()
         self._errors: deque[KafkaError] = deque(maxlen=ERRORS_MAX)
         self._Fetch = messages.request(FETCH)
@@ -142,7 +142,7 @@ class ConsumerCore:
 
     def _call(self, node_id: int, wanted: dict[TopicPartition, _Wanted]) -> FetchCall:
         config, Fetch = self.config, self._Fetch
-        session = self._sessions.setdefault(node_id, FetchSession())
+        session = self._sessions.setdefault(node_id, FetchSessionHandler())
         asked = session.request(wanted)
         topics: dict[str, Any] = {}
         for (name, partition), want in asked.partitions.items():
@@ -244,7 +244,7 @@ class ConsumerCore:
     def _add(self, state: PartitionState, wanted: _Wanted, answer: Any) -> None:
         aborted = [(a.producer_id, a.first_offset) for a in answer.aborted_transactions or ()]
         try:
-            fetched = FetchedPartition(
+            fetched = CompletedFetch(
                 state.topic,
                 state.partition,
                 wanted.fetch_offset,

@@ -37,7 +37,7 @@ class SessionRequest(NamedTuple, Generic[Wanted]):
     forgotten: list[TopicPartition]
 
 
-class FetchSession(Generic[Wanted]):
+class FetchSessionHandler(Generic[Wanted]):
     __slots__ = ("_epoch", "_id", "sent")
 
     def __init__(self) -> None:

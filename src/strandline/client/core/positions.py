@@ -12,7 +12,7 @@ import enum
 from collections import deque
 
 from strandline.client.core.cluster_metadata import NO_EPOCH
-from strandline.client.core.fetched_partition import ConsumerRecord, FetchedPartition
+from strandline.client.core.completed_fetch import CompletedFetch, ConsumerRecord
 from strandline.ids import TopicPartition
 
 EARLIEST = -2
@@ -64,7 +64,7 @@ class PartitionState:
         self.is_paused = False
         self.retry_at = 0.0
         self.high_watermark = self.last_stable_offset = self.log_start_offset = -1
-        self.fetched: deque[FetchedPartition] = deque()
+        self.fetched: deque[CompletedFetch] = deque()
 
     @property
     def key(self) -> TopicPartition:
@@ -138,7 +138,7 @@ class PartitionState:
         self._begin(PositionState.VALIDATING)
         self.fetch_offset = self.position
 
-    def add(self, fetched: FetchedPartition) -> None:
+    def add(self, fetched: CompletedFetch) -> None:
         self.fetched.append(fetched)
         self.fetch_offset = fetched.next_offset
         if fetched.last_epoch != NO_EPOCH:

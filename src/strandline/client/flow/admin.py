@@ -16,6 +16,7 @@ from strandline.client.flow import offsets
 from strandline.client.flow.cluster_admin import ClusterAdmin, answer_or_error
 from strandline.client.flow.controllers import for_controller
 from strandline.client.flow.descriptions import (
+    ActiveProducer,
     ConfigEntry,
     ConfigResource,
     CreatedTopic,
@@ -23,7 +24,6 @@ from strandline.client.flow.descriptions import (
     LogDirReplica,
     NewTopic,
     PartitionDescription,
-    ProducerState,
     ResourceType,
     TopicDescription,
     TopicListing,
@@ -243,11 +243,11 @@ class FlowAdmin(ClusterAdmin, GroupAdmin):
 
         return await by_leader(self._client, before, ask)
 
-    async def describe_producers(self, partitions: Iterable[TopicPartition]) -> Answers[list[ProducerState]]:
+    async def describe_producers(self, partitions: Iterable[TopicPartition]) -> Answers[list[ActiveProducer]]:
         """The producers that each leader remembers."""
         Describe = messages.request(DESCRIBE_PRODUCERS)
 
-        async def ask(node_id: int, keys: list[TopicPartition]) -> Answers[list[ProducerState]]:
+        async def ask(node_id: int, keys: list[TopicPartition]) -> Answers[list[ActiveProducer]]:
             topics: dict[str, Any] = {}
             for topic, partition in keys:
                 entry = topics.setdefault(topic, Describe.TopicRequest(name=topic, partition_indexes=[]))
@@ -310,8 +310,8 @@ def _config(c: Any) -> ConfigEntry:
     )
 
 
-def _producer(s: Any) -> ProducerState:
-    return ProducerState(
+def _producer(s: Any) -> ActiveProducer:
+    return ActiveProducer(
         s.producer_id,
         s.producer_epoch,
         s.last_sequence,

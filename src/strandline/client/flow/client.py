@@ -21,7 +21,7 @@ from strandline.client.core.cluster_metadata import METADATA, ClusterMetadata
 from strandline.client.core.connection import ClientConnection
 from strandline.client.errors import Closed, ConnectionLost, MismatchedEndpoint, NoBrokerReachable
 from strandline.client.flow.channel import Channel
-from strandline.client.flow.io import Io, Signal, sleep
+from strandline.client.flow.io import Condition, Io, sleep
 from strandline.errors import KafkaError
 from strandline.wire import messages
 
@@ -52,10 +52,10 @@ class FlowClient:
         self._lanes_count = 2
         self._free_lanes: list[int] = []
         self._channels: dict[_Key, Channel] = {}
-        self._opening: dict[_Key, Signal] = {}
+        self._opening: dict[_Key, Condition] = {}
         self._failures: dict[Address, tuple[int, float]] = {}
         """By address: failures in a row, and the time before which it is not tried again."""
-        self._refreshing: Signal | None = None
+        self._refreshing: Condition | None = None
         self._refreshed_at = float("-inf")
         self._Metadata = messages.request(METADATA)
 
@@ -146,7 +146,7 @@ class FlowClient:
             await opening.wait()
 
     async def _open_new(self, key: _Key) -> Channel:
-        opening = self._opening[key] = Signal(self.io)
+        opening = self._opening[key] = Condition(self.io)
         channel: Channel | None = None
         try:
             failures, retry_at = self._failures.get(key.address, (0, 0.0))
@@ -169,7 +169,7 @@ class FlowClient:
             if channel is not None and self._channels.get(key) is not channel:
                 channel.close()
             del self._opening[key]
-            opening.set()
+            opening.notify_all()
 
     def _closed(self, channel: Channel) -> None:
         for key, open_channel in list(self._channels.items()):
@@ -185,14 +185,14 @@ class FlowClient:
         wanted = None if topics is None else sorted(set(topics))
         while self._refreshing is not None:
             await self._refreshing.wait()
-        self._refreshing = Signal(self.io)
+        self._refreshing = Condition(self.io)
         try:
             response = await self._ask_metadata(wanted, allow_auto_topic_creation)
             self.cluster.update(response, is_complete=topics is None)
             self._refreshed_at = self.io.now()
         finally:
             refreshing, self._refreshing = self._refreshing, None
-            refreshing.set()
+            refreshing.notify_all()
 
     async def _ask_metadata(self, topics: list[str] | None, allow_auto_topic_creation: bool) -> Any:
         Metadata = self._Metadata

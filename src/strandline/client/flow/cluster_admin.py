@@ -18,7 +18,6 @@ from strandline.client.flow.descriptions import (
     ElectionType,
     Feature,
     FeaturesDescription,
-    FeatureUpgradeType,
     QuorumInfo,
     QuorumReplicaState,
     RaftEndpoint,
@@ -28,6 +27,7 @@ from strandline.client.flow.retry import Answers, check, retrying
 from strandline.errors import ErrorCode, KafkaError, error_code
 from strandline.ids import ZERO_UUID, TopicPartition, Uuid
 from strandline.wire import messages
+from strandline.wire.feature_upgrades import FeatureUpgradeType
 
 API_VERSIONS, ELECT_LEADERS, DESCRIBE_QUORUM, UPDATE_FEATURES, UNREGISTER_BROKER = 18, 43, 55, 57, 64
 ALTER_PARTITION_REASSIGNMENTS, LIST_PARTITION_REASSIGNMENTS, ADD_RAFT_VOTER, REMOVE_RAFT_VOTER = 45, 46, 80, 81

@@ -15,8 +15,8 @@ from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
 
 from strandline.client.config import CLOSE_TIMEOUT_S, ConsumerConfig
 from strandline.client.core.cluster_metadata import NO_EPOCH
+from strandline.client.core.completed_fetch import ConsumerRecord
 from strandline.client.core.consumer import FETCH, ConsumerCore, FetchCall
-from strandline.client.core.fetched_partition import ConsumerRecord
 from strandline.client.core.group.member import GroupMetadata
 from strandline.client.core.group.offsets import OffsetAndMetadata
 from strandline.client.core.positions import PartitionState, PositionState
@@ -24,7 +24,7 @@ from strandline.client.errors import Closed, ConnectionLost, OffsetOutOfRange
 from strandline.client.flow import offsets
 from strandline.client.flow.client import FETCHING, FlowClient
 from strandline.client.flow.group import Callback, GroupMembership, RebalanceCallbacks
-from strandline.client.flow.io import Signal, sleep
+from strandline.client.flow.io import Condition, sleep
 from strandline.client.flow.offsets import OffsetAndTimestamp
 from strandline.client.flow.retry import Answers
 from strandline.errors import ErrorCode, KafkaError
@@ -42,7 +42,7 @@ class FlowConsumer:
         self._io = client.io
         config = config or ConsumerConfig()
         self._core = ConsumerCore(config, client.cluster, client.config.retry_backoff, client.randomness)
-        self._changed = Signal(self._io)
+        self._changed = Condition(self._io)
         self._group = None
         if config.group_id is not None:
             self._group = GroupMembership(client, config, self._core, self._consumed, self._changed)
@@ -61,7 +61,7 @@ class FlowConsumer:
                 raise ValueError("the group assigns the partitions; unsubscribe before you do")
             self._group.start_auto_commit()
         self._core.assign(partitions)
-        self._changed.set()
+        self._changed.notify_all()
 
     def assignment(self) -> list[TopicPartition]:
         return sorted(self._core.partitions)
@@ -72,7 +72,7 @@ class FlowConsumer:
             raise ValueError(f"an offset is at least 0, not {offset}")
         self._core.state(topic, partition).seek(offset, leader_epoch)
         self._drop_ungiven({(topic, partition)})
-        self._changed.set()
+        self._changed.notify_all()
 
     def seek_to_beginning(self, partitions: Iterable[TopicPartition] | None = None) -> None:
         self._reset(partitions, offsets.EARLIEST)
@@ -85,17 +85,17 @@ class FlowConsumer:
         for topic, partition in wanted:
             self._core.state(topic, partition).reset(timestamp)
         self._drop_ungiven(set(wanted))
-        self._changed.set()
+        self._changed.notify_all()
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         for topic, partition in partitions:
             self._core.state(topic, partition).is_paused = True
-        self._changed.set()
+        self._changed.notify_all()
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
         for topic, partition in partitions:
             self._core.state(topic, partition).is_paused = False
-        self._changed.set()
+        self._changed.notify_all()
 
     def paused(self) -> list[TopicPartition]:
         return sorted(key for key, state in self._core.partitions.items() if state.is_paused)
@@ -145,7 +145,7 @@ class FlowConsumer:
         if self._group is not None:
             await self._group.leave(timeout_s)
         self._core.assign(())
-        self._changed.set()
+        self._changed.notify_all()
 
     def subscription(self) -> list[str]:
         """Topics; with a pattern, those that are known to match it."""
@@ -258,11 +258,11 @@ class FlowConsumer:
 
     async def _wait(self, timeout_s: float) -> None:
         on_new_leader = self._client.cluster.on_new_leader
-        on_new_leader.append(self._changed.set)
+        on_new_leader.append(self._changed.notify_all)
         try:
             await self._changed.wait(timeout_s)
         finally:
-            on_new_leader.remove(self._changed.set)
+            on_new_leader.remove(self._changed.notify_all)
 
     async def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
         """Every record, for ever, until the consumer is closed."""
@@ -302,7 +302,7 @@ class FlowConsumer:
                 self._group.close()
         self._is_closed = True
         self._core.assign(())
-        self._changed.set()
+        self._changed.notify_all()
 
     def _start_errands(self) -> None:
         core, now = self._core, self._io.now()
@@ -341,7 +341,7 @@ class FlowConsumer:
             self._core.answered(call, response, self._io.now())
         if not self._is_closed and not self._client.is_closed:
             self._start_errands()
-        self._changed.set()
+        self._changed.notify_all()
 
     async def _refresh(self) -> None:
         topics = set(self._core.wants_topics)
@@ -356,7 +356,7 @@ class FlowConsumer:
                 await sleep(self._io, IDLE_S)
         finally:
             self._is_refreshing = False
-            self._changed.set()
+            self._changed.notify_all()
 
     async def _find_committed(self, states: list[PartitionState], timeout_ms: int) -> None:
         assert self._group is not None
@@ -416,4 +416,4 @@ class FlowConsumer:
             self._core.report(error)
         finally:
             self._asking.difference_update(state.key for state in states)
-            self._changed.set()
+            self._changed.notify_all()

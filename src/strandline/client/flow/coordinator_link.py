@@ -14,7 +14,7 @@ from strandline.client.core.cluster_metadata import BrokerMetadata
 from strandline.client.core.group.coordinator import BACKOFF, FIND_COORDINATOR, CoordinatorLookup, brokers, question
 from strandline.client.errors import Closed, ConnectionLost, TimedOut
 from strandline.client.flow.client import MAIN, FlowClient
-from strandline.client.flow.io import Signal, gather, sleep
+from strandline.client.flow.io import Condition, gather, sleep
 from strandline.errors import KafkaError
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ class CoordinatorLink:
         self._io = client.io
         self._core = CoordinatorLookup(group_id, client.randomness)
         self._on_gone = on_gone
-        self._finding: Signal | None = None
+        self._finding: Condition | None = None
         self._is_closed = False
         client.on_closed.append(self._connection_closed)
 
@@ -90,13 +90,13 @@ class CoordinatorLink:
             if self._finding is not None:
                 await self._finding.wait(None if left_s == NO_DEADLINE else left_s)
                 continue
-            self._finding = Signal(self._io)
+            self._finding = Condition(self._io)
             try:
                 await sleep(self._io, min(left_s, self._core.retry_at - self._io.now()))
                 await self._ask()
             finally:
                 finding, self._finding = self._finding, None
-                finding.set()
+                finding.notify_all()
         return node_id
 
     async def _ask(self) -> None:

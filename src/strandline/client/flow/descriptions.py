@@ -96,7 +96,7 @@ class ConfigEntry(NamedTuple):
     synonyms: tuple[tuple[str, str | None, int], ...]
 
 
-class ProducerState(NamedTuple):
+class ActiveProducer(NamedTuple):
     producer_id: int
     producer_epoch: int
     last_sequence: int
@@ -171,12 +171,6 @@ class FeaturesDescription(NamedTuple):
     features: tuple[Feature, ...]
     epoch: int | None
     """The offset of the metadata that the node knows; None if it does not say."""
-
-
-class FeatureUpgradeType(enum.IntEnum):
-    UPGRADE = 1
-    SAFE_DOWNGRADE = 2
-    UNSAFE_DOWNGRADE = 3
 
 
 class ElectionType(enum.IntEnum):

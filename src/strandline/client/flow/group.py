@@ -28,7 +28,7 @@ from strandline.client.core.group.offsets import OffsetAndMetadata
 from strandline.client.errors import ConnectionLost
 from strandline.client.flow.client import FlowClient
 from strandline.client.flow.coordinator_link import CoordinatorLink
-from strandline.client.flow.io import Signal
+from strandline.client.flow.io import Condition
 from strandline.client.flow.offset_committer import OffsetCommitter
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import TopicPartition
@@ -59,7 +59,7 @@ class GroupMembership:
         config: ConsumerConfig,
         core: ConsumerCore,
         positions: Callable[[], dict[TopicPartition, OffsetAndMetadata]],
-        changed: Signal,
+        changed: Condition,
     ) -> None:
         assert config.group_id is not None
         self.member = _member(config, client.cluster, client)
@@ -69,11 +69,11 @@ class GroupMembership:
         self._core = core
         self._positions = positions
         self._changed = changed
-        self._heard = Signal(client.io)
+        self._heard = Condition(client.io)
         """Something was heard of the coordinator, or the member changed."""
-        self._wake = Signal(client.io)
+        self._wake = Condition(client.io)
         self._lane = client.new_lane()
-        self._link = CoordinatorLink(client, config.group_id, self._wake.set)
+        self._link = CoordinatorLink(client, config.group_id, self._wake.notify_all)
         self._committer = OffsetCommitter(client, config.group_id, self._link, self.member, self._wake, self._heard)
         self.commit = self._committer.commit
         self.committed = self._committer.committed
@@ -106,7 +106,7 @@ class GroupMembership:
             self._is_running = True
             self._runs_count += 1
             self._io.spawn(self._run(self._runs_count))
-        self._wake.set()
+        self._wake.notify_all()
 
     def start_auto_commit(self) -> None:
         if self._config.enable_auto_commit:
@@ -115,7 +115,7 @@ class GroupMembership:
     def poll_began(self) -> None:
         """All that was given to the application before this is done with: it may be committed."""
         if not self.member.is_active:
-            self._wake.set()
+            self._wake.notify_all()
         self.member.poll_began()
         if self._io.now() >= self._auto_commit_at and not self._is_auto_committing:
             self._is_auto_committing = True
@@ -163,7 +163,7 @@ class GroupMembership:
         finally:
             self._prepared = change
             self._is_preparing = False
-            self._changed.set()
+            self._changed.notify_all()
 
     async def _notify(self, change: AssignmentChange) -> None:
         self._is_notifying = True
@@ -181,8 +181,8 @@ class GroupMembership:
         self._prepared = None
         self.member.applied(change, self._io.now())
         self._core.assign(sorted(self.member.owned))
-        self._wake.set()
-        self._changed.set()
+        self._wake.notify_all()
+        self._changed.notify_all()
 
     async def _call_back(self, change: AssignmentChange) -> None:
         callback = self._callbacks.of(change.kind)
@@ -226,7 +226,7 @@ class GroupMembership:
             member.applied(AssignmentChange(AssignmentChangeKind.LOST, tuple(sorted(member.owned))), self._io.now())
             # What waits there, a JoinGroup perhaps, is not waited for.
             self._client.close_lane(self._lane)
-            self._wake.set()
+            self._wake.notify_all()
             if call is not None:
                 # If it does not arrive, the coordinator will notice when the session is over.
                 good_bye = self._link.request(
@@ -241,7 +241,7 @@ class GroupMembership:
         """Wait for it no longer than that: what is under way before it may take longer.
         Whether it failed does not matter.
         """
-        ended = Signal(self._io)
+        ended = Condition(self._io)
 
         async def run() -> None:
             try:
@@ -249,14 +249,14 @@ class GroupMembership:
             except KafkaError:
                 pass
             finally:
-                ended.set()
+                ended.notify_all()
 
         self._io.spawn(run())
         await ended.wait(timeout_s)
 
     def close(self) -> None:
         self._is_running = False
-        self._wake.set()
+        self._wake.notify_all()
         self._link.close()
 
     # The member's coroutine
@@ -308,13 +308,13 @@ class GroupMembership:
                     self._link.gone(answer.node_id)
                 elif code is not ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
                     self._link.serves()
-        self._heard.set()
-        self._changed.set()
+        self._heard.notify_all()
+        self._changed.notify_all()
 
     def _fail(self, error: KafkaError) -> None:
         self.member.failed(error)
-        self._heard.set()
-        self._changed.set()
+        self._heard.notify_all()
+        self._changed.notify_all()
 
     # Metadata
 
@@ -349,8 +349,8 @@ class GroupMembership:
         finally:
             self._refresh_at = self._io.now() + delay_s(UNKNOWN_TOPIC, self._refreshes_in_vain, self._client.randomness)
             self._is_refreshing = False
-            self._wake.set()
-            self._changed.set()
+            self._wake.notify_all()
+            self._changed.notify_all()
 
 
 def _member(config: ConsumerConfig, cluster: ClusterMetadata, client: FlowClient) -> MemberCore:

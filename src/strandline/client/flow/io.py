@@ -3,7 +3,8 @@
 Two shells stand behind it, asyncio (`aio.py`) and sockets with a selector (`blocking.py`).
 
 Always true: a Future is awaited by at most one coroutine, because a shell may cancel what a coroutine awaits; what
-several wait for is a Signal. `received` and `lost` of a Receiver are called from the loop, never from inside `write`.
+several wait for is a Condition. `received` and `lost` of a Receiver are called from the loop, never from inside
+`write`.
 """
 
 from __future__ import annotations
@@ -73,8 +74,8 @@ class Io(Protocol):
         """OSError or TimeoutError if the peer does not answer."""
 
 
-class Signal:
-    """What several coroutines wait for, each on a future of its own. Setting it wakes all who wait now."""
+class Condition:
+    """What several coroutines wait for, each on a future of its own: `notify_all` wakes all who wait now."""
 
     __slots__ = ("_io", "_waiters")
 
@@ -82,14 +83,14 @@ class Signal:
         self._io = io
         self._waiters: list[Future] = []
 
-    def set(self) -> None:
+    def notify_all(self) -> None:
         waiters, self._waiters = self._waiters, []
         for future in waiters:
             if not future.done():
                 future.set_result(True)
 
     async def wait(self, timeout_s: float | None = None) -> bool:
-        """Until it is set, or the time is over: then False."""
+        """Until it is notified, or the time is over: then False."""
         future = self._io.future()
         self._waiters.append(future)
         timer = None
@@ -98,8 +99,8 @@ class Signal:
                 max(0.0, timeout_s), lambda: None if future.done() else future.set_result(False)
             )
         try:
-            is_set: bool = await future
-            return is_set
+            is_notified: bool = await future
+            return is_notified
         finally:
             if timer is not None:
                 timer.cancel()
@@ -147,7 +148,7 @@ class FifoLock:
 
 async def sleep(io: Io, delay_s: float) -> None:
     if delay_s > 0:
-        await Signal(io).wait(delay_s)
+        await Condition(io).wait(delay_s)
 
 
 async def gather(io: Io, awaitables: list[Awaitable[T]]) -> list[T]:

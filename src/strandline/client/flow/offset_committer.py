@@ -18,7 +18,7 @@ from strandline.client.core.group.offsets import OffsetAndMetadata
 from strandline.client.errors import Closed, ConnectionLost, TimedOut
 from strandline.client.flow.client import FlowClient
 from strandline.client.flow.coordinator_link import CoordinatorLink
-from strandline.client.flow.io import FifoLock, Signal, sleep
+from strandline.client.flow.io import Condition, FifoLock, sleep
 from strandline.client.flow.retry import UNKNOWN_ATTEMPTS_MAX
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import TopicPartition
@@ -39,8 +39,8 @@ class OffsetCommitter:
         group_id: str,
         link: CoordinatorLink,
         member: MemberCore,
-        wake: Signal,
-        changed: Signal,
+        wake: Condition,
+        changed: Condition,
     ) -> None:
         self._client = client
         self._io = client.io
@@ -111,19 +111,19 @@ class OffsetCommitter:
             await sleep(self._io, delay_s(self._client.config.retry_backoff, failures, self._client.randomness))
         elif verdict is CommitVerdict.EPOCH:
             member.epoch_changed()
-            self._wake.set()
+            self._wake.notify_all()
             await self._until(lambda: member.metadata != stamp, min(deadline, self._io.now() + EPOCH_WAIT_S))
         elif verdict is CommitVerdict.REBALANCE or (verdict is CommitVerdict.FENCED and member.is_rebalancing):
             member.epoch_changed()
-            self._wake.set()
+            self._wake.notify_all()
             if not member.is_rebalancing:
                 raise KafkaError(code, "the group rebalances; poll, then commit again")
             await self._until(lambda: not member.is_rebalancing, deadline)
         elif verdict is CommitVerdict.FENCED and member.metadata == stamp:
             if member.is_subscribed:
                 member.fenced(code)
-                self._wake.set()
-                self._changed.set()
+                self._wake.notify_all()
+                self._changed.notify_all()
             raise KafkaError(code, f"group '{self._group_id}' went on without this member: nothing was committed")
 
     async def _until(self, holds: Callable[[], bool], deadline: float) -> None:

@@ -28,7 +28,7 @@ from strandline.client.core.whole_batches import Receipt
 from strandline.client.errors import Closed, ConnectionLost
 from strandline.client.flow.channel import Channel
 from strandline.client.flow.client import FlowClient
-from strandline.client.flow.io import Future, Signal, sleep
+from strandline.client.flow.io import Condition, Future, sleep
 from strandline.client.flow.retry import UNKNOWN_ATTEMPTS_MAX, check, retrying
 from strandline.errors import ErrorCode, KafkaError
 from strandline.records.ready import ReadyBatch
@@ -48,9 +48,9 @@ class FlowProducer:
             config or ProducerConfig(), client.cluster, client.config.retry_backoff, client.randomness
         )
         self._allow_auto_topic_creation = allow_auto_topic_creation
-        self._wake = Signal(self._io)
+        self._wake = Condition(self._io)
         self._is_woken = False
-        self._progress = Signal(self._io)
+        self._progress = Condition(self._io)
         self._is_sending = False
         self._is_closed = False
         self._connecting: set[int] = set()
@@ -166,8 +166,8 @@ class FlowProducer:
         if not self._is_closed:
             self._is_closed = True
             self._core.close()
-            self._wake.set()
-            self._progress.set()
+            self._wake.notify_all()
+            self._progress.notify_all()
 
     async def __aenter__(self) -> FlowProducer:
         return self
@@ -185,7 +185,7 @@ class FlowProducer:
             self._is_sending = True
             self._io.spawn(self._send_all())
         else:
-            self._wake.set()
+            self._wake.notify_all()
 
     async def _send_all(self) -> None:
         """Runs while there is something to do; the next record starts it again."""
@@ -202,13 +202,13 @@ class FlowProducer:
                     await self._wake.wait(None if wakeup is None else wakeup - now)
         finally:
             self._is_sending = False
-            self._progress.set()
+            self._progress.notify_all()
 
     def _send_ready(self) -> None:
         while calls := self._core.drain(self._io.now(), self._client.open_channel):
             for call in calls:
                 self._send_call(call)
-        self._progress.set()
+        self._progress.notify_all()
 
     def _send_call(self, call: ProduceCall) -> None:
         channel = call.link
@@ -258,10 +258,10 @@ class FlowProducer:
                 del self._unanswered[channel]
         finally:
             self._asked.discard(channel)
-            self._progress.set()
+            self._progress.notify_all()
 
     def _wake_sender_again(self) -> None:
-        self._progress.set()
+        self._progress.notify_all()
         if not self._is_closed:
             self._wake_sender()
 

@@ -11,7 +11,7 @@ import random
 from typing import TYPE_CHECKING
 
 from strandline.client.aio import AsyncClient, Consumer, ConsumerConfig
-from strandline.client.core.fetched_partition import ConsumerRecord
+from strandline.client.core.completed_fetch import ConsumerRecord
 from strandline.errors import ErrorCode, KafkaError
 from strandline.histories.clients.connecting import connect
 from strandline.histories.record_history import RecordPosition

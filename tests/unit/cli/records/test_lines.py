@@ -7,7 +7,7 @@ import pytest
 
 from strandline.cli.errors import CommandRefused
 from strandline.cli.records.lines import LineFormatter, LineReader
-from strandline.client.core.fetched_partition import ConsumerRecord
+from strandline.client.core.completed_fetch import ConsumerRecord
 
 RECORD = ConsumerRecord("t", 2, 7, 1000, b"k", b"v", (("h", b"1"), ("g", None)), 3, 0)
 

@@ -18,7 +18,7 @@ from strandline.errors import ErrorCode, KafkaError
 from strandline.wire import messages
 
 from .broker import TOPIC_ID, cluster, metadata
-from .test_fetched_partition import batch
+from .test_completed_fetch import batch
 
 Fetch = messages.response(1)
 

@@ -16,7 +16,6 @@ from strandline.client.errors import MismatchedEndpoint
 from strandline.client.flow.descriptions import (
     ElectionType,
     Feature,
-    FeatureUpgradeType,
     QuorumReplicaState,
     RaftEndpoint,
     Reassignment,
@@ -24,6 +23,7 @@ from strandline.client.flow.descriptions import (
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
 from strandline.wire import messages
+from strandline.wire.feature_upgrades import FeatureUpgradeType
 from strandline.wire.headers import read_request_header, response_header
 from tests.unit.client.server import Broker, serving_beside
 

@@ -9,23 +9,23 @@ import asyncio
 import pytest
 
 from strandline.client.aio import AsyncioIo
-from strandline.client.flow.io import FifoLock, Signal, gather, sleep
+from strandline.client.flow.io import Condition, FifoLock, gather, sleep
 from strandline.client.selecting import Scheduler
 from strandline.runtime.clock import SystemClock
 
 
-def test_a_signal_wakes_all_who_wait_and_nobody_later():
+def test_a_condition_wakes_all_who_wait_now_and_none_later():
     scheduler = Scheduler()
-    signal = Signal(scheduler)
+    condition = Condition(scheduler)
 
     async def set_it() -> bool:
         await sleep(scheduler, 0.001)  # the others, which were begun before, wait by now
-        signal.set()
+        condition.notify_all()
         return True
 
     async def story() -> list[bool]:
-        woken = await gather(scheduler, [signal.wait(5.0), signal.wait(), set_it()])
-        return [*woken[:2], await signal.wait(0.001)]
+        woken = await gather(scheduler, [condition.wait(5.0), condition.wait(), set_it()])
+        return [*woken[:2], await condition.wait(0.001)]
 
     assert scheduler.run(story()) == [True, True, False]
     scheduler.close()

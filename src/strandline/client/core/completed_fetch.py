@@ -32,7 +32,7 @@ class ConsumerRecord(NamedTuple):
     """0 is CreateTime, 1 is LogAppendTime."""
 
 
-class FetchedPartition:
+class CompletedFetch:
     """Bytes of one partition that were fetched from `offset` on."""
 
     __slots__ = (

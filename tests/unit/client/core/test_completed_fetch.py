@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from strandline.client.core.fetched_partition import FetchedPartition
+from strandline.client.core.completed_fetch import CompletedFetch
 from strandline.client.core.positions import PartitionState
 from strandline.errors import ErrorCode
 from strandline.records.batch import BatchBuilder
@@ -36,8 +36,8 @@ def txn(base_offset: int, count: int, producer_id: int) -> bytes:
     return batch(base_offset, count, producer_id=producer_id, producer_epoch=0, base_sequence=0, transactional=True)
 
 
-def fetched(data: bytes, offset: int = 0, aborted=None) -> FetchedPartition:
-    return FetchedPartition("t", 0, offset, data, aborted, check_crcs=True, decompressed_bytes_max=1 << 20)
+def fetched(data: bytes, offset: int = 0, aborted=None) -> CompletedFetch:
+    return CompletedFetch("t", 0, offset, data, aborted, check_crcs=True, decompressed_bytes_max=1 << 20)
 
 
 def offsets(data: bytes, offset: int = 0, aborted=None) -> list[int]:
