@@ -201,3 +201,20 @@ def test_who_wrote_last_the_longest_ago_goes_whatever_time_it_claims() -> None:
     assert story.producers.forgotten_early == 2
     assert {101, 102}.isdisjoint(story.producers.by_id)
     assert {100, 300, *range(103, 110), *range(200, 210)} == story.producers.by_id.keys()
+
+
+def test_what_is_read_again_from_a_cleaned_log_may_have_gaps() -> None:
+    producers = Producers()
+    producers.add_batch(PID, 0, 4, 0, 4, 1000, False)
+    producers.add_batch(PID, 0, 9, 7, 9, 1000, False)  # what lay between was cleaned
+    producers.end_offset = 10
+    producers.check_invariants()
+
+
+def test_batches_out_of_order_break_the_invariant() -> None:
+    producers = Producers()
+    producers.add_batch(PID, 0, 4, 5, 9, 1000, False)
+    producers.add_batch(PID, 0, 9, 5, 9, 1000, False)
+    producers.end_offset = 10
+    with pytest.raises(AssertionError, match="42"):
+        producers.check_invariants()
