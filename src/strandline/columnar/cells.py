@@ -6,9 +6,10 @@ row numbers that exist: whoever works on them need not look again.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from strandline.records.header import NO_TIMESTAMP
@@ -16,7 +17,11 @@ from strandline.records.header import NO_TIMESTAMP
 TIMESTAMP_MAX_MS: Final = 1 << 62
 """So that the difference of two stays within 64 bits; it is 146 million years from now."""
 
-Numbers = np.ndarray[Any, np.dtype[np.int64]]
+Numbers = npt.NDArray[np.int64]
+Partitions = npt.NDArray[np.int32]
+"""Of rows, by their numbers."""
+Picked = npt.NDArray[np.signedinteger]
+"""The numbers of rows."""
 
 
 class Rows(NamedTuple):
@@ -38,7 +43,7 @@ class Encoded(NamedTuple):
     max_timestamp: int
 
 
-def check_rows(rows: Rows, picked: np.ndarray[Any, Any] | None) -> Numbers:
+def check_rows(rows: Rows, picked: Picked | None) -> Numbers:
     """The row numbers to encode, or ValueError."""
     count = len(rows.value)
     for name, column in (("key", rows.key), ("value", rows.value)):

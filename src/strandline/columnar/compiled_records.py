@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from strandline.columnar.cells import Encoded, Numbers, Rows
+from strandline.columnar.cells import Encoded, Numbers, Partitions, Rows
 from strandline.columnar.kernels import calls
 from strandline.columnar.kernels.machine_code import Kernel
 from strandline.columnar.spans import Spans, header_spans_of, no_spans, spans_of
@@ -72,9 +71,7 @@ class CompiledRecords:
             first += count
 
 
-def compiled_partitions_of(
-    keys: pa.Array, partitions_count: int, kernels: Mapping[str, Kernel]
-) -> np.ndarray[Any, np.dtype[np.int32]]:
+def compiled_partitions_of(keys: pa.Array, partitions_count: int, kernels: Mapping[str, Kernel]) -> Partitions:
     found = np.empty(len(keys), np.int32)
     spans = spans_of(keys)
     kernels["find_partitions"](*_addresses(spans), len(keys), partitions_count, _at(found))
@@ -85,5 +82,5 @@ def _addresses(spans: Spans) -> tuple[int, int, int]:
     return spans.data.address, _at(spans.starts), _at(spans.sizes)
 
 
-def _at(numbers: np.ndarray[Any, Any]) -> int:
+def _at(numbers: Numbers | Partitions) -> int:
     return int(numbers.ctypes.data)

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from strandline.columnar.batches import FetchedBatches, OpenBatch
+from strandline.columnar.cells import Numbers
 from strandline.columnar.columns import CREATE_TIME, HEADER_TYPE, HEADERS, LOG_APPEND_TIME, TYPES, Layout
 from strandline.columnar.kernels import calls
 from strandline.columnar.kernels.machine_code import Kernel
@@ -186,7 +187,7 @@ class CompiledRows:
         return pa.Array.from_buffers(TYPES[HEADERS], rows, [validity, ends], nulls, children=[headers])
 
 
-def _numbers(name: str, values: np.ndarray[Any, Any]) -> pa.Array:
+def _numbers(name: str, values: Numbers) -> pa.Array:
     return pa.Array.from_buffers(TYPES[name], len(values), [None, pa.py_buffer(values.copy())], 0)
 
 

@@ -11,7 +11,7 @@ import struct
 import threading
 from collections.abc import Callable
 from importlib.util import find_spec
-from typing import Any, Final
+from typing import Final
 
 from strandline.columnar.kernels import mapped
 from strandline.columnar.kernels.calls import (
@@ -24,6 +24,7 @@ from strandline.columnar.kernels.calls import (
     WALK_RESULT,
     WALKING,
 )
+from strandline.columnar.kernels.machine_code import Kernel
 from strandline.ports import Buffer
 from strandline.records.errors import InvalidRecord
 from strandline.records.record import encode_record
@@ -65,13 +66,13 @@ def can_be_made() -> bool:
     return find_spec("numba") is not None
 
 
-def _calling(held: Any, released: Any) -> Callable[[Buffer, int, int, int], Walked]:
+def _calling(held: Kernel, released: Kernel) -> Callable[[Buffer, int, int, int], Walked]:
     """The kernel twice: with other threads held up, and with them let run."""
     cell, give, found_in = _Cell(), _GIVEN.pack_into, _FOUND.unpack_from
 
     def walk(data: Buffer, position: int, count: int, base_timestamp: int) -> Walked:
         if type(data) is bytes:
-            address: Any = data
+            address: object = data
         else:
             try:
                 address = _Bytes.from_buffer(data)

@@ -7,12 +7,11 @@ unless a single record is beyond it: the broker decides about that one. Keys lan
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from strandline.columnar.cells import Encoded, Rows, check_rows, is_bytes
+from strandline.columnar.cells import Encoded, Partitions, Picked, Rows, check_rows, is_bytes
 from strandline.columnar.compiled_records import CompiledRecords, RowSpans, compiled_partitions_of
 from strandline.columnar.loading import kernels
 from strandline.columnar.plain_records import PlainRecords, plain_partitions_of
@@ -26,7 +25,7 @@ __all__ = ["Encoder", "Rows", "partitions_of"]
 BATCH_BYTES_MAX = 1 << 30
 
 
-def partitions_of(keys: pa.Array | None, partitions_count: int) -> np.ndarray[Any, np.dtype[np.int32]]:
+def partitions_of(keys: pa.Array | None, partitions_count: int) -> Partitions:
     """The partition of each key, -1 for a null one. Without keys there is nothing to say, and the answer is empty."""
     if partitions_count < 1:
         raise ValueError(f"A topic has at least one partition, not {partitions_count}")
@@ -50,7 +49,7 @@ class Encoder:
         self._spans: RowSpans | None = None
         """Of the last rows: the same are often encoded for one partition after the other."""
 
-    def encode(self, rows: Rows, picked: np.ndarray[Any, Any] | None) -> Iterator[ReadyBatch]:
+    def encode(self, rows: Rows, picked: Picked | None) -> Iterator[ReadyBatch]:
         """These rows, by number and in this order; None means all of them. Wrong rows are a ValueError, at once."""
         numbers = check_rows(rows, picked)
         writing = kernels("writing")

@@ -6,12 +6,11 @@ Always true: `compiled_records` gives the same bytes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from strandline.columnar.cells import Encoded, Numbers, Rows
+from strandline.columnar.cells import Encoded, Numbers, Partitions, Rows
 from strandline.columnar.spans import header_spans_of
 from strandline.records.header import RECORDS_AT
 from strandline.records.partitioner import partition_for
@@ -49,7 +48,7 @@ class PlainRecords:
             yield Encoded(data, count, base_timestamp, max_timestamp)
 
 
-def plain_partitions_of(keys: pa.Array, partitions_count: int) -> np.ndarray[Any, np.dtype[np.int32]]:
+def plain_partitions_of(keys: pa.Array, partitions_count: int) -> Partitions:
     found = ((-1 if key is None else partition_for(key, partitions_count)) for key in map(_bytes, keys))
     return np.fromiter(found, np.int32, len(keys))
 

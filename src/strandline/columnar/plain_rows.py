@@ -9,7 +9,6 @@ unless a single row is beyond them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pyarrow as pa
 
@@ -74,7 +73,7 @@ class PlainRows:
         return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _cell(name: str, record: Record) -> Any:
+def _cell(name: str, record: Record) -> object:
     if name == HEADERS:
         return [{"key": key, "value": value} for key, value in record.headers] or None
     if name == "timestamp":

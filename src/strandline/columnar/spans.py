@@ -6,9 +6,10 @@ become this one.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from strandline.columnar.cells import Numbers
@@ -76,7 +77,7 @@ def _has_null(headers: pa.Array, keys: pa.Array, starts: Numbers, counts: Number
     return bool((before[starts + counts] - before[starts]).any())
 
 
-def _slice(offsets: pa.Buffer, kind: Any, column: pa.Array) -> Numbers:
+def _slice(offsets: pa.Buffer, kind: type[np.int32 | np.int64], column: pa.Array) -> Numbers:
     return np.frombuffer(offsets, kind)[column.offset : column.offset + len(column) + 1].astype(np.int64)
 
 
@@ -86,5 +87,5 @@ def _without_nulls(sizes: Numbers, column: pa.Array, size_of_null: int) -> Numbe
     return sizes
 
 
-def _nulls(column: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _nulls(column: pa.Array) -> npt.NDArray[np.bool_]:
     return np.asarray(column.is_null().to_numpy(zero_copy_only=False), np.bool_)

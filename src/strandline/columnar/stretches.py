@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from crc32c import crc32c
 
 from strandline.columnar.batches import FetchedBatches, OpenBatch
+from strandline.columnar.cells import Numbers
 from strandline.columnar.kernels import calls
 from strandline.columnar.kernels.machine_code import Kernel
 from strandline.records.header import ATTRIBUTES_AT, RECORDS_AT, read_header
@@ -25,14 +26,12 @@ BATCHES_MAX: Final = 1024
 BYTES_MAX: Final = 512 * 1024
 """As much as stays in a core's cache from the CRC to the copy."""
 
-Plan = np.ndarray[Any, np.dtype[np.int64]]
-
 
 class Stretch(NamedTuple):
     """`plan` has a row for each batch; it is good until the next stretch is asked for."""
 
     data: pa.Buffer
-    plan: Plan
+    plan: Numbers
     batch: OpenBatch | None
     """If it is one that came alone."""
 
@@ -85,7 +84,7 @@ class Stretches:
             self._plan[0] = _plan(batch)
             yield Stretch(pa.py_buffer(batch.data), self._plan[:1], batch)
 
-    def _count_sound(self, plan: Plan) -> int:
+    def _count_sound(self, plan: Numbers) -> int:
         """How many batches there are before the first whose CRC is not right."""
         view, columns = self._batches.data, plan.T
         positions, ends, crcs = (

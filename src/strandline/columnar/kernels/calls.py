@@ -5,10 +5,18 @@ Always true: nothing here needs numba.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Protocol
 
 BYTES, INT32S, INT64S, NUMBER = "uint8*", "int32*", "int64*", "int64"
 """What a kernel can be given: the address of bytes or of numbers, or a number."""
+
+
+class Pointer(Protocol):
+    """The address of bytes or of numbers, as a kernel sees it."""
+
+    def __getitem__(self, index: int, /) -> int: ...
+    def __setitem__(self, index: int, value: int, /) -> None: ...
+
 
 READING: Final = {
     "scan_batches": (BYTES, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER, INT64S, INT64S),

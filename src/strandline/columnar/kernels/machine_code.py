@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from typing import Any, Final
+from types import ModuleType
+from typing import Final
 
 from strandline.columnar.kernels import store
 from strandline.columnar.kernels.store import Code
@@ -43,7 +44,7 @@ class CannotCompile(Exception):
 def load(module: str, signatures: Signatures, tell: Callable[[str], None]) -> dict[str, Kernel]:
     """The kernels of a module of this package. `tell` gets a line if they must be compiled first."""
     try:
-        llvm: Any = import_module("llvmlite.binding")
+        llvm = import_module("llvmlite.binding")
         code = store.fetch(f"{module}-{key_of(module, signatures)}", lambda: compile_kernels(module, signatures), tell)
         return _link(llvm, code, signatures)
     except (ImportError, PackageNotFoundError) as error:
@@ -54,7 +55,7 @@ def load(module: str, signatures: Signatures, tell: Callable[[str], None]) -> di
 
 def key_of(module: str, signatures: Signatures) -> str:
     """Changes with everything that the code depends on."""
-    llvm: Any = import_module("llvmlite.binding")
+    llvm = import_module("llvmlite.binding")
     parts = [version("numba"), version("llvmlite"), llvm.get_process_triple(), llvm.get_host_cpu_name()]
     parts += [llvm.get_host_cpu_features().flatten(), repr(signatures)]
     parts += [os.environ.get(name, "") for name in _SETTINGS]
@@ -65,8 +66,8 @@ def key_of(module: str, signatures: Signatures) -> str:
 def source_of(name: str) -> str:
     """Without importing it; out of a zip file too."""
     spec = find_spec(name)
-    loader: Any = None if spec is None else spec.loader
-    source = None if loader is None else loader.get_source(name)
+    get_source = None if spec is None else getattr(spec.loader, "get_source", None)
+    source = None if get_source is None else get_source(name)
     if source is None:
         raise CannotCompile(f"The source of {name} is not there")
     return str(source)
@@ -74,8 +75,8 @@ def source_of(name: str) -> str:
 
 def compile_kernels(module: str, signatures: Signatures) -> Code:
     """Their object code. Imports numba."""
-    numba: Any = import_module("numba")
-    compiler: Any = import_module("numba.core.compiler")
+    numba = import_module("numba")
+    compiler = import_module("numba.core.compiler")
     target = import_module("numba.core.registry").cpu_target
     kernels = import_module(f"{_PACKAGE}.{module}")
     types = {
@@ -99,7 +100,7 @@ def compile_kernels(module: str, signatures: Signatures) -> Code:
     return code
 
 
-def _link(llvm: Any, code: Code, signatures: Signatures) -> dict[str, Kernel]:
+def _link(llvm: ModuleType, code: Code, signatures: Signatures) -> dict[str, Kernel]:
     try:
         llvm.initialize()
     except RuntimeError:  # newer ones do it by themselves, and say so
@@ -112,14 +113,13 @@ def _link(llvm: Any, code: Code, signatures: Signatures) -> dict[str, Kernel]:
         engine.add_object_file(llvm.ObjectFileRef.from_data(content))
     engine.finalize_object()
     return {
-        name: _callable(engine, symbol, parameters)
+        name: _callable(engine, engine.get_function_address(symbol), symbol, parameters)
         for (name, parameters), (symbol, _) in zip(signatures.items(), code, strict=True)
     }
 
 
-def _callable(engine: Any, symbol: str, parameters: Sequence[str]) -> Kernel:
+def _callable(engine: object, address: int, symbol: str, parameters: Sequence[str]) -> Kernel:
     """Numba's own calling convention: where to put the result, where to put an exception, then the arguments."""
-    address = engine.get_function_address(symbol)
     assert address, f"{symbol} was compiled and is not there"
     kinds = [ctypes.c_void_p if parameter.endswith("*") else ctypes.c_int64 for parameter in parameters]
     prototype = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, *kinds)

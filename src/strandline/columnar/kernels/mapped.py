@@ -18,10 +18,10 @@ import platform
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from strandline.columnar.kernels import store
-from strandline.columnar.kernels.machine_code import source_of
+from strandline.columnar.kernels.machine_code import Kernel, source_of
 
 PROCESSORS: Final = ("x86_64", "aarch64")
 _PACKAGE: Final = __name__.rpartition(".")[0]
@@ -51,7 +51,7 @@ def read(file: Path) -> bytes | None:
     return code if code and hashlib.sha256(code).digest() == content[-_DIGEST_BYTES:] else None
 
 
-def load(module: str, signature: Sequence[str]) -> tuple[Any, Any] | None:
+def load(module: str, signature: Sequence[str]) -> tuple[Kernel, Kernel] | None:
     """The kernel, as a function that keeps other threads from running and as one that does not.
 
     Numba's own calling convention: where to put the result, where to put an exception, then the arguments. They are not declared to

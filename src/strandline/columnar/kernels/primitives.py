@@ -6,29 +6,34 @@ it, from which every further reader does the same; so positions need to be check
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any
 
-numba: Any = import_module("numba")
-extending: Any = import_module("numba.extending")
-cgutils: Any = import_module("numba.core.cgutils")
-numpy: Any = import_module("numpy")
+from strandline.columnar.kernels.calls import Pointer
+
+numba = import_module("numba")
+extending = import_module("numba.extending")
+cgutils = import_module("numba.core.cgutils")
+numpy = import_module("numpy")
 
 types = numba.types
 BYTES, NUMBER = types.CPointer(types.uint8), types.int64
 
 
-def _copy(_context: Any, target: Any, target_at: Any, source: Any, source_at: Any, size: Any) -> Any:
+def _copy(
+    _context: object, target: object, target_at: object, source: object, source_at: object, size: object
+) -> tuple[object, Callable[..., None]]:
     """As many bytes from one place to another, as fast as the machine can."""
 
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> None:
+    def generate(_context: object, builder: Any, _signature: object, arguments: Iterable[object]) -> None:
         to, to_at, origin, origin_at, count = arguments
         cgutils.raw_memcpy(builder, builder.gep(to, [to_at]), builder.gep(origin, [origin_at]), count, 1)
 
     return types.void(BYTES, NUMBER, BYTES, NUMBER, NUMBER), generate
 
 
-def _read_int(data: Any, position: int, size: int) -> int:
+def _read_int(data: Pointer, position: int, size: int) -> int:
     """A signed value of so many bytes, the largest first; they must be there."""
     value: int = numpy.int64(numpy.int8(data[position]))
     for at in range(position + 1, position + size):
@@ -36,7 +41,7 @@ def _read_int(data: Any, position: int, size: int) -> int:
     return value
 
 
-def _read_varint(data: Any, position: int, limit: int) -> tuple[int, int]:
+def _read_varint(data: Pointer, position: int, limit: int) -> tuple[int, int]:
     """A signed 32-bit value and the position after it."""
     if position < limit:
         byte = numpy.int64(data[position])
@@ -55,7 +60,7 @@ def _read_varint(data: Any, position: int, limit: int) -> tuple[int, int]:
     return numpy.int64(0), limit + 1
 
 
-def _read_varlong(data: Any, position: int, limit: int) -> tuple[int, int]:
+def _read_varlong(data: Pointer, position: int, limit: int) -> tuple[int, int]:
     """A signed 64-bit value and the position after it."""
     raw = numpy.uint64(0)
     shift = numpy.uint64(0)
@@ -79,7 +84,7 @@ def _varint_bytes(value: int) -> int:
     return size
 
 
-def _write_varint(data: Any, position: int, value: int) -> int:
+def _write_varint(data: Pointer, position: int, value: int) -> int:
     """Write a signed value and return the position after it."""
     raw = numpy.uint64((value << 1) ^ (value >> 63))
     while raw >= numpy.uint64(0x80):

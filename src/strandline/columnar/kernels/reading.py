@@ -5,8 +5,6 @@ Always true: reading is as strict as `records.record.read_records`, and only spa
 
 from __future__ import annotations
 
-from typing import Any
-
 from strandline.columnar.batches import BASE_OFFSET_MAX, RECORD_BYTES_MIN
 from strandline.columnar.kernels.calls import (
     BATCH,
@@ -35,6 +33,7 @@ from strandline.columnar.kernels.calls import (
     WANTS_HEADERS,
     WANTS_KEY,
     WANTS_VALUE,
+    Pointer,
 )
 from strandline.columnar.kernels.primitives import copy, numpy, read_int, read_varint, read_varlong
 from strandline.records import header as layout
@@ -53,7 +52,7 @@ _TIMESTAMP_MAX = (1 << 63) - 1
 
 
 def scan_batches(
-    data: Any,
+    data: Pointer,
     size: int,
     position: int,
     start: int,
@@ -61,8 +60,8 @@ def scan_batches(
     hides_transactions: int,
     batches_max: int,
     bytes_max: int,
-    plan: Any,
-    state: Any,
+    plan: Pointer,
+    state: Pointer,
 ) -> int:
     """Plan the next batches for as long as they are whole, uncompressed, in range and of one timestamp type. Returns how many.
 
@@ -106,16 +105,16 @@ def scan_batches(
 
 
 def index_records(
-    data: Any,
-    plan: Any,
+    data: Pointer,
+    plan: Pointer,
     batches_count: int,
-    fields: Any,
+    fields: Pointer,
     rows_max: int,
     bytes_max: int,
     wanted: int,
     start: int,
     end: int,
-    state: Any,
+    state: Pointer,
 ) -> int:
     """Walk the records of the planned batches, and note where each row's parts are, until a RecordBatch is full.
 
@@ -230,16 +229,16 @@ def index_records(
 
 
 def gather(
-    data: Any,
-    starts: Any,
-    sizes: Any,
+    data: Pointer,
+    starts: Pointer,
+    sizes: Pointer,
     first: int,
     last: int,
-    target: Any,
+    target: Pointer,
     target_bytes: int,
     used: int,
-    ends: Any,
-    validity: Any,
+    ends: Pointer,
+    validity: Pointer,
 ) -> int:
     """Copy the cells of the rows from `first` to before `last` one after another, and note where each ends.
 
@@ -261,17 +260,17 @@ def gather(
 
 
 def index_headers(
-    data: Any,
-    fields: Any,
+    data: Pointer,
+    fields: Pointer,
     rows_max: int,
     first: int,
     last: int,
-    header_fields: Any,
+    header_fields: Pointer,
     headers_max: int,
     found: int,
-    ends: Any,
-    validity: Any,
-    state: Any,
+    ends: Pointer,
+    validity: Pointer,
+    state: Pointer,
 ) -> int:
     """Note where the keys and values of the headers of these rows are. Returns how many there are by then; -1 as `gather`."""
     ends[first] = found

@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, Final
+from typing import Final
 
 from strandline.columnar.kernels import calls, machine_code, mapped, store
 from strandline.columnar.kernels.machine_code import CannotCompile
@@ -47,7 +47,7 @@ def fill() -> None:
 
 def code_of(content: bytes) -> bytes:
     """The machine code of an object file that holds one function and nothing else."""
-    llvm: Any = import_module("llvmlite.binding")
+    llvm = import_module("llvmlite.binding")
     code: list[bytes] = []
     for section in llvm.ObjectFileRef.from_data(content).sections():
         name, size = (section.name() or b"").decode(), section.size()

@@ -7,8 +7,6 @@ Always true: it is as strict as `records.walk.walk_plain` and answers the same.
 
 from __future__ import annotations
 
-from typing import Any
-
 from strandline.columnar.kernels.calls import (
     WALK_BAD_INDEX,
     WALK_BASE_TIMESTAMP,
@@ -18,13 +16,14 @@ from strandline.columnar.kernels.calls import (
     WALK_MAX_TIMESTAMP,
     WALK_MIN_TIMESTAMP,
     WALK_POSITION,
+    Pointer,
 )
 from strandline.columnar.kernels.primitives import numpy, read_varint_inline, read_varlong_inline
 from strandline.records.header import NO_TIMESTAMP
 from strandline.records.walk import BAD_OFFSET_DELTA, BAD_RECORD, LEFT_OVER, SOUND
 
 
-def walk_records(data: Any, cell: Any) -> int:
+def walk_records(data: Pointer, cell: Pointer) -> int:
     """So many records from a position to exactly the end, as `cell` says; what is known of them goes there too."""
     position, end = cell[WALK_POSITION], cell[WALK_END]
     count, base_timestamp = cell[WALK_COUNT], cell[WALK_BASE_TIMESTAMP]

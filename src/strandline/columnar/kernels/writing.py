@@ -6,9 +6,7 @@ Always true: a batch is written into exactly as many bytes as were measured, the
 
 from __future__ import annotations
 
-from typing import Any
-
-from strandline.columnar.kernels.calls import BATCH_BYTES, BATCH_TIMESTAMP_MAX
+from strandline.columnar.kernels.calls import BATCH_BYTES, BATCH_TIMESTAMP_MAX, Pointer
 from strandline.columnar.kernels.primitives import copy, numpy, varint_bytes, write_varint
 
 _SIZE_MAX = (1 << 31) - 1
@@ -18,19 +16,19 @@ _UINT32 = 0xFFFF_FFFF
 
 
 def measure_records(
-    numbers: Any,
+    numbers: Pointer,
     first: int,
     last: int,
-    timestamps: Any,
-    key_sizes: Any,
-    value_sizes: Any,
-    header_starts: Any,
-    header_counts: Any,
-    header_key_sizes: Any,
-    header_value_sizes: Any,
+    timestamps: Pointer,
+    key_sizes: Pointer,
+    value_sizes: Pointer,
+    header_starts: Pointer,
+    header_counts: Pointer,
+    header_key_sizes: Pointer,
+    header_value_sizes: Pointer,
     bytes_max: int,
-    body_sizes: Any,
-    state: Any,
+    body_sizes: Pointer,
+    state: Pointer,
 ) -> int:
     """How many of the rows from `first` on fill the next batch, at least one; -1 if that one cannot be a record.
 
@@ -68,26 +66,26 @@ def measure_records(
 
 
 def write_records(
-    numbers: Any,
+    numbers: Pointer,
     first: int,
     last: int,
-    timestamps: Any,
-    body_sizes: Any,
-    keys: Any,
-    key_starts: Any,
-    key_sizes: Any,
-    values: Any,
-    value_starts: Any,
-    value_sizes: Any,
-    header_starts: Any,
-    header_counts: Any,
-    header_keys: Any,
-    header_key_starts: Any,
-    header_key_sizes: Any,
-    header_values: Any,
-    header_value_starts: Any,
-    header_value_sizes: Any,
-    target: Any,
+    timestamps: Pointer,
+    body_sizes: Pointer,
+    keys: Pointer,
+    key_starts: Pointer,
+    key_sizes: Pointer,
+    values: Pointer,
+    value_starts: Pointer,
+    value_sizes: Pointer,
+    header_starts: Pointer,
+    header_counts: Pointer,
+    header_keys: Pointer,
+    header_key_starts: Pointer,
+    header_key_sizes: Pointer,
+    header_values: Pointer,
+    header_value_starts: Pointer,
+    header_value_sizes: Pointer,
+    target: Pointer,
     at: int,
 ) -> int:
     """Write the measured rows from `at` on, and return the position after them."""
@@ -123,7 +121,9 @@ def write_records(
     return at
 
 
-def find_partitions(data: Any, starts: Any, sizes: Any, count: int, partitions_count: int, found: Any) -> int:
+def find_partitions(
+    data: Pointer, starts: Pointer, sizes: Pointer, count: int, partitions_count: int, found: Pointer
+) -> int:
     """MurmurHash2 with Kafka's seed, in 64-bit numbers of which 32 bits count; a null key has no partition."""
     for row in range(count):
         size = sizes[row]
