@@ -22,7 +22,7 @@ class OffloadWork(NamedTuple):
     """Do this blocking work for what lies at `path` beside the event loop (`Disk.offload`)."""
 
     disk: Disk
-    work: Callable[[], Any]
+    work: Callable[[], object]
     path: str
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ports import File
 
@@ -66,7 +64,7 @@ class CorruptBatch(KafkaError):
         """The base offset of the next sound batch, or where the segment ends."""
         self.reason = reason
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         """So that it can come from another process as it is."""
         return CorruptBatch, (
             self.directory,

@@ -10,7 +10,7 @@ it is told of as being to blame, and of those that are looked at for that.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from strandline.config.topic_config import TopicConfig
 from strandline.errors import ErrorCode, KafkaError
@@ -100,7 +100,7 @@ def check_beside(batch: Buffer, config: TopicConfig, now_ms: int, work: RecordWo
 
 def check_records(
     batch: Buffer,
-    fields: tuple[Any, ...],
+    fields: tuple[int, ...],
     config: TopicConfig,
     now_ms: int,
     work: RecordWork | None = None,
@@ -128,7 +128,7 @@ def check_records(
 def check_payload(
     payload: Buffer,
     position: int,
-    fields: tuple[Any, ...],
+    fields: tuple[int, ...],
     config: TopicConfig,
     now_ms: int,
     work: RecordWork | None,
@@ -163,7 +163,7 @@ def check_payload(
 def _refusal(
     payload: Buffer,
     position: int,
-    fields: tuple[Any, ...],
+    fields: tuple[int, ...],
     config: TopicConfig,
     now_ms: int,
     work: RecordWork,
@@ -184,7 +184,7 @@ def _refusal(
 
 
 def _recoded(
-    payload: Buffer, position: int, fields: tuple[Any, ...], config: TopicConfig, work: RecordWork, on_loop: bool
+    payload: Buffer, position: int, fields: tuple[int, ...], config: TopicConfig, work: RecordWork, on_loop: bool
 ) -> bytearray | None:
     """The batch under the topic's own codec; None if it is that already."""
     header = BatchHeader._make(fields)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import enum
 import mmap
 import struct
-from typing import Any, Final
+from types import ModuleType
+from typing import Final
 
 import cramjam
 
@@ -111,7 +112,9 @@ def _check_size(size: int, max_bytes: int) -> None:
         raise InvalidRecord(f"Records would take {size} bytes decompressed, and {max_bytes} are allowed")
 
 
-def _decompress_stream(library: Any, codec: CompressionType, data: Buffer, max_bytes: int) -> bytearray | memoryview:
+def _decompress_stream(
+    library: ModuleType, codec: CompressionType, data: Buffer, max_bytes: int
+) -> bytearray | memoryview:
     """Into a buffer of a size we choose, which cramjam never exceeds; too small a guess is tried again with a larger one.
 
     A full buffer and broken data raise the same exception, so the last attempt, with all that is allowed, decides.

@@ -10,14 +10,21 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
 from strandline.log.compaction.offset_map import OffsetMap, Sifted
 from strandline.records.errors import InvalidRecord
 from strandline.records.header import BatchHeader
 
-numba: Any = import_module("numba")
-numpy: Any = import_module("numpy")
+numba = import_module("numba")
+numpy = import_module("numpy")
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Bytes = NDArray[np.uint8]
+    Numbers = NDArray[np.int64]
 
 ENTRIES_AT_FIRST = 1024
 ARENA_BYTES_AT_FIRST = 64 * 1024
@@ -31,11 +38,11 @@ class CompiledOffsetMap(OffsetMap):
     def __init__(self) -> None:
         super().__init__()
         self._count = self._arena_used = 0
-        self._arena = numpy.empty(ARENA_BYTES_AT_FIRST, numpy.uint8)
-        self._entries = numpy.empty((ENTRIES_AT_FIRST, 4), numpy.int64)
+        self._arena: Bytes = numpy.empty(ARENA_BYTES_AT_FIRST, numpy.uint8)
+        self._entries: Numbers = numpy.empty((ENTRIES_AT_FIRST, 4), numpy.int64)
         """Hash, start and size of the key, newest offset."""
-        self._slots = numpy.full(2 * ENTRIES_AT_FIRST, -1, numpy.int64)
-        self._spans = numpy.empty(256, numpy.int64)
+        self._slots: Numbers = numpy.full(2 * ENTRIES_AT_FIRST, -1, numpy.int64)
+        self._spans: Numbers = numpy.empty(256, numpy.int64)
 
     def __len__(self) -> int:
         return self._count
@@ -111,7 +118,7 @@ class CompiledOffsetMap(OffsetMap):
             self._arena = arena
 
 
-def _read_varint_py(data: Any, position: int, end: int) -> tuple[int, int]:
+def _read_varint_py(data: Bytes, position: int, end: int) -> tuple[int, int]:
     """A signed value and the position after it, which lies beyond `end` if there is none."""
     raw = 0
     shift = 0
@@ -126,7 +133,9 @@ def _read_varint_py(data: Any, position: int, end: int) -> tuple[int, int]:
     return 0, end + 1
 
 
-def _find_py(data: Any, start: int, size: int, slots: Any, entries: Any, arena: Any) -> tuple[int, int, int]:
+def _find_py(
+    data: Bytes, start: int, size: int, slots: Numbers, entries: Numbers, arena: Bytes
+) -> tuple[int, int, int]:
     """The entry of a key, or -1; the slot where it is or would be; its hash."""
     mixed = numpy.uint64(_SEED)
     for i in range(start, start + size):
@@ -151,7 +160,7 @@ def _find_py(data: Any, start: int, size: int, slots: Any, entries: Any, arena: 
         slot = (slot + 1) & mask
 
 
-def _rehash_py(slots: Any, entries: Any, count: int) -> None:
+def _rehash_py(slots: Numbers, entries: Numbers, count: int) -> None:
     mask = len(slots) - 1
     for entry in range(count):
         slot = entries[entry, 0] & mask
@@ -161,15 +170,15 @@ def _rehash_py(slots: Any, entries: Any, count: int) -> None:
 
 
 def _note_py(
-    data: Any,
+    data: Bytes,
     position: int,
     end: int,
     records_count: int,
     base_offset: int,
-    slots: Any,
-    entries: Any,
+    slots: Numbers,
+    entries: Numbers,
     count: int,
-    arena: Any,
+    arena: Bytes,
     arena_used: int,
 ) -> tuple[int, int, int]:
     for _ in range(records_count):
@@ -200,17 +209,17 @@ def _note_py(
 
 
 def _sift_py(
-    data: Any,
+    data: Bytes,
     position: int,
     end: int,
     records_count: int,
     base_offset: int,
     drop_tombstones: bool,
     is_noted: bool,
-    slots: Any,
-    entries: Any,
-    arena: Any,
-    spans: Any,
+    slots: Numbers,
+    entries: Numbers,
+    arena: Bytes,
+    spans: Numbers,
 ) -> tuple[int, int, int, bool]:
     kept = filled = 0
     has_tombstones = False
