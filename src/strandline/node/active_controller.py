@@ -6,7 +6,7 @@ its port may be the system's choice.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 from strandline.api.requests.error_reply import contains_error
 from strandline.config.dynamic import DynamicConfig
@@ -15,6 +15,11 @@ from strandline.node.controller_channel import ControllerChannel
 from strandline.node.own_endpoints import OwnEndpoints
 from strandline.node.quorum.quorum import Quorum
 from strandline.raft.messages import Address
+
+if TYPE_CHECKING:
+    from strandline.wire.stubs.base import ApiRequest, ApiResponse
+
+R = TypeVar("R", bound="ApiResponse")
 
 
 class ActiveController:
@@ -37,12 +42,12 @@ class ControllerRequests:
         self._channel = channel
         self._dynamic_config = dynamic_config
 
-    async def ask(self, api_key: int, message: Any) -> Any:
+    async def ask(self, api_key: int, message: ApiRequest[R]) -> R:
         """The active controller's response, for as long as `request.timeout.ms` allows."""
         timeout_s = self._dynamic_config.current.request_timeout_ms / 1000
         return await self._channel.ask(api_key, message, timeout_s, retry=True, error_of=_not_controller)
 
 
-def _not_controller(response: Any) -> int:
+def _not_controller(response: ApiResponse) -> int:
     """NOT_CONTROLLER if the response says that anywhere."""
     return ErrorCode.NOT_CONTROLLER if contains_error(response, ErrorCode.NOT_CONTROLLER) else ErrorCode.NONE

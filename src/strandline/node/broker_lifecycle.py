@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from strandline.config.node import NodeConfig
 from strandline.errors import ErrorCode, KafkaError, error_code
@@ -20,13 +20,20 @@ from strandline.log.checkpoints import CLEAN_SHUTDOWN_FILE
 from strandline.metadata.image import Endpoint
 from strandline.node import broker_state as life
 from strandline.node.broker_state import UNKNOWN_EPOCH, BrokerState
-from strandline.node.controller_channel import ControllerChannel
+from strandline.node.controller_channel import ControllerChannel, top_level_error
 from strandline.node.log_dirs import LogDir
 from strandline.node.logger import Logger
+from strandline.node.tasks import AsyncWork
 from strandline.ports import Disk
 from strandline.wire import messages
 
-BROKER_REGISTRATION, BROKER_HEARTBEAT = 62, 63
+if TYPE_CHECKING:
+    from strandline.wire.stubs.base import ApiRequest, ApiResponse
+
+R = TypeVar("R", bound="ApiResponse")
+
+BROKER_REGISTRATION: Final = 62
+BROKER_HEARTBEAT: Final = 63
 REGISTRATION_TIMEOUT_S = 5.0
 """For one attempt; how long they go on is `initial.broker.registration.timeout.ms`."""
 SHUTDOWN_TIMEOUT_S = 30.0
@@ -169,7 +176,7 @@ class BrokerLifecycle:
         if self._life.deadline != float("inf"):
             self._timer = self._loop.call_at(self._life.deadline, self._step, life.BrokerTick())
 
-    def _send(self, exchange: Any) -> None:
+    def _send(self, exchange: AsyncWork[None]) -> None:
         self._exchange = self._loop.create_task(exchange)
         self._exchange.add_done_callback(self._exchanged)
 
@@ -217,7 +224,7 @@ class BrokerLifecycle:
         if response is not None:
             self._step(life.Answered(response.is_caught_up, response.is_fenced, response.should_shut_down, effect))
 
-    async def _ask(self, api_key: int, message: Any, timeout_s: float) -> Any:
+    async def _ask(self, api_key: int, message: ApiRequest[R], timeout_s: float) -> R | None:
         """The response, or None if there was none or it is a refusal."""
         try:
             response = await self._channel.ask(api_key, message, timeout_s, retry=True)
@@ -225,7 +232,7 @@ class BrokerLifecycle:
             self._logger.info("the controller was not reached", api_key=api_key, error=error.message)
             self._step(life.ControllerUnanswered(error.message))
             return None
-        code = error_code(response.error_code)
+        code = error_code(top_level_error(response))
         if code is not ErrorCode.NONE:
             self._logger.warning("the controller refused", api_key=api_key, error=code.name)
             self._step(life.ControllerRefused(code))

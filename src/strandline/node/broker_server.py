@@ -8,8 +8,7 @@ broker is unfenced.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable
 
 from strandline.config.dynamic import DynamicConfig
 from strandline.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, MetadataImage
@@ -20,7 +19,7 @@ from strandline.node.maintenance import Maintenance
 from strandline.node.producer_ids import ProducerIds
 from strandline.node.replicas import Replicas
 from strandline.node.replication import Replication
-from strandline.node.tasks import to_the_end
+from strandline.node.tasks import AsyncWork, to_the_end
 from strandline.ports import Disk
 
 
@@ -82,7 +81,7 @@ class BrokerServer:
         await self.replicas.apply(image, publish)
         self.cleaner.applied(image)
 
-    def jobs(self) -> list[Coroutine[Any, Any, None]]:
+    def jobs(self) -> list[AsyncWork[None]]:
         return [*self._maintenance.jobs(), self.cleaner.run(), *self.replication.jobs()]
 
     async def close(self) -> None:

@@ -12,12 +12,12 @@ from __future__ import annotations
 import asyncio
 import struct
 from bisect import bisect_left
-from collections.abc import Awaitable, Coroutine
-from typing import Any, cast
+from collections.abc import Awaitable
+from typing import cast
 
 from strandline.api.context import NodeContext, RequestContext
 from strandline.api.requests.error_reply import errors_in
-from strandline.api.requests.pending_reply import PendingReply, Reply
+from strandline.api.requests.pending_reply import Handled, PendingReply, Reply
 from strandline.api.requests.request_stats import BOUNDS_S, RequestStats
 from strandline.api.table import API_VERSIONS, BROKER_APIS, CONTROLLER_APIS, REFUSED_ON_CONTROLLER, unsupported_version
 from strandline.node.connection_owner import ConnectionOwner
@@ -325,7 +325,7 @@ class Connection(asyncio.BufferedProtocol):
         self._kind = kind_of(frame, header, api, context, self._stats.of(header.api_key, header.api_version))
         return self._kind
 
-    def _take(self, kind: RequestKind, correlation_id: int, outcome: Any) -> None:
+    def _take(self, kind: RequestKind, correlation_id: int, outcome: Handled) -> None:
         if outcome is None:
             now = self._now()
             kind.stats.answered(now - self._taken_at)
@@ -353,11 +353,14 @@ class Connection(asyncio.BufferedProtocol):
             outcome.deliver_to(lambda reply: self._deliver(slot, reply))
         elif isinstance(outcome, Awaitable):
             self._barrier = slot
-            slot.later = self._loop.create_task(self._await(slot, cast(Coroutine[Any, Any, Any], outcome)))
+            slot.later = self._loop.create_task(
+                self._await(slot, cast("Awaitable[Reply | PendingReply[Reply]]", outcome))
+            )
         else:
             self._deliver(slot, outcome)
 
-    async def _await(self, slot: Slot, outcome: Coroutine[Any, Any, Any]) -> None:
+    async def _await(self, slot: Slot, outcome: Awaitable[Reply | PendingReply[Reply]]) -> None:
+        reply: Reply | PendingReply[Reply] | Exception
         try:
             reply = await outcome
         except asyncio.CancelledError:
@@ -384,7 +387,7 @@ class Connection(asyncio.BufferedProtocol):
             self._barrier = None
             self._go_on_soon()
 
-    def _deliver(self, slot: Slot, reply: Any) -> None:
+    def _deliver(self, slot: Slot, reply: Reply | Exception) -> None:
         """A reply is there, or the error that took its place. Raises nothing: the code that completed it has no part in
         this."""
         if self._transport is None or self._is_ending:
@@ -399,7 +402,7 @@ class Connection(asyncio.BufferedProtocol):
             self._owner.failed(self, error)
             self._give_up()
 
-    def _put(self, slot: Slot, reply: Any) -> None:
+    def _put(self, slot: Slot, reply: Reply | Exception) -> None:
         """Put a reply in its place: it may leave once those before it have."""
         if isinstance(reply, Exception):
             raise reply

@@ -13,7 +13,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
-from typing import Any
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from strandline.config.node import NodeConfig
 from strandline.errors import ErrorCode, KafkaError, error_code
@@ -22,7 +23,13 @@ from strandline.node.peers import ConnectionLost, NotSent, Peer, Peers, Unsuppor
 from strandline.raft.messages import Address
 from strandline.wire import messages
 
-ENVELOPE = 58
+if TYPE_CHECKING:
+    from strandline.wire.stubs.base import ApiRequest, ApiResponse
+
+R = TypeVar("R", bound="ApiResponse")
+T = TypeVar("T")
+
+ENVELOPE: Final = 58
 CONTROL, FORWARD = "control", "forward"
 """Purposes: what keeps a broker alive never waits behind what a client had forwarded."""
 FORWARD_TIMEOUT_S = 60.0
@@ -30,12 +37,8 @@ FORWARD_TIMEOUT_S = 60.0
 BACKOFF_DOUBLINGS_MAX = 2
 """From `controller.quorum.retry.backoff.ms` on: a new controller is found within a moment, so the pauses stay short."""
 
-ErrorOf = Callable[[Any], int]
-
-
-def top_level_error(response: Any) -> int:
-    code: int = response.error_code
-    return code
+top_level_error: Callable[[ApiResponse], int] = attrgetter("error_code")
+"""Where nearly every response says that it is a refusal."""
 
 
 class ControllerChannel:
@@ -67,14 +70,14 @@ class ControllerChannel:
     async def ask(
         self,
         api_key: int,
-        message: Any,
+        message: ApiRequest[R],
         timeout_s: float,
         *,
         retry: bool = False,
-        error_of: ErrorOf = top_level_error,
+        error_of: Callable[[ApiResponse], int] = top_level_error,
         purpose: str = CONTROL,
         version_max: int | None = None,
-    ) -> Any:
+    ) -> R:
         """The active controller's reply. KafkaError: REQUEST_TIMED_OUT if there was none in time, UnsupportedApi, or
         ConnectionLost if the request may have been done and `retry` is not set."""
         deadline = self._loop.time() + timeout_s
@@ -113,11 +116,11 @@ class ControllerChannel:
         peer: Peer,
         epoch: int,
         api_key: int,
-        message: Any,
+        message: ApiRequest[R],
         timeout_s: float,
         retry: bool,
         version_max: int | None,
-    ) -> Any:
+    ) -> R | None:
         """The reply, or None if the request may be sent again and there is a new leader before it was answered."""
         if not retry:
             return await peer.ask(api_key, message, timeout_s, version_max=version_max)
@@ -172,7 +175,7 @@ class ControllerChannel:
         return bytes(response.response_data)
 
 
-def _look_at(asking: asyncio.Task[Any]) -> None:
+def _look_at(asking: asyncio.Task[T]) -> None:
     """It may fail just when its reply is not wanted any more: then its error is looked at here."""
     if not asking.cancelled():
         asking.exception()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from strandline.api import controller_registration as api
 from strandline.errors import ErrorCode, KafkaError, error_code
@@ -19,6 +20,9 @@ from strandline.node.controller_channel import ControllerChannel
 from strandline.node.image_watch import ImageWatch
 from strandline.node.logger import Logger
 from strandline.wire import messages
+
+if TYPE_CHECKING:
+    from strandline.wire.stubs.controller_registration import ControllerRegistrationRequest
 
 TRY_AGAIN_S = 0.5
 SEEN_WITHIN_S = 2.0
@@ -58,7 +62,7 @@ async def keep_registered(
         await asyncio.sleep(TRY_AGAIN_S)
 
 
-def _request(node_id: int, incarnation_id: Uuid, endpoints: Sequence[Endpoint]) -> object:
+def _request(node_id: int, incarnation_id: Uuid, endpoints: Sequence[Endpoint]) -> ControllerRegistrationRequest:
     request = messages.request(api.KEY)
     return request(
         controller_id=node_id,

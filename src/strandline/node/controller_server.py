@@ -7,8 +7,7 @@ standby holds the same image and does nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 from strandline.config.layers import Layers
 from strandline.config.node import NodeConfig
@@ -20,6 +19,7 @@ from strandline.metadata.image import BROKER_RESOURCE, BrokerImage, MetadataImag
 from strandline.metadata.records import MetadataRecord, NoOpRecord
 from strandline.node.logger import Logger
 from strandline.node.quorum.quorum import Quorum
+from strandline.node.tasks import AsyncWork
 from strandline.ports import Clock
 
 STALL_S = 0.1
@@ -87,7 +87,7 @@ class ControllerServer:
 
     # Regular work
 
-    def jobs(self) -> list[Coroutine[Any, Any, None]]:
+    def jobs(self) -> list[AsyncWork[None]]:
         config = self._config
         jobs = [
             self._fence(),

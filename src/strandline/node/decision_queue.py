@@ -13,14 +13,18 @@ import asyncio
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from strandline.errors import ErrorCode, KafkaError, error_code
 from strandline.ids import Uuid
-from strandline.node.controller_channel import ControllerChannel
+from strandline.node.controller_channel import ControllerChannel, top_level_error
 from strandline.node.logger import Logger
 
+if TYPE_CHECKING:
+    from strandline.wire.stubs.base import ApiRequest, ApiResponse
+
 E = TypeVar("E")
+R = TypeVar("R", bound="ApiResponse")
 Place = tuple[Uuid, int]
 """Topic id and index of a partition."""
 
@@ -29,7 +33,7 @@ TIMEOUT_S = 30.0
 DOUBLINGS_MAX = 10
 
 
-class DecisionQueue(ABC, Generic[E]):
+class DecisionQueue(ABC, Generic[E, R]):
     api_key: ClassVar[int]
     purpose: ClassVar[str]
     """Of the connection."""
@@ -66,10 +70,10 @@ class DecisionQueue(ABC, Generic[E]):
         """The oldest entries that are still worth sending, as many as fit into one request."""
 
     @abstractmethod
-    def _request(self, asked: Mapping[Place, E]) -> Any: ...
+    def _request(self, asked: Mapping[Place, E]) -> ApiRequest[R]: ...
 
     @abstractmethod
-    def _settle(self, asked: Mapping[Place, E], response: Any | None) -> bool:
+    def _settle(self, asked: Mapping[Place, E], response: R | None) -> bool:
         """Take up what was decided (None: nothing, the request as a whole failed). Whether that was all of it; what was
         not decided waits again."""
 
@@ -107,7 +111,7 @@ class DecisionQueue(ABC, Generic[E]):
             # Not when the task is done, but now: what comes from here on needs another.
             self._sending = None
 
-    async def _ask(self, asked: Mapping[Place, E]) -> Any | None:
+    async def _ask(self, asked: Mapping[Place, E]) -> R | None:
         """The response; None if the request as a whole failed."""
         try:
             # Sending a request twice is safe: the controller finds what the first one asked for done.
@@ -117,7 +121,7 @@ class DecisionQueue(ABC, Generic[E]):
         except KafkaError as error:
             self._logger.info(f"the controller did not answer {self.content}", error=error.message, count=len(asked))
             return None
-        code = error_code(response.error_code)
+        code = error_code(top_level_error(response))
         if code is not ErrorCode.NONE:
             self._logger.warning(
                 f"the controller refused {self.content}, they will be sent again", error=code.name, count=len(asked)

@@ -10,11 +10,12 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from strandline.ids import Uuid
 from strandline.metadata.changes import MetadataChange, changes
 from strandline.metadata.image import MetadataImage
+from strandline.node.logger import Logger
 from strandline.ports import Clock
 
 EVENTS_MAX = 10_000
@@ -55,6 +56,10 @@ GRAVE = frozenset({"leader lost", "unclean election", "dir failed", "corrupt bat
 ALWAYS_LOGGED = frozenset({"dir failed", "corrupt batch"})
 
 
+Facts: TypeAlias = dict[str, Any]
+"""What there is to know of an event beside its place, in terms of JSON."""
+
+
 class Event(NamedTuple):
     sequence: int
     """From 1."""
@@ -63,12 +68,12 @@ class Event(NamedTuple):
     reason: str
     topic: str | None
     partition: int | None
-    facts: dict[str, Any]
+    facts: Facts
     """What else there is to know, in terms of JSON."""
 
 
 class Events:
-    def __init__(self, clock: Clock, logger: Any, incarnation_id: Uuid, events_max: int = EVENTS_MAX) -> None:
+    def __init__(self, clock: Clock, logger: Logger, incarnation_id: Uuid, events_max: int = EVENTS_MAX) -> None:
         self.incarnation_id = incarnation_id
         """Another one in each run of the node: numbers begin anew with it."""
         self.isr_shrinks = self.isr_expands = 0
@@ -88,21 +93,21 @@ class Events:
         self._logged = self._unlogged = 0
 
     def note(
-        self, kind: str, reason: str, *, topic: str | None = None, partition: int | None = None, **facts: Any
+        self, kind: str, reason: str, *, topic: str | None = None, partition: int | None = None, **facts: object
     ) -> None:
         self._keep(self._clock.wall_ms(), kind, reason, topic, partition, facts)
         self._log(kind, reason, topic, partition, facts)
         self._wake()
 
     def _keep(
-        self, wall_ms: int, kind: str, reason: str, topic: str | None, partition: int | None, facts: dict[str, Any]
+        self, wall_ms: int, kind: str, reason: str, topic: str | None, partition: int | None, facts: Facts
     ) -> None:
         assert kind in KINDS, f"there is no kind of event {kind!r}"
         self.last += 1
         self.counts[kind] += 1
         self._kept.append(Event(self.last, wall_ms, kind, reason, topic, partition, facts))
 
-    def _log(self, kind: str, reason: str, topic: str | None, partition: int | None, facts: dict[str, Any]) -> None:
+    def _log(self, kind: str, reason: str, topic: str | None, partition: int | None, facts: Facts) -> None:
         if not self._may_log(kind):
             return
         where = {name: value for name, value in (("topic", topic), ("partition", partition)) if value is not None}

@@ -16,7 +16,7 @@ import asyncio
 import random
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.errors import ErrorCode, error_code
 from strandline.ids import Uuid
@@ -27,7 +27,10 @@ from strandline.replica.isr import AWAIT_METADATA, ROLLED_BACK, IsrAnswer, Propo
 from strandline.replica.partition import Partition
 from strandline.wire import messages
 
-ALTER_PARTITION = 56
+if TYPE_CHECKING:
+    from strandline.wire.stubs.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+
+ALTER_PARTITION: Final = 56
 RECOVERY_STATES = (0, 1)
 PARTITIONS_PER_REQUEST_MAX = 5_000
 """A controller refuses a request that becomes more than REQUEST_OBJECTS_MAX objects (SEC-L2): the rest goes with the
@@ -74,7 +77,7 @@ def _holds(partition: Partition, proposal: ProposedIsr) -> bool:
     return serves and partition.leader_epoch == proposal.leader_epoch
 
 
-class IsrUpdates(DecisionQueue[tuple[Partition, ProposedIsr]]):
+class IsrUpdates(DecisionQueue[tuple[Partition, ProposedIsr], "AlterPartitionResponse"]):
     api_key, purpose, content = ALTER_PARTITION, "alter-partition", "changes of ISRs"
     backoff_min_s, backoff_max_s = 0.05, 1.0
 
@@ -103,10 +106,12 @@ class IsrUpdates(DecisionQueue[tuple[Partition, ProposedIsr]]):
     def _take(self) -> dict[Place, tuple[Partition, ProposedIsr]]:
         return self._waiting_proposals.take()
 
-    def _request(self, asked: Mapping[Place, tuple[Partition, ProposedIsr]]) -> Any:
+    def _request(self, asked: Mapping[Place, tuple[Partition, ProposedIsr]]) -> AlterPartitionRequest:
         return request(self._broker_id, self._broker_epoch(), (proposal for _, proposal in asked.values()))
 
-    def _settle(self, asked: Mapping[Place, tuple[Partition, ProposedIsr]], response: Any | None) -> bool:
+    def _settle(
+        self, asked: Mapping[Place, tuple[Partition, ProposedIsr]], response: AlterPartitionResponse | None
+    ) -> bool:
         answers = {} if response is None else decided(response)
         for place, (partition, proposal) in asked.items():
             self.failed += not isinstance(answers.get(place), IsrAnswer)
@@ -117,9 +122,9 @@ class IsrUpdates(DecisionQueue[tuple[Partition, ProposedIsr]]):
         return asked.keys() <= answers.keys()
 
 
-def request(broker_id: int, broker_epoch: int, proposals: Iterable[ProposedIsr]) -> Any:
+def request(broker_id: int, broker_epoch: int, proposals: Iterable[ProposedIsr]) -> AlterPartitionRequest:
     kind = messages.request(ALTER_PARTITION)
-    topics: dict[Uuid, Any] = {}
+    topics: dict[Uuid, AlterPartitionRequest.TopicData] = {}
     for proposal in proposals:
         topic = topics.setdefault(proposal.topic_id, kind.TopicData(topic_id=proposal.topic_id))
         topic.partitions.append(
@@ -138,7 +143,7 @@ def request(broker_id: int, broker_epoch: int, proposals: Iterable[ProposedIsr])
     return kind(broker_id=broker_id, broker_epoch=broker_epoch, topics=list(topics.values()))
 
 
-def decided(response: Any) -> dict[Place, Answer]:
+def decided(response: AlterPartitionResponse) -> dict[Place, Answer]:
     """The answers that say something about the proposal itself. A partition that is not among them has to be asked for
     again."""
     answers: dict[Place, Answer] = {}

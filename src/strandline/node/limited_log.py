@@ -5,8 +5,6 @@ Always true: the first of its kind is logged at once.
 
 from __future__ import annotations
 
-from typing import Any
-
 from strandline.node.logger import Logger
 
 EVERY_S = 10.0
@@ -18,7 +16,7 @@ class LimitedLog:
         self._last: dict[str, float] = {}
         self._left_out: dict[str, int] = {}
 
-    def warning(self, event: str, now: float, **values: Any) -> None:
+    def warning(self, event: str, now: float, **values: object) -> None:
         last = self._last.get(event)
         if last is not None and now - last < EVERY_S:
             self._left_out[event] = self._left_out.get(event, 0) + 1

@@ -11,8 +11,8 @@ import asyncio
 import os
 import socket
 import ssl
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from strandline.api.context import NodeContext
 from strandline.api.requests.request_stats import RequestStats
@@ -63,7 +63,7 @@ class Listener:
     async def bind(self) -> None:
         """Have the address; no connection is accepted yet."""
         loop = asyncio.get_running_loop()
-        factory: Any = self.new_connection
+        factory: Callable[[], asyncio.BaseProtocol] = self.new_connection
         if self.config.tls is not None:
             timeout_s = self._node.config.ssl_handshake_timeout_ms / 1000
             factory = partial(TlsHandshake, self, server_context(self.config.tls), timeout_s)
@@ -78,7 +78,7 @@ class Listener:
             self._set_options(listening)
         self.port = self._server.sockets[0].getsockname()[1]
 
-    def _set_options(self, listening: Any) -> None:
+    def _set_options(self, listening: object) -> None:
         """Connections inherit these from the socket that accepted them. A simulated socket has none."""
         if not hasattr(listening, "fileno"):
             return

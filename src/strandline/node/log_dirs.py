@@ -11,7 +11,7 @@ import json
 import random
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 from strandline.controller.placement import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
 from strandline.ids import ZERO_UUID, TopicPartition, Uuid
@@ -29,6 +29,9 @@ from strandline.metadata.image import PartitionImage
 from strandline.metadata.records import METADATA_VERSION_MIN, FeatureLevelRecord, MetadataRecord
 from strandline.node.quorum.snapshots import BOOTSTRAP, name_of
 from strandline.ports import Disk, is_out_of_handles
+
+if TYPE_CHECKING:
+    from strandline.wire.stubs.data import VotersRecord
 
 META_PROPERTIES = "meta.properties"
 LOCK_FILE = ".lock"
@@ -66,7 +69,7 @@ def format_dirs(
     randomness: random.Random,
     *,
     features: Mapping[str, int] | None = None,
-    voters: Any | None = None,
+    voters: VotersRecord | None = None,
     metadata_log_dir: str | None = None,
     timestamp_ms: int = 0,
 ) -> list[str]:
@@ -114,7 +117,7 @@ def _bootstrap(records: Sequence[MetadataRecord], timestamp_ms: int) -> bytes:
     return b"".join(written)
 
 
-def _write_voters(disk: Disk, path: str, voters: Any, timestamp_ms: int) -> None:
+def _write_voters(disk: Disk, path: str, voters: VotersRecord, timestamp_ms: int) -> None:
     """The snapshot before the first record: it says who votes, and nothing else."""
     directory = f"{path}/{names.partition_dir(names.CLUSTER_METADATA_TOPIC, 0)}"
     _make_dir(disk, directory)

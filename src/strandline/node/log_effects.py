@@ -6,7 +6,7 @@ cancellation during it, is raised inside the work, which gives up what it held.
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from strandline.log.effects import LogWork, SyncFile
 
@@ -18,7 +18,7 @@ async def perform(work: LogWork[T]) -> T:
         effect = next(work)
         while True:
             try:
-                result: Any = None
+                result: object = None
                 if isinstance(effect, SyncFile):
                     await effect.file.sync()
                 else:

@@ -7,15 +7,14 @@ the job.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable
 
 from strandline.log import retention
 from strandline.log.errors import CorruptLog
 from strandline.node.log_dirs import LogDir
 from strandline.node.logger import Logger
 from strandline.node.replicas import Replicas
-from strandline.node.tasks import to_the_end
+from strandline.node.tasks import AsyncWork, to_the_end
 from strandline.ports import Clock
 from strandline.replica.partition import Partition
 
@@ -38,7 +37,7 @@ class Maintenance:
         self._logger = logger
         self._checkpointed: dict[str, tuple[object, ...]] = {}
 
-    def jobs(self) -> list[Coroutine[Any, Any, None]]:
+    def jobs(self) -> list[AsyncWork[None]]:
         config = self._replicas.config
         checkpoint_ms = min(
             config.replica_high_watermark_checkpoint_interval_ms,
@@ -58,7 +57,7 @@ class Maintenance:
     async def _every(
         self,
         interval_ms: int,
-        job: Callable[[], Coroutine[Any, Any, None]],
+        job: Callable[[], AsyncWork[None]],
         first_ms: int | None = None,
         is_due: Callable[[], bool] = lambda: True,
     ) -> None:
@@ -99,7 +98,7 @@ class Maintenance:
         for log_dir in self._replicas.log_dirs:
             await self._write_checkpoint(log_dir)
 
-    def _checkpoint_job(self, log_dir: LogDir) -> Callable[[], Coroutine[Any, Any, None]]:
+    def _checkpoint_job(self, log_dir: LogDir) -> Callable[[], AsyncWork[None]]:
         """One for each log dir: a device that is slow holds up no other."""
 
         async def write_checkpoint() -> None:

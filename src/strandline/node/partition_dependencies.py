@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
 
 from strandline.metadata.image import MetadataImage
 from strandline.metadata.incarnations import Incarnation, incarnation
@@ -64,7 +63,7 @@ class NodePartitionDependencies:
             return Incarnation.CURRENT  # as nearly always, and without another call
         return incarnation(self.image, broker_id, broker_epoch)
 
-    def note(self, kind: str, partition: Partition, reason: str, **facts: Any) -> None:
+    def note(self, kind: str, partition: Partition, reason: str, **facts: object) -> None:
         if kind == "truncated":
             self._truncated(partition)
         self._note(kind, reason, topic=partition.topic, partition=partition.index, **facts)

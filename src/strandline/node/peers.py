@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
-from typing import Any, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from strandline.client.aio import AsyncioIo
 from strandline.client.core.addresses import show
@@ -29,6 +29,11 @@ from strandline.node.logger import Logger
 from strandline.node.peer_tls import context_to
 from strandline.ports import Clock
 from strandline.raft.messages import Address
+
+if TYPE_CHECKING:
+    from strandline.wire.stubs.base import ApiRequest, ApiResponse
+
+R = TypeVar("R", bound="ApiResponse")
 
 ATTEMPT_INTERVAL_S = 0.01
 """Against a caller that asks again at once, and a peer that refuses at once. At random up to double, so that nodes that
@@ -116,13 +121,13 @@ class Peer:
     def is_open(self) -> bool:
         return self._channel is not None
 
-    async def ask(self, api_key: int, message: Any, timeout_s: float, *, version_max: int | None = None) -> Any:
+    async def ask(self, api_key: int, message: ApiRequest[R], timeout_s: float, *, version_max: int | None = None) -> R:
         """The reply, in the newest version that both speak. If it does not come in time the connection is given up, and
         what else is in flight with it; UnsupportedApi if the two have no version in common."""
         deadline = self._loop.time() + timeout_s
         channel = self._channel or await self._open_channel(timeout_s)
         left_s = deadline - self._loop.time()
-        reply = cast("asyncio.Future[Any]", channel.send(api_key, message, left_s, version_max=version_max))
+        reply = cast("asyncio.Future[R]", channel.send(api_key, message, left_s, version_max=version_max))
         # The channel looks at its deadlines in the order of its requests; this one may be due before an earlier one.
         overdue = self._loop.call_later(left_s, self._give_up, channel)
         try:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from strandline.errors import ErrorCode, KafkaError, error_code
 from strandline.log.errors import CorruptBatch
@@ -27,7 +27,10 @@ from strandline.records.header import iterate
 from strandline.replica.partition import Partition
 from strandline.wire import messages
 
-FETCH = 1
+if TYPE_CHECKING:
+    from strandline.wire.stubs.fetch import FetchRequest, FetchResponse
+
+FETCH: Final = 1
 PURPOSE = "repair"
 MORE_BYTES = 64 * 1024
 """To ask for at least, where a replica may have more for the same offsets."""
@@ -44,7 +47,7 @@ Stretch = tuple[int, int, int, int]
 
 
 class Note(Protocol):
-    def __call__(self, kind: str, partition: Partition, reason: str, **facts: Any) -> None: ...
+    def __call__(self, kind: str, partition: Partition, reason: str, **facts: object) -> None: ...
 
 
 class Repair:
@@ -207,7 +210,7 @@ class Repair:
         return fetched
 
 
-def _question(partition: Partition, offset: int, max_bytes: int) -> Any:
+def _question(partition: Partition, offset: int, max_bytes: int) -> FetchRequest:
     """As a consumer asks, without a session and without waiting."""
     request = messages.request(FETCH)
     wanted = request.FetchPartition(
@@ -223,7 +226,7 @@ def _question(partition: Partition, offset: int, max_bytes: int) -> Any:
     )
 
 
-def _records(reply: Any, partition: Partition) -> bytes:
+def _records(reply: FetchResponse, partition: Partition) -> bytes:
     """The records of the answer; KafkaError if it is a refusal."""
     code = error_code(reply.error_code)
     answers = [answer for topic in reply.responses for answer in topic.partitions]

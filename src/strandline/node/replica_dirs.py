@@ -15,7 +15,7 @@ import asyncio
 import random
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.controller.brokers import DIRECTORIES_FROM
 from strandline.errors import ErrorCode
@@ -28,14 +28,17 @@ from strandline.node.log_dirs import directory_of
 from strandline.node.logger import Logger
 from strandline.wire import messages
 
-ASSIGN_REPLICAS_TO_DIRS = 73
+if TYPE_CHECKING:
+    from strandline.wire.stubs.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
+
+ASSIGN_REPLICAS_TO_DIRS: Final = 73
 ASSIGNED_AT_ONCE_MAX = 2250
 """In one request, as in Kafka."""
 GATHERING_S = 0.1
 """Logs are opened many at a time: so long the first waits for the others."""
 
 
-class ReplicaDirs(DecisionQueue[Uuid]):
+class ReplicaDirs(DecisionQueue[Uuid, "AssignReplicasToDirsResponse"]):
     api_key, purpose, content = ASSIGN_REPLICAS_TO_DIRS, "directory-assignments", "log dirs of replicas"
     backoff_min_s, backoff_max_s = 2 * GATHERING_S, 10.0
 
@@ -85,10 +88,10 @@ class ReplicaDirs(DecisionQueue[Uuid]):
             del self._waiting[place]
         return dict(islice(self._waiting.items(), ASSIGNED_AT_ONCE_MAX))
 
-    def _request(self, asked: Mapping[Place, Uuid]) -> Any:
+    def _request(self, asked: Mapping[Place, Uuid]) -> AssignReplicasToDirsRequest:
         return request(self._broker_id, self._broker_epoch(), asked)
 
-    def _settle(self, asked: Mapping[Place, Uuid], response: Any | None) -> bool:
+    def _settle(self, asked: Mapping[Place, Uuid], response: AssignReplicasToDirsResponse | None) -> bool:
         taken = set() if response is None else taken_in(response)
         for place in taken & asked.keys():
             if self._waiting.get(place) == asked[place]:  # another log dir may have come meanwhile
@@ -101,10 +104,10 @@ def _is_here(image: MetadataImage, broker_id: int, topic_id: Uuid, index: int) -
     return topic is not None and index < len(topic.partitions) and broker_id in topic.partitions[index].replicas
 
 
-def request(broker_id: int, broker_epoch: int, assigned: Mapping[Place, Uuid]) -> Any:
+def request(broker_id: int, broker_epoch: int, assigned: Mapping[Place, Uuid]) -> AssignReplicasToDirsRequest:
     kind = messages.request(ASSIGN_REPLICAS_TO_DIRS)
-    directories: dict[Uuid, Any] = {}
-    topics: dict[tuple[Uuid, Uuid], Any] = {}
+    directories: dict[Uuid, AssignReplicasToDirsRequest.DirectoryData] = {}
+    topics: dict[tuple[Uuid, Uuid], AssignReplicasToDirsRequest.TopicData] = {}
     for (topic_id, index), directory_id in assigned.items():
         directory = directories.setdefault(directory_id, kind.DirectoryData(id=directory_id))
         topic = topics.get((directory_id, topic_id))
@@ -115,7 +118,7 @@ def request(broker_id: int, broker_epoch: int, assigned: Mapping[Place, Uuid]) -
     return kind(broker_id=broker_id, broker_epoch=broker_epoch, directories=list(directories.values()))
 
 
-def taken_in(response: Any) -> set[Place]:
+def taken_in(response: AssignReplicasToDirsResponse) -> set[Place]:
     places: Iterable[tuple[Place, int]] = (
         ((Uuid(topic.topic_id), partition.partition_index), partition.error_code)
         for directory in response.directories

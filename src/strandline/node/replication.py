@@ -7,8 +7,6 @@ written, is not fetched at all (rule I11). Nothing is fetched or sent after `clo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any
 
 from strandline.api.fetching.follower_sessions import FollowerSessions
 from strandline.metadata.image import TopicImage
@@ -20,6 +18,7 @@ from strandline.node.repair import Repair
 from strandline.node.replica_dirs import ReplicaDirs
 from strandline.node.replicas import Replicas
 from strandline.node.scrubber import Scrubber
+from strandline.node.tasks import AsyncWork
 from strandline.replica.partition import Partition
 
 
@@ -83,7 +82,7 @@ class Replication:
     def failed_isr_updates(self) -> int:
         return self._isr_updates.failed
 
-    def jobs(self) -> list[Coroutine[Any, Any, None]]:
+    def jobs(self) -> list[AsyncWork[None]]:
         return [self._shrink_isrs(), self._scrubber.run()]
 
     async def _shrink_isrs(self) -> None:

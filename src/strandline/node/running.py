@@ -7,10 +7,9 @@ counts.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any
 
 from strandline.node.logger import Logger
+from strandline.node.tasks import AsyncWork
 
 
 class NodeFailed(Exception):
@@ -27,13 +26,13 @@ class Running:
         self._short: dict[asyncio.Task[None], None] = {}
         self.failure: asyncio.Future[None] = self._loop.create_future()
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, work: AsyncWork[None]) -> None:
         """Have something done for as long as the node lives."""
         task = self._loop.create_task(work)
         task.add_done_callback(self.ended)
         self._jobs.append(task)
 
-    def spawn_short(self, work: Coroutine[Any, Any, None]) -> None:
+    def spawn_short(self, work: AsyncWork[None]) -> None:
         """There may be many of these in a node's life, so each is forgotten when it is done."""
         task = self._loop.create_task(work)
         self._short[task] = None

@@ -9,12 +9,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 T = TypeVar("T")
 
+AsyncWork: TypeAlias = Coroutine[Any, Any, T]
+"""What an async function returns, before it is awaited: a job of the node, as `AsyncWork[None]`."""
 
-async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
+
+async def to_the_end(work: AsyncWork[T]) -> T:
     """Await `work`. If we are cancelled meanwhile, it ends first, and its own error counts for more than the
     cancellation."""
     loop = asyncio.get_running_loop()

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
+
+from strandline.node.tasks import AsyncWork
 
 if TYPE_CHECKING:
     from strandline.node.connection import Connection
@@ -27,7 +29,7 @@ class TlsHandshake(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._connection: Connection | None = None
         self._transport: asyncio.Transport | None = None
-        self._handshaking: Any = None
+        self._handshaking: AsyncWork[asyncio.Transport | None] | None = None
         self.peer = "?"
         self.last_active = self._loop.time()
 
@@ -52,6 +54,7 @@ class TlsHandshake(asyncio.Protocol):
     def _go_on(self, _: object = None) -> None:
         """Run the handshake up to its next wait. Not as a task, which would begin a turn of the loop later: what the
         peer sends until then would come here, and be lost."""
+        assert self._handshaking is not None, "it begins with the connection"
         try:
             waits_for = self._handshaking.send(None)
         except StopIteration as done:

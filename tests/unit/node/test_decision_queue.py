@@ -44,7 +44,7 @@ class Channel:
         return outcome
 
 
-class Numbers(DecisionQueue[int]):
+class Numbers(DecisionQueue[int, Any]):
     api_key, purpose, content = 0, "numbers", "numbers"
     backoff_min_s, backoff_max_s = 0.1, 1.0
 
@@ -62,7 +62,7 @@ class Numbers(DecisionQueue[int]):
     def _take(self) -> dict[Place, int]:
         return dict(self.waiting)
 
-    def _request(self, asked: Mapping[Place, int]) -> list[int]:
+    def _request(self, asked: Mapping[Place, int]) -> Any:
         return list(asked.values())
 
     def _settle(self, asked: Mapping[Place, int], response: Reply | None) -> bool:

@@ -7,16 +7,20 @@ again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final
 
 from strandline.config.node import NodeConfig
 from strandline.errors import ErrorCode, KafkaError, error_code
 from strandline.node.logger import Logger
+from strandline.node.tasks import AsyncWork
 from strandline.wire import messages
 
+if TYPE_CHECKING:
+    from strandline.wire.stubs.create_topics import CreateTopicsRequest, CreateTopicsResponse
+
 CONSUMER_OFFSETS = "__consumer_offsets"
-CREATE_TOPICS = 19
+CREATE_TOPICS: Final = 19
 CREATED_WITHIN_MS = 5_000
 
 
@@ -24,8 +28,8 @@ class OffsetsTopic:
     def __init__(
         self,
         config: Callable[[], NodeConfig],
-        ask_controller: Callable[[int, Any], Awaitable[Any]],
-        spawn: Callable[[Coroutine[Any, Any, None]], None],
+        ask_controller: Callable[[int, CreateTopicsRequest], Awaitable[CreateTopicsResponse]],
+        spawn: Callable[[AsyncWork[None]], None],
         logger: Logger,
     ) -> None:
         self._config = config
@@ -58,7 +62,7 @@ class OffsetsTopic:
             )
         self._logged_error = code
 
-    def _request(self) -> Any:
+    def _request(self) -> CreateTopicsRequest:
         config, create = self._config(), messages.request(CREATE_TOPICS)
         texts = {
             "cleanup.policy": "compact",

@@ -16,7 +16,7 @@ import ssl
 import struct
 from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 from strandline.client.core import versions
 from strandline.client.core.addresses import show
@@ -29,6 +29,11 @@ from strandline.raft.messages import Address
 from strandline.wire import messages
 from strandline.wire.errors import MalformedRequest
 from strandline.wire.headers import API_VERSIONS, has_flexible_response_header, read_response_header, request_header
+
+if TYPE_CHECKING:
+    from strandline.wire.stubs.base import ApiRequest, ApiResponse
+
+R = TypeVar("R", bound="ApiResponse")
 
 _SIZE_AND_KEY = struct.Struct(">ihhi")
 _CORRELATION_ID = struct.Struct(">i")
@@ -81,11 +86,13 @@ class FetchConnection(asyncio.BufferedProtocol):
 
     async def open(self, address: Address, tls: ssl.SSLContext | None, timeout_s: float) -> None:
         """Connect, and learn what the other side speaks; ConnectionLost or another KafkaError if that fails."""
-        options: dict[str, Any] = {} if tls is None else {"ssl": tls, "server_hostname": address.host}
+        name = None if tls is None else address.host
         self._opened = self._loop.create_future()
         try:
             async with asyncio.timeout(timeout_s):
-                await self._loop.create_connection(lambda: self, address.host, address.port, **options)
+                await self._loop.create_connection(
+                    lambda: self, address.host, address.port, ssl=tls, server_hostname=name
+                )
                 self._ask_versions(versions.NEWEST, timeout_s)
                 await self._opened
         except TimeoutError:
@@ -134,7 +141,9 @@ class FetchConnection(asyncio.BufferedProtocol):
         size = _KEY_BYTES + len(tail) + len(body)
         self._transport.write(b"".join((_SIZE_AND_KEY.pack(size, api_key, version, correlation_id), tail, body)))
 
-    def ask(self, api_key: int, version: int, message: Any, timeout_s: float, take: Callable[[Any], None]) -> None:
+    def ask(
+        self, api_key: int, version: int, message: ApiRequest[R], timeout_s: float, take: Callable[[R], None]
+    ) -> None:
         """The same with the codec that knows every API."""
 
         def take_frame(frame: memoryview, position: int) -> None:

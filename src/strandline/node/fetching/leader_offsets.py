@@ -7,7 +7,7 @@ both there, or the partition gets an error.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.errors import ErrorCode
 from strandline.ids import TopicPartition
@@ -15,7 +15,10 @@ from strandline.node.fetching.connection import FetchConnection
 from strandline.node.fetching.session import Followed
 from strandline.wire import messages
 
-LIST_OFFSETS = 2
+if TYPE_CHECKING:
+    from strandline.wire.stubs.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+
+LIST_OFFSETS: Final = 2
 LATEST, EARLIEST, EARLIEST_LOCAL = -1, -2, -4
 EARLIEST_LOCAL_SINCE = 8
 
@@ -29,10 +32,10 @@ def ask(connection: FetchConnection, node_id: int, partitions: list[Followed], t
     version = connection.versions.pick(LIST_OFFSETS)
     starts: dict[TopicPartition, tuple[int, int]] = {}
 
-    def take_starts(reply: Any) -> None:
+    def take_starts(reply: ListOffsetsResponse) -> None:
         starts.update(_offsets(reply))
 
-    def take_ends(reply: Any) -> None:
+    def take_ends(reply: ListOffsetsResponse) -> None:
         ends = _offsets(reply)
         for followed in partitions:
             place = (followed.partition.topic, followed.partition.index)
@@ -45,9 +48,9 @@ def ask(connection: FetchConnection, node_id: int, partitions: list[Followed], t
     connection.ask(LIST_OFFSETS, version, _question(node_id, partitions, LATEST), timeout_s, take_ends)
 
 
-def _question(node_id: int, partitions: list[Followed], timestamp: int) -> Any:
+def _question(node_id: int, partitions: list[Followed], timestamp: int) -> ListOffsetsRequest:
     request = messages.request(LIST_OFFSETS)
-    topics: dict[str, list[Any]] = {}
+    topics: dict[str, list[ListOffsetsRequest.ListOffsetsPartition]] = {}
     for followed in partitions:
         partition = followed.partition
         topics.setdefault(partition.topic, []).append(
@@ -61,7 +64,7 @@ def _question(node_id: int, partitions: list[Followed], timestamp: int) -> Any:
     )
 
 
-def _offsets(reply: Any) -> dict[TopicPartition, tuple[int, int]]:
+def _offsets(reply: ListOffsetsResponse) -> dict[TopicPartition, tuple[int, int]]:
     return {
         (topic.name, answer.partition_index): (answer.error_code, answer.offset)
         for topic in reply.topics

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, Protocol, cast
 from urllib.parse import parse_qsl, urlsplit
 
 import h11
@@ -66,8 +66,14 @@ def is_loopback_name(host: str) -> bool:
         return False
 
 
+class ErrorLogger(Protocol):
+    """All that is logged here: what we could not answer."""
+
+    def error(self, event: str, **values: object) -> None: ...
+
+
 class HttpServer:
-    def __init__(self, routes: Mapping[str, Handler], logger: Any, allowed_hosts: Iterable[str] = ()) -> None:
+    def __init__(self, routes: Mapping[str, Handler], logger: ErrorLogger, allowed_hosts: Iterable[str] = ()) -> None:
         """`allowed_hosts`: names of this server, beside loopback's, the host it listens on and the address it is
         reached at."""
         self.port = 0

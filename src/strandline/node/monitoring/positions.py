@@ -6,17 +6,15 @@ node knows; None if it does not.
 
 from __future__ import annotations
 
-from typing import Any
-
 from strandline.replica.followers import NEVER, UNKNOWN, FollowerProgress
 from strandline.replica.following import Following
 from strandline.replica.partition import Partition
 
 
-def replica(partition: Partition, node_id: int, now: float) -> dict[str, Any]:
+def replica(partition: Partition, node_id: int, now: float) -> dict[str, object]:
     """`now` is on the clock of the followers' times."""
     state, log, leadership = partition.state, partition.log, partition.leadership
-    described: dict[str, Any] = {
+    described: dict[str, object] = {
         "topic": partition.topic,
         "partition": partition.index,
         "topic_id": str(partition.topic_id),
@@ -50,7 +48,7 @@ def replica(partition: Partition, node_id: int, now: float) -> dict[str, Any]:
     return described
 
 
-def _follower(follower: FollowerProgress, leader_end: int, now: float) -> dict[str, Any]:
+def _follower(follower: FollowerProgress, leader_end: int, now: float) -> dict[str, object]:
     return {
         "replica": follower.replica_id,
         "log_start_offset": follower.log_start_offset,

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from strandline.config.address import parse_address
 from strandline.node.broker_state import BrokerState
+from strandline.node.logger import Logger
 from strandline.node.monitoring.http import BadQuery, HttpAnswer, HttpServer
 from strandline.node.monitoring.monitored_node import MonitoredNode
 from strandline.node.monitoring.positions import replica
@@ -28,7 +29,7 @@ PIECE = 100
 
 
 class MonitoringServer:
-    def __init__(self, view: MonitoredNode, logger: Any) -> None:
+    def __init__(self, view: MonitoredNode, logger: Logger) -> None:
         self._view = view
         self._logger = logger
         self._metrics: NodeMetrics | None = None
@@ -149,11 +150,11 @@ class MonitoringServer:
         return _json(shown, 200 if is_well else 503)
 
 
-def _json(value: Any, status: int = 200) -> HttpAnswer:
+def _json(value: object, status: int = 200) -> HttpAnswer:
     return HttpAnswer(_encode(value).encode(), status=status)
 
 
-def _encode(value: Any) -> str:
+def _encode(value: object) -> str:
     return json.dumps(value, default=str)
 
 

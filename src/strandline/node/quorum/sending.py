@@ -7,7 +7,7 @@ behind it; every request ends in its time, with an answer or with an exception t
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 from strandline import __version__
 from strandline.api import (
@@ -43,12 +43,17 @@ from strandline.wire import messages
 from strandline.wire.errors import MalformedRequest
 from strandline.wire.headers import API_VERSIONS
 
+if TYPE_CHECKING:
+    from strandline.wire.stubs.base import ApiRequest, ApiResponse
+
+R = TypeVar("R", bound="ApiResponse")
+
 FETCH, VOTE = "fetch", "vote"
 """What the two connections to a node are for."""
 UNANSWERED = (KafkaError, MalformedRequest)
 """What takes the place of an answer."""
 
-_APIS: dict[type[Any], ModuleType] = {
+_APIS: dict[type[Request], ModuleType] = {
     VoteRequest: vote,
     BeginQuorumEpochRequest: begin_quorum_epoch,
     EndQuorumEpochRequest: end_quorum_epoch,
@@ -96,8 +101,8 @@ class RaftRequestSender:
         return ApiVersionsResponse(error_code(reply.error_code), levels)
 
     async def _ask(
-        self, to: Destination, purpose: str, key: int, message: Any, timeout_s: float, version_max: int
-    ) -> Any:
+        self, to: Destination, purpose: str, key: int, message: ApiRequest[R], timeout_s: float, version_max: int
+    ) -> R:
         peer = self._peers.connection(self._node_id(to), to.address, purpose)
         try:
             return await peer.ask(key, message, timeout_s, version_max=version_max)

@@ -15,6 +15,8 @@ from strandline.cli.local import local_cluster
 from strandline.cli.local.local_cluster import HOST, METRICS_PORTS_FROM
 from strandline.node.monitoring.http import HttpAnswer, HttpServer
 
+from ...node.scripted import quiet_logger
+
 Pages = dict[str, Any]
 """What a node says, by path."""
 
@@ -47,7 +49,7 @@ def serving_nodes(directory: str, *nodes: Pages | None) -> Iterator[None]:
             return HttpAnswer(json.dumps(page(query) if callable(page) else page).encode())
 
         routes = {path: (lambda query, path=path: answer(path, query)) for path in pages}
-        server = HttpServer(routes, None)
+        server = HttpServer(routes, quiet_logger())
         await server.start(HOST, port)
         servers.append(server)
 
