@@ -5,18 +5,21 @@ Always true: a filter that names nothing lets everything through; one that names
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.groups.result import Caller
 from strandline.wire import messages
 
 if TYPE_CHECKING:
     from strandline.groups.shard import GroupShard
+    from strandline.wire.stubs.list_groups import ListGroupsResponse
 
-LIST_GROUPS = 16
+LIST_GROUPS: Final = 16
 
 
-def list_groups(shard: GroupShard, states: frozenset[str], types: frozenset[str], caller: Caller) -> list[Any]:
+def list_groups(
+    shard: GroupShard, states: frozenset[str], types: frozenset[str], caller: Caller
+) -> list[ListGroupsResponse.ListedGroup]:
     ListedGroup = messages.response(LIST_GROUPS).ListedGroup
     states, types = _lowered(states), _lowered(types)
     return [

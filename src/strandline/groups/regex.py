@@ -7,8 +7,7 @@ so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
 
 import re2
 
@@ -39,7 +38,7 @@ def resolve(patterns: Iterable[str], image: MetadataImage) -> dict[str, frozense
     resolved: dict[str, frozenset[str]] = {}
     for pattern in patterns:
         try:
-            matches = _compile(pattern).fullmatch
+            matches = _compile(pattern)
         except KafkaError:
             # Members' patterns were checked; what another version wrote into the log may not have been, and must not
             # stop us.
@@ -49,12 +48,13 @@ def resolve(patterns: Iterable[str], image: MetadataImage) -> dict[str, frozense
     return resolved
 
 
-def _compile(pattern: str) -> Any:
+def _compile(pattern: str) -> Callable[[str], object]:
+    """What is true of a text that matches as a whole."""
     options = re2.Options()
     options.log_errors = False
     options.max_mem = RE2_MEMORY_BYTES_MAX
     try:
-        return re2.compile(pattern, options)
+        matches: Callable[[str], object] = re2.compile(pattern, options).fullmatch
     except re2.error as error:
         reason = error.args[0]
         text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
@@ -62,3 +62,4 @@ def _compile(pattern: str) -> Any:
             ErrorCode.INVALID_REGULAR_EXPRESSION,
             f"SubscribedTopicRegex `{pattern}` is not a valid regular expression: {text}.",
         ) from error
+    return matches

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from strandline.errors import ErrorCode
 
@@ -31,7 +31,8 @@ class Caller(NamedTuple):
     version: int
 
 
-Answer = Callable[[Any], None]
+R = TypeVar("R")
+Answer = Callable[[R], None]
 """Takes the response, once."""
 
 

@@ -9,7 +9,7 @@ one or one of the consumer protocol, never both. A group that has offsets exists
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from strandline.errors import ErrorCode, KafkaError
 from strandline.groups import group_deletion, group_listing
@@ -40,6 +40,22 @@ from strandline.groups.records import (
 from strandline.groups.result import Answer, Caller, CoordinatorResult, Moment
 from strandline.groups.timers import CoordinatorTimers
 from strandline.metadata.image import MetadataImage
+
+if TYPE_CHECKING:
+    from strandline.wire.stubs.consumer_group_describe import ConsumerGroupDescribeResponse
+    from strandline.wire.stubs.consumer_group_heartbeat import (
+        ConsumerGroupHeartbeatRequest,
+        ConsumerGroupHeartbeatResponse,
+    )
+    from strandline.wire.stubs.describe_groups import DescribeGroupsResponse
+    from strandline.wire.stubs.heartbeat import HeartbeatRequest, HeartbeatResponse
+    from strandline.wire.stubs.join_group import JoinGroupRequest, JoinGroupResponse
+    from strandline.wire.stubs.leave_group import LeaveGroupRequest, LeaveGroupResponse
+    from strandline.wire.stubs.list_groups import ListGroupsResponse
+    from strandline.wire.stubs.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+    from strandline.wire.stubs.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+    from strandline.wire.stubs.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+    from strandline.wire.stubs.sync_group import SyncGroupRequest, SyncGroupResponse
 
 Group = ClassicGroup | ConsumerGroup
 
@@ -80,30 +96,42 @@ class GroupShard:
 
     # Members
 
-    def join_group(self, request: Any, caller: Caller, at: Moment, answer: Answer) -> CoordinatorResult | None:
+    def join_group(
+        self, request: JoinGroupRequest, caller: Caller, at: Moment, answer: Answer[JoinGroupResponse]
+    ) -> CoordinatorResult | None:
         if not request.member_id:
             self.check_room(request.group_id)
         if self._is_consumer(request.group_id):
             return classic_members.join(self, request, caller, at, answer)
         return join_group.join(self, request, caller, at, answer)
 
-    def sync_group(self, request: Any, caller: Caller, at: Moment, answer: Answer) -> CoordinatorResult | None:
+    def sync_group(
+        self, request: SyncGroupRequest, caller: Caller, at: Moment, answer: Answer[SyncGroupResponse]
+    ) -> CoordinatorResult | None:
         if self._is_consumer(request.group_id):
             return classic_members.sync(self, request, caller, at, answer)
         return sync_group.sync(self, request, caller, at, answer)
 
-    def heartbeat(self, request: Any, caller: Caller, at: Moment, answer: Answer) -> CoordinatorResult | None:
+    def heartbeat(
+        self, request: HeartbeatRequest, caller: Caller, at: Moment, answer: Answer[HeartbeatResponse]
+    ) -> CoordinatorResult | None:
         if self._is_consumer(request.group_id):
             return classic_members.heartbeat(self, request, caller, at, answer)
         return classic_heartbeat.heartbeat(self, request, caller, at, answer)
 
-    def leave_group(self, request: Any, caller: Caller, at: Moment, answer: Answer) -> CoordinatorResult | None:
+    def leave_group(
+        self, request: LeaveGroupRequest, caller: Caller, at: Moment, answer: Answer[LeaveGroupResponse]
+    ) -> CoordinatorResult | None:
         if self._is_consumer(request.group_id):
             return classic_members.leave(self, request, caller, at, answer)
         return leave_group.leave(self, request, caller, at, answer)
 
     def consumer_group_heartbeat(
-        self, request: Any, caller: Caller, at: Moment, answer: Answer
+        self,
+        request: ConsumerGroupHeartbeatRequest,
+        caller: Caller,
+        at: Moment,
+        answer: Answer[ConsumerGroupHeartbeatResponse],
     ) -> CoordinatorResult | None:
         if request.member_epoch == JOIN_GROUP_MEMBER_EPOCH:
             self.check_room(request.group_id)
@@ -114,16 +142,22 @@ class GroupShard:
 
     # Offsets
 
-    def commit_offsets(self, request: Any, caller: Caller, at: Moment, answer: Answer) -> CoordinatorResult | None:
+    def commit_offsets(
+        self, request: OffsetCommitRequest, caller: Caller, at: Moment, answer: Answer[OffsetCommitResponse]
+    ) -> CoordinatorResult | None:
         if request.generation_id_or_member_epoch < 0:
             self.check_room(request.group_id)
         return offset_commit.commit(self, request, caller, at, answer)
 
-    def fetch_offsets(self, group: Any, require_stable: bool, caller: Caller, at: Moment) -> Any:
+    def fetch_offsets(
+        self, group: OffsetFetchRequest.OffsetFetchRequestGroup, require_stable: bool, caller: Caller, at: Moment
+    ) -> OffsetFetchResponse.OffsetFetchResponseGroup:
         """`group` is one OffsetFetchRequestGroup; the answer is the response's group. A read."""
         return offset_fetch.fetch(self, group, require_stable, caller, at)
 
-    def delete_offsets(self, request: Any, caller: Caller, at: Moment, answer: Answer) -> CoordinatorResult | None:
+    def delete_offsets(
+        self, request: OffsetDeleteRequest, caller: Caller, at: Moment, answer: Answer[OffsetDeleteResponse]
+    ) -> CoordinatorResult | None:
         return offset_delete.delete(self, request, caller, at, answer)
 
     def expire_offsets(self, at: Moment) -> CoordinatorResult | None:
@@ -132,18 +166,20 @@ class GroupShard:
 
     # Views
 
-    def describe_group(self, group_id: str, caller: Caller) -> Any:
+    def describe_group(self, group_id: str, caller: Caller) -> DescribeGroupsResponse.DescribedGroup:
         """One DescribedGroup of DescribeGroups. A read."""
         group = self.groups.get(group_id)
         if isinstance(group, ConsumerGroup):
             return classic_description.described(self, group)
         return classic_group_description.describe(self, group_id, caller)
 
-    def describe_consumer_group(self, group_id: str, caller: Caller) -> Any:
+    def describe_consumer_group(self, group_id: str, caller: Caller) -> ConsumerGroupDescribeResponse.DescribedGroup:
         """One DescribedGroup of ConsumerGroupDescribe. A read."""
         return consumer_group_description.describe(self, group_id, caller)
 
-    def list_groups(self, states: frozenset[str], types: frozenset[str], caller: Caller) -> list[Any]:
+    def list_groups(
+        self, states: frozenset[str], types: frozenset[str], caller: Caller
+    ) -> list[ListGroupsResponse.ListedGroup]:
         """ListedGroups whose state and type are asked for (empty: all), whatever case they are written in. A read."""
         return group_listing.list_groups(self, states, types, caller)
 

@@ -192,6 +192,7 @@ class GroupExchange:
         self.asked_at = asked_at
         self.answered_at: float | None = None
         self.request: Any = None
+        """As `api_key` says: the message of any API about groups."""
         self.response: Any = None
 
 

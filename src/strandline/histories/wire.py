@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from strandline.histories.exchanges import (
     PRODUCED_MAX,
@@ -29,7 +29,11 @@ from strandline.wire.headers import read_request_header, read_response_header
 if TYPE_CHECKING:
     from strandline.wire.stubs.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
-FETCH, VOTE, BEGIN_QUORUM_EPOCH, END_QUORUM_EPOCH, FETCH_SNAPSHOT = 1, 52, 53, 54, 59
+FETCH: Final = 1
+VOTE: Final = 52
+BEGIN_QUORUM_EPOCH: Final = 53
+END_QUORUM_EPOCH: Final = 54
+FETCH_SNAPSHOT: Final = 59
 READ = frozenset({FETCH, VOTE, BEGIN_QUORUM_EPOCH, END_QUORUM_EPOCH, FETCH_SNAPSHOT})
 BROKER_HEARTBEAT = 63
 ALTER_PARTITION: Final = 56
@@ -47,6 +51,22 @@ _SHOULD_SHUT_DOWN_AT = 13
 """In the answer, behind header, throttle time, error, and whether it is caught up and fenced."""
 _ONE = 2
 """A length of one, as compact arrays have it."""
+
+
+PartitionT = TypeVar("PartitionT")
+PartitionT_co = TypeVar("PartitionT_co", covariant=True)
+
+
+class NamesPartitionsOfTopic(Protocol[PartitionT_co]):
+    @property
+    def partitions(self) -> Sequence[PartitionT_co]: ...
+
+
+class NamesPartitions(Protocol[PartitionT_co]):
+    """A message about partitions, by topic."""
+
+    @property
+    def topics(self) -> Sequence[NamesPartitionsOfTopic[PartitionT_co]]: ...
 
 
 class QuorumMessage(NamedTuple):
@@ -197,8 +217,7 @@ class _RequestStream(_FrameStream):
             self.report(sent)
             return
         header = read_request_header(frame)
-        message = messages.decode_request(header.api_key, header.api_version, frame, header.body_position)
-        sent = _request(self.source, header.api_key, message)
+        sent = _request(self.source, header.api_key, header.api_version, frame, header.body_position)
         if sent is not None:
             if header.api_key in ANSWERS_READ:
                 self.asked[header.correlation_id] = (header.api_key, header.api_version, sent)
@@ -262,11 +281,11 @@ class _ResponseStream(_FrameStream):
             self.report(answered)
             return
         _, position = read_response_header(api_key, version, frame)
-        message = messages.decode_response(api_key, version, frame, position)
         if api_key == ALTER_PARTITION:
-            self.report(request._replace(source=self.source, response=True, answer=message))
+            answer = messages.decode_response(ALTER_PARTITION, version, frame, position)
+            self.report(request._replace(source=self.source, response=True, answer=answer))
             return
-        partition = _only_partition(message)
+        partition = _only_partition(messages.decode_response(VOTE, version, frame, position))
         granted = partition is not None and bool(partition.vote_granted)
         self.report(request._replace(source=self.source, response=True, granted=granted))
 
@@ -276,35 +295,46 @@ def _body_at(frame: bytes) -> int:
     return 11 + max(int.from_bytes(frame[8:10], "big", signed=True), 0)
 
 
-def _only_partition(message: Any) -> Any:
+def _only_partition(message: NamesPartitions[PartitionT]) -> PartitionT | None:
     for topic in message.topics:
         for partition in topic.partitions:
             return partition
     return None
 
 
-def _request(source: int, api_key: int, message: Any) -> QuorumMessage | None:
-    partition = _only_partition(message)
-    if partition is None:
-        return None
+def _request(source: int, api_key: int, version: int, frame: bytes, position: int) -> QuorumMessage | None:
+    """None if it names no partition."""
     match api_key:
         case 52:
-            return QuorumMessage(
-                source,
-                api_key,
-                partition.replica_epoch,
-                candidate_id=partition.replica_id,
-                pre_vote=bool(getattr(partition, "pre_vote", False)),
-            )
-        case 53 | 54:
-            return QuorumMessage(source, api_key, partition.leader_epoch)
+            vote = _only_partition(messages.decode_request(VOTE, version, frame, position))
+            if vote is not None:
+                return QuorumMessage(
+                    source,
+                    api_key,
+                    vote.replica_epoch,
+                    candidate_id=vote.replica_id,
+                    pre_vote=bool(getattr(vote, "pre_vote", False)),
+                )
+        case 53:
+            begun = _only_partition(messages.decode_request(BEGIN_QUORUM_EPOCH, version, frame, position))
+            if begun is not None:
+                return QuorumMessage(source, api_key, begun.leader_epoch)
+        case 54:
+            ended = _only_partition(messages.decode_request(END_QUORUM_EPOCH, version, frame, position))
+            if ended is not None:
+                return QuorumMessage(source, api_key, ended.leader_epoch)
         case 59:
-            return QuorumMessage(source, api_key, partition.current_leader_epoch)
+            snapshot = _only_partition(messages.decode_request(FETCH_SNAPSHOT, version, frame, position))
+            if snapshot is not None:
+                return QuorumMessage(source, api_key, snapshot.current_leader_epoch)
         case _:
-            return QuorumMessage(
-                source,
-                api_key,
-                partition.current_leader_epoch,
-                offset=partition.fetch_offset,
-                last_fetched_epoch=partition.last_fetched_epoch,
-            )
+            fetched = _only_partition(messages.decode_request(FETCH, version, frame, position))
+            if fetched is not None:
+                return QuorumMessage(
+                    source,
+                    api_key,
+                    fetched.current_leader_epoch,
+                    offset=fetched.fetch_offset,
+                    last_fetched_epoch=fetched.last_fetched_epoch,
+                )
+    return None

@@ -81,7 +81,7 @@ class Shell:
     def ask(self, operation: Callable[..., CoordinatorResult | None], request: Any, version: int) -> Any:
         """The one answer to a request that has it at once."""
         answers: list[Any] = []
-        answer: Answer = answers.append
+        answer: Answer[Any] = answers.append
         self.carry_out(operation(request, Caller("client", "/127.0.0.1", version), self.at, answer))
         (response,) = answers
         return response

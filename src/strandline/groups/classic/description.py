@@ -8,7 +8,7 @@ Always true: what members support is shown while the group is stable, when it is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from strandline.errors import ErrorCode, KafkaError
 from strandline.groups.classic.group import DEAD, STABLE, ClassicGroup
@@ -19,11 +19,12 @@ from strandline.wire import messages
 
 if TYPE_CHECKING:
     from strandline.groups.shard import GroupShard
+    from strandline.wire.stubs.describe_groups import DescribeGroupsResponse
 
 NOT_FOUND_SINCE = 6
 
 
-def describe(shard: GroupShard, group_id: str, caller: Caller) -> Any:
+def describe(shard: GroupShard, group_id: str, caller: Caller) -> DescribeGroupsResponse.DescribedGroup:
     try:
         group = shard.classic_group(group_id)
         if group is None:
@@ -42,7 +43,7 @@ def describe(shard: GroupShard, group_id: str, caller: Caller) -> Any:
     )
 
 
-def _described(group: ClassicGroup, member: ClassicMember) -> Any:
+def _described(group: ClassicGroup, member: ClassicMember) -> DescribeGroupsResponse.DescribedGroupMember:
     shows_metadata = group.state is STABLE and group.protocol_name is not None
     return messages.response(DESCRIBE_GROUPS).DescribedGroupMember(
         member_id=member.member_id,

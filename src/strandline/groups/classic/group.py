@@ -16,7 +16,7 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from strandline.errors import ErrorCode, KafkaError
 from strandline.groups.classic import responses
@@ -28,6 +28,8 @@ from strandline.wire.errors import MalformedRequest
 
 if TYPE_CHECKING:
     from strandline.groups.shard import GroupShard
+    from strandline.wire.stubs.join_group import JoinGroupResponse
+    from strandline.wire.stubs.sync_group import SyncGroupResponse
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 
@@ -123,7 +125,7 @@ class ClassicGroup:
 
     # Members
 
-    def add(self, member: ClassicMember, join_answer: Answer | None = None) -> None:
+    def add(self, member: ClassicMember, join_answer: Answer[JoinGroupResponse] | None = None) -> None:
         if member.group_instance_id is not None:
             assert member.group_instance_id not in self.static_members
             self.static_members[member.group_instance_id] = member.member_id
@@ -202,7 +204,7 @@ class ClassicGroup:
 
     # Requests that wait
 
-    def await_join(self, member: ClassicMember, answer: Answer | None) -> None:
+    def await_join(self, member: ClassicMember, answer: Answer[JoinGroupResponse] | None) -> None:
         """This JoinGroup waits from now on; an earlier one of the member would never be answered otherwise."""
         if member.join_answer is not None:
             self.answer_join(member, responses.join_error(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
@@ -210,18 +212,18 @@ class ClassicGroup:
         if answer is not None:
             self._awaiting_join_count += 1
 
-    def answer_join(self, member: ClassicMember, response: Any) -> None:
+    def answer_join(self, member: ClassicMember, response: JoinGroupResponse) -> None:
         """Does nothing if it doesn't wait."""
         answer, member.join_answer = member.join_answer, None
         if answer is not None:
             self._awaiting_join_count -= 1
             answer(response)
 
-    def await_sync(self, member: ClassicMember, answer: Answer) -> None:
+    def await_sync(self, member: ClassicMember, answer: Answer[SyncGroupResponse]) -> None:
         self.answer_sync(member, responses.sync_error(ErrorCode.REBALANCE_IN_PROGRESS))
         member.sync_answer = answer
 
-    def answer_sync(self, member: ClassicMember, response: Any) -> bool:
+    def answer_sync(self, member: ClassicMember, response: SyncGroupResponse) -> bool:
         """Whether it waited."""
         answer, member.sync_answer = member.sync_answer, None
         if answer is not None:

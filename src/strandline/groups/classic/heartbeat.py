@@ -5,7 +5,7 @@ Always true: it costs no timer; the member's timer looks at when it was last hea
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from strandline.errors import ErrorCode, KafkaError
 from strandline.groups.classic import responses
@@ -14,9 +14,12 @@ from strandline.groups.result import Answer, Caller, CoordinatorResult, Moment
 
 if TYPE_CHECKING:
     from strandline.groups.shard import GroupShard
+    from strandline.wire.stubs.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
-def heartbeat(shard: GroupShard, request: Any, caller: Caller, at: Moment, answer: Answer) -> CoordinatorResult | None:
+def heartbeat(
+    shard: GroupShard, request: HeartbeatRequest, caller: Caller, at: Moment, answer: Answer[HeartbeatResponse]
+) -> CoordinatorResult | None:
     try:
         code = _beat(shard, request, at)
     except KafkaError as error:
@@ -25,7 +28,7 @@ def heartbeat(shard: GroupShard, request: Any, caller: Caller, at: Moment, answe
     return None
 
 
-def _beat(shard: GroupShard, request: Any, at: Moment) -> ErrorCode:
+def _beat(shard: GroupShard, request: HeartbeatRequest, at: Moment) -> ErrorCode:
     if not request.group_id:
         return ErrorCode.INVALID_GROUP_ID
     group = shard.classic_group(request.group_id)

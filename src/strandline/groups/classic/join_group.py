@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import uuid
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from strandline.errors import ErrorCode, KafkaError
 from strandline.groups.classic import rebalance, responses, static_members
@@ -29,6 +29,7 @@ from strandline.groups.result import Answer, Caller, CoordinatorResult, Moment, 
 
 if TYPE_CHECKING:
     from strandline.groups.shard import GroupShard
+    from strandline.wire.stubs.join_group import JoinGroupRequest, JoinGroupResponse
 
 MEMBER_ID_REQUIRED_SINCE = 4
 NULL_PROTOCOL_SINCE = 7
@@ -40,7 +41,9 @@ should it be gone, it is waited for no longer than this.
 """
 
 
-def join(shard: GroupShard, request: Any, caller: Caller, at: Moment, answer: Answer) -> CoordinatorResult | None:
+def join(
+    shard: GroupShard, request: JoinGroupRequest, caller: Caller, at: Moment, answer: Answer[JoinGroupResponse]
+) -> CoordinatorResult | None:
     answer = for_version(answer, caller.version)
     member_id = request.member_id
     refused = refusal(shard, request)
@@ -70,7 +73,7 @@ def _created(shard: GroupShard, group: ClassicGroup, code: ErrorCode, at: Moment
         del shard.groups[group.group_id]
 
 
-def refusal(shard: GroupShard, request: Any) -> ErrorCode | None:
+def refusal(shard: GroupShard, request: JoinGroupRequest) -> ErrorCode | None:
     """Why no member may join with this request, whatever the group is."""
     config = shard.dependencies.config
     if not request.group_id:
@@ -84,12 +87,12 @@ def refusal(shard: GroupShard, request: Any) -> ErrorCode | None:
     return None
 
 
-def for_version(answer: Answer, version: int) -> Answer:
+def for_version(answer: Answer[JoinGroupResponse], version: int) -> Answer[JoinGroupResponse]:
     """No protocol is null since version 7, and an empty name before."""
     return partial(_answer_with_null, answer) if version >= NULL_PROTOCOL_SINCE else answer
 
 
-def _answer_with_null(answer: Answer, response: Any) -> None:
+def _answer_with_null(answer: Answer[JoinGroupResponse], response: JoinGroupResponse) -> None:
     response.protocol_name = response.protocol_name or None
     answer(response)
 
@@ -100,7 +103,12 @@ def new_member_id(shard: GroupShard, prefix: str) -> str:
 
 
 def _join(
-    shard: GroupShard, group: ClassicGroup, request: Any, caller: Caller, at: Moment, answer: Answer
+    shard: GroupShard,
+    group: ClassicGroup,
+    request: JoinGroupRequest,
+    caller: Caller,
+    at: Moment,
+    answer: Answer[JoinGroupResponse],
 ) -> CoordinatorResult | None:
     member_id = request.member_id
     if not _has_room(shard, group, request):
@@ -121,13 +129,16 @@ def _join(
     return _rejoin(shard, group, member, request, at, answer)
 
 
-def _has_room(shard: GroupShard, group: ClassicGroup, request: Any) -> bool:
+def _has_room(shard: GroupShard, group: ClassicGroup, request: JoinGroupRequest) -> bool:
     size_max = shard.dependencies.config.group_max_size
     if request.member_id == UNKNOWN_MEMBER_ID and len(group.pending_join) >= 2 * size_max:
         # Kafka gives out ids without a bound, each of which it remembers for a session.
         return False
     # A static member that comes back takes no more room than it had.
-    member = group.members.get(request.member_id or group.static_members.get(request.group_instance_id, ""))
+    member_id = request.member_id
+    if member_id == UNKNOWN_MEMBER_ID and request.group_instance_id is not None:
+        member_id = group.static_members.get(request.group_instance_id, UNKNOWN_MEMBER_ID)
+    member = group.members.get(member_id)
     if group.state is EMPTY:
         return True
     if group.state is PREPARING_REBALANCE:
@@ -150,7 +161,12 @@ def _shut_out(shard: GroupShard, group: ClassicGroup, member_id: str, at: Moment
 
 
 def _join_without_id(
-    shard: GroupShard, group: ClassicGroup, request: Any, caller: Caller, at: Moment, answer: Answer
+    shard: GroupShard,
+    group: ClassicGroup,
+    request: JoinGroupRequest,
+    caller: Caller,
+    at: Moment,
+    answer: Answer[JoinGroupResponse],
 ) -> CoordinatorResult | None:
     instance_id = request.group_instance_id
     if instance_id is not None:
@@ -182,7 +198,13 @@ def _pending_due(shard: GroupShard, group: ClassicGroup, member_id: str, at: Mom
 
 
 def _add(
-    shard: GroupShard, group: ClassicGroup, member_id: str, request: Any, caller: Caller, at: Moment, answer: Answer
+    shard: GroupShard,
+    group: ClassicGroup,
+    member_id: str,
+    request: JoinGroupRequest,
+    caller: Caller,
+    at: Moment,
+    answer: Answer[JoinGroupResponse],
 ) -> CoordinatorResult | None:
     member = ClassicMember(
         member_id=member_id,
@@ -206,7 +228,12 @@ def _add(
 
 
 def _rejoin(
-    shard: GroupShard, group: ClassicGroup, member: ClassicMember, request: Any, at: Moment, answer: Answer
+    shard: GroupShard,
+    group: ClassicGroup,
+    member: ClassicMember,
+    request: JoinGroupRequest,
+    at: Moment,
+    answer: Answer[JoinGroupResponse],
 ) -> CoordinatorResult | None:
     protocols = protocols_of(request.protocols)
     is_leader = member.member_id == group.leader_id

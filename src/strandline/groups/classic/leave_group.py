@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from strandline.errors import ErrorCode, KafkaError
 from strandline.groups.classic import rebalance
@@ -20,11 +20,14 @@ from strandline.wire import messages
 
 if TYPE_CHECKING:
     from strandline.groups.shard import GroupShard
+    from strandline.wire.stubs.leave_group import LeaveGroupRequest, LeaveGroupResponse
 
 MEMBERS_SINCE = 3
 
 
-def leave(shard: GroupShard, request: Any, caller: Caller, at: Moment, answer: Answer) -> CoordinatorResult | None:
+def leave(
+    shard: GroupShard, request: LeaveGroupRequest, caller: Caller, at: Moment, answer: Answer[LeaveGroupResponse]
+) -> CoordinatorResult | None:
     if not request.group_id:
         answer(refused(ErrorCode.INVALID_GROUP_ID))
         return None
@@ -48,12 +51,12 @@ def leave(shard: GroupShard, request: Any, caller: Caller, at: Moment, answer: A
     return result
 
 
-def _written(answer: Answer, response: Any, code: ErrorCode, at: Moment) -> None:
+def _written(answer: Answer[LeaveGroupResponse], response: LeaveGroupResponse, code: ErrorCode, at: Moment) -> None:
     """The group is empty, which was to be written."""
     answer(response if code is ErrorCode.NONE else refused(coordinator_error(code)))
 
 
-def _remove(shard: GroupShard, group: ClassicGroup, identity: Any) -> ErrorCode:
+def _remove(shard: GroupShard, group: ClassicGroup, identity: LeaveGroupRequest.MemberIdentity) -> ErrorCode:
     member_id, instance_id = identity.member_id, identity.group_instance_id
     if member_id in group.pending_join:
         shard.timers.cancel(rebalance.session_key(group.group_id, member_id))
@@ -72,15 +75,14 @@ def _remove(shard: GroupShard, group: ClassicGroup, identity: Any) -> ErrorCode:
 # What all versions come to
 
 
-def identities_of(request: Any, caller: Caller) -> Sequence[Any]:
+def identities_of(request: LeaveGroupRequest, caller: Caller) -> Sequence[LeaveGroupRequest.MemberIdentity]:
     """Who leaves: one member before version 3, any number since."""
     if caller.version >= MEMBERS_SINCE:
-        identities: Sequence[Any] = request.members
-        return identities
+        return request.members
     return [messages.request(LEAVE_GROUP).MemberIdentity(member_id=request.member_id)]
 
 
-def left(results: Sequence[tuple[Any, ErrorCode]], caller: Caller) -> Any:
+def left(results: Sequence[tuple[LeaveGroupRequest.MemberIdentity, ErrorCode]], caller: Caller) -> LeaveGroupResponse:
     """The response: a code for each member that was to leave; before version 3, for the only one."""
     if caller.version < MEMBERS_SINCE:
         return refused(results[0][1])
@@ -93,5 +95,5 @@ def left(results: Sequence[tuple[Any, ErrorCode]], caller: Caller) -> Any:
     )
 
 
-def refused(code: ErrorCode) -> Any:
+def refused(code: ErrorCode) -> LeaveGroupResponse:
     return messages.response(LEAVE_GROUP)(error_code=code)

@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING
 
 from strandline.groups.result import Answer, Moment
 from strandline.wire import messages
+
+if TYPE_CHECKING:
+    from strandline.wire.stubs.join_group import JoinGroupRequest, JoinGroupResponse
+    from strandline.wire.stubs.sync_group import SyncGroupResponse
 
 NO_ASSIGNMENT = b""
 VERSION_SIZE = 2
@@ -33,8 +37,8 @@ class ClassicMember:
     assignment: bytes = NO_ASSIGNMENT
     is_new: bool = False
     """It has not received its member id yet, so that it can't send heartbeats."""
-    join_answer: Answer | None = None
-    sync_answer: Answer | None = None
+    join_answer: Answer[JoinGroupResponse] | None = None
+    sync_answer: Answer[SyncGroupResponse] | None = None
     session_end_s: float = 0.0
     """Until when it has to be heard from.
     Its timer looks at this when it is due, so that a heartbeat need not touch the timer.
@@ -66,7 +70,7 @@ class ClassicMember:
         return list(protocols.items()) == list(self.supported_protocols.items())
 
 
-def protocols_of(listed: Iterable[Any]) -> dict[str, bytes]:
+def protocols_of(listed: Iterable[JoinGroupRequest.JoinGroupRequestProtocol]) -> dict[str, bytes]:
     """The protocols of a JoinGroup; of two with the same name the first counts."""
     protocols: dict[str, bytes] = {}
     for protocol in listed:
@@ -74,15 +78,13 @@ def protocols_of(listed: Iterable[Any]) -> dict[str, bytes]:
     return protocols
 
 
-def rebalance_timeout_of(request: Any) -> int:
+def rebalance_timeout_of(request: JoinGroupRequest) -> int:
     """In milliseconds, of a JoinGroup; version 0 has none of its own."""
-    timeout_ms: int = request.session_timeout_ms if request.rebalance_timeout_ms < 0 else request.rebalance_timeout_ms
-    return timeout_ms
+    return request.session_timeout_ms if request.rebalance_timeout_ms < 0 else request.rebalance_timeout_ms
 
 
 def subscribed_topics(metadata: bytes) -> list[str]:
     """The topics of a consumer's subscription: every version begins as version 0 does.
     MalformedRequest if this one doesn't.
     """
-    topics: list[str] = messages.decode_data("ConsumerProtocolSubscription", 0, metadata, VERSION_SIZE).topics
-    return topics
+    return messages.decode_data("ConsumerProtocolSubscription", 0, metadata, VERSION_SIZE).topics

@@ -5,7 +5,7 @@ Always true: only the leader receives the list of members.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.errors import ErrorCode
 from strandline.wire import messages
@@ -13,16 +13,25 @@ from strandline.wire import messages
 if TYPE_CHECKING:
     from strandline.groups.classic.group import ClassicGroup
     from strandline.groups.classic.member import ClassicMember
+    from strandline.wire.stubs.heartbeat import HeartbeatResponse
+    from strandline.wire.stubs.join_group import JoinGroupResponse
+    from strandline.wire.stubs.sync_group import SyncGroupResponse
 
-JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP, DESCRIBE_GROUPS = 11, 12, 13, 14, 15
+JOIN_GROUP: Final = 11
+HEARTBEAT: Final = 12
+LEAVE_GROUP: Final = 13
+SYNC_GROUP: Final = 14
+DESCRIBE_GROUPS: Final = 15
 UNKNOWN_MEMBER_ID = ""
 
 
-def join_error(code: ErrorCode, member_id: str = UNKNOWN_MEMBER_ID) -> Any:
+def join_error(code: ErrorCode, member_id: str = UNKNOWN_MEMBER_ID) -> JoinGroupResponse:
     return messages.response(JOIN_GROUP)(error_code=code, member_id=member_id)
 
 
-def joined(group: ClassicGroup, member: ClassicMember, *, tells_members: bool, skip_assignment: bool = False) -> Any:
+def joined(
+    group: ClassicGroup, member: ClassicMember, *, tells_members: bool, skip_assignment: bool = False
+) -> JoinGroupResponse:
     """The generation that the member is part of; `tells_members`: and those it is to assign partitions to."""
     Response = messages.response(JOIN_GROUP)
     return Response(
@@ -36,7 +45,7 @@ def joined(group: ClassicGroup, member: ClassicMember, *, tells_members: bool, s
     )
 
 
-def _members(group: ClassicGroup) -> list[Any]:
+def _members(group: ClassicGroup) -> list[JoinGroupResponse.JoinGroupResponseMember]:
     Member = messages.response(JOIN_GROUP).JoinGroupResponseMember
     name = group.protocol_name
     assert name is not None
@@ -46,15 +55,15 @@ def _members(group: ClassicGroup) -> list[Any]:
     ]
 
 
-def sync_error(code: ErrorCode) -> Any:
+def sync_error(code: ErrorCode) -> SyncGroupResponse:
     return messages.response(SYNC_GROUP)(error_code=code)
 
 
-def synced(group: ClassicGroup, member: ClassicMember) -> Any:
+def synced(group: ClassicGroup, member: ClassicMember) -> SyncGroupResponse:
     return messages.response(SYNC_GROUP)(
         protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=member.assignment
     )
 
 
-def heartbeat(code: ErrorCode) -> Any:
+def heartbeat(code: ErrorCode) -> HeartbeatResponse:
     return messages.response(HEARTBEAT)(error_code=code)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from strandline.errors import ErrorCode
 from strandline.groups.classic import rebalance, responses
@@ -19,6 +19,7 @@ from strandline.groups.result import Answer, Caller, CoordinatorResult, Moment, 
 
 if TYPE_CHECKING:
     from strandline.groups.shard import GroupShard
+    from strandline.wire.stubs.join_group import JoinGroupRequest, JoinGroupResponse
 
 SKIP_ASSIGNMENT_SINCE = 9
 
@@ -47,10 +48,10 @@ def replace(
     group: ClassicGroup,
     member: ClassicMember,
     member_id: str,
-    request: Any,
+    request: JoinGroupRequest,
     caller: Caller,
     at: Moment,
-    answer: Answer,
+    answer: Answer[JoinGroupResponse],
 ) -> CoordinatorResult | None:
     """`member` is `member_id` from now on."""
     former = ReplacedMember(

@@ -6,7 +6,7 @@ Always true: a member receives no assignment that isn't committed, and none of a
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from strandline.errors import ErrorCode, KafkaError
 from strandline.groups.classic import rebalance, responses
@@ -17,11 +17,14 @@ from strandline.groups.result import Answer, Caller, CoordinatorResult, Moment, 
 
 if TYPE_CHECKING:
     from strandline.groups.shard import GroupShard
+    from strandline.wire.stubs.sync_group import SyncGroupRequest, SyncGroupResponse
 
 PROTOCOL_REQUIRED_SINCE = 5
 
 
-def sync(shard: GroupShard, request: Any, caller: Caller, at: Moment, answer: Answer) -> CoordinatorResult | None:
+def sync(
+    shard: GroupShard, request: SyncGroupRequest, caller: Caller, at: Moment, answer: Answer[SyncGroupResponse]
+) -> CoordinatorResult | None:
     try:
         check(request, caller)
         group, member = _validated(shard, request)
@@ -42,7 +45,7 @@ def sync(shard: GroupShard, request: Any, caller: Caller, at: Moment, answer: An
     return CoordinatorResult([group_record(group, assignments)], done, replayed=False)
 
 
-def check(request: Any, caller: Caller) -> None:
+def check(request: SyncGroupRequest, caller: Caller) -> None:
     """KafkaError if no member may sync with this request, whatever the group is."""
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
@@ -50,7 +53,7 @@ def check(request: Any, caller: Caller) -> None:
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
 
 
-def _validated(shard: GroupShard, request: Any) -> tuple[ClassicGroup, ClassicMember]:
+def _validated(shard: GroupShard, request: SyncGroupRequest) -> tuple[ClassicGroup, ClassicMember]:
     group = shard.classic_group(request.group_id)
     if group is None:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -67,7 +70,7 @@ def _validated(shard: GroupShard, request: Any) -> tuple[ClassicGroup, ClassicMe
     return group, member
 
 
-def _committed(answer: Answer, response: Any, code: ErrorCode, at: Moment) -> None:
+def _committed(answer: Answer[SyncGroupResponse], response: SyncGroupResponse, code: ErrorCode, at: Moment) -> None:
     answer(response if code is ErrorCode.NONE else responses.sync_error(coordinator_error(code)))
 
 

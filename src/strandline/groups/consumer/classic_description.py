@@ -8,7 +8,7 @@ Always true: states that the classic protocol does not have are shown as the reb
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.groups.classic.responses import DESCRIBE_GROUPS
 from strandline.groups.consumer.group import ConsumerGroup
@@ -20,14 +20,15 @@ from strandline.wire import messages
 
 if TYPE_CHECKING:
     from strandline.groups.shard import GroupShard
+    from strandline.wire.stubs.describe_groups import DescribeGroupsResponse
 
 PROTOCOL_TYPE = "consumer"
-SUBSCRIPTION = "ConsumerProtocolSubscription"
+SUBSCRIPTION: Final = "ConsumerProtocolSubscription"
 SUBSCRIPTION_VERSION = 1
 CLASSIC_STATES = {"Assigning": "PreparingRebalance", "Reconciling": "CompletingRebalance"}
 
 
-def described(shard: GroupShard, group: ConsumerGroup) -> Any:
+def described(shard: GroupShard, group: ConsumerGroup) -> DescribeGroupsResponse.DescribedGroup:
     """One DescribedGroup of DescribeGroups."""
     state = group.state_name()
     return messages.response(DESCRIBE_GROUPS).DescribedGroup(
@@ -39,7 +40,7 @@ def described(shard: GroupShard, group: ConsumerGroup) -> Any:
     )
 
 
-def _member(member: ConsumerGroupMember, image: MetadataImage) -> Any:
+def _member(member: ConsumerGroupMember, image: MetadataImage) -> DescribeGroupsResponse.DescribedGroupMember:
     topics = sorted(member.subscribed_topic_names)
     subscription = messages.data(SUBSCRIPTION)(topics=topics, user_data=None)
     body = messages.encode_data(SUBSCRIPTION, SUBSCRIPTION_VERSION, subscription)

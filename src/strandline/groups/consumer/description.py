@@ -9,7 +9,7 @@ Always true: a member is shown with everything that it is responsible for, also 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.errors import ErrorCode, KafkaError
 from strandline.groups.consumer.group import ConsumerGroup
@@ -22,12 +22,13 @@ from strandline.wire import messages
 
 if TYPE_CHECKING:
     from strandline.groups.shard import GroupShard
+    from strandline.wire.stubs.consumer_group_describe import ConsumerGroupDescribeResponse
 
-CONSUMER_GROUP_DESCRIBE = 69
+CONSUMER_GROUP_DESCRIBE: Final = 69
 CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
 
 
-def describe(shard: GroupShard, group_id: str, caller: Caller) -> Any:
+def describe(shard: GroupShard, group_id: str, caller: Caller) -> ConsumerGroupDescribeResponse.DescribedGroup:
     """One DescribedGroup; GROUP_ID_NOT_FOUND is a code in it."""
     DescribedGroup = messages.response(CONSUMER_GROUP_DESCRIBE).DescribedGroup
     try:
@@ -47,7 +48,9 @@ def describe(shard: GroupShard, group_id: str, caller: Caller) -> Any:
     )
 
 
-def _member(group: ConsumerGroup, member: ConsumerGroupMember, image: MetadataImage) -> Any:
+def _member(
+    group: ConsumerGroup, member: ConsumerGroupMember, image: MetadataImage
+) -> ConsumerGroupDescribeResponse.Member:
     has: dict[Uuid, set[int]] = {}
     for partitions in (member.assigned_partitions, member.partitions_pending_revocation):
         for topic_id, epochs in partitions.items():
@@ -67,7 +70,9 @@ def _member(group: ConsumerGroup, member: ConsumerGroupMember, image: MetadataIm
     )
 
 
-def _assignment(partitions: Iterable[tuple[Uuid, Iterable[int]]], image: MetadataImage) -> Any:
+def _assignment(
+    partitions: Iterable[tuple[Uuid, Iterable[int]]], image: MetadataImage
+) -> ConsumerGroupDescribeResponse.Assignment:
     """Topics that are no more have no name to show."""
     Response = messages.response(CONSUMER_GROUP_DESCRIBE)
     named = [

@@ -11,8 +11,9 @@ is in the answer to a full request, and whenever it changed.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.errors import ErrorCode, KafkaError
 from strandline.groups.classic.group import ClassicGroup
@@ -41,11 +42,21 @@ from strandline.wire import messages
 
 if TYPE_CHECKING:
     from strandline.groups.shard import GroupShard
+    from strandline.wire.stubs.consumer_group_heartbeat import (
+        ConsumerGroupHeartbeatRequest,
+        ConsumerGroupHeartbeatResponse,
+    )
 
-CONSUMER_GROUP_HEARTBEAT = 68
+CONSUMER_GROUP_HEARTBEAT: Final = 68
 
 
-def heartbeat(shard: GroupShard, request: Any, caller: Caller, at: Moment, answer: Answer) -> CoordinatorResult | None:
+def heartbeat(
+    shard: GroupShard,
+    request: ConsumerGroupHeartbeatRequest,
+    caller: Caller,
+    at: Moment,
+    answer: Answer[ConsumerGroupHeartbeatResponse],
+) -> CoordinatorResult | None:
     group = shard.groups.get(request.group_id)
     if isinstance(group, ConsumerGroup):
         known = group.members.get(request.member_id)
@@ -84,7 +95,12 @@ def metadata_changed(shard: GroupShard, image: MetadataImage, at: Moment) -> Non
 
 
 def _is_keep_alive(
-    shard: GroupShard, group: ConsumerGroup, member: ConsumerGroupMember, request: Any, caller: Caller, at: Moment
+    shard: GroupShard,
+    group: ConsumerGroup,
+    member: ConsumerGroupMember,
+    request: ConsumerGroupHeartbeatRequest,
+    caller: Caller,
+    at: Moment,
 ) -> bool:
     """Whether the request changes nothing, and the response has nothing new."""
     return (
@@ -110,7 +126,7 @@ def _is_keep_alive(
     )
 
 
-def _draft(shard: GroupShard, request: Any, at: Moment) -> GroupDraft:
+def _draft(shard: GroupShard, request: ConsumerGroupHeartbeatRequest, at: Moment) -> GroupDraft:
     """The group, or one to be, if the member is joining:
     there is none of this id, or a classic one that may become one.
     """
@@ -125,7 +141,9 @@ def _draft(shard: GroupShard, request: Any, at: Moment) -> GroupDraft:
     return draft
 
 
-def _member(shard: GroupShard, draft: GroupDraft, request: Any, owned: OwnedPartitions | None) -> ConsumerGroupMember:
+def _member(
+    shard: GroupShard, draft: GroupDraft, request: ConsumerGroupHeartbeatRequest, owned: OwnedPartitions | None
+) -> ConsumerGroupMember:
     joining = request.member_epoch == JOIN_GROUP_MEMBER_EPOCH
     member_id = request.member_id or str(Uuid.draw(shard.dependencies.randomness))
     if request.instance_id is None:
@@ -136,7 +154,9 @@ def _member(shard: GroupShard, draft: GroupDraft, request: Any, owned: OwnedPart
     return member
 
 
-def _updated(member: ConsumerGroupMember, request: Any, caller: Caller) -> ConsumerGroupMember:
+def _updated(
+    member: ConsumerGroupMember, request: ConsumerGroupHeartbeatRequest, caller: Caller
+) -> ConsumerGroupMember:
     """With what the request brings; null or -1 leave a field as it was."""
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
     return replace(
@@ -157,7 +177,9 @@ def _updated(member: ConsumerGroupMember, request: Any, caller: Caller) -> Consu
     )
 
 
-def _response(shard: GroupShard, request: Any, old: ConsumerGroupMember, member: ConsumerGroupMember) -> Any:
+def _response(
+    shard: GroupShard, request: ConsumerGroupHeartbeatRequest, old: ConsumerGroupMember, member: ConsumerGroupMember
+) -> ConsumerGroupHeartbeatResponse:
     Response = messages.response(CONSUMER_GROUP_HEARTBEAT)
     is_full = (
         request.rebalance_timeout_ms != -1
@@ -177,7 +199,9 @@ def _response(shard: GroupShard, request: Any, old: ConsumerGroupMember, member:
     )
 
 
-def _assignment(Response: Any, partitions: PartitionEpochs) -> Any:
+def _assignment(
+    Response: type[ConsumerGroupHeartbeatResponse], partitions: PartitionEpochs
+) -> ConsumerGroupHeartbeatResponse.Assignment:
     return Response.Assignment(
         topic_partitions=[
             Response.TopicPartitions(topic_id=topic_id, partitions=sorted(epochs))
@@ -186,7 +210,9 @@ def _assignment(Response: Any, partitions: PartitionEpochs) -> Any:
     )
 
 
-def _result(draft: GroupDraft, response: Any, answer: Answer) -> CoordinatorResult:
+def _result(
+    draft: GroupDraft, response: ConsumerGroupHeartbeatResponse, answer: Answer[ConsumerGroupHeartbeatResponse]
+) -> CoordinatorResult:
     """Without records it has to wait nevertheless: what is in the response may not be committed yet."""
 
     def done(code: ErrorCode, at: Moment) -> None:
@@ -199,7 +225,7 @@ def _result(draft: GroupDraft, response: Any, answer: Answer) -> CoordinatorResu
     return CoordinatorResult(draft.records, done)
 
 
-def _owned(topic_partitions: Any) -> OwnedPartitions | None:
+def _owned(topic_partitions: Iterable[ConsumerGroupHeartbeatRequest.TopicPartitions] | None) -> OwnedPartitions | None:
     if topic_partitions is None:
         return None
     return {Uuid(topic.topic_id): frozenset(topic.partitions) for topic in topic_partitions}

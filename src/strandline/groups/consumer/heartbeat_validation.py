@@ -6,7 +6,7 @@ Always true: a request that joins is a full one, with nothing owned; one that pa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from strandline.errors import ErrorCode, KafkaError
 from strandline.groups.consumer.member import (
@@ -14,6 +14,9 @@ from strandline.groups.consumer.member import (
     LEAVE_GROUP_MEMBER_EPOCH,
     LEAVE_GROUP_STATIC_MEMBER_EPOCH,
 )
+
+if TYPE_CHECKING:
+    from strandline.wire.stubs.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 CONSUMER_GENERATED_MEMBER_ID_VERSION = 1
 """Since this version consumers make up their ids themselves (KIP-1082)."""
@@ -24,7 +27,7 @@ SUBSCRIBED_TOPICS_MAX = 10_000
 OWNED_PARTITIONS_MAX = 100_000
 
 
-def validate(request: Any, version: int, assignors: Sequence[str]) -> None:
+def validate(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Sequence[str]) -> None:
     epoch = request.member_epoch
     if version >= CONSUMER_GENERATED_MEMBER_ID_VERSION or epoch > 0 or epoch == LEAVE_GROUP_MEMBER_EPOCH:
         _not_blank(request.member_id, "MemberId")

@@ -7,7 +7,7 @@ its session goes on, and it is fenced if it does not come back in time.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.errors import ErrorCode, KafkaError
 from strandline.groups.consumer import member_fencing, membership
@@ -19,11 +19,20 @@ from strandline.wire import messages
 
 if TYPE_CHECKING:
     from strandline.groups.shard import GroupShard
+    from strandline.wire.stubs.consumer_group_heartbeat import (
+        ConsumerGroupHeartbeatRequest,
+        ConsumerGroupHeartbeatResponse,
+    )
 
-CONSUMER_GROUP_HEARTBEAT = 68
+CONSUMER_GROUP_HEARTBEAT: Final = 68
 
 
-def leave(shard: GroupShard, request: Any, at: Moment, answer: Answer) -> CoordinatorResult:
+def leave(
+    shard: GroupShard,
+    request: ConsumerGroupHeartbeatRequest,
+    at: Moment,
+    answer: Answer[ConsumerGroupHeartbeatResponse],
+) -> CoordinatorResult:
     group = shard.consumer_group(request.group_id)
     if group is None:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} not found.")
@@ -46,7 +55,7 @@ def leave(shard: GroupShard, request: Any, at: Moment, answer: Answer) -> Coordi
     return result
 
 
-def _leaving(group: ConsumerGroup, request: Any) -> ConsumerGroupMember:
+def _leaving(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupMember:
     if request.instance_id is None:
         return group.member(request.member_id)
     member = group.static_member(request.instance_id)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from strandline.errors import ErrorCode, KafkaError
 from strandline.groups.classic import join_group, responses
@@ -32,10 +32,16 @@ from strandline.wire.errors import MalformedRequest
 
 if TYPE_CHECKING:
     from strandline.groups.shard import GroupShard
+    from strandline.wire.stubs.join_group import JoinGroupRequest, JoinGroupResponse
 
 
 def join(
-    shard: GroupShard, group: ConsumerGroup, request: Any, caller: Caller, at: Moment, answer: Answer
+    shard: GroupShard,
+    group: ConsumerGroup,
+    request: JoinGroupRequest,
+    caller: Caller,
+    at: Moment,
+    answer: Answer[JoinGroupResponse],
 ) -> CoordinatorResult | None:
     """KafkaError if it may not."""
     reply = join_group.for_version(answer, caller.version)
@@ -58,6 +64,7 @@ def join(
     existing = group.static_member(request.group_instance_id)
     if existing is not None and downgrade.is_due_with(shard, group, existing):
         if not is_unknown:
+            assert request.group_instance_id is not None
             membership.check_instance(existing, member_id, request.group_instance_id)
         member = _updated(existing, request, caller, subscription, protocols)
         changed = (member.subscribed_topic_names, member.subscribed_topic_regex) != (
@@ -79,7 +86,12 @@ def join(
 
 
 def join_classic(
-    shard: GroupShard, request: Any, caller: Caller, answer: Answer, code: ErrorCode, at: Moment
+    shard: GroupShard,
+    request: JoinGroupRequest,
+    caller: Caller,
+    answer: Answer[JoinGroupResponse],
+    code: ErrorCode,
+    at: Moment,
 ) -> CoordinatorResult | None:
     """The group is no longer one of the consumer protocol: the member joins what it is now."""
     if code is not ErrorCode.NONE:
@@ -90,7 +102,12 @@ def join_classic(
 
 
 def _joined(
-    shard: GroupShard, draft: GroupDraft, member: ConsumerGroupMember, answer: Answer, code: ErrorCode, at: Moment
+    shard: GroupShard,
+    draft: GroupDraft,
+    member: ConsumerGroupMember,
+    answer: Answer[JoinGroupResponse],
+    code: ErrorCode,
+    at: Moment,
 ) -> None:
     if code is not ErrorCode.NONE:
         draft.refused()
@@ -133,7 +150,7 @@ def _subscription(shard: GroupShard, protocols: dict[str, bytes]) -> embedded_pr
 
 def _updated(
     member: ConsumerGroupMember,
-    request: Any,
+    request: JoinGroupRequest,
     caller: Caller,
     subscription: embedded_protocol.EmbeddedSubscription,
     protocols: dict[str, bytes],

@@ -11,8 +11,9 @@ without it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from strandline.errors import ErrorCode, KafkaError
 from strandline.groups.classic import join_group, leave_group, responses, sync_group
@@ -27,9 +28,15 @@ from strandline.wire import messages
 
 if TYPE_CHECKING:
     from strandline.groups.shard import GroupShard
+    from strandline.wire.stubs.heartbeat import HeartbeatRequest, HeartbeatResponse
+    from strandline.wire.stubs.join_group import JoinGroupRequest, JoinGroupResponse
+    from strandline.wire.stubs.leave_group import LeaveGroupRequest, LeaveGroupResponse
+    from strandline.wire.stubs.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
-def join(shard: GroupShard, request: Any, caller: Caller, at: Moment, answer: Answer) -> CoordinatorResult | None:
+def join(
+    shard: GroupShard, request: JoinGroupRequest, caller: Caller, at: Moment, answer: Answer[JoinGroupResponse]
+) -> CoordinatorResult | None:
     """A group without members becomes a classic one."""
     group = _group(shard, request)
     reply = join_group.for_version(answer, caller.version)
@@ -46,7 +53,9 @@ def join(shard: GroupShard, request: Any, caller: Caller, at: Moment, answer: An
         return None
 
 
-def sync(shard: GroupShard, request: Any, caller: Caller, at: Moment, answer: Answer) -> CoordinatorResult | None:
+def sync(
+    shard: GroupShard, request: SyncGroupRequest, caller: Caller, at: Moment, answer: Answer[SyncGroupResponse]
+) -> CoordinatorResult | None:
     group = _group(shard, request)
     try:
         sync_group.check(request, caller)
@@ -68,7 +77,9 @@ def sync(shard: GroupShard, request: Any, caller: Caller, at: Moment, answer: An
     return CoordinatorResult([], partial(_synced, shard, group.group_id, member, answer, response))
 
 
-def heartbeat(shard: GroupShard, request: Any, caller: Caller, at: Moment, answer: Answer) -> CoordinatorResult | None:
+def heartbeat(
+    shard: GroupShard, request: HeartbeatRequest, caller: Caller, at: Moment, answer: Answer[HeartbeatResponse]
+) -> CoordinatorResult | None:
     group = _group(shard, request)
     try:
         member = _validated(group, request)
@@ -91,13 +102,15 @@ def heartbeat(shard: GroupShard, request: Any, caller: Caller, at: Moment, answe
     return None
 
 
-def leave(shard: GroupShard, request: Any, caller: Caller, at: Moment, answer: Answer) -> CoordinatorResult | None:
+def leave(
+    shard: GroupShard, request: LeaveGroupRequest, caller: Caller, at: Moment, answer: Answer[LeaveGroupResponse]
+) -> CoordinatorResult | None:
     """Members of either protocol, if an administrator removes them.
     However many leave at once, the group gets one epoch.
     """
     group = _group(shard, request)
     gone: dict[str, ConsumerGroupMember] = {}
-    results: list[tuple[Any, ErrorCode]] = []
+    results: list[tuple[LeaveGroupRequest.MemberIdentity, ErrorCode]] = []
     for identity in leave_group.identities_of(request, caller):
         try:
             member = _leaving(group, identity)
@@ -118,13 +131,15 @@ def leave(shard: GroupShard, request: Any, caller: Caller, at: Moment, answer: A
 # Who it is
 
 
-def _group(shard: GroupShard, request: Any) -> ConsumerGroup:
+def _group(
+    shard: GroupShard, request: JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest
+) -> ConsumerGroup:
     group = shard.groups[request.group_id]
     assert isinstance(group, ConsumerGroup)
     return group
 
 
-def _validated(group: ConsumerGroup, request: Any) -> ConsumerGroupMember:
+def _validated(group: ConsumerGroup, request: SyncGroupRequest | HeartbeatRequest) -> ConsumerGroupMember:
     """The member, if it is who it says, speaks the classic protocol,
     and is in the epoch that it takes for its generation.
     """
@@ -148,7 +163,7 @@ def _identified(group: ConsumerGroup, member_id: str, instance_id: str | None) -
     return member
 
 
-def _leaving(group: ConsumerGroup, identity: Any) -> ConsumerGroupMember:
+def _leaving(group: ConsumerGroup, identity: LeaveGroupRequest.MemberIdentity) -> ConsumerGroupMember:
     """An administrator knows a static member by its instance id alone."""
     if identity.group_instance_id is not None and identity.member_id == UNKNOWN_MEMBER_ID:
         return _static_member(group, identity.group_instance_id)
@@ -165,7 +180,7 @@ def _static_member(group: ConsumerGroup, instance_id: str) -> ConsumerGroupMembe
 # What it may hear
 
 
-def _check_protocol(member: ConsumerGroupMember, request: Any) -> None:
+def _check_protocol(member: ConsumerGroupMember, request: SyncGroupRequest) -> None:
     metadata = member.classic_member_metadata
     assert metadata is not None
     is_type = request.protocol_type in (None, embedded_protocol.PROTOCOL_TYPE)
@@ -207,8 +222,8 @@ def _synced(
     shard: GroupShard,
     group_id: str,
     member: ConsumerGroupMember,
-    answer: Answer,
-    response: Any,
+    answer: Answer[SyncGroupResponse],
+    response: SyncGroupResponse,
     code: ErrorCode,
     at: Moment,
 ) -> None:
@@ -220,14 +235,19 @@ def _synced(
     answer(response)
 
 
-def _told(draft: GroupDraft, answer: Answer, heard: ErrorCode, code: ErrorCode, at: Moment) -> None:
+def _told(draft: GroupDraft, answer: Answer[HeartbeatResponse], heard: ErrorCode, code: ErrorCode, at: Moment) -> None:
     if code is not ErrorCode.NONE:
         draft.refused()
         heard = coordinator_error(code)
     answer(responses.heartbeat(heard))
 
 
-def _left(done: Any, answer: Answer, response: Any, code: ErrorCode, at: Moment) -> CoordinatorResult | None:
+def _left(
+    done: Callable[[ErrorCode, Moment], CoordinatorResult | None],
+    answer: Answer[LeaveGroupResponse],
+    response: LeaveGroupResponse,
+    code: ErrorCode,
+    at: Moment,
+) -> CoordinatorResult | None:
     answer(response if code is ErrorCode.NONE else leave_group.refused(coordinator_error(code)))
-    result: CoordinatorResult | None = done(code, at)
-    return result
+    return done(code, at)

@@ -10,12 +10,15 @@ MalformedRequest means that the bytes are something else.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from strandline.ids import Uuid
 from strandline.metadata.image import MetadataImage
 from strandline.wire import messages
 from strandline.wire.errors import MalformedRequest
+
+if TYPE_CHECKING:
+    from strandline.wire.stubs.data import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 PROTOCOL_TYPE = "consumer"
 VERSION_MAX = 3
@@ -82,7 +85,10 @@ def version(data: bytes) -> int:
     return min(found, VERSION_MAX)
 
 
-def _by_id(listed: Iterable[Any], image: MetadataImage) -> Partitions:
+def _by_id(
+    listed: Iterable[ConsumerProtocolSubscription.TopicPartition | ConsumerProtocolAssignment.TopicPartition],
+    image: MetadataImage,
+) -> Partitions:
     found: dict[Uuid, set[int]] = {}
     for entry in listed or ():
         topic = image.topics.get(entry.topic)

@@ -9,7 +9,7 @@ commit commits nothing. A commit of no member (generation -1) needs no group: it
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.errors import ErrorCode, KafkaError
 from strandline.groups.group import CommitPartitionValidator
@@ -21,14 +21,17 @@ from strandline.wire import messages
 
 if TYPE_CHECKING:
     from strandline.groups.shard import GroupShard
+    from strandline.wire.stubs.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 
-OFFSET_COMMIT = 8
+OFFSET_COMMIT: Final = 8
 TOPIC_IDS_SINCE = 10
 GROUP_ID_NOT_FOUND_SINCE = 9
 NO_RETENTION_TIME = -1
 
 
-def commit(shard: GroupShard, request: Any, caller: Caller, at: Moment, answer: Answer) -> CoordinatorResult | None:
+def commit(
+    shard: GroupShard, request: OffsetCommitRequest, caller: Caller, at: Moment, answer: Answer[OffsetCommitResponse]
+) -> CoordinatorResult | None:
     by_id = caller.version >= TOPIC_IDS_SINCE
     image = shard.dependencies.image
     found = [image.topic(topic.topic_id if by_id else topic.name) for topic in request.topics]
@@ -84,12 +87,12 @@ def commit(shard: GroupShard, request: Any, caller: Caller, at: Moment, answer: 
     return CoordinatorResult(records, done)
 
 
-def refused(request: Any, code: ErrorCode) -> Any:
+def refused(request: OffsetCommitRequest, code: ErrorCode) -> OffsetCommitResponse:
     """The response that says this of every partition."""
     return finished(refused_in_slices(request, code))
 
 
-def refused_in_slices(request: Any, code: ErrorCode) -> Work[Any]:
+def refused_in_slices(request: OffsetCommitRequest, code: ErrorCode) -> Work[OffsetCommitResponse]:
     """The same, pausing after each partition."""
     Topic, Partition = _response_classes()
     response = messages.response(OFFSET_COMMIT)()
@@ -102,7 +105,9 @@ def refused_in_slices(request: Any, code: ErrorCode) -> Work[Any]:
     return response
 
 
-def _validated(shard: GroupShard, request: Any, caller: Caller, at: Moment) -> CommitPartitionValidator | None:
+def _validated(
+    shard: GroupShard, request: OffsetCommitRequest, caller: Caller, at: Moment
+) -> CommitPartitionValidator | None:
     group = shard.groups.get(request.group_id)
     generation_or_epoch = request.generation_id_or_member_epoch
     if group is None:
@@ -122,10 +127,12 @@ def _validated(shard: GroupShard, request: Any, caller: Caller, at: Moment) -> C
     return may_commit
 
 
-def _exists(topic: TopicImage | None, partition: Any) -> bool:
+def _exists(topic: TopicImage | None, partition: OffsetCommitRequest.OffsetCommitRequestPartition) -> bool:
     return topic is not None and 0 <= partition.partition_index < len(topic.partitions)
 
 
-def _response_classes() -> tuple[Any, Any]:
+def _response_classes() -> tuple[
+    type[OffsetCommitResponse.OffsetCommitResponseTopic], type[OffsetCommitResponse.OffsetCommitResponsePartition]
+]:
     response = messages.response(OFFSET_COMMIT)
     return response.OffsetCommitResponseTopic, response.OffsetCommitResponsePartition

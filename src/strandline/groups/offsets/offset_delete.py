@@ -6,7 +6,7 @@ is.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.errors import ErrorCode, KafkaError
 from strandline.groups.records import CoordinatorRecord, OffsetCommitKey
@@ -15,12 +15,15 @@ from strandline.wire import messages
 
 if TYPE_CHECKING:
     from strandline.groups.shard import GroupShard
+    from strandline.wire.stubs.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 
-OFFSET_DELETE = 47
+OFFSET_DELETE: Final = 47
 OFFSETS_PER_REQUEST_MAX = 10_000
 
 
-def delete(shard: GroupShard, request: Any, caller: Caller, at: Moment, answer: Answer) -> CoordinatorResult | None:
+def delete(
+    shard: GroupShard, request: OffsetDeleteRequest, caller: Caller, at: Moment, answer: Answer[OffsetDeleteResponse]
+) -> CoordinatorResult | None:
     """KafkaError if the group is not known, or not in a state in which any of its offsets may be deleted."""
     if sum(len(topic.partitions) for topic in request.topics) > OFFSETS_PER_REQUEST_MAX:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"more than {OFFSETS_PER_REQUEST_MAX} offsets at once")

@@ -8,7 +8,7 @@ Always true: a group that doesn't exist has committed nothing, which is no error
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.errors import ErrorCode
 from strandline.groups.records import OffsetCommitValue
@@ -19,13 +19,20 @@ from strandline.wire import messages
 
 if TYPE_CHECKING:
     from strandline.groups.shard import GroupShard
+    from strandline.wire.stubs.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 
-OFFSET_FETCH = 9
+OFFSET_FETCH: Final = 9
 TOPIC_IDS_SINCE = 10
 NO_OFFSET = -1
 
 
-def fetch(shard: GroupShard, group: Any, require_stable: bool, caller: Caller, at: Moment) -> Any:
+def fetch(
+    shard: GroupShard,
+    group: OffsetFetchRequest.OffsetFetchRequestGroup,
+    require_stable: bool,
+    caller: Caller,
+    at: Moment,
+) -> OffsetFetchResponse.OffsetFetchResponseGroup:
     """The response's group, for one OffsetFetchRequestGroup; topics of None ask for all.
     KafkaError if the member may not ask.
     """
@@ -49,7 +56,7 @@ class _FetchedOffsets:
         response = messages.response(OFFSET_FETCH)
         self.Topic, self.Partition = response.OffsetFetchResponseTopics, response.OffsetFetchResponsePartitions
 
-    def all(self) -> list[Any]:
+    def all(self) -> list[OffsetFetchResponse.OffsetFetchResponseTopics]:
         topics = []
         for name, committed in self.offsets.of_group(self.group_id).items():
             image_of = self.image.topics.get(name)
@@ -65,7 +72,9 @@ class _FetchedOffsets:
                 topics.append(self.Topic(name=name, topic_id=topic_id, partitions=partitions))
         return topics
 
-    def asked(self, topic: Any) -> Any:
+    def asked(
+        self, topic: OffsetFetchRequest.OffsetFetchRequestTopics
+    ) -> OffsetFetchResponse.OffsetFetchResponseTopics:
         image_of = self.image.topic(topic.topic_id if self.by_id else topic.name)
         if image_of is None and self.by_id:
             partitions = [self.failed(index, ErrorCode.UNKNOWN_TOPIC_ID) for index in topic.partition_indexes]
@@ -77,7 +86,9 @@ class _FetchedOffsets:
             ]
         return self.Topic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
 
-    def partition(self, topic: str, image_of: TopicImage | None, index: int, value: OffsetCommitValue | None) -> Any:
+    def partition(
+        self, topic: str, image_of: TopicImage | None, index: int, value: OffsetCommitValue | None
+    ) -> OffsetFetchResponse.OffsetFetchResponsePartitions:
         if self.require_stable and self.offsets.is_open(self.group_id, topic, index):
             return self.failed(index, ErrorCode.UNSTABLE_OFFSET_COMMIT)
         if value is None or _is_of_another(value, image_of):
@@ -89,7 +100,7 @@ class _FetchedOffsets:
             metadata=value.metadata,
         )
 
-    def failed(self, index: int, code: ErrorCode) -> Any:
+    def failed(self, index: int, code: ErrorCode) -> OffsetFetchResponse.OffsetFetchResponsePartitions:
         return self.Partition(
             partition_index=index, committed_offset=NO_OFFSET, committed_leader_epoch=-1, metadata="", error_code=code
         )

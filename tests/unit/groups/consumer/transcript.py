@@ -243,7 +243,7 @@ class Stage:
                 for assignment in (member.assignment, member.target_assignment)
             )
             wants = ",".join(member.subscribed_topic_names) + (
-                member.subscribed_topic_regex and f"/{member.subscribed_topic_regex}/"
+                f"/{member.subscribed_topic_regex}/" if member.subscribed_topic_regex else ""
             )
             self.say(
                 f"{member.member_id} instance={member.instance_id} rack={member.rack_id} {member.member_epoch} "
