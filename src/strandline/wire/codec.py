@@ -11,7 +11,7 @@ from collections.abc import Generator
 from functools import cached_property
 from typing import Any
 
-from strandline.wire.decoder import Decode, DecodeInSlices, decoder, decoder_in_slices
+from strandline.wire.decoder import Decode, Decoded, DecodeInSlices, decoder, decoder_in_slices
 from strandline.wire.encoder import Encode, EncodeInSlices, encoder, encoder_in_slices
 from strandline.wire.errors import MalformedRequest
 from strandline.wire.primitives import REQUEST_OBJECTS_MAX
@@ -48,7 +48,7 @@ class Codec:
         """The message that begins at this position, and the position after it."""
         return self.decode_counted(buffer, position, objects_max)[:2]
 
-    def decode_counted(self, buffer: Buffer, position: int, objects_max: int) -> tuple[Any, int, int]:
+    def decode_counted(self, buffer: Buffer, position: int, objects_max: int) -> Decoded:
         """The same, and how many objects it became."""
         # Slices of bytes are several times cheaper than those of a memoryview, so one copy pays for itself.
         start = 0 if isinstance(buffer, bytes) else position
@@ -61,7 +61,7 @@ class Codec:
 
     def decode_in_slices(
         self, data: bytes, position: int = 0, objects_max: int = REQUEST_OBJECTS_MAX
-    ) -> Generator[int, None, tuple[Any, int, int]]:
+    ) -> Generator[int, None, Decoded]:
         """The same, pausing after every array element."""
         try:
             message, end, left = yield from self._decode_in_slices(data, position, objects_max - self.struct.objects)
@@ -77,14 +77,14 @@ class Codec:
         field = field_at(error.__traceback__)
         return MalformedRequest(f"{self.title}, {field}: {reason}" if field else f"{self.title}: {reason}")
 
-    def encode(self, message: Any) -> bytes:
+    def encode(self, message: object) -> bytes:
         try:
             return self._encode(message)
         except Exception as error:
             error.add_note(f"while writing {self.title}, {field_at(error.__traceback__)}")
             raise
 
-    def encode_in_slices(self, message: Any) -> Generator[int, None, bytes]:
+    def encode_in_slices(self, message: object) -> Generator[int, None, bytes]:
         """The same, pausing after every array element."""
         try:
             return (yield from self._encode_in_slices(message))

@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import dataclasses
 from types import NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from strandline.ids import Uuid
 from strandline.wire.structs import Field, Struct
+
+T = TypeVar("T")
 
 Bool = Annotated[bool, "bool"]
 Int8 = Annotated[int, "int8"]
@@ -31,12 +33,12 @@ String = Annotated[str, "string"]
 Bytes = Annotated[bytes, "bytes"]
 
 
-def since(version: int, default: Any) -> Any:
+def since(version: int, default: T) -> T:
     """A field that exists from this version on."""
     return dataclasses.field(default=default, metadata={"since": version})
 
 
-def tagged(tag: int, default: Any, since: int = 0, *, null_is_sent: bool = False) -> Any:
+def tagged(tag: int, default: T, since: int = 0, *, null_is_sent: bool = False) -> T:
     """A tagged field that exists from this version on.
 
     `null_is_sent`: a struct for whose absence Kafka takes one with all defaults, so that None has to be said.
@@ -54,7 +56,7 @@ def struct_of(cls: type, version: int, flexible: bool) -> Struct:
     )
 
 
-def _field(field: dataclasses.Field[Any], hint: Any, version: int, flexible: bool) -> Field:
+def _field(field: dataclasses.Field[object], hint: object, version: int, flexible: bool) -> Field:
     nullable = get_origin(hint) in (UnionType, Union)
     if nullable:
         (hint,) = (arg for arg in get_args(hint) if arg is not NoneType)
@@ -73,7 +75,7 @@ def _field(field: dataclasses.Field[Any], hint: Any, version: int, flexible: boo
     )
 
 
-def _default(field: dataclasses.Field[Any]) -> object:
+def _default(field: dataclasses.Field[object]) -> object:
     if field.metadata.get("null_is_sent"):
         return ()
     return None if field.default is dataclasses.MISSING else field.default

@@ -17,12 +17,13 @@ from typing import Any
 
 from strandline.ids import Uuid
 from strandline.wire import primitives
-from strandline.wire.source import Source
+from strandline.wire.source import Compiled, Source
 from strandline.wire.structs import FIXED, FIXED_SIZE, Field, Struct, element_size_min
 
-Decode = Callable[[bytes, int, int], tuple[Any, int, int]]
+Decoded = tuple[Any, int, int]
+Decode = Callable[[bytes, int, int], Decoded]
 """(data, position, objects that may be made) -> (message, position after it, objects that might still be made)."""
-DecodeInSlices = Callable[[bytes, int, int], Generator[int, None, tuple[Any, int, int]]]
+DecodeInSlices = Callable[[bytes, int, int], Generator[int, None, Decoded]]
 """The same, pausing after every array element."""
 
 
@@ -57,7 +58,7 @@ class _Decoder:
         self.uuids: list[str] = []
         self.root = root
 
-    def compile(self) -> Callable[..., Any]:
+    def compile(self) -> Compiled:
         with self.source.block("def decode(d, p, left):"):
             self.source.line("n = len(d)")
             message = self.struct(self.root)

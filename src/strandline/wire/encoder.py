@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import struct as structs
 from collections.abc import Callable, Generator
-from typing import Any
 
 from strandline.wire import primitives
-from strandline.wire.source import Source
+from strandline.wire.source import Compiled, Source
 from strandline.wire.structs import FIXED, Field, Struct
 
-Encode = Callable[[Any], bytes]
-EncodeInSlices = Callable[[Any], Generator[int, None, bytes]]
+Encode = Callable[[object], bytes]
+EncodeInSlices = Callable[[object], Generator[int, None, bytes]]
 
 
 def encoder(root: Struct, title: str) -> Encode:
@@ -41,7 +40,7 @@ class _Encoder:
         self.write = "w"
         self.root = root
 
-    def compile(self) -> Callable[..., Any]:
+    def compile(self) -> Compiled:
         with self.source.block("def encode(message):"):
             self.source.line("parts = []")
             self.source.line("w = parts.append")

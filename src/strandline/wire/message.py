@@ -10,7 +10,7 @@ Always true: a name that no version of the struct has is refused, in the constru
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from strandline.wire.codec import Codec
 from strandline.wire.schemas import Schema
@@ -24,7 +24,7 @@ class MessageType(type):
 
     if not TYPE_CHECKING:  # mypy knows the structs from the stubs
 
-        def __getattr__(cls, name: str) -> Any:
+        def __getattr__(cls, name: str) -> object:
             if not name.startswith("_") and cls._family.complete() and name in cls._family.classes:
                 return cls._family.classes[name]
             raise AttributeError(f"{cls.__name__} has no struct {name}")
@@ -37,7 +37,7 @@ class Message(metaclass=MessageType):
     _fields: ClassVar[dict[str, Field]]
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, **values: Any) -> None:
+    def __init__(self, **values: object) -> None:
         if not values.keys() <= self._fields.keys() and (
             not self._family.complete() or not values.keys() <= self._fields.keys()
         ):
@@ -46,14 +46,14 @@ class Message(metaclass=MessageType):
 
     if not TYPE_CHECKING:  # mypy knows the fields from the stubs
 
-        def __getattr__(self, name: str) -> Any:
+        def __getattr__(self, name: str) -> object:
             """Comes here only for what is in neither the instance nor its class: an array or a struct that was not given."""
             field = self._fields.get(name)
             if field is None:
                 if not name.startswith("_") and self._family.complete() and name in self._fields:
                     return getattr(self, name)
                 raise AttributeError(f"{type(self).__name__} has no {name}")
-            value: Any = [] if field.array or field.struct is None else self._family.classes[field.struct.name]()
+            value: object = [] if field.array or field.struct is None else self._family.classes[field.struct.name]()
             setattr(self, name, value)
             return value
 

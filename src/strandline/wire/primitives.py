@@ -131,12 +131,15 @@ def array_packer(letter: str) -> Callable[[int], Callable[..., bytes]]:
     return packer
 
 
+Unpack = Callable[..., tuple[Any, ...]]
+
+
 @cache
-def array_unpacker(letter: str) -> Callable[[int], Callable[..., tuple[Any, ...]]]:
+def array_unpacker(letter: str) -> Callable[[int], Unpack]:
     """What unpacks so many equal numbers in a row."""
 
     @lru_cache(maxsize=64)
-    def unpacker(count: int) -> Callable[..., tuple[Any, ...]]:
+    def unpacker(count: int) -> Unpack:
         return struct.Struct(f">{count}{letter}").unpack_from
 
     return unpacker

@@ -15,8 +15,8 @@ import importlib
 import sys
 import uuid
 from collections.abc import Mapping
-from types import NoneType, UnionType
-from typing import Any, get_args, get_origin
+from types import ModuleType, NoneType, UnionType
+from typing import Any, ClassVar, Protocol, get_args, get_origin
 
 from strandline.ids import ZERO_UUID, Uuid
 from strandline.wire.structs import Field, Struct
@@ -68,6 +68,13 @@ _NULL_BY_DEFAULT = {
 """Arrays of structs that Kafka declares null by default, which kio does not carry over."""
 
 
+class KioStruct(Protocol):
+    """A class of kio: one struct in one version."""
+
+    __flexible__: ClassVar[bool]
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[object]]]
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Schema:
     """One message in all its versions."""
@@ -86,15 +93,16 @@ class Schema:
         """The root struct in this version; LookupError if there is none."""
         return _struct(self.kio_class(version))
 
-    def kio_class(self, version: int) -> Any:
+    def kio_class(self, version: int) -> type[KioStruct]:
         path: str = self._paths()[version][self._entity_type()]
         module, _, class_name = path.partition(":")
-        return getattr(importlib.import_module(module), class_name)
+        found: type[KioStruct] = getattr(importlib.import_module(module), class_name)
+        return found
 
-    def _paths(self) -> Mapping[int, Mapping[Any, str]]:
+    def _paths(self) -> Mapping[int, Mapping[object, str]]:
         return _index().schema_name_map[self.name]  # type: ignore[no-any-return]
 
-    def _entity_type(self) -> Any:
+    def _entity_type(self) -> object:
         return _index().EntityType[self.kind]
 
 
@@ -115,7 +123,7 @@ def api_keys() -> list[int]:
 
 
 @functools.cache
-def _index() -> Any:
+def _index() -> ModuleType:
     # kio registers strategies with hypothesis when it can import it. No server needs them, and the import takes half a
     # second wherever hypothesis happens to be installed: a None in sys.modules makes that import fail at once.
     absent = object()
@@ -131,13 +139,13 @@ def _index() -> Any:
 
 
 @functools.cache
-def _struct(cls: Any) -> Struct:
+def _struct(cls: type[KioStruct]) -> Struct:
     return Struct(
         cls.__name__, cls.__flexible__, tuple(_field(cls.__name__, field) for field in dataclasses.fields(cls))
     )
 
 
-def _field(struct_name: str, field: dataclasses.Field[Any]) -> Field:
+def _field(struct_name: str, field: dataclasses.Field[object]) -> Field:
     type_, nullable = _without_none(field.type)
     array = get_origin(type_) is tuple
     if array:
@@ -165,7 +173,7 @@ def _field(struct_name: str, field: dataclasses.Field[Any]) -> Field:
     )
 
 
-def _without_none(type_: Any) -> tuple[Any, bool]:
+def _without_none(type_: object) -> tuple[Any, bool]:
     if get_origin(type_) is UnionType:
         (inner,) = (arg for arg in get_args(type_) if arg is not NoneType)
         return inner, True

@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
+Compiled = Callable[..., Any]
+"""A generated function: its template says what it takes and returns."""
 _OWNERS = "__field_of_each_line__"
 """The global name under which compiled source carries the field that each of its lines belongs to."""
 
@@ -59,7 +61,7 @@ class Source:
         self.names[name] = value
         return name
 
-    def compile(self, function: str) -> Callable[..., Any]:
+    def compile(self, function: str) -> Compiled:
         text = "\n".join(self._lines) + "\n"
         self.names[_OWNERS] = self._owners
         linecache.cache[self.file_name] = (len(text), None, text.splitlines(keepends=True), self.file_name)
