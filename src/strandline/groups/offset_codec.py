@@ -27,7 +27,7 @@ _KEY_START = _INT16.pack(OffsetCommitKey.TYPE)
 _VALUE_START = _INT16.pack(VERSION)
 _Key, _Value = unfrozen(OffsetCommitKey), unfrozen(OffsetCommitValue)
 _new = object.__new__
-_IDS: Shared[Uuid] = Shared(Uuid)
+_IDS: Shared[bytes, Uuid] = Shared(Uuid)
 
 
 def encode(record: CoordinatorRecord) -> tuple[bytes, bytes] | None:

@@ -10,7 +10,7 @@ A change carries the epochs that it led to, so that the same change reported by 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from strandline.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
 from strandline.metadata.records import NO_LEADER
@@ -28,7 +28,7 @@ class MetadataChange(NamedTuple):
     reason: str
     topic: str | None = None
     partition: int | None = None
-    facts: dict[str, Any] = {}  # noqa: RUF012  (never written to)
+    facts: dict[str, object] = {}  # noqa: RUF012  (never written to)
 
 
 def changes(before: MetadataImage, after: MetadataImage) -> Iterator[MetadataChange]:
@@ -110,7 +110,7 @@ def _partition_changes(
 ) -> Iterator[MetadataChange]:
     epochs = {"leader_epoch": now.leader_epoch, "partition_epoch": now.partition_epoch}
 
-    def change(kind: str, reason: str, **facts: Any) -> MetadataChange:
+    def change(kind: str, reason: str, **facts: object) -> MetadataChange:
         return MetadataChange(kind, reason, topic, index, facts | epochs)
 
     if _reassignment(was) != _reassignment(now):

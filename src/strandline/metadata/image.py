@@ -6,16 +6,15 @@ A reader can go on with the image that it holds while newer ones come.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
 
 from strandline.errors import ErrorCode
 from strandline.ids import Uuid
-from strandline.metadata.records import NO_LEADER
+from strandline.metadata.records import NO_LEADER, MetadataRecord
 
-_EMPTY: Mapping[Any, Any] = MappingProxyType({})
+_EMPTY: Mapping[str, str] = MappingProxyType({})
 
 BROKER_RESOURCE, TOPIC_RESOURCE, GROUP_RESOURCE = 4, 2, 32
 """Kafka's ConfigResource types."""
@@ -101,7 +100,7 @@ class MetadataImage:
     """Overrides by resource type and name."""
     features: Mapping[str, int] = field(default_factory=dict)
     next_producer_id: int = 0
-    others: Mapping[tuple[int, Any], Any] = field(default_factory=dict)
+    others: Mapping[tuple[int, Hashable], MetadataRecord] = field(default_factory=dict)
     """Records of parts that keep no view of their own here (controllers, quotas, ACLs, credentials, tokens), by key and id."""
 
     def config(self, resource_type: int, name: str) -> Mapping[str, str]:

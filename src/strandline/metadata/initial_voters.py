@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from strandline.ids import ZERO_UUID, Uuid
 from strandline.metadata.features import KRAFT_VERSION, SUPPORTED
 from strandline.wire import messages
+
+if TYPE_CHECKING:
+    from strandline.wire.stubs.data import VotersRecord
 
 _VOTER = re.compile(
     r"(?P<id>[0-9]{1,10})@(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^:\[\]]+)):(?P<port>[0-9]{1,5}):(?P<directory>.+)"
@@ -57,7 +60,7 @@ def _parse(text: str) -> InitialVoter:
     return InitialVoter(node_id, match["v6"] or match["host"], port, directory_id)
 
 
-def voters_record(voters: Sequence[InitialVoter], listener: str) -> Any:
+def voters_record(voters: Sequence[InitialVoter], listener: str) -> VotersRecord:
     """The VotersRecord of these voters, reached through the controller listener of this name."""
     record = messages.data("VotersRecord")
     levels = SUPPORTED[KRAFT_VERSION]

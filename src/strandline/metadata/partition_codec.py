@@ -7,8 +7,7 @@ ordinary (a tagged field that is new, an array of more than 126 elements, bytes 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sized
 
 from strandline.ids import Uuid
 from strandline.metadata.records import (
@@ -47,16 +46,18 @@ def _ints(raw: bytes) -> tuple[int, ...]:
     return _int32s(len(raw) // 4)(raw, 0)
 
 
-def _array(elements: tuple[Any, ...], body: bytes) -> bytes:
+def _array(elements: Sized, body: bytes) -> bytes:
     if len(elements) >= ONE_BYTE_MAX:
         raise ValueError(f"{len(elements)} elements")
     return (len(elements) + 1).to_bytes(1, "big") + body
 
 
-_INTS: Shared[tuple[int, ...]] = Shared(_ints)
-_IDS: Shared[tuple[Uuid, ...]] = Shared(_ids)
-_INT_ARRAYS: Shared[bytes] = Shared(lambda values: _array(values, _packed_int32s(len(values))(*values)))
-_ID_ARRAYS: Shared[bytes] = Shared(lambda values: _array(values, b"".join(values)))
+_INTS: Shared[bytes, tuple[int, ...]] = Shared(_ints)
+_IDS: Shared[bytes, tuple[Uuid, ...]] = Shared(_ids)
+_INT_ARRAYS: Shared[tuple[int, ...], bytes] = Shared(
+    lambda values: _array(values, _packed_int32s(len(values))(*values))
+)
+_ID_ARRAYS: Shared[tuple[Uuid, ...], bytes] = Shared(lambda values: _array(values, b"".join(values)))
 
 _Topic = unfrozen(TopicRecord)
 _Partition = unfrozen(PartitionRecord)

@@ -6,7 +6,7 @@ Sections that no record touches are shared with the image before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,8 @@ from strandline.metadata import records as r
 from strandline.metadata.image import TOPIC_RESOURCE, BrokerImage, Endpoint, MetadataImage, PartitionImage, TopicImage
 from strandline.metadata.sharing import tuples, unfrozen
 
+Section = dict[Any, Any]
+"""A part of an image, to be changed. Each has keys and values of its own types."""
 _FENCE, _UNFENCE, _BEGIN_CONTROLLED_SHUTDOWN = 1, -1, 1
 
 
@@ -27,13 +29,13 @@ class _Draft:
         self._partitions: dict[Uuid, list[PartitionImage]] = {}
         """Of topics whose partitions are being changed: a list until the end, so that many changes cost no copies."""
 
-    def section(self, name: str) -> dict[Any, Any]:
+    def section(self, name: str) -> Section:
         if name not in self._touched:
             self._touched[name] = dict(getattr(self._image, name))
-        copied: dict[Any, Any] = self._touched[name]
+        copied: Section = self._touched[name]
         return copied
 
-    def set(self, name: str, value: Any) -> None:
+    def set(self, name: str, value: object) -> None:
         self._touched[name] = value
 
     def topic(self, topic_id: Uuid) -> TopicImage:
@@ -211,16 +213,15 @@ def _registered(record: r.RegisterBrokerRecord) -> BrokerImage:
 
 
 def _registration_changed(broker: BrokerImage, record: r.BrokerRegistrationChangeRecord) -> BrokerImage:
-    updates: dict[str, Any] = {}
-    if record.fenced:
-        updates["fenced"] = record.fenced == _FENCE
-    if record.in_controlled_shutdown == _BEGIN_CONTROLLED_SHUTDOWN:
-        updates["in_controlled_shutdown"] = True
-    if record.log_dirs:
-        updates["log_dirs"] = record.log_dirs
-    if record.cordoned_log_dirs is not None:
-        updates["cordoned_log_dirs"] = record.cordoned_log_dirs
-    return replace(broker, **updates)
+    begins_shutdown = record.in_controlled_shutdown == _BEGIN_CONTROLLED_SHUTDOWN
+    cordoned = record.cordoned_log_dirs
+    return replace(
+        broker,
+        fenced=record.fenced == _FENCE if record.fenced else broker.fenced,
+        in_controlled_shutdown=begins_shutdown or broker.in_controlled_shutdown,
+        log_dirs=record.log_dirs or broker.log_dirs,
+        cordoned_log_dirs=broker.cordoned_log_dirs if cordoned is None else cordoned,
+    )
 
 
 def _clear_elr(draft: _Draft, name: str) -> None:
@@ -265,7 +266,9 @@ def _keep(draft: _Draft, record: r.MetadataRecord) -> None:
             pass
 
 
-def _put_or_drop(others: dict[Any, Any], key: Any, record: r.MetadataRecord | None) -> None:
+def _put_or_drop(
+    others: dict[tuple[int, Hashable], r.MetadataRecord], key: tuple[int, Hashable], record: r.MetadataRecord | None
+) -> None:
     if record is None:
         others.pop(key, None)
     else:

@@ -11,29 +11,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 SHARED_MAX = 16_384
 """Different values that one cache keeps: the sets of replicas of a large cluster."""
 
 
-class Shared(dict[Any, T]):
+class Shared(dict[K, T]):
     """What `make` returns for a key, made once: `shared[key]`."""
 
     __slots__ = ("_make",)
 
-    def __init__(self, make: Callable[[Any], T]) -> None:
+    def __init__(self, make: Callable[[K], T]) -> None:
         super().__init__()
         self._make = make
 
-    def __missing__(self, key: Any) -> T:
+    def __missing__(self, key: K) -> T:
         if len(self) >= SHARED_MAX:
             self.clear()
         value = self[key] = self._make(key)
         return value
 
 
-tuples: Shared[tuple[Any, ...]] = Shared(lambda values: values)
+tuples: Shared[tuple[Any, ...], tuple[Any, ...]] = Shared(lambda values: values)
 """`tuples[values]` is the one tuple that equals `values`."""
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from strandline.errors import ErrorCode, KafkaError
 from strandline.metadata import framing
@@ -26,6 +26,9 @@ from strandline.records.record import Record
 from strandline.wire import messages
 from strandline.wire.errors import MalformedRequest
 from strandline.wire.message import Message
+
+if TYPE_CHECKING:
+    from strandline.wire.stubs.data import VotersRecord
 
 BATCH_RECORDS_MAX = 1024
 BATCH_BYTES_MAX = 1 << 20
@@ -50,13 +53,18 @@ class CorruptSnapshot(KafkaError):
 class Snapshot:
     records: list[MetadataRecord]
     kraft_version: int
-    voters: Any | None
+    voters: VotersRecord | None
     """The VotersRecord, if there is one."""
     last_contained_timestamp: int
 
 
 def write(
-    image: MetadataImage, snapshot_id: tuple[int, int], *, kraft_version: int, voters: Any | None, timestamp_ms: int
+    image: MetadataImage,
+    snapshot_id: tuple[int, int],
+    *,
+    kraft_version: int,
+    voters: VotersRecord | None,
+    timestamp_ms: int,
 ) -> Iterator[bytes]:
     """The bytes of an image's snapshot, a batch at a time. `snapshot_id` is its end offset and the epoch of its last record."""
     return write_records(
@@ -75,7 +83,7 @@ def write_records(
     snapshot_id: tuple[int, int],
     *,
     kraft_version: int = 0,
-    voters: Any | None = None,
+    voters: VotersRecord | None = None,
     timestamp_ms: int,
     last_contained_timestamp: int | None = None,
 ) -> Iterator[bytes]:
@@ -99,7 +107,7 @@ def write_records(
     yield bytes(_control(foot, timestamp_ms).build(base_offset=offset, leader_epoch=epoch, control=True))
 
 
-def _control(pairs: Iterable[tuple[ControlRecordType, Any]], timestamp_ms: int) -> BatchBuilder:
+def _control(pairs: Iterable[tuple[ControlRecordType, Message]], timestamp_ms: int) -> BatchBuilder:
     builder = BatchBuilder()
     for kind, message in pairs:
         builder.append(control_key(kind), messages.encode_data(_MESSAGES[kind], 0, message), timestamp=timestamp_ms)

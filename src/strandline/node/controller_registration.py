@@ -44,7 +44,7 @@ async def keep_registered(
         if image.features.get("metadata.version", 0) < REGISTRATION_SINCE_METADATA_VERSION:
             return False
         record = image.others.get((RegisterControllerRecord.KEY, node_id))
-        return record is None or record.incarnation_id != incarnation_id
+        return not isinstance(record, RegisterControllerRecord) or record.incarnation_id != incarnation_id
 
     while True:
         await watch.until(is_missing)

@@ -20,7 +20,7 @@ def test_equal_tuples_become_one() -> None:
 def test_a_full_cache_is_emptied(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sharing, "SHARED_MAX", 3)
     made: list[int] = []
-    squares: Shared[int] = Shared(lambda key: made.append(key) or key * key)
+    squares: Shared[int, int] = Shared(lambda key: made.append(key) or key * key)
     assert [squares[key] for key in (1, 2, 3, 3, 4, 1)] == [1, 4, 9, 9, 16, 1]
     assert made == [1, 2, 3, 4, 1]
     assert len(squares) == 2

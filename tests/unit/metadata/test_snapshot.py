@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,6 +20,9 @@ from strandline.records.header import iterate
 from strandline.wire.messages import data
 from tests.unit.metadata.images import an_image
 
+if TYPE_CHECKING:
+    from strandline.wire.stubs import data as stubs
+
 VotersRecord = data("VotersRecord")
 VOTERS = VotersRecord(
     version=0,
@@ -32,7 +37,7 @@ VOTERS = VotersRecord(
 )
 
 
-def written(image: MetadataImage, *, kraft_version: int = 1, voters: object = VOTERS) -> list[bytes]:
+def written(image: MetadataImage, *, kraft_version: int = 1, voters: stubs.VotersRecord | None = VOTERS) -> list[bytes]:
     snapshot_id = (image.end_offset, image.epoch)
     return list(
         snapshot.write(image, snapshot_id, kraft_version=kraft_version, voters=voters, timestamp_ms=1_700_000_000_000)
