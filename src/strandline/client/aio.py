@@ -18,18 +18,20 @@ import asyncio
 import contextlib
 import random
 import ssl
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, cast
+from typing import TypeVar, cast
 
 from strandline.client.config import ClientConfig, ConsumerConfig, ProducerConfig
 from strandline.client.core.addresses import parse_addresses
 from strandline.client.flow.admin import FlowAdmin as Admin
 from strandline.client.flow.client import FlowClient
 from strandline.client.flow.consumer import FlowConsumer as Consumer
-from strandline.client.flow.io import Future, Receiver, StreamTransport, Timer
+from strandline.client.flow.io import Future, Operation, Receiver, StreamTransport, Timer
 from strandline.client.flow.producer import FlowProducer as Producer
 from strandline.ports import Buffer, Clock
+
+T = TypeVar("T")
 
 __all__ = ["Admin", "AsyncClient", "ClientConfig", "Consumer", "ConsumerConfig", "Producer", "ProducerConfig"]
 
@@ -76,13 +78,13 @@ class AsyncioIo:
     def wall_ms(self) -> int:
         return self._clock.wall_ms()
 
-    def future(self) -> Future:
+    def future(self) -> Future[T]:
         return self._loop.create_future()
 
     def call_later(self, delay_s: float, callback: Callable[[], None]) -> Timer:
         return self._loop.call_later(delay_s, callback)
 
-    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, coroutine: Operation[None]) -> None:
         task = self._loop.create_task(coroutine)
         self._tasks[task] = None
         task.add_done_callback(self._forget)
@@ -98,9 +100,11 @@ class AsyncioIo:
                 await task
 
     async def connect(self, host: str, port: int, timeout_s: float, receiver: Receiver) -> StreamTransport:
-        options: dict[str, Any] = {"ssl": self._tls, "server_hostname": host} if self._tls is not None else {}
+        server_hostname = None if self._tls is None else host
         async with asyncio.timeout(timeout_s):
-            _, stream = await self._loop.create_connection(lambda: _AsyncioStream(receiver), host, port, **options)
+            _, stream = await self._loop.create_connection(
+                lambda: _AsyncioStream(receiver), host, port, ssl=self._tls, server_hostname=server_hostname
+            )
         return stream
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from strandline.client.config import CLOSE_TIMEOUT_S, ClientConfig, ConsumerConfig, ProducerConfig
 from strandline.client.core.addresses import parse_addresses
@@ -61,6 +61,9 @@ if TYPE_CHECKING:
     from strandline.ids import TopicPartition, Uuid
     from strandline.records.record import Headers
     from strandline.wire.feature_upgrades import FeatureUpgradeType
+    from strandline.wire.stubs.base import ApiRequest, ApiResponse
+
+R = TypeVar("R", bound="ApiResponse")
 
 __all__ = ["Admin", "Client", "ClientConfig", "Consumer", "ConsumerConfig", "Producer", "ProducerConfig"]
 
@@ -89,7 +92,7 @@ class Client:
             random.Random() if randomness is None else randomness,
         )
 
-    def request(self, node_id: int | None, api_key: int, message: Any) -> Any:
+    def request(self, node_id: int | None, api_key: int, message: ApiRequest[R]) -> R:
         """One request and its reply; `None` is any broker that is known or a bootstrap address."""
         return self.scheduler.run(self.flow.request(node_id, api_key, message))
 

@@ -16,12 +16,12 @@ import selectors
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Generator
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from strandline.client.errors import TimedOut
-from strandline.client.flow.io import Receiver
+from strandline.client.flow.io import Operation, Receiver
 from strandline.ports import Buffer
 
 if TYPE_CHECKING:
@@ -34,32 +34,35 @@ WRITE_PARTS_MAX = 64
 """Parts that are handed to the system at once; it takes at least that many."""
 
 
-class SelectorFuture:
+class SelectorFuture(Generic[T]):
     __slots__ = ("_done", "_error", "_result", "_scheduler", "_waiter")
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self._done = False
-        self._result: Any = None
+        self._result: T
         self._error: BaseException | None = None
         self._waiter: Callable[[], None] | None = None
 
     def done(self) -> bool:
         return self._done
 
-    def set_result(self, result: Any) -> None:
-        self._finish(result, None)
+    def set_result(self, result: T) -> None:
+        assert not self._done
+        self._result = result
+        self._finish()
 
     def set_exception(self, error: BaseException) -> None:
-        self._finish(None, error)
-
-    def _finish(self, result: Any, error: BaseException | None) -> None:
         assert not self._done
-        self._done, self._result, self._error = True, result, error
+        self._error = error
+        self._finish()
+
+    def _finish(self) -> None:
+        self._done = True
         if self._waiter is not None:
             self._scheduler.ready.append(self._waiter)
 
-    def __await__(self) -> Generator[SelectorFuture, None, Any]:
+    def __await__(self) -> Generator[SelectorFuture[T], None, T]:
         if not self._done:
             yield self
         if self._error is not None:
@@ -188,7 +191,7 @@ class Scheduler:
         self._tls = tls
         self._timers: list[tuple[float, int, SelectorTimer]] = []
         self._count = itertools.count()
-        self._running: dict[int, Coroutine[Any, Any, Any]] = {}
+        self._running: dict[int, Operation[None]] = {}
 
     # The port
 
@@ -198,7 +201,7 @@ class Scheduler:
     def wall_ms(self) -> int:
         return time.time_ns() // 1_000_000
 
-    def future(self) -> SelectorFuture:
+    def future(self) -> SelectorFuture[T]:
         return SelectorFuture(self)
 
     def call_later(self, delay_s: float, callback: Callable[[], None]) -> SelectorTimer:
@@ -206,7 +209,7 @@ class Scheduler:
         heapq.heappush(self._timers, (self.now() + delay_s, next(self._count), timer))
         return timer
 
-    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, coroutine: Operation[None]) -> None:
         number = next(self._count)
         self._running[number] = coroutine
         self.ready.append(lambda: self._step(number))
@@ -225,22 +228,23 @@ class Scheduler:
 
     # Running
 
-    def run(self, coroutine: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
+    def run(self, coroutine: Operation[T], timeout_s: float | None = None) -> T:
         """Run until this coroutine is done, and everything else beside it; TimedOut after the time."""
-        outcome: list[Any] = []
+        results: list[T] = []
+        errors: list[Exception] = []
 
         async def main() -> None:
             try:
-                outcome.append((await coroutine, None))
+                results.append(await coroutine)
             except Exception as error:
-                outcome.append((None, error))
+                errors.append(error)
 
         deadline = None if timeout_s is None else self.now() + timeout_s
         number = next(self._count)
         self._running[number] = main()
         self.ready.append(lambda: self._step(number))
         try:
-            while not outcome:
+            while not (results or errors):
                 if deadline is not None and self.now() >= deadline:
                     raise TimedOut(f"not done within {timeout_s} s")
                 self.turn(deadline)
@@ -248,10 +252,9 @@ class Scheduler:
             abandoned = self._running.pop(number, None)
             if abandoned is not None:
                 abandoned.close()
-        result, error = outcome[0]
-        if error is not None:
-            raise error
-        return result  # type: ignore[no-any-return]
+        if errors:
+            raise errors[0]
+        return results[0]
 
     def turn(self, until: float | None = 0.0) -> None:
         """Wait for sockets and timers until then (None: for the next event; 0: not at all), then run what is ready."""

@@ -18,10 +18,11 @@ from strandline.wire import messages
 
 if TYPE_CHECKING:
     from strandline.histories.nemeses.context import NemesisContext
-    from strandline.wire.stubs.add_raft_voter import AddRaftVoterRequest
-    from strandline.wire.stubs.remove_raft_voter import RemoveRaftVoterRequest
+    from strandline.wire.stubs.add_raft_voter import AddRaftVoterResponse
+    from strandline.wire.stubs.base import ApiRequest
+    from strandline.wire.stubs.remove_raft_voter import RemoveRaftVoterResponse
 
-    VoterChange: TypeAlias = AddRaftVoterRequest | RemoveRaftVoterRequest
+    VoterChange: TypeAlias = ApiRequest[AddRaftVoterResponse | RemoveRaftVoterResponse]
 
 ADD_RAFT_VOTER: Final = 80
 REMOVE_RAFT_VOTER: Final = 81

@@ -11,14 +11,14 @@ Always true: nothing here needs the schemas, so a frame can be routed before any
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from strandline.wire.codec import Buffer
 from strandline.wire.errors import MalformedRequest
 from strandline.wire.primitives import TAGS_MAX as TAGS_MAX
 from strandline.wire.primitives import skip_tags
 
-API_VERSIONS = 18
+API_VERSIONS: Final = 18
 ENVELOPE = 58
 
 HEADER_OBJECTS_MAX = 1_000

@@ -13,6 +13,7 @@ import trustme
 from strandline.client import blocking
 from strandline.client.aio import AsyncClient, Producer
 from strandline.client.errors import NoBrokerReachable
+from strandline.wire import messages
 
 from .server import Broker, serve, serving_beside
 from .test_aio import NoonClock
@@ -58,4 +59,4 @@ def test_blocking(contexts):
             blocking.Client(f"127.0.0.1:{broker.port}", tls=ssl.create_default_context()) as client,
             pytest.raises(NoBrokerReachable, match="CERTIFICATE_VERIFY_FAILED"),
         ):
-            client.request(None, 3, None)
+            client.request(None, 3, messages.request(3)())

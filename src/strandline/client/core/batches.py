@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 from strandline.errors import KafkaError
 from strandline.records.batch import BatchBuilder, decode
@@ -41,12 +41,22 @@ class RecordMetadata(NamedTuple):
     timestamp: int
 
 
+class Wakeup(Protocol):
+    """What one who waits for a delivery awaits."""
+
+    def done(self) -> bool: ...
+
+    def set_result(self, result: None, /) -> None: ...
+
+    def __await__(self) -> Generator[object, None, None]: ...
+
+
 class RecordDelivery:
     """The delivery of one record: awaitable, or polled with `done` and `result`."""
 
     __slots__ = ("_make_future", "_outcome", "_waiters", "timestamp")
 
-    def __init__(self, make_future: Callable[[], Any], timestamp: int) -> None:
+    def __init__(self, make_future: Callable[[], Wakeup], timestamp: int) -> None:
         self.timestamp = timestamp
         self._make_future = make_future
         self._outcome: RecordMetadata | KafkaError | None = None
@@ -79,7 +89,7 @@ class RecordDelivery:
                 callback()
             self._waiters = None
 
-    def __await__(self) -> Generator[Any, Any, RecordMetadata]:
+    def __await__(self) -> Generator[object, None, RecordMetadata]:
         if self._outcome is None:
             # A future of its own: cancelling who waits for one record must not disturb who waits for another.
             future = self._make_future()

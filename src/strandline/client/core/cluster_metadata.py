@@ -7,13 +7,18 @@ a topic that was deleted and made again has another id, and then nothing that wa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from strandline.client.core.addresses import Address
 from strandline.errors import ErrorCode, KafkaError, error_code
 from strandline.ids import ZERO_UUID, Uuid
 
-METADATA = 3
+if TYPE_CHECKING:
+    from strandline.wire.stubs.fetch import FetchResponse
+    from strandline.wire.stubs.metadata import MetadataResponse
+    from strandline.wire.stubs.produce import ProduceResponse
+
+METADATA: Final = 3
 NO_LEADER = -1
 NO_EPOCH = -1
 
@@ -81,7 +86,7 @@ class ClusterMetadata:
         self.on_new_leader: list[Callable[[], None]] = []
         """Called when it is learned that a partition has another leader, or the same one in another epoch."""
 
-    def update(self, response: Any, *, is_complete: bool = False) -> None:
+    def update(self, response: MetadataResponse, *, is_complete: bool = False) -> None:
         """Take over a Metadata answer.
         Topics it does not mention stay as they are, unless it names all that there are.
         """
@@ -98,7 +103,7 @@ class ClusterMetadata:
         for topic in response.topics:
             if topic.name is not None:
                 before = self._leaders_of(topic.name)
-                self._update_topic(topic)
+                self._update_topic(topic.name, topic)
                 has_new_leader = has_new_leader or self._leaders_of(topic.name) != before
         if has_new_leader:
             self._notify()
@@ -111,8 +116,8 @@ class ClusterMetadata:
         for callback in list(self.on_new_leader):
             callback()
 
-    def _update_topic(self, answer: Any) -> None:
-        name, code = answer.name, error_code(answer.error_code)
+    def _update_topic(self, name: str, answer: MetadataResponse.MetadataResponseTopic) -> None:
+        code = error_code(answer.error_code)
         if code is not ErrorCode.NONE:
             self.errors[name] = code
             self._forget(name)
@@ -157,7 +162,7 @@ class ClusterMetadata:
         self._notify()
         return True
 
-    def learn_endpoints(self, endpoints: Iterable[Any]) -> None:
+    def learn_endpoints(self, endpoints: Iterable[FetchResponse.NodeEndpoint | ProduceResponse.NodeEndpoint]) -> None:
         for e in endpoints:
             self.brokers[e.node_id] = BrokerMetadata(e.node_id, e.host, e.port, e.rack)
 
@@ -179,9 +184,9 @@ class ClusterMetadata:
         topic = self.topics.get(name)
         return ZERO_UUID if topic is None else topic.topic_id
 
-    def name_of(self, topic: Any, field: str = "name") -> str | None:
+    def name_of(self, name: str, topic_id: Uuid) -> str | None:
         """The name of a topic in an answer, which newer versions give by id only."""
-        return getattr(topic, field) or self.names.get(topic.topic_id)
+        return name or self.names.get(topic_id)
 
     def partitions_count(self, name: str) -> int | None:
         topic = self.topics.get(name)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from strandline.ports import Buffer
 from strandline.records.aborted import AbortedTransactions
 from strandline.records.batch import decode
 from strandline.records.errors import CorruptRecord
@@ -57,7 +58,7 @@ class CompletedFetch:
         topic: str,
         partition: int,
         offset: int,
-        data: bytes,
+        data: Buffer,
         aborted: Iterable[tuple[int, int]] | None,
         *,
         check_crcs: bool,

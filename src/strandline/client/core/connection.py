@@ -10,7 +10,7 @@ request has a deadline, and a connection on which one has passed is dead: whatev
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from strandline.client.core import versions
 from strandline.client.core.frames import Frames, size_of
@@ -22,12 +22,17 @@ from strandline.wire import messages
 from strandline.wire.errors import MalformedRequest
 from strandline.wire.headers import API_VERSIONS, read_response_header, request_header
 
+if TYPE_CHECKING:
+    from strandline.wire.stubs.base import ApiRequest, ApiResponse
+
+C = TypeVar("C")
+
 FRAME_BYTES_MAX = 128 * 1024 * 1024
 """The largest reply we take. A Fetch of 50 MiB fits, even if its first batch is larger than asked for."""
 CORRELATION_ID_MAX = 0x7FFF_FFFF
 
 
-class InFlightRequest:
+class InFlightRequest(Generic[C]):
     """One request in flight. `context` is the shell's own, to find who is waiting;
     `is_raw` if they read the reply themselves.
     """
@@ -35,7 +40,7 @@ class InFlightRequest:
     __slots__ = ("api_key", "context", "correlation_id", "deadline", "is_raw", "version")
 
     def __init__(
-        self, api_key: int, version: int, correlation_id: int, deadline: float, context: Any, is_raw: bool
+        self, api_key: int, version: int, correlation_id: int, deadline: float, context: C | None, is_raw: bool
     ) -> None:
         self.is_raw = is_raw
         self.api_key = api_key
@@ -53,15 +58,15 @@ class RawReply(NamedTuple):
     position: int
 
 
-class Reply(NamedTuple):
-    request: InFlightRequest
-    message: Any
+class Reply(NamedTuple, Generic[C]):
+    request: InFlightRequest[C]
+    message: ApiResponse | RawReply
 
 
-class ClientConnection:
+class ClientConnection(Generic[C]):
     def __init__(self, client_id: str, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
         self.versions: ApiVersions | None = None
-        self.in_flight: deque[InFlightRequest] = deque()
+        self.in_flight: deque[InFlightRequest[C]] = deque()
         self._client_id = client_id
         self._frames = Frames(frame_bytes_max)
         self._correlation_id = 0
@@ -77,9 +82,9 @@ class ClientConnection:
     def send(
         self,
         api_key: int,
-        message: Any,
+        message: ApiRequest,
         deadline: float,
-        context: Any = None,
+        context: C | None = None,
         *,
         version_max: int | None = None,
         expects_reply: bool = True,
@@ -90,13 +95,15 @@ class ClientConnection:
         """
         assert self.versions is not None, "nothing is sent before the versions are known"
         version = self.versions.pick(api_key, version_max)
-        is_large = api_key == PRODUCE  # of all requests, only this one
-        body: list[Buffer] = (
-            parts_of(version, message) if is_large else [messages.encode_request(api_key, version, message)]
-        )
+        body: list[Buffer]
+        if api_key == PRODUCE:  # of all requests, only this one is large
+            assert isinstance(message, messages.request(PRODUCE))
+            body = parts_of(version, message)
+        else:
+            body = [messages.encode_request(api_key, version, message)]
         return self._frame(api_key, version, body, deadline, context, expects_reply, is_raw)
 
-    def receive(self, data: bytes) -> tuple[list[Reply], bytes]:
+    def receive(self, data: bytes) -> tuple[list[Reply[C]], bytes]:
         """The replies in these bytes, and what to send because of them. ProtocolViolation ends the connection."""
         return self._read(self._frames.feed(data))
 
@@ -106,13 +113,13 @@ class ClientConnection:
         """
         return self._frames.space()
 
-    def filled(self, count: int) -> list[Reply]:
+    def filled(self, count: int) -> list[Reply[C]]:
         """The reply that so many bytes in the space complete."""
         return self._read(self._frames.filled(count))[0]
 
-    def _read(self, frames: list[Buffer]) -> tuple[list[Reply], bytes]:
+    def _read(self, frames: list[Buffer]) -> tuple[list[Reply[C]], bytes]:
         """If one of them can't be read, none is taken: their requests are all still in flight."""
-        replies: list[Reply] = []
+        replies: list[Reply[C]] = []
         outgoing = b""
         for body in frames:
             try:
@@ -136,7 +143,7 @@ class ClientConnection:
         """When the first of the requests in flight is given up."""
         return min((request.deadline for request in self.in_flight), default=None)
 
-    def _match(self, body: Buffer) -> tuple[InFlightRequest, int]:
+    def _match(self, body: Buffer) -> tuple[InFlightRequest[C], int]:
         """The request that this frame answers, and where the frame's body begins."""
         if not self.in_flight:
             raise ProtocolViolation("a reply to nothing that was asked")
@@ -146,7 +153,7 @@ class ClientConnection:
             raise ProtocolViolation(f"a reply to request {correlation_id} where {request.correlation_id} is next")
         return request, position
 
-    def _negotiate(self, request: InFlightRequest, body: Buffer) -> bytes:
+    def _negotiate(self, request: InFlightRequest[C], body: Buffer) -> bytes:
         answer = versions.answer(request.version, bytes(body))
         if isinstance(answer, ApiVersions):
             self.versions = answer
@@ -162,7 +169,7 @@ class ClientConnection:
         version: int,
         body: list[Buffer],
         deadline: float,
-        context: Any,
+        context: C | None,
         expects_reply: bool,
         is_raw: bool = False,
     ) -> list[Buffer]:

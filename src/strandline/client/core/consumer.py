@@ -17,10 +17,11 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from strandline.client.config import ConsumerConfig
 from strandline.client.core.backoff import Backoff, delay_s
+from strandline.client.core.by_topic import by_topic
 from strandline.client.core.cluster_metadata import NO_EPOCH, REFRESH, ClusterMetadata
 from strandline.client.core.completed_fetch import CompletedFetch, ConsumerRecord
 from strandline.client.core.fetch_session import BROKEN, FetchSessionHandler
@@ -28,11 +29,15 @@ from strandline.client.core.positions import EARLIEST, LATEST, PartitionState, P
 from strandline.client.errors import LogTruncated, OffsetOutOfRange
 from strandline.errors import ErrorCode, KafkaError, error_code
 from strandline.ids import ZERO_UUID, TopicPartition
+from strandline.ports import Buffer
 from strandline.records.compression import DECOMPRESSED_BYTES_MAX
 from strandline.records.errors import CorruptRecord
 from strandline.wire import messages
 
-FETCH = 1
+if TYPE_CHECKING:
+    from strandline.wire.stubs.fetch import FetchRequest, FetchResponse
+
+FETCH: Final = 1
 FETCH_BY_NAME_MAX = 12
 ERRORS_MAX = 100
 """Errors kept for an application that does not poll."""
@@ -50,7 +55,7 @@ class _Wanted(NamedTuple):
 
 class FetchCall(NamedTuple):
     node_id: int
-    message: Any
+    message: FetchRequest
     version_max: int | None
     incarnations: dict[TopicPartition, int]
     wanted: dict[TopicPartition, _Wanted]
@@ -144,16 +149,15 @@ class ConsumerCore:
         config, Fetch = self.config, self._Fetch
         session = self._sessions.setdefault(node_id, FetchSessionHandler())
         asked = session.request(wanted)
-        topics: dict[str, Any] = {}
+        topics: dict[str, FetchRequest.FetchTopic] = {}
         for (name, partition), want in asked.partitions.items():
             if name not in topics:
                 topics[name] = Fetch.FetchTopic(topic=name, topic_id=self._cluster.topic_id(name), partitions=[])
             topics[name].partitions.append(Fetch.FetchPartition(partition=partition, **want._asdict()))
-        forgotten: dict[str, Any] = {}
-        for name, partition in asked.forgotten:
-            if name not in forgotten:
-                forgotten[name] = Fetch.ForgottenTopic(topic=name, topic_id=self._cluster.topic_id(name), partitions=[])
-            forgotten[name].partitions.append(partition)
+        forgotten = [
+            Fetch.ForgottenTopic(topic=name, topic_id=self._cluster.topic_id(name), partitions=partitions)
+            for name, partitions in by_topic(asked.forgotten).items()
+        ]
         message = Fetch(
             replica_id=-1,
             max_wait_ms=config.fetch_max_wait_ms,
@@ -163,14 +167,14 @@ class ConsumerCore:
             session_id=asked.session_id,
             session_epoch=asked.epoch,
             topics=list(topics.values()),
-            forgotten_topics_data=list(forgotten.values()),
+            forgotten_topics_data=forgotten,
         )
         by_name = any(self._cluster.topic_id(name) == ZERO_UUID for name, _ in wanted)
         self._busy.add(node_id)
         incarnations = {key: self.partitions[key].incarnation for key in wanted}
         return FetchCall(node_id, message, FETCH_BY_NAME_MAX if by_name else None, incarnations, wanted)
 
-    def answered(self, call: FetchCall, response: Any, now: float) -> None:
+    def answered(self, call: FetchCall, response: FetchResponse, now: float) -> None:
         self._busy.discard(call.node_id)
         code = error_code(response.error_code)
         self._sessions[call.node_id].answered(code, response.session_id)
@@ -181,7 +185,7 @@ class ConsumerCore:
             return
         self._cluster.learn_endpoints(response.node_endpoints)
         for topic in response.responses:
-            name = self._cluster.name_of(topic, "topic")
+            name = self._cluster.name_of(topic.topic, topic.topic_id)
             if name is None:
                 # That topic is gone, and another may have its name by now: the session still asks for the old one.
                 self._sessions[call.node_id].lost()
@@ -218,7 +222,9 @@ class ConsumerCore:
             if key in self.partitions:
                 self.partitions[key].retry_at = now + delay_s(self._backoff, 1, self._randomness)
 
-    def _take_over(self, state: PartitionState, wanted: _Wanted, answer: Any, now: float) -> None:
+    def _take_over(
+        self, state: PartitionState, wanted: _Wanted, answer: FetchResponse.PartitionData, now: float
+    ) -> None:
         code = error_code(answer.error_code)
         leader = answer.current_leader
         is_newer = self._cluster.learn_leader(state.topic, state.partition, leader.leader_id, leader.leader_epoch)
@@ -239,16 +245,18 @@ class ConsumerCore:
             state.last_stable_offset = answer.last_stable_offset
             state.log_start_offset = answer.log_start_offset
             if answer.records:
-                self._add(state, wanted, answer)
+                self._add(state, wanted, answer, answer.records)
 
-    def _add(self, state: PartitionState, wanted: _Wanted, answer: Any) -> None:
+    def _add(
+        self, state: PartitionState, wanted: _Wanted, answer: FetchResponse.PartitionData, records: Buffer
+    ) -> None:
         aborted = [(a.producer_id, a.first_offset) for a in answer.aborted_transactions or ()]
         try:
             fetched = CompletedFetch(
                 state.topic,
                 state.partition,
                 wanted.fetch_offset,
-                answer.records,
+                records,
                 aborted if self.config.is_read_committed else None,
                 check_crcs=self.config.check_crcs,
                 decompressed_bytes_max=DECOMPRESSED_BYTES_MAX,
@@ -261,7 +269,7 @@ class ConsumerCore:
         elif fetched.last_epoch == NO_EPOCH:
             text = (
                 f"{state.topic}-{state.partition}: the batch at offset {wanted.fetch_offset} does not fit "
-                f"in the {len(answer.records)} bytes that came; raise max_partition_fetch_bytes"
+                f"in the {len(records)} bytes that came; raise max_partition_fetch_bytes"
             )
             self._errors.append(KafkaError(ErrorCode.RECORD_LIST_TOO_LARGE, text))
 

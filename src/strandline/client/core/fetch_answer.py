@@ -9,7 +9,7 @@ Always true: the message has no records of the first partition, the view has all
 from __future__ import annotations
 
 import struct
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from strandline.client.core.connection import RawReply
 from strandline.client.errors import ProtocolViolation
@@ -18,7 +18,10 @@ from strandline.wire.errors import MalformedRequest
 from strandline.wire.headers import is_flexible, skip_tagged_fields
 from strandline.wire.primitives import read_unsigned_varint
 
-FETCH = 1
+if TYPE_CHECKING:
+    from strandline.wire.stubs.fetch import FetchResponse
+
+FETCH: Final = 1
 SESSION_SINCE, LOG_START_SINCE, PREFERRED_SINCE, TOPIC_ID_SINCE = 7, 5, 11, 13
 
 _INT32 = struct.Struct(">i")
@@ -30,7 +33,7 @@ NOTHING = memoryview(b"")
 
 
 class FetchAnswer(NamedTuple):
-    message: Any
+    message: FetchResponse
     records: memoryview
 
 

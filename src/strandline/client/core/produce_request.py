@@ -6,13 +6,16 @@ Always true: the parts joined are what `messages.encode_request` gives; each bat
 from __future__ import annotations
 
 import struct
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.ports import Buffer
 from strandline.wire.headers import is_flexible
 from strandline.wire.primitives import encode_unsigned_varint as uvarint
 
-PRODUCE = 0
+if TYPE_CHECKING:
+    from strandline.wire.stubs.produce import ProduceRequest
+
+PRODUCE: Final = 0
 TOPIC_ID_SINCE = 13
 
 _ACKS_TIMEOUT = struct.Struct(">hi")
@@ -21,7 +24,7 @@ _INT32 = struct.Struct(">i")
 _NO_TAGS = b"\0"
 
 
-def parts_of(version: int, message: Any) -> list[Buffer]:
+def parts_of(version: int, message: ProduceRequest) -> list[Buffer]:
     flexible = is_flexible(PRODUCE, version)
     head = bytearray(_text(message.transactional_id, flexible))
     head += _ACKS_TIMEOUT.pack(message.acks, message.timeout_ms)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from strandline.client.config import ProducerConfig
 from strandline.client.core.backoff import Backoff, delay_s
@@ -41,8 +41,11 @@ from strandline.records.ready import ReadyBatch
 from strandline.records.record import Headers, record_bytes_max
 from strandline.wire import messages
 
-PRODUCE = 0
-INIT_PRODUCER_ID = 22
+if TYPE_CHECKING:
+    from strandline.wire.stubs.produce import ProduceRequest, ProduceResponse
+
+PRODUCE: Final = 0
+INIT_PRODUCER_ID: Final = 22
 PRODUCE_BY_NAME_MAX = 12
 """The last version that names topics; later ones need the topic's id."""
 
@@ -55,7 +58,7 @@ class ProduceCall(NamedTuple):
 
     node_id: int
     link: object
-    message: Any
+    message: ProduceRequest
     version_max: int | None
     timeout_s: float
     batches: list[ProducerBatch]
@@ -269,7 +272,7 @@ class ProducerCore:
 
     def _call(self, node_id: int, link: object, queues: Sequence[PartitionQueue], now: float) -> ProduceCall:
         config, Produce = self.config, self._Produce
-        topics: dict[str, Any] = {}
+        topics: dict[str, ProduceRequest.TopicProduceData] = {}
         batches = []
         version_max = None
         for queue in queues:
@@ -311,12 +314,12 @@ class ProducerCore:
             self._queues[batch.topic, batch.partition].acknowledged(batch)
             self._acknowledge(batch, NO_OFFSET, -1)
 
-    def answered(self, call: ProduceCall, response: Any, now: float) -> None:
+    def answered(self, call: ProduceCall, response: ProduceResponse, now: float) -> None:
         self._finished(call)
         self._cluster.learn_endpoints(response.node_endpoints)
         answers = {}
         for topic in response.responses:
-            name = self._cluster.name_of(topic)
+            name = self._cluster.name_of(topic.name, topic.topic_id)
             for partition in topic.partition_responses:
                 answers[name, partition.index] = partition
         for batch in call.batches:
@@ -359,7 +362,7 @@ class ProducerCore:
         self.wants_topics.add(batch.topic)
         self._retry(batch, error, now, certain=False)
 
-    def _judge(self, batch: ProducerBatch, answer: Any, now: float) -> None:
+    def _judge(self, batch: ProducerBatch, answer: ProduceResponse.PartitionProduceResponse, now: float) -> None:
         queue = self._queues[batch.topic, batch.partition]
         code = error_code(answer.error_code)
         error = KafkaError(code, _explain(batch, answer))
@@ -477,7 +480,7 @@ def _place(batch: ProducerBatch) -> str:
     return f"{batch.records_count} records for {batch.topic}-{batch.partition}"
 
 
-def _explain(batch: ProducerBatch, answer: Any) -> str:
+def _explain(batch: ProducerBatch, answer: ProduceResponse.PartitionProduceResponse) -> str:
     texts = [answer.error_message or ""]
     texts += [f"record {e.batch_index}: {e.batch_index_error_message}" for e in answer.record_errors[:3]]
     return f"{_place(batch)}: {said}" if (said := "; ".join(filter(None, texts))) else _place(batch)

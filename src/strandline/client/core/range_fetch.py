@@ -16,7 +16,7 @@ read from a topic that has another id than the one that was asked for, or than t
 from __future__ import annotations
 
 import random
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from strandline.client.config import ConsumerConfig
 from strandline.client.core.backoff import Backoff, delay_s
@@ -30,7 +30,10 @@ from strandline.ids import ZERO_UUID, Uuid
 from strandline.records.errors import CorruptRecord
 from strandline.wire import messages
 
-FETCH = 1
+if TYPE_CHECKING:
+    from strandline.wire.stubs.fetch import FetchRequest, FetchResponse
+
+FETCH: Final = 1
 FETCH_BY_NAME_MAX = 12
 CONSUMER = -1
 NO_SESSION, FINAL_EPOCH = 0, -1
@@ -66,7 +69,7 @@ class FetchedBytes(NamedTuple):
 
 class RangeCall(NamedTuple):
     node_id: int
-    message: Any
+    message: FetchRequest
     version_max: int | None
     topic_id: Uuid
 
@@ -289,7 +292,7 @@ class RangeFetch:
         else:
             raise error
 
-    def _take(self, partition: Any, answer: FetchAnswer, now: float) -> FetchedBytes | None:
+    def _take(self, partition: FetchResponse.PartitionData, answer: FetchAnswer, now: float) -> FetchedBytes | None:
         try:
             run = run_of(answer.records, self.position, self.end)
         except CorruptRecord as error:
@@ -317,7 +320,9 @@ class RangeFetch:
             partition.high_watermark,
         )
 
-    def _nothing_whole(self, partition: Any, answer: FetchAnswer, batch_bytes: int, now: float) -> None:
+    def _nothing_whole(
+        self, partition: FetchResponse.PartitionData, answer: FetchAnswer, batch_bytes: int, now: float
+    ) -> None:
         """No batch, or none that is complete."""
         if answer.records:
             self._too_large(batch_bytes, len(answer.records), now)

@@ -8,8 +8,6 @@ Always true: a version that is picked is one that both sides know.
 
 from __future__ import annotations
 
-from typing import Any
-
 from strandline import __version__
 from strandline.client.errors import UnsupportedApi
 from strandline.errors import ErrorCode, KafkaError, error_code
@@ -66,7 +64,7 @@ def answer(version: int, body: bytes) -> ApiVersions | int:
         if version == 0 or again < 0:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "the broker speaks no version of ApiVersions that we do")
         return again
-    message: Any = messages.decode_response(API_VERSIONS, version, body)
+    message = messages.decode_response(API_VERSIONS, version, body)
     code = error_code(message.error_code)
     if code is not ErrorCode.NONE:
         raise KafkaError(code, "the broker refused ApiVersions")

@@ -9,11 +9,12 @@ Always true: nothing is cached here; what is returned is what a broker just said
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from strandline.client.core.by_topic import by_topic
 from strandline.client.flow import offsets
-from strandline.client.flow.cluster_admin import ClusterAdmin, answer_or_error
+from strandline.client.flow.cluster_admin import Answer, ClusterAdmin, answer_or_error
 from strandline.client.flow.controllers import for_controller
 from strandline.client.flow.descriptions import (
     ActiveProducer,
@@ -37,17 +38,39 @@ from strandline.errors import ErrorCode, KafkaError, error_code
 from strandline.ids import TopicPartition
 from strandline.wire import messages
 
-METADATA, CREATE_TOPICS, DELETE_TOPICS, DELETE_RECORDS = 3, 19, 20, 21
-DESCRIBE_CONFIGS, DESCRIBE_LOG_DIRS, CREATE_PARTITIONS, INCREMENTAL_ALTER_CONFIGS = 32, 35, 37, 44
-DESCRIBE_PRODUCERS, DESCRIBE_TOPIC_PARTITIONS = 61, 75
+if TYPE_CHECKING:
+    from strandline.wire.stubs.base import ApiRequest, ApiResponse
+    from strandline.wire.stubs.delete_records import DeleteRecordsRequest
+    from strandline.wire.stubs.describe_configs import DescribeConfigsResponse
+    from strandline.wire.stubs.describe_log_dirs import DescribeLogDirsResponse
+    from strandline.wire.stubs.describe_producers import DescribeProducersResponse
+    from strandline.wire.stubs.describe_topic_partitions import DescribeTopicPartitionsResponse
+    from strandline.wire.stubs.incremental_alter_configs import IncrementalAlterConfigsResponse
+    from strandline.wire.stubs.metadata import MetadataResponse
+
+    _DescribedTopic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
+    _DescribedPartition = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition
+
+R = TypeVar("R", bound="ApiResponse")
+
+METADATA: Final = 3
+CREATE_TOPICS: Final = 19
+DELETE_TOPICS: Final = 20
+DELETE_RECORDS: Final = 21
+DESCRIBE_CONFIGS: Final = 32
+DESCRIBE_LOG_DIRS: Final = 35
+CREATE_PARTITIONS: Final = 37
+INCREMENTAL_ALTER_CONFIGS: Final = 44
+DESCRIBE_PRODUCERS: Final = 61
+DESCRIBE_TOPIC_PARTITIONS: Final = 75
 
 
 class FlowAdmin(ClusterAdmin, GroupAdmin):
-    async def _to_controller(self, api_key: int, message: Any, codes: str) -> Any:
+    async def _to_controller(self, api_key: int, message: ApiRequest[R], items: Callable[[R], Iterable[Answer]]) -> R:
         """Again if any item was answered NOT_CONTROLLER."""
 
-        def verify(response: Any) -> None:
-            for item in getattr(response, codes):
+        def verify(response: R) -> None:
+            for item in items(response):
                 if item.error_code == ErrorCode.NOT_CONTROLLER:
                     raise KafkaError(ErrorCode.NOT_CONTROLLER, "the controller moved")
 
@@ -76,7 +99,7 @@ class FlowAdmin(ClusterAdmin, GroupAdmin):
             timeout_ms=timeout_ms,
             validate_only=validate_only,
         )
-        response = await self._to_controller(CREATE_TOPICS, message, "topics")
+        response = await self._to_controller(CREATE_TOPICS, message, lambda response: response.topics)
         return {
             t.name: answer_or_error(t, CreatedTopic(t.name, t.topic_id, t.num_partitions, t.replication_factor))
             for t in response.topics
@@ -88,8 +111,8 @@ class FlowAdmin(ClusterAdmin, GroupAdmin):
         message = Delete(
             topics=[Delete.DeleteTopicState(name=name) for name in wanted], topic_names=wanted, timeout_ms=timeout_ms
         )
-        response = await self._to_controller(DELETE_TOPICS, message, "responses")
-        return {t.name: answer_or_error(t, None) for t in response.responses}
+        response = await self._to_controller(DELETE_TOPICS, message, lambda response: response.responses)
+        return {t.name: answer_or_error(t, None) for t in response.responses if t.name is not None}
 
     async def create_partitions(
         self, counts: Mapping[str, int], *, timeout_ms: int = 30_000, validate_only: bool = False
@@ -101,7 +124,7 @@ class FlowAdmin(ClusterAdmin, GroupAdmin):
             timeout_ms=timeout_ms,
             validate_only=validate_only,
         )
-        response = await self._to_controller(CREATE_PARTITIONS, message, "results")
+        response = await self._to_controller(CREATE_PARTITIONS, message, lambda response: response.results)
         return {t.name: answer_or_error(t, None) for t in response.results}
 
     async def list_topics(self, *, include_internal: bool = False) -> list[TopicListing]:
@@ -123,7 +146,11 @@ class FlowAdmin(ClusterAdmin, GroupAdmin):
         Metadata = messages.request(METADATA)
         topics = [Metadata.MetadataRequestTopic(name=name) for name in wanted]
         response = await self.call(METADATA, Metadata(topics=topics, allow_auto_topic_creation=False))
-        return {t.name: answer_or_error(t, _topic(t, [_partition(p) for p in t.partitions])) for t in response.topics}
+        return {
+            t.name: answer_or_error(t, _topic(t.name, t, [_partition(p) for p in t.partitions]))
+            for t in response.topics
+            if t.name is not None
+        }
 
     async def _describe_by_partitions(self, names: Sequence[str]) -> dict[str, TopicDescription | KafkaError]:
         Describe = messages.request(DESCRIBE_TOPIC_PARTITIONS)
@@ -133,11 +160,13 @@ class FlowAdmin(ClusterAdmin, GroupAdmin):
             topics = [Describe.TopicRequest(name=name) for name in names]
             response = await self.call(DESCRIBE_TOPIC_PARTITIONS, Describe(topics=topics, cursor=cursor))
             for t in response.topics:
-                partitions = [_partition(p) for p in t.partitions]
+                if t.name is None:
+                    continue
+                partitions = [_partition_with_elr(p) for p in t.partitions]
                 before = described.get(t.name)
                 if isinstance(before, TopicDescription):
                     partitions = [*before.partitions, *partitions]
-                described[t.name] = answer_or_error(t, _topic(t, partitions))
+                described[t.name] = answer_or_error(t, _topic(t.name, t, partitions))
             following = response.next_cursor
             if following is None:
                 return described
@@ -162,7 +191,7 @@ class FlowAdmin(ClusterAdmin, GroupAdmin):
         for resource in resources:
             by_node.setdefault(resource.node_id, []).append(resource)
 
-        async def ask(node_id: int | None, group: list[ConfigResource]) -> Any:
+        async def ask(node_id: int | None, group: list[ConfigResource]) -> DescribeConfigsResponse:
             entries = [
                 Describe.DescribeConfigsResource(resource_type=r.type, resource_name=r.name, configuration_keys=keys)
                 for r in group
@@ -193,7 +222,7 @@ class FlowAdmin(ClusterAdmin, GroupAdmin):
         for resource in alterations:
             by_node.setdefault(resource.node_id if controller is None else controller, []).append(resource)
 
-        async def ask(node_id: int | None, group: list[ConfigResource]) -> Any:
+        async def ask(node_id: int | None, group: list[ConfigResource]) -> IncrementalAlterConfigsResponse:
             entries = [
                 Alter.AlterConfigsResource(
                     resource_type=r.type,
@@ -227,7 +256,7 @@ class FlowAdmin(ClusterAdmin, GroupAdmin):
         Delete = messages.request(DELETE_RECORDS)
 
         async def ask(node_id: int, keys: list[TopicPartition]) -> Answers[int]:
-            topics: dict[str, Any] = {}
+            topics: dict[str, DeleteRecordsRequest.DeleteRecordsTopic] = {}
             for topic, partition in keys:
                 entry = topics.setdefault(topic, Delete.DeleteRecordsTopic(name=topic, partitions=[]))
                 entry.partitions.append(
@@ -248,11 +277,8 @@ class FlowAdmin(ClusterAdmin, GroupAdmin):
         Describe = messages.request(DESCRIBE_PRODUCERS)
 
         async def ask(node_id: int, keys: list[TopicPartition]) -> Answers[list[ActiveProducer]]:
-            topics: dict[str, Any] = {}
-            for topic, partition in keys:
-                entry = topics.setdefault(topic, Describe.TopicRequest(name=topic, partition_indexes=[]))
-                entry.partition_indexes.append(partition)
-            response = await self._client.request(node_id, DESCRIBE_PRODUCERS, Describe(topics=list(topics.values())))
+            topics = [Describe.TopicRequest(name=topic, partition_indexes=i) for topic, i in by_topic(keys).items()]
+            response = await self._client.request(node_id, DESCRIBE_PRODUCERS, Describe(topics=topics))
             return {
                 (t.name, p.partition_index): answer_or_error(p, [_producer(s) for s in p.active_producers])
                 for t in response.topics
@@ -269,11 +295,10 @@ class FlowAdmin(ClusterAdmin, GroupAdmin):
         """Every log dir of these brokers, with the size of each replica in it, or of those of these partitions."""
         wanted = list(node_ids)
         Describe = messages.request(DESCRIBE_LOG_DIRS)
-        topics: dict[str, Any] = {}
-        for topic, partition in partitions or ():
-            topics.setdefault(topic, Describe.DescribableLogDirTopic(topic=topic, partitions=[]))
-            topics[topic].partitions.append(partition)
-        message = Describe(topics=None if partitions is None else list(topics.values()))
+        topics = None
+        if partitions is not None:
+            topics = [Describe.DescribableLogDirTopic(topic=t, partitions=i) for t, i in by_topic(partitions).items()]
+        message = Describe(topics=topics)
         replies = await gather(
             self._client.io, [self.call(DESCRIBE_LOG_DIRS, message, node_id=node_id) for node_id in wanted]
         )
@@ -284,13 +309,15 @@ class FlowAdmin(ClusterAdmin, GroupAdmin):
         return described
 
 
-def _topic(topic: Any, partitions: list[PartitionDescription]) -> TopicDescription:
-    return TopicDescription(topic.name, topic.topic_id, topic.is_internal, tuple(sorted(partitions)))
+def _topic(
+    name: str,
+    topic: MetadataResponse.MetadataResponseTopic | _DescribedTopic,
+    partitions: list[PartitionDescription],
+) -> TopicDescription:
+    return TopicDescription(name, topic.topic_id, topic.is_internal, tuple(sorted(partitions)))
 
 
-def _partition(p: Any) -> PartitionDescription:
-    # Only DescribeTopicPartitions has these; Metadata's structs do not know the names.
-    known = type(p).__name__ == "DescribeTopicPartitionsResponsePartition"
+def _partition(p: MetadataResponse.MetadataResponsePartition | _DescribedPartition) -> PartitionDescription:
     return PartitionDescription(
         p.partition_index,
         p.leader_id,
@@ -298,19 +325,26 @@ def _partition(p: Any) -> PartitionDescription:
         tuple(p.replica_nodes),
         tuple(p.isr_nodes),
         tuple(p.offline_replicas),
-        tuple(p.eligible_leader_replicas or ()) if known else None,
-        tuple(p.last_known_elr or ()) if known else None,
+        None,
+        None,
     )
 
 
-def _config(c: Any) -> ConfigEntry:
+def _partition_with_elr(p: _DescribedPartition) -> PartitionDescription:
+    return _partition(p)._replace(
+        elr=tuple(p.eligible_leader_replicas or ()),
+        last_known_elr=tuple(p.last_known_elr or ()),
+    )
+
+
+def _config(c: DescribeConfigsResponse.DescribeConfigsResourceResult) -> ConfigEntry:
     synonyms = tuple((s.name, s.value, s.source) for s in c.synonyms)
     return ConfigEntry(
         c.name, c.value, c.config_source, c.read_only, c.is_sensitive, c.config_type, c.documentation, synonyms
     )
 
 
-def _producer(s: Any) -> ActiveProducer:
+def _producer(s: DescribeProducersResponse.ProducerState) -> ActiveProducer:
     return ActiveProducer(
         s.producer_id,
         s.producer_epoch,
@@ -321,7 +355,7 @@ def _producer(s: Any) -> ActiveProducer:
     )
 
 
-def _log_dir(result: Any) -> LogDirDescription:
+def _log_dir(result: DescribeLogDirsResponse.DescribeLogDirsResult) -> LogDirDescription:
     replicas = {
         (t.name, p.partition_index): LogDirReplica(p.partition_size, p.offset_lag, p.is_future_key)
         for t in result.topics

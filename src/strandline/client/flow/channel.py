@@ -8,21 +8,29 @@ connection.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from strandline.client.core.addresses import Address, show
-from strandline.client.core.connection import ClientConnection, Reply
+from strandline.client.core.connection import ClientConnection, RawReply, Reply
 from strandline.client.errors import ConnectionLost
 from strandline.client.flow.io import Future, Io, StreamTransport, Timer
 from strandline.errors import KafkaError
 from strandline.ports import Buffer
+
+if TYPE_CHECKING:
+    from strandline.wire.stubs.base import ApiRequest, ApiResponse
+
+T = TypeVar("T")
+R = TypeVar("R", bound="ApiResponse")
+Waiting = Future[Any]
+"""For the reply to any request; `send` says of which type it is."""
 
 
 class Channel:
     """A Receiver; `open` makes it usable."""
 
     def __init__(
-        self, io: Io, address: Address, connection: ClientConnection, on_closed: Callable[[Channel], None]
+        self, io: Io, address: Address, connection: ClientConnection[Waiting], on_closed: Callable[[Channel], None]
     ) -> None:
         self.address = address
         self.is_closed = False
@@ -32,7 +40,7 @@ class Channel:
         self._link: StreamTransport | None = None
         self._timer: Timer | None = None
         self._timer_at = 0.0
-        self._ready: Future | None = None
+        self._ready: Future[None] | None = None
         self._why: KafkaError | None = None
 
     async def open(self, timeout_s: float) -> None:
@@ -61,14 +69,23 @@ class Channel:
         return versions is not None and versions.serves(api_key)
 
     def send(
-        self, api_key: int, message: Any, timeout_s: float, *, version_max: int | None = None, is_raw: bool = False
-    ) -> Future:
-        """The future reply, raw if asked for.
-        UnsupportedApi if there is no version in common; ConnectionLost if it is closed.
-        """
+        self, api_key: int, message: ApiRequest[R], timeout_s: float, *, version_max: int | None = None
+    ) -> Future[R]:
+        """The future reply. UnsupportedApi if there is no version in common; ConnectionLost if it is closed."""
+        return self._send(api_key, message, timeout_s, version_max, is_raw=False)
+
+    def send_for_raw(
+        self, api_key: int, message: ApiRequest, timeout_s: float, *, version_max: int | None = None
+    ) -> Future[RawReply]:
+        """The same, with a reply as it came."""
+        return self._send(api_key, message, timeout_s, version_max, is_raw=True)
+
+    def _send(
+        self, api_key: int, message: ApiRequest, timeout_s: float, version_max: int | None, *, is_raw: bool
+    ) -> Future[T]:
         if self.is_closed:
             raise self._error()
-        future = self._io.future()
+        future: Future[T] = self._io.future()
         deadline = self._io.now() + timeout_s
         self._write(self._connection.send(api_key, message, deadline, future, version_max=version_max, is_raw=is_raw))
         return future
@@ -79,7 +96,7 @@ class Channel:
         for request in self._connection.in_flight:
             request.deadline = max(request.deadline, deadline)
 
-    def send_without_reply(self, api_key: int, message: Any, *, version_max: int | None = None) -> None:
+    def send_without_reply(self, api_key: int, message: ApiRequest, *, version_max: int | None = None) -> None:
         if self.is_closed:
             raise self._error()
         self._write(self._connection.send(api_key, message, 0.0, version_max=version_max, expects_reply=False))
@@ -138,10 +155,11 @@ class Channel:
             return
         self._resolve(replies)
 
-    def _resolve(self, replies: list[Reply]) -> None:
+    def _resolve(self, replies: list[Reply[Waiting]]) -> None:
         for request, message in replies:
-            if not request.context.done():
-                request.context.set_result(message)
+            future = request.context
+            if future is not None and not future.done():
+                future.set_result(message)
 
     def _give_up(self, error: KafkaError) -> None:
         """Nothing more from there is believed."""

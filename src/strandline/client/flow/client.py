@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from strandline.client.config import ClientConfig
 from strandline.client.core.addresses import Address, show
@@ -24,6 +24,12 @@ from strandline.client.flow.channel import Channel
 from strandline.client.flow.io import Condition, Io, sleep
 from strandline.errors import KafkaError
 from strandline.wire import messages
+
+if TYPE_CHECKING:
+    from strandline.wire.stubs.base import ApiRequest, ApiResponse
+    from strandline.wire.stubs.metadata import MetadataRequest, MetadataResponse
+
+R = TypeVar("R", bound="ApiResponse")
 
 VOTE = 52
 """An API that only controllers serve."""
@@ -65,12 +71,12 @@ class FlowClient:
         self,
         node_id: int | None,
         api_key: int,
-        message: Any,
+        message: ApiRequest[R],
         *,
         timeout_ms: int | None = None,
         version_max: int | None = None,
         lane: int = MAIN,
-    ) -> Any:
+    ) -> R:
         """One request and its reply; `None` is any broker. Nothing is tried again: ConnectionLost is the caller's."""
         channel = await (self.any_channel() if node_id is None else self.channel(node_id, lane))
         timeout_s = (self.config.request_timeout_ms if timeout_ms is None else timeout_ms) / 1000
@@ -194,7 +200,7 @@ class FlowClient:
             refreshing, self._refreshing = self._refreshing, None
             refreshing.notify_all()
 
-    async def _ask_metadata(self, topics: list[str] | None, allow_auto_topic_creation: bool) -> Any:
+    async def _ask_metadata(self, topics: list[str] | None, allow_auto_topic_creation: bool) -> MetadataResponse:
         Metadata = self._Metadata
         named = None if topics is None else [Metadata.MetadataRequestTopic(name=name) for name in topics]
         message = Metadata(topics=named, allow_auto_topic_creation=allow_auto_topic_creation)
@@ -209,7 +215,7 @@ class FlowClient:
         channel = await self.any_channel()
         return await self._send_metadata(channel, message)
 
-    async def _send_metadata(self, channel: Channel, message: Any) -> Any:
+    async def _send_metadata(self, channel: Channel, message: MetadataRequest) -> MetadataResponse:
         if channel.serves(VOTE) and not channel.serves(METADATA):
             raise MismatchedEndpoint(show(channel.address), is_controller=True)
         return await channel.send(METADATA, message, self.config.request_timeout_ms / 1000)

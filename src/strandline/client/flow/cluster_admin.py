@@ -7,9 +7,10 @@ Always true: through a broker or straight to the controllers, the answers are th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from strandline import __version__
+from strandline.client.core.by_topic import by_topic
 from strandline.client.core.cluster_metadata import BrokerMetadata
 from strandline.client.flow.client import FlowClient
 from strandline.client.flow.controllers import DESCRIBE_CLUSTER, endpoint_type, for_controller
@@ -29,32 +30,53 @@ from strandline.ids import ZERO_UUID, TopicPartition, Uuid
 from strandline.wire import messages
 from strandline.wire.feature_upgrades import FeatureUpgradeType
 
-API_VERSIONS, ELECT_LEADERS, DESCRIBE_QUORUM, UPDATE_FEATURES, UNREGISTER_BROKER = 18, 43, 55, 57, 64
-ALTER_PARTITION_REASSIGNMENTS, LIST_PARTITION_REASSIGNMENTS, ADD_RAFT_VOTER, REMOVE_RAFT_VOTER = 45, 46, 80, 81
+if TYPE_CHECKING:
+    from strandline.wire.stubs.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+    from strandline.wire.stubs.base import ApiRequest, ApiResponse
+    from strandline.wire.stubs.describe_quorum import DescribeQuorumResponse
+
+T = TypeVar("T")
+R = TypeVar("R", bound="ApiResponse")
+
+API_VERSIONS: Final = 18
+ELECT_LEADERS: Final = 43
+DESCRIBE_QUORUM: Final = 55
+UPDATE_FEATURES: Final = 57
+UNREGISTER_BROKER: Final = 64
+ALTER_PARTITION_REASSIGNMENTS: Final = 45
+LIST_PARTITION_REASSIGNMENTS: Final = 46
+ADD_RAFT_VOTER: Final = 80
+REMOVE_RAFT_VOTER: Final = 81
 METADATA_TOPIC = "__cluster_metadata"
+
+
+class Answer(Protocol):
+    """Of one thing, or of all; many have an `error_message` besides."""
+
+    error_code: int
 
 
 class ClusterAdmin:
     def __init__(self, client: FlowClient) -> None:
         self._client = client
 
-    async def call(self, api_key: int, message: Any, *, node_id: int | None = None) -> Any:
+    async def call(self, api_key: int, message: ApiRequest[R], *, node_id: int | None = None) -> R:
         """One request to this node, or to any; tried again while that may help.
         Codes inside the reply are the caller's.
         """
 
-        async def attempt() -> Any:
+        async def attempt() -> R:
             await self._client.ensure_known()
             return await self._client.request(node_id, api_key, message)
 
         return await retrying(self._client, attempt)
 
-    async def to_controller(self, api_key: int, message: Any, verify: Callable[[Any], None]) -> Any:
+    async def to_controller(self, api_key: int, message: ApiRequest[R], verify: Callable[[R], None]) -> R:
         """As `call`, to the active controller; brokers pass on what is for it.
         What `verify` raises may be tried again.
         """
 
-        async def attempt() -> Any:
+        async def attempt() -> R:
             await self._client.ensure_known()
             response = await self._client.request(for_controller(self._client), api_key, message)
             verify(response)
@@ -163,13 +185,12 @@ class ClusterAdmin:
     ) -> Answers[None]:
         """For these partitions, or for all that need it (None)."""
         Elect = messages.request(ELECT_LEADERS)
-        topics: dict[str, Any] = {}
-        for topic, partition in partitions or ():
-            entry = topics.setdefault(topic, Elect.TopicPartitions(topic=topic, partitions=[]))
-            entry.partitions.append(partition)
+        topics = None
+        if partitions is not None:
+            topics = [Elect.TopicPartitions(topic=name, partitions=i) for name, i in by_topic(partitions).items()]
         message = Elect(
             election_type=election_type,
-            topic_partitions=None if partitions is None else list(topics.values()),
+            topic_partitions=topics,
             timeout_ms=timeout_ms,
         )
         response = await self.to_controller(ELECT_LEADERS, message, _check_whole)
@@ -190,7 +211,7 @@ class ClusterAdmin:
     ) -> Answers[None]:
         """Move each partition to these replicas, or cancel its move (None). The answer comes when they have begun."""
         Alter = messages.request(ALTER_PARTITION_REASSIGNMENTS)
-        topics: dict[str, Any] = {}
+        topics: dict[str, AlterPartitionReassignmentsRequest.ReassignableTopic] = {}
         for (topic, partition), replicas in targets.items():
             entry = topics.setdefault(topic, Alter.ReassignableTopic(name=topic, partitions=[]))
             wanted = None if replicas is None else list(replicas)
@@ -208,11 +229,13 @@ class ClusterAdmin:
     ) -> dict[TopicPartition, Reassignment]:
         """Those under way among these partitions, or among all (None)."""
         List = messages.request(LIST_PARTITION_REASSIGNMENTS)
-        topics: dict[str, Any] = {}
-        for topic, partition in partitions or ():
-            entry = topics.setdefault(topic, List.ListPartitionReassignmentsTopics(name=topic, partition_indexes=[]))
-            entry.partition_indexes.append(partition)
-        message = List(timeout_ms=timeout_ms, topics=None if partitions is None else list(topics.values()))
+        topics = None
+        if partitions is not None:
+            topics = [
+                List.ListPartitionReassignmentsTopics(name=topic, partition_indexes=indexes)
+                for topic, indexes in by_topic(partitions).items()
+            ]
+        message = List(timeout_ms=timeout_ms, topics=topics)
         response = await self.to_controller(LIST_PARTITION_REASSIGNMENTS, message, _check_whole)
         return {
             (t.name, p.partition_index): Reassignment(
@@ -223,29 +246,29 @@ class ClusterAdmin:
         }
 
 
-def answer_or_error(item: Any, value: Any, what: str = "") -> Any:
+def answer_or_error(item: Answer, value: T, what: str = "") -> T | KafkaError:
     """The value for one thing of an answer, or the error that was given instead."""
     if item.error_code == ErrorCode.NONE:
         return value
     return KafkaError(error_code(item.error_code), getattr(item, "error_message", None) or what)
 
 
-def _check_whole(response: Any) -> None:
+def _check_whole(response: Answer) -> None:
     check(response.error_code, getattr(response, "error_message", None))
 
 
-def _check_moved(response: Any) -> None:
+def _check_moved(response: Answer) -> None:
     if response.error_code == ErrorCode.NOT_CONTROLLER:
         raise KafkaError(ErrorCode.NOT_CONTROLLER, "the controller moved")
 
 
-def _check_quorum(response: Any) -> None:
+def _check_quorum(response: DescribeQuorumResponse) -> None:
     _check_whole(response)
     (partition,) = [partition for topic in response.topics for partition in topic.partitions]
     check(partition.error_code, getattr(partition, "error_message", None))
 
 
-def _replica(state: Any) -> QuorumReplicaState:
+def _replica(state: DescribeQuorumResponse.ReplicaState) -> QuorumReplicaState:
     # Versions 0 and 1 do not have the directory.
     directory_id = getattr(state, "replica_directory_id", None) or ZERO_UUID
     return QuorumReplicaState(

@@ -8,7 +8,7 @@ Always true: a request that changes something goes to the active controller, as 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.client.core.addresses import show
 from strandline.client.core.cluster_metadata import METADATA, NO_LEADER
@@ -19,13 +19,17 @@ from strandline.client.flow.retry import check
 from strandline.errors import ErrorCode
 from strandline.wire import messages
 
-DESCRIBE_CLUSTER = 60
+if TYPE_CHECKING:
+    from strandline.wire.stubs.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+    from strandline.wire.stubs.metadata import MetadataResponse
+
+DESCRIBE_CLUSTER: Final = 60
 BROKERS, CONTROLLERS = 1, 2
 """DescribeCluster's endpoint types."""
 
 
 class ControllerClient(FlowClient):
-    async def _ask_metadata(self, topics: list[str] | None, allow_auto_topic_creation: bool) -> Any:
+    async def _ask_metadata(self, topics: list[str] | None, allow_auto_topic_creation: bool) -> MetadataResponse:
         """The controllers as Metadata would name brokers. There are no topics to be learnt here."""
         described = await self._ask_each()
         check(described.error_code, described.error_message)
@@ -36,7 +40,7 @@ class ControllerClient(FlowClient):
         ]
         return Metadata(brokers=nodes, cluster_id=described.cluster_id, controller_id=described.controller_id)
 
-    async def _ask_each(self) -> Any:
+    async def _ask_each(self) -> DescribeClusterResponse:
         message = messages.request(DESCRIBE_CLUSTER)(endpoint_type=CONTROLLERS)
         for _ in range(len(self._channels)):
             channel = await self.any_channel()
@@ -46,7 +50,7 @@ class ControllerClient(FlowClient):
                 continue
         return await self._describe(await self.any_channel(), message)
 
-    async def _describe(self, channel: Channel, message: Any) -> Any:
+    async def _describe(self, channel: Channel, message: DescribeClusterRequest) -> DescribeClusterResponse:
         described = await channel.send(DESCRIBE_CLUSTER, message, self.config.request_timeout_ms / 1000)
         if described.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE:
             raise MismatchedEndpoint(show(channel.address), is_controller=False)

@@ -7,7 +7,7 @@ the one that brokers name cannot be reached, they are asked again and again, bec
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from strandline.client.core.backoff import delay_s
 from strandline.client.core.cluster_metadata import BrokerMetadata
@@ -17,16 +17,20 @@ from strandline.client.flow.client import MAIN, FlowClient
 from strandline.client.flow.io import Condition, gather, sleep
 from strandline.errors import KafkaError
 
+if TYPE_CHECKING:
+    from strandline.wire.stubs.base import ApiRequest, ApiResponse
+
 T = TypeVar("T")
+R = TypeVar("R", bound="ApiResponse")
 FIND_TIMEOUT_MS = 5_000
 """A broker that hangs is not waited for longer: any other knows it too."""
 NO_DEADLINE = float("inf")
 
 
-class CoordinatorReply(NamedTuple):
+class CoordinatorReply(NamedTuple, Generic[R]):
     node_id: int
     """Who gave it."""
-    message: Any
+    message: R
 
 
 class CoordinatorLink:
@@ -49,26 +53,26 @@ class CoordinatorLink:
     async def request(
         self,
         api_key: int,
-        message: Any,
+        message: ApiRequest[R],
         *,
         timeout_ms: int,
         deadline: float = NO_DEADLINE,
         version_max: int | None = None,
         lane: int = MAIN,
-    ) -> CoordinatorReply:
+    ) -> CoordinatorReply[R]:
         """One request, after the coordinator was found if need be.
         ConnectionLost and the codes inside are the caller's.
         """
         node_id = await self.find(deadline)
         timeout_ms = round(min(timeout_ms, max(1.0, (deadline - self._io.now()) * 1000)))
         try:
-            message = await self._client.request(
+            reply = await self._client.request(
                 node_id, api_key, message, timeout_ms=timeout_ms, version_max=version_max, lane=lane
             )
         except ConnectionLost:
             self.gone(node_id)
             raise
-        return CoordinatorReply(node_id, message)
+        return CoordinatorReply(node_id, reply)
 
     def gone(self, node_id: int) -> None:
         """This node did not answer, or said that it is not the coordinator."""

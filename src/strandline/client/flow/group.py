@@ -13,8 +13,8 @@ poll, no more.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Collection, Coroutine
-from typing import Any, NamedTuple
+from collections.abc import Awaitable, Callable, Collection
+from typing import NamedTuple
 
 from strandline.client.config import ConsumerConfig
 from strandline.client.core.backoff import Backoff, delay_s
@@ -237,7 +237,7 @@ class GroupMembership:
                 )
                 await self._within(deadline - self._io.now(), good_bye)
 
-    async def _within(self, timeout_s: float, work: Coroutine[Any, Any, Any]) -> None:
+    async def _within(self, timeout_s: float, work: Awaitable[object]) -> None:
         """Wait for it no longer than that: what is under way before it may take longer.
         Whether it failed does not matter.
         """

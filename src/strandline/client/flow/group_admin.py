@@ -8,8 +8,8 @@ Always true: an operation on several groups or partitions answers for each: a va
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Final
 
 from strandline.client.core.cluster_metadata import BrokerMetadata
 from strandline.client.core.group import commits
@@ -34,13 +34,23 @@ from strandline.ids import TopicPartition
 from strandline.wire import messages
 from strandline.wire.errors import MalformedRequest
 
-DESCRIBE_GROUPS, LIST_GROUPS, DELETE_GROUPS, CONSUMER_GROUP_DESCRIBE = 15, 16, 42, 69
+if TYPE_CHECKING:
+    from strandline.wire.stubs.consumer_group_describe import ConsumerGroupDescribeResponse
+    from strandline.wire.stubs.describe_groups import DescribeGroupsResponse
+    from strandline.wire.stubs.offset_delete import OffsetDeleteRequest
+
+DESCRIBE_GROUPS: Final = 15
+LIST_GROUPS: Final = 16
+DELETE_GROUPS: Final = 42
+CONSUMER_GROUP_DESCRIBE: Final = 69
 CONSUMER_PROTOCOL_TYPE = "consumer"
 MEMBER_TYPES = {0: True, 1: False}
 """ConsumerGroupDescribe's member_type: whether the member speaks the classic protocol."""
 
 GroupOffsets = dict[TopicPartition, OffsetAndMetadata | KafkaError | None]
 """None where nothing was committed."""
+PartitionErrors = dict[TopicPartition, KafkaError | None]
+"""None where it was done."""
 
 
 class GroupAdmin:
@@ -138,7 +148,7 @@ class GroupAdmin:
         stamp = GroupMetadata(group_id, NO_GENERATION, NO_MEMBER, None)
         message = commits.commit_question(stamp, offsets, {})
 
-        async def ask(broker: BrokerMetadata, _: list[str]) -> dict[str, Any]:
+        async def ask(broker: BrokerMetadata, _: list[str]) -> dict[str, PartitionErrors | KafkaError]:
             response = await self._client.request(broker.node_id, OFFSET_COMMIT, message, version_max=BY_NAME_MAX)
             codes = commits.commit_answers(response, {})
             return {group_id: _by_partition(codes, f"group '{group_id}'")}
@@ -150,13 +160,13 @@ class GroupAdmin:
     ) -> dict[TopicPartition, KafkaError | None]:
         """GROUP_SUBSCRIBED_TO_TOPIC for a topic that a member subscribes to."""
         Delete = messages.request(OFFSET_DELETE)
-        topics: dict[str, Any] = {}
+        topics: dict[str, OffsetDeleteRequest.OffsetDeleteRequestTopic] = {}
         for topic, partition in sorted(set(partitions)):
             entry = topics.setdefault(topic, Delete.OffsetDeleteRequestTopic(name=topic, partitions=[]))
             entry.partitions.append(Delete.OffsetDeleteRequestPartition(partition_index=partition))
         message = Delete(group_id=group_id, topics=list(topics.values()))
 
-        async def ask(broker: BrokerMetadata, _: list[str]) -> dict[str, Any]:
+        async def ask(broker: BrokerMetadata, _: list[str]) -> dict[str, PartitionErrors | KafkaError]:
             response = await self._client.request(broker.node_id, OFFSET_DELETE, message)
             if response.error_code:
                 raise _refusal(group_id, response.error_code)
@@ -181,19 +191,24 @@ class GroupAdmin:
 
         return await by_coordinator(self._client, group_ids, ask)
 
-    async def _of_one(self, group_id: str, ask: Any) -> dict[TopicPartition, KafkaError | None]:
-        answers = await by_coordinator(self._client, [group_id], ask)
-        answer: Any = answers[group_id]
+    async def _of_one(
+        self,
+        group_id: str,
+        ask: Callable[[BrokerMetadata, list[str]], Awaitable[dict[str, PartitionErrors | KafkaError]]],
+    ) -> PartitionErrors:
+        answer = (await by_coordinator(self._client, [group_id], ask))[group_id]
         if isinstance(answer, KafkaError):
             raise answer
-        return answer  # type: ignore[no-any-return]
+        return answer
 
 
 def _is_among(word: str, wanted: list[str]) -> bool:
     return not wanted or word.lower() in (each.lower() for each in wanted)
 
 
-def _answer(group: Any, value: GroupDescription) -> GroupDescription | KafkaError:
+def _answer(
+    group: ConsumerGroupDescribeResponse.DescribedGroup | DescribeGroupsResponse.DescribedGroup, value: GroupDescription
+) -> GroupDescription | KafkaError:
     if group.error_code == ErrorCode.NONE:
         return value
     if group.error_message:
@@ -240,7 +255,9 @@ def _by_partition(
     return answers
 
 
-def _consumer_group(group: Any, coordinator: BrokerMetadata) -> GroupDescription:
+def _consumer_group(
+    group: ConsumerGroupDescribeResponse.DescribedGroup, coordinator: BrokerMetadata
+) -> GroupDescription:
     members = tuple(
         MemberDescription(
             m.member_id,
@@ -270,11 +287,11 @@ def _consumer_group(group: Any, coordinator: BrokerMetadata) -> GroupDescription
     )
 
 
-def _partitions(assignment: Any) -> tuple[TopicPartition, ...]:
+def _partitions(assignment: ConsumerGroupDescribeResponse.Assignment) -> tuple[TopicPartition, ...]:
     return tuple(sorted((t.topic_name, p) for t in assignment.topic_partitions for p in t.partitions))
 
 
-def _classic_group(group: Any, coordinator: BrokerMetadata) -> GroupDescription:
+def _classic_group(group: DescribeGroupsResponse.DescribedGroup, coordinator: BrokerMetadata) -> GroupDescription:
     members = tuple(
         MemberDescription(
             m.member_id, m.group_instance_id, m.client_id, m.client_host, _assigned(group, m.member_assignment)
@@ -286,7 +303,7 @@ def _classic_group(group: Any, coordinator: BrokerMetadata) -> GroupDescription:
     )
 
 
-def _assigned(group: Any, assignment: bytes) -> tuple[TopicPartition, ...]:
+def _assigned(group: DescribeGroupsResponse.DescribedGroup, assignment: bytes) -> tuple[TopicPartition, ...]:
     """Nothing, if it is not a consumer's: then the bytes mean something else."""
     if group.protocol_type not in ("", CONSUMER_PROTOCOL_TYPE):
         return ()

@@ -10,22 +10,22 @@ several wait for is a Condition. `received` and `lost` of a Receiver are called 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Generator
-from typing import Any, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from strandline.ports import Buffer
 
 T = TypeVar("T")
+Operation: TypeAlias = Coroutine[Any, None, T]
+"""What a shell runs. What it yields on its way is between the shell and the shell's futures."""
 
 
-class Future(Protocol):
+class Future(Awaitable[T], Protocol[T]):
     def done(self) -> bool: ...
 
-    def set_result(self, result: Any) -> None: ...
+    def set_result(self, result: T, /) -> None: ...
 
-    def set_exception(self, error: BaseException) -> None: ...
-
-    def __await__(self) -> Generator[Any, Any, Any]: ...
+    def set_exception(self, error: BaseException, /) -> None: ...
 
 
 class Timer(Protocol):
@@ -63,11 +63,11 @@ class Io(Protocol):
     def wall_ms(self) -> int:
         """Milliseconds since 1970, for timestamps of records."""
 
-    def future(self) -> Future: ...
+    def future(self) -> Future[T]: ...
 
     def call_later(self, delay_s: float, callback: Callable[[], None]) -> Timer: ...
 
-    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, coroutine: Operation[None]) -> None:
         """Run it beside the caller. It handles its own errors."""
 
     async def connect(self, host: str, port: int, timeout_s: float, receiver: Receiver) -> StreamTransport:
@@ -81,7 +81,7 @@ class Condition:
 
     def __init__(self, io: Io) -> None:
         self._io = io
-        self._waiters: list[Future] = []
+        self._waiters: list[Future[bool]] = []
 
     def notify_all(self) -> None:
         waiters, self._waiters = self._waiters, []
@@ -91,7 +91,7 @@ class Condition:
 
     async def wait(self, timeout_s: float | None = None) -> bool:
         """Until it is notified, or the time is over: then False."""
-        future = self._io.future()
+        future: Future[bool] = self._io.future()
         self._waiters.append(future)
         timer = None
         if timeout_s is not None:
@@ -99,8 +99,7 @@ class Condition:
                 max(0.0, timeout_s), lambda: None if future.done() else future.set_result(False)
             )
         try:
-            is_notified: bool = await future
-            return is_notified
+            return await future
         finally:
             if timer is not None:
                 timer.cancel()
@@ -116,13 +115,13 @@ class FifoLock:
     def __init__(self, io: Io) -> None:
         self._io = io
         self._is_taken = False
-        self._waiters: deque[Future] = deque()
+        self._waiters: deque[Future[None]] = deque()
 
     async def __aenter__(self) -> None:
         if not self._is_taken:
             self._is_taken = True
             return
-        future = self._io.future()
+        future: Future[None] = self._io.future()
         self._waiters.append(future)
         try:
             await future
@@ -155,9 +154,9 @@ async def gather(io: Io, awaitables: list[Awaitable[T]]) -> list[T]:
     """All of them, beside each other. If some fail, the first error is raised once all have ended."""
     if len(awaitables) == 1:
         return [await awaitables[0]]
-    results: list[Any] = [None] * len(awaitables)
+    results: dict[int, T] = {}
     errors: list[Exception] = []
-    done = io.future()
+    done: Future[None] = io.future()
     left = len(awaitables)
 
     async def run(index: int, awaitable: Awaitable[T]) -> None:
@@ -177,4 +176,4 @@ async def gather(io: Io, awaitables: list[Awaitable[T]]) -> list[T]:
         await done
     if errors:
         raise errors[0]
-    return results
+    return [results[index] for index in range(len(awaitables))]

@@ -6,7 +6,7 @@ Always true: an answer is from a leader whose epoch was not older than the one w
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from strandline.client.core.cluster_metadata import NO_EPOCH
 from strandline.client.flow.client import FlowClient
@@ -15,7 +15,14 @@ from strandline.errors import ErrorCode, KafkaError, error_code
 from strandline.ids import TopicPartition
 from strandline.wire import messages
 
-LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH = 2, 23
+if TYPE_CHECKING:
+    from strandline.wire.stubs.list_offsets import ListOffsetsRequest
+    from strandline.wire.stubs.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+
+T = TypeVar("T")
+
+LIST_OFFSETS: Final = 2
+OFFSET_FOR_LEADER_EPOCH: Final = 23
 EARLIEST, LATEST, MAX_TIMESTAMP = -2, -1, -3
 CONSUMER = -1
 
@@ -45,7 +52,7 @@ async def list_offsets(
     ListOffsets = messages.request(LIST_OFFSETS)
 
     async def ask(node_id: int, keys: list[TopicPartition]) -> Answers[OffsetAndTimestamp]:
-        topics: dict[str, Any] = {}
+        topics: dict[str, ListOffsetsRequest.ListOffsetsTopic] = {}
         for topic, partition in keys:
             entry = topics.setdefault(topic, ListOffsets.ListOffsetsTopic(name=topic, partitions=[]))
             leader = client.cluster.leader(topic, partition)
@@ -64,11 +71,11 @@ async def list_offsets(
         )
         response = await client.request(node_id, LIST_OFFSETS, message)
         answers: Answers[OffsetAndTimestamp] = {}
-        for topic in response.topics:
-            for p in topic.partitions:
-                answers[topic.name, p.partition_index] = _answer(
+        for t in response.topics:
+            for p in t.partitions:
+                answers[t.name, p.partition_index] = _answer(
                     p.error_code,
-                    f"offsets of {topic.name}-{p.partition_index}",
+                    f"offsets of {t.name}-{p.partition_index}",
                     OffsetAndTimestamp(p.offset, p.timestamp, p.leader_epoch),
                 )
         return answers
@@ -83,7 +90,7 @@ async def offsets_for_leader_epochs(
     Request = messages.request(OFFSET_FOR_LEADER_EPOCH)
 
     async def ask(node_id: int, keys: list[TopicPartition]) -> Answers[EpochEnd]:
-        topics: dict[str, Any] = {}
+        topics: dict[str, OffsetForLeaderEpochRequest.OffsetForLeaderTopic] = {}
         for topic, partition in keys:
             entry = topics.setdefault(topic, Request.OffsetForLeaderTopic(topic=topic, partitions=[]))
             leader = client.cluster.leader(topic, partition)
@@ -97,11 +104,11 @@ async def offsets_for_leader_epochs(
         message = Request(replica_id=CONSUMER, topics=list(topics.values()))
         response = await client.request(node_id, OFFSET_FOR_LEADER_EPOCH, message)
         answers: Answers[EpochEnd] = {}
-        for topic in response.topics:
-            for p in topic.partitions:
-                answers[topic.topic, p.partition] = _answer(
+        for t in response.topics:
+            for p in t.partitions:
+                answers[t.topic, p.partition] = _answer(
                     p.error_code,
-                    f"leader epochs of {topic.topic}-{p.partition}",
+                    f"leader epochs of {t.topic}-{p.partition}",
                     EpochEnd(p.leader_epoch, p.end_offset),
                 )
         return answers
@@ -109,7 +116,7 @@ async def offsets_for_leader_epochs(
     return await by_leader(client, epochs, ask, timeout_ms)
 
 
-def _answer(code: int, what: str, value: Any) -> Any:
+def _answer(code: int, what: str, value: T) -> T | KafkaError:
     return value if code == ErrorCode.NONE else KafkaError(error_code(code), what)
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from strandline.client.config import ProducerConfig
 from strandline.client.core.backoff import delay_s
@@ -34,6 +35,9 @@ from strandline.errors import ErrorCode, KafkaError
 from strandline.records.ready import ReadyBatch
 from strandline.records.record import Headers
 from strandline.wire import messages
+
+if TYPE_CHECKING:
+    from strandline.wire.stubs.produce import ProduceResponse
 
 METADATA_RETRY_S = 0.1
 
@@ -228,7 +232,7 @@ class FlowProducer:
         else:
             self._io.spawn(self._await_reply(call, future))
 
-    async def _await_reply(self, call: ProduceCall, future: Future) -> None:
+    async def _await_reply(self, call: ProduceCall, future: Future[ProduceResponse]) -> None:
         try:
             response = await future
         except KafkaError as error:

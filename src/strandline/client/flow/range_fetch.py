@@ -8,16 +8,16 @@ waits for any more goes with its connection.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from strandline.client.config import ConsumerConfig
 from strandline.client.core.cluster_metadata import LeaderMetadata
+from strandline.client.core.connection import RawReply
 from strandline.client.core.range_fetch import FETCH, FetchedBytes, RangeCall, RangeFetch
 from strandline.client.errors import Closed, OffsetOutOfRange, UnsupportedApi
 from strandline.client.flow.channel import Channel
 from strandline.client.flow.client import FlowClient
-from strandline.client.flow.io import Future, sleep
+from strandline.client.flow.io import Future, Operation, sleep
 from strandline.client.flow.offsets import EARLIEST, LATEST, list_offsets
 from strandline.errors import KafkaError
 from strandline.ids import Uuid
@@ -29,7 +29,7 @@ BOUNDS_TIMEOUT_MS = 5_000
 class _Pending(NamedTuple):
     call: RangeCall
     channel: Channel
-    future: Future
+    future: Future[RawReply]
     timeout_s: float
 
 
@@ -66,7 +66,7 @@ class RangeFetcher:
         self._pending: _Pending | None = None
         self._is_closed = False
 
-    def next(self) -> Coroutine[Any, Any, FetchedBytes | None]:
+    def next(self) -> Operation[FetchedBytes | None]:
         """The next piece; None at the end of the range."""
         # Time begins anew here, not in the coroutine: before its first step a scheduler may find that time is over.
         self._core.wait_from(self._io.now())
@@ -150,7 +150,7 @@ class RangeFetcher:
 
     def _send(self, leader: LeaderMetadata, channel: Channel, timeout_s: float) -> None:
         call = self._core.request(leader)
-        future = channel.send(FETCH, call.message, timeout_s, version_max=call.version_max, is_raw=True)
+        future = channel.send_for_raw(FETCH, call.message, timeout_s, version_max=call.version_max)
         self._pending = _Pending(call, channel, future, timeout_s)
 
     async def _refresh(self) -> None:

@@ -21,8 +21,8 @@ OPENING = (
     '"""{title}\n\nWritten by `python -m strandline.wire.stubs` from the schemas: not for editing by hand.\n"""\n\n'
 )
 
-_TYPES = {"bool": "bool", "float64": "float", "uuid": "Uuid", "string": "str", "bytes": "bytes", "records": "bytes"}
-"""What a field of this type is in Python; all the others are integers."""
+_TYPES = {"bool": "bool", "float64": "float", "uuid": "Uuid", "string": "str", "bytes": "bytes", "records": "Buffer"}
+"""What a field of this type is in Python; all the others are integers. Record batches are sent from where they lie."""
 
 
 class VersionedField(NamedTuple):
@@ -58,6 +58,8 @@ def _api_module(title: str, request: Family, response: Family) -> Iterator[str]:
         yield "from collections.abc import Sequence\n\n"
     if "Uuid" in text:
         yield "from strandline.ids import Uuid\n"
+    if "Buffer" in text:
+        yield "from strandline.wire.codec import Buffer\n"
     used = [name for name in ("ApiRequest", "ApiResponse", "TypedMessage") if f"({name}" in text]
     yield f"from strandline.wire.stubs.base import {', '.join(used)}\n\n"
     yield text.rstrip("\n") + "\n"

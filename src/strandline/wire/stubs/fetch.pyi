@@ -6,6 +6,7 @@ Written by `python -m strandline.wire.stubs` from the schemas: not for editing b
 from collections.abc import Sequence
 
 from strandline.ids import Uuid
+from strandline.wire.codec import Buffer
 from strandline.wire.stubs.base import ApiRequest, ApiResponse, TypedMessage
 
 class FetchResponse(ApiResponse):
@@ -25,7 +26,7 @@ class FetchResponse(ApiResponse):
         snapshot_id: FetchResponse.SnapshotId = ...  # since v12
         aborted_transactions: list[FetchResponse.AbortedTransaction] | None = ...
         preferred_read_replica: int = ...  # since v11
-        records: bytes | None = ...
+        records: Buffer | None = ...
 
     class EpochEndOffset(TypedMessage):
         epoch: int = ...  # since v12

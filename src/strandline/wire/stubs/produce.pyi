@@ -4,6 +4,7 @@ Written by `python -m strandline.wire.stubs` from the schemas: not for editing b
 """
 
 from strandline.ids import Uuid
+from strandline.wire.codec import Buffer
 from strandline.wire.stubs.base import ApiRequest, ApiResponse, TypedMessage
 
 class ProduceResponse(ApiResponse):
@@ -48,7 +49,7 @@ class ProduceRequest(ApiRequest[ProduceResponse]):
 
     class PartitionProduceData(TypedMessage):
         index: int = ...
-        records: bytes | None = ...
+        records: Buffer | None = ...
 
     transactional_id: str | None = ...
     acks: int = ...

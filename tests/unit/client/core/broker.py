@@ -75,7 +75,7 @@ class PartitionLog:
 def batches_of(message: Any, version: int = 13) -> list[tuple[int, bytes]]:
     """What a request carries, through the wire format and back."""
     read = messages.decode_request(0, version, messages.encode_request(0, version, message))
-    return [(p.index, p.records or b"") for topic in read.topic_data for p in topic.partition_data]
+    return [(p.index, bytes(p.records or b"")) for topic in read.topic_data for p in topic.partition_data]
 
 
 def produced(answers: dict[int, tuple[int, int]], version: int = 13, **fields: Any) -> Any:

@@ -33,14 +33,14 @@ def reply_to(request: bytes, body: bytes) -> bytes:
     return frame(response_header(header.api_key, header.api_version, header.correlation_id), body)
 
 
-def ready() -> ClientConnection:
-    connection = ClientConnection("me")
+def ready() -> ClientConnection[object]:
+    connection = ClientConnection[object]("me")
     connection.receive(reply_to(connection.open(1.0), versions_body(4)))
     assert connection.ready
     return connection
 
 
-def metadata_request(connection: ClientConnection, context: object = None) -> bytes:
+def metadata_request(connection: ClientConnection[object], context: object = None) -> bytes:
     return b"".join(connection.send(3, messages.request(3)(topics=None), 9.0, context))
 
 
@@ -58,7 +58,7 @@ def test_an_api_that_is_not_served_is_refused_by_name():
 
 
 def test_an_old_broker_is_asked_again_in_the_version_it_names():
-    connection = ClientConnection("me")
+    connection = ClientConnection[object]("me")
     first = connection.open(1.0)
     assert read_request_header(first, 4).api_version == 4
     refusal = versions_body(0, ErrorCode.UNSUPPORTED_VERSION, {18: (0, 2)})
@@ -71,7 +71,7 @@ def test_an_old_broker_is_asked_again_in_the_version_it_names():
 
 
 def test_a_broker_that_names_nothing_is_asked_in_version_0():
-    connection = ClientConnection("me")
+    connection = ClientConnection[object]("me")
     _, second = connection.receive(reply_to(connection.open(1.0), versions_body(0, ErrorCode.UNSUPPORTED_VERSION, {})))
     assert read_request_header(second, 4).api_version == 0
 
@@ -85,7 +85,9 @@ def test_replies_come_in_pieces_and_in_order(cut):
     got = []
     for start in range(0, len(data), cut):
         replies, _ = connection.receive(data[start : start + cut])
-        got += [(reply.request.context, reply.message.cluster_id) for reply in replies]
+        for reply in replies:
+            assert isinstance(reply.message, messages.response(3))
+            got.append((reply.request.context, reply.message.cluster_id))
     assert got == [("a", "A"), ("b", "B")]
     assert connection.deadline() is None
 
@@ -123,7 +125,7 @@ def test_who_waits_is_in_flight_until_a_reply_was_read(is_out_of_order):
 
 @pytest.mark.parametrize("size", [-1, 0, 3, 1001, 0x7FFFFFFF, 0x48545450])
 def test_a_hostile_size_is_refused_before_anything_is_kept(size):
-    connection = ClientConnection("me", frame_bytes_max=1000)
+    connection = ClientConnection[object]("me", frame_bytes_max=1000)
     connection.open(1.0)
     with pytest.raises(ProtocolViolation, match="claims"):
         connection.receive(struct.pack(">i", size))

@@ -10,7 +10,7 @@ import pytest
 
 from strandline.client.config import ProducerConfig
 from strandline.client.core.backoff import Backoff
-from strandline.client.core.batches import ProducerIdentity, RecordDelivery
+from strandline.client.core.batches import ProducerIdentity, RecordDelivery, Wakeup
 from strandline.client.core.producer import ProduceCall, ProducerCore
 from strandline.client.errors import BufferExhausted, ConnectionLost, RecordTooLarge, TimedOut
 from strandline.errors import ErrorCode, KafkaError
@@ -20,6 +20,10 @@ from strandline.records.header import read_header
 from .broker import PartitionLog, batches_of, cluster, metadata, produced
 
 BACKOFF = Backoff(100, 1000)
+
+
+def never() -> Wakeup:
+    raise AssertionError("no delivery is awaited here")
 
 
 class Story:
@@ -33,7 +37,7 @@ class Story:
         self.ids = 0
 
     def send(self, value: bytes = b"v", partition: int | None = 0, key: bytes | None = None) -> RecordDelivery:
-        delivery = RecordDelivery(lambda: None, 7)
+        delivery = RecordDelivery(never, 7)
         self.core.append("t", key, value, (), partition, delivery, self.now)
         return delivery
 
@@ -232,7 +236,7 @@ def test_time_runs_out_in_the_queue_and_for_want_of_metadata():
     story = Story(linger_ms=0, delivery_timeout_ms=1000)
     story.links[1] = None
     queued = story.send()
-    unknown = RecordDelivery(lambda: None, 0)
+    unknown = RecordDelivery(never, 0)
     story.core.append("other", None, b"v", (), None, unknown, 0.0)
     assert story.drain() == []
     assert story.core.wakeup(0.5) == pytest.approx(1.0), (
@@ -259,7 +263,7 @@ def test_records_of_an_unknown_topic_wait_in_order():
     story = Story(linger_ms=0)
     deliveries = []
     for i in range(3):
-        deliveries.append(RecordDelivery(lambda: None, 0))
+        deliveries.append(RecordDelivery(never, 0))
         story.core.append("new", None, b"%d" % i, (), None, deliveries[-1], 0.0)
     assert story.core.wants_topics == {"new"}
     story.cluster.update(metadata({0: (1, 0)}, topic="new"))

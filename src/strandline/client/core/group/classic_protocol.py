@@ -21,7 +21,7 @@ import contextlib
 import enum
 import itertools
 import random
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 import re2
 
@@ -51,7 +51,17 @@ from strandline.ids import TopicPartition
 from strandline.wire import messages
 from strandline.wire.errors import MalformedRequest
 
-JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP, DESCRIBE_GROUPS = 11, 12, 13, 14, 15
+if TYPE_CHECKING:
+    from strandline.wire.stubs.base import ApiResponse
+    from strandline.wire.stubs.describe_groups import DescribeGroupsResponse
+    from strandline.wire.stubs.join_group import JoinGroupResponse
+    from strandline.wire.stubs.sync_group import SyncGroupResponse
+
+JOIN_GROUP: Final = 11
+HEARTBEAT: Final = 12
+LEAVE_GROUP: Final = 13
+SYNC_GROUP: Final = 14
+DESCRIBE_GROUPS: Final = 15
 PROTOCOL_TYPE = "consumer"
 JOIN_LAPSE_MS = 5_000
 """The coordinator answers JoinGroup at the latest when the rebalance timeout is over; this much later we give up."""
@@ -174,24 +184,25 @@ class ClassicMemberCore(MemberCore):
         )
         return self._poll_expires_at if is_waiting else min(self._retry_at, self._poll_expires_at)
 
-    def answered(self, call: GroupCall, response: Any, now: float) -> ErrorCode:
+    def answered(self, call: GroupCall, response: ApiResponse, now: float) -> ErrorCode:
         if call.api_key == LEAVE_GROUP:
             return ErrorCode.NONE
         if call.api_key == DESCRIBE_GROUPS:
+            assert isinstance(response, messages.response(DESCRIBE_GROUPS))
             return self._described(response.groups, call, now)
+        if call.api_key == JOIN_GROUP:
+            assert isinstance(response, messages.response(JOIN_GROUP))
+            return self._joined(call, response, now)
+        if call.api_key == SYNC_GROUP:
+            assert isinstance(response, messages.response(SYNC_GROUP))
+            return self._synced(call, response, now)
+        assert isinstance(response, messages.response(HEARTBEAT))
         code = error_code(response.error_code)
         if code is not ErrorCode.NONE:
-            self._refused(call, response, code, now)
-            return code
-        if call.api_key == JOIN_GROUP:
-            # What failed before may have been the SyncGroup that follows: nothing has gone well yet.
-            self._joined(response, now)
+            self._refused(call, code, now)
             return code
         self._succeeded()
-        if call.api_key == SYNC_GROUP:
-            self._synced(response, now)
-        else:
-            self._heartbeat_at = now + self.config.heartbeat_interval_ms / 1000
+        self._heartbeat_at = now + self.config.heartbeat_interval_ms / 1000
         return code
 
     def lost(self, call: GroupCall, now: float) -> None:
@@ -229,7 +240,19 @@ class ClassicMemberCore(MemberCore):
         user_data = ASSIGNORS[strategy].user_data(*self._last)
         return encode_subscription(Subscription(self.topics, self.owned, self._last[1], user_data))
 
-    def _joined(self, response: Any, now: float) -> None:
+    def _joined(self, call: GroupCall, response: JoinGroupResponse, now: float) -> ErrorCode:
+        code = error_code(response.error_code)
+        if code is ErrorCode.MEMBER_ID_REQUIRED:
+            self.member_id = response.member_id
+            self._rejoin()
+        elif code is not ErrorCode.NONE:
+            self._refused(call, code, now)
+        else:
+            # What failed before may have been the SyncGroup that follows: nothing has gone well yet.
+            self._take_generation(response)
+        return code
+
+    def _take_generation(self, response: JoinGroupResponse) -> None:
         self.member_id, self.generation = response.member_id, response.generation_id
         self._protocol = response.protocol_name or ""
         if self._protocol not in ASSIGNORS:
@@ -275,9 +298,18 @@ class ClassicMemberCore(MemberCore):
         )
         return GroupCall(SYNC_GROUP, message, self.config.max_poll_interval_ms + JOIN_LAPSE_MS)
 
-    def _synced(self, response: Any, now: float) -> None:
+    def _synced(self, call: GroupCall, response: SyncGroupResponse, now: float) -> ErrorCode:
+        code = error_code(response.error_code)
+        if code is not ErrorCode.NONE:
+            self._refused(call, code, now)
+            return code
+        self._succeeded()
+        self._take_assignment(response.assignment, now)
+        return code
+
+    def _take_assignment(self, assignment: bytes, now: float) -> None:
         try:
-            assigned = frozenset(decode_assignment(response.assignment))
+            assigned = frozenset(decode_assignment(assignment))
         except MalformedRequest as error:
             self.failed(KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"the leader's assignment: {error}"))
             return
@@ -293,7 +325,7 @@ class ClassicMemberCore(MemberCore):
         message = messages.request(DESCRIBE_GROUPS)(groups=[self.group_id])
         return GroupCall(DESCRIBE_GROUPS, message, self._heartbeat_timeout_ms(self.config.heartbeat_interval_ms))
 
-    def _described(self, groups: list[Any], call: GroupCall, now: float) -> ErrorCode:
+    def _described(self, groups: list[DescribeGroupsResponse.DescribedGroup], call: GroupCall, now: float) -> ErrorCode:
         """The group as it is in its coordinator. One that refuses is not asked again."""
         code = error_code(groups[0].error_code) if groups else ErrorCode.UNKNOWN_SERVER_ERROR
         if code in TRY_AGAIN:
@@ -310,11 +342,8 @@ class ClassicMemberCore(MemberCore):
 
     # What goes wrong
 
-    def _refused(self, call: GroupCall, response: Any, code: ErrorCode, now: float) -> None:
-        if code is ErrorCode.MEMBER_ID_REQUIRED:
-            self.member_id = response.member_id
-            self._rejoin()
-        elif code in TRY_AGAIN:
+    def _refused(self, call: GroupCall, code: ErrorCode, now: float) -> None:
+        if code in TRY_AGAIN:
             self.lost(call, now)
         elif code is ErrorCode.REBALANCE_IN_PROGRESS:
             if call.api_key == HEARTBEAT:
@@ -365,7 +394,7 @@ class ClassicMemberCore(MemberCore):
         return GroupCall(LEAVE_GROUP, message, self.config.request_timeout_ms)
 
 
-def _subscriptions(members: list[Any]) -> dict[str, Subscription]:
+def _subscriptions(members: list[JoinGroupResponse.JoinGroupResponseMember]) -> dict[str, Subscription]:
     """A member whose bytes cannot be read subscribes to nothing, so that the others get theirs."""
     subscriptions = {}
     for member in members:
@@ -376,7 +405,7 @@ def _subscriptions(members: list[Any]) -> dict[str, Subscription]:
     return subscriptions
 
 
-def _assigned(members: list[Any]) -> set[TopicPartition]:
+def _assigned(members: list[DescribeGroupsResponse.DescribedGroupMember]) -> set[TopicPartition]:
     """What the members have; of one whose bytes cannot be read, nothing."""
     assigned: set[TopicPartition] = set()
     for member in members:

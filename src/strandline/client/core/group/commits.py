@@ -11,15 +11,22 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
+from strandline.client.core.by_topic import by_topic
 from strandline.client.core.group.member import GroupMetadata
 from strandline.client.core.group.offsets import OffsetAndMetadata
 from strandline.errors import RETRIABLE, ErrorCode, KafkaError, error_code
 from strandline.ids import ZERO_UUID, TopicPartition, Uuid
 from strandline.wire import messages
 
-OFFSET_COMMIT, OFFSET_FETCH, OFFSET_DELETE = 8, 9, 47
+if TYPE_CHECKING:
+    from strandline.wire.stubs.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+    from strandline.wire.stubs.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+
+OFFSET_COMMIT: Final = 8
+OFFSET_FETCH: Final = 9
+OFFSET_DELETE: Final = 47
 BY_NAME_MAX = 9
 """The newest version of OffsetCommit and OffsetFetch that names topics."""
 NO_OFFSET = -1
@@ -60,9 +67,11 @@ def version_max(topics: Iterable[str], ids: TopicIds) -> int | None:
     return BY_NAME_MAX if any(ids.get(topic, ZERO_UUID) == ZERO_UUID for topic in topics) else None
 
 
-def commit_question(stamp: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata], ids: TopicIds) -> Any:
+def commit_question(
+    stamp: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata], ids: TopicIds
+) -> OffsetCommitRequest:
     Commit = messages.request(OFFSET_COMMIT)
-    topics: dict[str, Any] = {}
+    topics: dict[str, OffsetCommitRequest.OffsetCommitRequestTopic] = {}
     for (topic, partition), committed in sorted(offsets.items()):
         if topic not in topics:
             topics[topic] = Commit.OffsetCommitRequestTopic(
@@ -85,7 +94,7 @@ def commit_question(stamp: GroupMetadata, offsets: Mapping[TopicPartition, Offse
     )
 
 
-def commit_answers(response: Any, ids: TopicIds) -> dict[TopicPartition, ErrorCode]:
+def commit_answers(response: OffsetCommitResponse, ids: TopicIds) -> dict[TopicPartition, ErrorCode]:
     names = _names(ids)
     return {
         (names.get(topic.topic_id, topic.name), p.partition_index): error_code(p.error_code)
@@ -96,20 +105,32 @@ def commit_answers(response: Any, ids: TopicIds) -> dict[TopicPartition, ErrorCo
 
 def fetch_question(
     groups: Mapping[str, Iterable[TopicPartition] | None], ids: TopicIds, *, require_stable: bool
-) -> Any:
+) -> OffsetFetchRequest:
     """None for a group: all that it has committed. Brokers before version 8 are asked for the first group only."""
     Fetch = messages.request(OFFSET_FETCH)
     entries = []
     for group_id, partitions in groups.items():
-        topics = None if partitions is None else _indexes(partitions, Fetch.OffsetFetchRequestTopics, ids)
+        topics = None
+        if partitions is not None:
+            topics = [
+                Fetch.OffsetFetchRequestTopics(
+                    name=topic, topic_id=ids.get(topic, ZERO_UUID), partition_indexes=indexes
+                )
+                for topic, indexes in by_topic(sorted(partitions)).items()
+            ]
         entries.append(Fetch.OffsetFetchRequestGroup(group_id=group_id, topics=topics))
     first_id, first = next(iter(groups.items()))
-    by_name = None if first is None else _indexes(first, Fetch.OffsetFetchRequestTopic, None)
+    by_name = None
+    if first is not None:
+        by_name = [
+            Fetch.OffsetFetchRequestTopic(name=topic, partition_indexes=indexes)
+            for topic, indexes in by_topic(sorted(first)).items()
+        ]
     return Fetch(groups=entries, require_stable=require_stable, group_id=first_id, topics=by_name)
 
 
 def fetch_answers(
-    response: Any, first_id: str, ids: TopicIds
+    response: OffsetFetchResponse, first_id: str, ids: TopicIds
 ) -> dict[str, dict[TopicPartition, OffsetAndMetadata | KafkaError | None] | KafkaError]:
     """By group and partition; None where nothing was committed."""
     names = _names(ids)
@@ -128,22 +149,14 @@ def fetch_answers(
     return answers
 
 
-def _committed(p: Any, what: str) -> OffsetAndMetadata | KafkaError | None:
+def _committed(
+    p: OffsetFetchResponse.OffsetFetchResponsePartitions | OffsetFetchResponse.OffsetFetchResponsePartition, what: str
+) -> OffsetAndMetadata | KafkaError | None:
     if p.error_code != ErrorCode.NONE:
         return KafkaError(error_code(p.error_code), what)
     if p.committed_offset == NO_OFFSET:
         return None
     return OffsetAndMetadata(p.committed_offset, p.committed_leader_epoch, p.metadata or "")
-
-
-def _indexes(partitions: Iterable[TopicPartition], make: Any, ids: TopicIds | None) -> list[Any]:
-    topics: dict[str, Any] = {}
-    for topic, partition in sorted(partitions):
-        if topic not in topics:
-            by_id = {} if ids is None else {"topic_id": ids.get(topic, ZERO_UUID)}
-            topics[topic] = make(name=topic, partition_indexes=[], **by_id)
-        topics[topic].partition_indexes.append(partition)
-    return list(topics.values())
 
 
 def _names(ids: TopicIds) -> dict[bytes, str]:

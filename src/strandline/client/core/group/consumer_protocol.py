@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import enum
 import random
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from strandline.client.config import ConsumerConfig
 from strandline.client.core.backoff import Backoff
+from strandline.client.core.by_topic import by_topic
 from strandline.client.core.cluster_metadata import ClusterMetadata
 from strandline.client.core.group.member import (
     NEVER,
@@ -32,7 +33,14 @@ from strandline.errors import ErrorCode, KafkaError, error_code
 from strandline.ids import TopicPartition, Uuid
 from strandline.wire import messages
 
-CONSUMER_GROUP_HEARTBEAT = 68
+if TYPE_CHECKING:
+    from strandline.wire.stubs.base import ApiResponse
+    from strandline.wire.stubs.consumer_group_heartbeat import (
+        ConsumerGroupHeartbeatRequest,
+        ConsumerGroupHeartbeatResponse,
+    )
+
+CONSUMER_GROUP_HEARTBEAT: Final = 68
 JOIN_EPOCH, LEAVE_EPOCH, LEAVE_FOR_A_WHILE_EPOCH = 0, -1, -2
 FENCED = frozenset({ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID})
 FIRST_INTERVAL_MS = 5_000
@@ -129,7 +137,7 @@ class ConsumerMemberCore(MemberCore):
         self._is_known = True
         return GroupCall(CONSUMER_GROUP_HEARTBEAT, message, self._heartbeat_timeout_ms(self._interval_ms))
 
-    def _message(self, epoch: int) -> Any:
+    def _message(self, epoch: int) -> ConsumerGroupHeartbeatRequest:
         return messages.request(CONSUMER_GROUP_HEARTBEAT)(
             group_id=self.group_id,
             member_id=self.member_id,
@@ -137,16 +145,18 @@ class ConsumerMemberCore(MemberCore):
             instance_id=self.config.group_instance_id,
         )
 
-    def _owned_by_id(self) -> list[Any]:
+    def _owned_by_id(self) -> list[ConsumerGroupHeartbeatRequest.TopicPartitions]:
         make = messages.request(CONSUMER_GROUP_HEARTBEAT).TopicPartitions
-        entries: dict[str, Any] = {}
-        for topic, partition in sorted(self.owned):
-            entry = entries.setdefault(topic, make(topic_id=self._ids[topic], partitions=[]))
-            entry.partitions.append(partition)
-        return list(entries.values())
+        return [
+            make(topic_id=self._ids[topic], partitions=partitions)
+            for topic, partitions in by_topic(sorted(self.owned)).items()
+        ]
 
-    def answered(self, call: GroupCall, response: Any, now: float) -> ErrorCode:
-        if call.message.member_epoch < 0:
+    def answered(self, call: GroupCall, response: ApiResponse, now: float) -> ErrorCode:
+        asked = call.message
+        assert isinstance(asked, messages.request(CONSUMER_GROUP_HEARTBEAT))
+        assert isinstance(response, messages.response(CONSUMER_GROUP_HEARTBEAT))
+        if asked.member_epoch < 0:
             return ErrorCode.NONE
         code = error_code(response.error_code)
         if code is not ErrorCode.NONE:
@@ -198,7 +208,7 @@ class ConsumerMemberCore(MemberCore):
 
     # What goes wrong
 
-    def _refused(self, response: Any, code: ErrorCode, now: float) -> None:
+    def _refused(self, response: ConsumerGroupHeartbeatResponse, code: ErrorCode, now: float) -> None:
         self._reported = None
         if code in TRY_AGAIN:
             self._back_off(now)

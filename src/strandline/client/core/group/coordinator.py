@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from strandline.client.core.backoff import Backoff, delay_s
 from strandline.client.core.cluster_metadata import BrokerMetadata, ClusterMetadata
 from strandline.errors import ErrorCode, KafkaError, error_code
 from strandline.wire import messages
 
-FIND_COORDINATOR = 10
+if TYPE_CHECKING:
+    from strandline.wire.stubs.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+
+FIND_COORDINATOR: Final = 10
 GROUP = 0
 BACKOFF = Backoff(50, 200)
 GONE = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
@@ -33,7 +36,7 @@ class CoordinatorLookup:
         self._failures = 0
         self._randomness = randomness
 
-    def answered(self, response: Any, cluster: ClusterMetadata, now: float) -> None:
+    def answered(self, response: FindCoordinatorResponse, cluster: ClusterMetadata, now: float) -> None:
         """A broker said who it is, or that there is none yet. KafkaError if asking again cannot help."""
         found = brokers(response, [self.group_id])[self.group_id]
         if isinstance(found, KafkaError):
@@ -65,18 +68,21 @@ class CoordinatorLookup:
                 self._failures = 1
 
 
-def question(group_ids: Sequence[str]) -> Any:
+def question(group_ids: Sequence[str]) -> FindCoordinatorRequest:
     """Brokers before version 4 are asked for the first only."""
     return messages.request(FIND_COORDINATOR)(key_type=GROUP, coordinator_keys=list(group_ids), key=group_ids[0])
 
 
-def brokers(response: Any, group_ids: Sequence[str]) -> dict[str, BrokerMetadata | KafkaError]:
+def brokers(response: FindCoordinatorResponse, group_ids: Sequence[str]) -> dict[str, BrokerMetadata | KafkaError]:
     """By group. Where a broker answered for the first only, the others are missing."""
-    entries = {entry.key: entry for entry in response.coordinators} or {group_ids[0]: response}
-    return {group_id: _broker(entry, group_id) for group_id, entry in entries.items()}
+    if not response.coordinators:
+        return {group_ids[0]: _broker(response, group_ids[0])}
+    return {entry.key: _broker(entry, entry.key) for entry in response.coordinators}
 
 
-def _broker(entry: Any, group_id: str) -> BrokerMetadata | KafkaError:
+def _broker(
+    entry: FindCoordinatorResponse | FindCoordinatorResponse.Coordinator, group_id: str
+) -> BrokerMetadata | KafkaError:
     code = error_code(entry.error_code)
     if code is not ErrorCode.NONE:
         return KafkaError(code, entry.error_message or f"no coordinator of group '{group_id}'")

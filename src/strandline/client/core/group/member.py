@@ -16,7 +16,7 @@ import enum
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Collection
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import re2
 
@@ -26,6 +26,9 @@ from strandline.client.core.cluster_metadata import ClusterMetadata
 from strandline.client.core.group.coordinator import GONE
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from strandline.wire.stubs.base import ApiRequest, ApiResponse
 
 NO_GENERATION = -1
 NO_MEMBER = ""
@@ -49,7 +52,7 @@ class GroupCall(NamedTuple):
     """A request to the coordinator."""
 
     api_key: int
-    message: Any
+    message: ApiRequest
     timeout_ms: int
 
 
@@ -168,7 +171,7 @@ class MemberCore(ABC):
         """What to send now."""
 
     @abstractmethod
-    def answered(self, call: GroupCall, response: Any, now: float) -> ErrorCode:
+    def answered(self, call: GroupCall, response: ApiResponse, now: float) -> ErrorCode:
         """What came of the last plan."""
 
     @abstractmethod

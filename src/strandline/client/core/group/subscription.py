@@ -10,13 +10,19 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from strandline.client.core.by_topic import by_topic
 from strandline.ids import TopicPartition
 from strandline.wire import messages
 from strandline.wire.errors import MalformedRequest
+from strandline.wire.message import Message
 
-SUBSCRIPTION, ASSIGNMENT = "ConsumerProtocolSubscription", "ConsumerProtocolAssignment"
+if TYPE_CHECKING:
+    from strandline.wire.stubs.data import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+
+SUBSCRIPTION: Final = "ConsumerProtocolSubscription"
+ASSIGNMENT: Final = "ConsumerProtocolAssignment"
 NO_GENERATION = -1
 
 
@@ -35,14 +41,17 @@ def encode_subscription(subscription: Subscription) -> bytes:
     message = Message(
         topics=sorted(subscription.topics),
         user_data=subscription.user_data,
-        owned_partitions=by_topic(subscription.owned, Message.TopicPartition),
+        owned_partitions=[
+            Message.TopicPartition(topic=topic, partitions=partitions)
+            for topic, partitions in by_topic(sorted(subscription.owned)).items()
+        ],
         generation_id=subscription.generation,
     )
     return _encode(SUBSCRIPTION, message)
 
 
 def decode_subscription(data: bytes, group_instance_id: str | None = None) -> Subscription:
-    message = _decode(SUBSCRIPTION, data)
+    message = messages.decode_data(SUBSCRIPTION, _version(SUBSCRIPTION, data), data, 2)
     return Subscription(
         frozenset(message.topics),
         frozenset(flat(message.owned_partitions)),
@@ -54,34 +63,36 @@ def decode_subscription(data: bytes, group_instance_id: str | None = None) -> Su
 
 def encode_assignment(partitions: Iterable[TopicPartition]) -> bytes:
     Message = messages.data(ASSIGNMENT)
-    return _encode(ASSIGNMENT, Message(assigned_partitions=by_topic(partitions, Message.TopicPartition)))
+    assigned = [
+        Message.TopicPartition(topic=topic, partitions=indexes)
+        for topic, indexes in by_topic(sorted(partitions)).items()
+    ]
+    return _encode(ASSIGNMENT, Message(assigned_partitions=assigned))
 
 
 def decode_assignment(data: bytes) -> list[TopicPartition]:
     """No bytes at all are no partitions: a leader that left a member out."""
-    return flat(_decode(ASSIGNMENT, data).assigned_partitions) if data else []
+    if not data:
+        return []
+    return flat(messages.decode_data(ASSIGNMENT, _version(ASSIGNMENT, data), data, 2).assigned_partitions)
 
 
-def by_topic(partitions: Iterable[TopicPartition], make: Any) -> list[Any]:
-    entries: dict[str, Any] = {}
-    for topic, partition in sorted(partitions):
-        entries.setdefault(topic, make(topic=topic, partitions=[])).partitions.append(partition)
-    return list(entries.values())
-
-
-def flat(entries: Iterable[Any]) -> list[TopicPartition]:
+def flat(
+    entries: Iterable[ConsumerProtocolAssignment.TopicPartition | ConsumerProtocolSubscription.TopicPartition],
+) -> list[TopicPartition]:
     return [(entry.topic, partition) for entry in entries for partition in entry.partitions]
 
 
-def _encode(name: str, message: Any) -> bytes:
+def _encode(name: str, message: Message) -> bytes:
     version = messages.data_family(name).versions[-1]
     return struct.pack(">h", version) + messages.encode_data(name, version, message)
 
 
-def _decode(name: str, data: bytes) -> Any:
+def _version(name: str, data: bytes) -> int:
+    """In which to read them."""
     if len(data) < 2:
         raise MalformedRequest(f"{name} of {len(data)} bytes has no version")
-    (version,) = struct.unpack_from(">h", data)
+    version = int.from_bytes(data[:2], "big", signed=True)
     if version < 0:
         raise MalformedRequest(f"{name} of version {version}")
-    return messages.decode_data(name, min(version, messages.data_family(name).versions[-1]), data, 2)
+    return min(version, messages.data_family(name).versions[-1])

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,10 +16,13 @@ from strandline.wire import messages
 
 from ..broker import cluster
 
+if TYPE_CHECKING:
+    from strandline.wire.stubs.find_coordinator import FindCoordinatorResponse
+
 Response = messages.response(10)
 
 
-def named(node_id: int, code: ErrorCode = ErrorCode.NONE) -> object:
+def named(node_id: int, code: ErrorCode = ErrorCode.NONE) -> FindCoordinatorResponse:
     return Response(
         coordinators=[Response.Coordinator(key="g", node_id=node_id, host="host9", port=9, error_code=code)]
     )
