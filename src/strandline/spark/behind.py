@@ -11,8 +11,7 @@ Always true: the numbers count offsets, not records, and none is below 0; a sour
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from strandline.ids import TopicPartition
 from strandline.spark.errors import SparkError
@@ -40,7 +39,7 @@ class OffsetsBehindLatest(NamedTuple):
         return sum(self.by_partition.values())
 
 
-def offsets_behind_latest(progress: Mapping[str, Any] | None) -> OffsetsBehindLatest:
+def offsets_behind_latest(progress: Json | None) -> OffsetsBehindLatest:
     """Of a `StreamingQueryProgress`, or of the JSON object that it is; of all its sources together. None: no progress yet."""
     behind: dict[TopicPartition, int] = {}
     for source in () if progress is None else progress["sources"]:
@@ -54,7 +53,9 @@ def offsets_behind_latest(progress: Mapping[str, Any] | None) -> OffsetsBehindLa
 
 
 def _offsets(source: Json, name: str) -> StreamOffsets | None:
-    value: Any = source.get(name)
+    value = source.get(name)
+    if value is None:
+        return None
     try:
         return read_offset(json.loads(value) if isinstance(value, str) else value).offsets
     except (SparkError, ValueError, TypeError, AttributeError):

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from strandline.spark.bounds import ObservedCluster
 from strandline.spark.splits import OffsetRange
 
 if TYPE_CHECKING:
+    from _typeshed import SupportsRichComparison
     from pyspark.sql.datasource import Filter
 
 CLOCK_SKEW_MS_MAX: Final = 10 * 60_000
@@ -101,14 +102,18 @@ def _with(found: Narrowing, pushed: Filter) -> Narrowing:
     return found
 
 
-def _among(found: Narrowing, column: str, several: Sequence[Any]) -> Narrowing:
+def _among(found: Narrowing, column: str, several: Sequence[SupportsRichComparison | None]) -> Narrowing:
     """A null among them matches no record: these columns are never null."""
     some = [value for value in several if value is not None]
     match column:
-        case "topic" if all(isinstance(value, str) for value in some):
-            return found._replace(topics=_both(found.topics, frozenset(some)))
-        case "partition" if all(type(value) is int for value in some):
-            return found._replace(partitions=_both(found.partitions, frozenset(some)))
+        case "topic":
+            names = [value for value in some if isinstance(value, str)]
+            if len(names) == len(some):
+                return found._replace(topics=_both(found.topics, frozenset(names)))
+        case "partition":
+            numbers = [value for value in some if type(value) is int]
+            if len(numbers) == len(some):
+                return found._replace(partitions=_both(found.partitions, frozenset(numbers)))
     if not some:
         return found
     try:

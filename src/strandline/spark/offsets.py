@@ -14,7 +14,7 @@ from strandline.ids import ZERO_UUID, TopicPartition, Uuid
 from strandline.spark.errors import SparkError
 
 Json = dict[str, Any]
-"""An offset as Spark passes it: a JSON object."""
+"""A JSON object as Spark passes it, such as an offset."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

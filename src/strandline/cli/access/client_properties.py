@@ -9,8 +9,8 @@ from __future__ import annotations
 import dataclasses
 import re
 import ssl
-from collections.abc import Collection, Container, Mapping
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from collections.abc import Callable, Collection, Container, Mapping
+from typing import NamedTuple, NoReturn, TypeVar
 
 import click
 
@@ -221,9 +221,10 @@ def _tls(settings: ClientProperties) -> ssl.SSLContext | None:
         at.refuse(str(error))
 
 
-def _build(cls: type[C], settings: ClientProperties, keys: Mapping[str, str], **defaults: Any) -> C:
+def _build(cls: type[C], settings: ClientProperties, keys: Mapping[str, str], **defaults: object) -> C:
+    make: Callable[..., C] = cls  # the values of each field are parsed by its type
     kinds = {field.name: str(field.type) for field in dataclasses.fields(cls)}
-    values: dict[str, Any] = defaults
+    values = defaults
     for name, attribute in keys.items():
         if name in settings:
             text = settings[name].text.strip()
@@ -232,7 +233,7 @@ def _build(cls: type[C], settings: ClientProperties, keys: Mapping[str, str], **
             except (ValueError, KeyError):
                 settings[name].refuse(f"{name}={text} is not a value for it")
     try:
-        return cls(**values)
+        return make(**values)
     except ValueError as error:
         sentence = str(error)
         for name, attribute in keys.items():
@@ -243,7 +244,7 @@ def _build(cls: type[C], settings: ClientProperties, keys: Mapping[str, str], **
         at.refuse(sentence)
 
 
-def _parse(attribute: str, kind: str, text: str) -> Any:
+def _parse(attribute: str, kind: str, text: str) -> object:
     if attribute == "acks":
         return ACKS[text]
     if attribute == "compression_type":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,10 +16,8 @@ from strandline.cli.terminal.output import example, json_option, print_json, pri
 if TYPE_CHECKING:
     from strandline.client.flow.descriptions import ConfigResource
 
-F = TypeVar("F", bound=Callable[..., object])
 
-
-def target_options(command: F) -> F:
+def target_options(command: Callable[..., object]) -> Callable[..., object]:
     """Exactly one resource, passed to the command as one argument `one`."""
 
     @functools.wraps(command)
@@ -28,7 +26,7 @@ def target_options(command: F) -> F:
     ) -> object:
         return command(*arguments, one=_target(topic, broker, group, default), **others)
 
-    target: Any = with_target
+    target: Callable[..., object] = with_target
     for option in (
         click.option("--default", "default", is_flag=True, help="The default of all brokers."),
         click.option("--group", metavar="NAME", help="A group of the consumer protocol."),
@@ -36,7 +34,7 @@ def target_options(command: F) -> F:
         click.option("--topic", metavar="NAME", help="A topic."),
     ):
         target = option(target)
-    return target  # type: ignore[no-any-return]
+    return target
 
 
 def _target(topic: str | None, broker: int | None, group: str | None, default: bool) -> ConfigResource:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import click
 
@@ -21,6 +21,8 @@ TIMEOUT_S = 3.0
 ANSWER_BYTES_MAX = 64 * 1024 * 1024
 METRICS_KEY = "metrics.listener"
 ANYWHERE = ("0.0.0.0", "::")
+Json: TypeAlias = Any
+"""What a node serves, as json reads it."""
 
 
 class MonitoringEndpoint(NamedTuple):
@@ -102,7 +104,7 @@ def endpoint_of(node_id: int, broker_host: str, listener: str) -> MonitoringEndp
     return MonitoringEndpoint(node_id, broker_host if host in ANYWHERE or is_loopback(host) else host, port)
 
 
-def get(endpoint: MonitoringEndpoint, path: str, timeout_s: float = TIMEOUT_S) -> Any:
+def get(endpoint: MonitoringEndpoint, path: str, timeout_s: float = TIMEOUT_S) -> Json:
     """The JSON that the node serves at this path; NodeUnreachable if it does not."""
     import http.client
 
@@ -123,11 +125,11 @@ def get(endpoint: MonitoringEndpoint, path: str, timeout_s: float = TIMEOUT_S) -
         connection.close()
 
 
-def get_all(where: Sequence[MonitoringEndpoint], path: str) -> tuple[dict[int, Any], dict[int, str]]:
+def get_all(where: Sequence[MonitoringEndpoint], path: str) -> tuple[dict[int, Json], dict[int, str]]:
     """The answers by node, and the problems of the others."""
     from concurrent.futures import ThreadPoolExecutor
 
-    def ask(endpoint: MonitoringEndpoint) -> Any:
+    def ask(endpoint: MonitoringEndpoint) -> Json | NodeUnreachable:
         try:
             return get(endpoint, path)
         except NodeUnreachable as error:

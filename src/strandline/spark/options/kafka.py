@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from strandline.client.config import ACKS_ALL, ClientConfig, ConsumerConfig, ProducerConfig
 from strandline.client.core.addresses import parse_addresses, show
@@ -40,6 +40,8 @@ MAX_REQUEST_SIZE: Final = 8 << 20
 """max.request.size unless given: a request carries the batches of many partitions."""
 
 Value = str | int | bool | CompressionType
+Arguments: TypeAlias = dict[str, Any]
+"""Keyword arguments, each of the type of its parameter."""
 """Of a setting, read from its text."""
 LEVELS: Final = {"gzip level": (-1, 9), "lz4 level": (1, 17), "zstd level": (-131_072, 22)}
 
@@ -103,9 +105,9 @@ def kafka_settings(options: Mapping[str, str], *, writing: bool) -> KafkaSetting
         raise OptionError(f"options 'kafka.*' contradict each other: {error}".replace("_", ".")) from None
 
 
-def _of(table: Mapping[str, str], given: Mapping[str, Value]) -> dict[str, Any]:
+def _of(table: Mapping[str, str], given: Mapping[str, Value]) -> Arguments:
     """Keyword arguments of our configuration: Kafka's names with '_' for '.'."""
-    arguments: dict[str, Any] = {}
+    arguments: Arguments = {}
     for name in table.keys() & given.keys() - BACKOFFS:
         if name.startswith("compression.") and name.endswith(".level"):
             arguments.setdefault("levels", {})[name.split(".")[1]] = given[name]

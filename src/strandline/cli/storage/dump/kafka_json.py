@@ -9,8 +9,9 @@ from __future__ import annotations
 import base64
 import json
 import re
-from typing import Any
+from collections.abc import Iterable
 
+from strandline.ports import Buffer
 from strandline.wire.structs import Field, Struct
 
 
@@ -57,18 +58,20 @@ def _is_default(field: Field, value: object) -> bool:
     return bool(value == default)
 
 
-def _value(field: Field, value: Any) -> object:
+def _value(field: Field, value: object) -> object:
     if value is None:
         return None
     if field.array:
+        assert isinstance(value, Iterable)
         return [_single(field, element) for element in value]
     return _single(field, value)
 
 
-def _single(field: Field, value: Any) -> object:
+def _single(field: Field, value: object) -> object:
     if field.struct is not None:
         return as_object(field.struct, value)
     if field.type in ("bytes", "records"):
+        assert isinstance(value, Buffer)
         return base64.b64encode(value).decode()
     return str(value) if field.type == "uuid" else value
 
