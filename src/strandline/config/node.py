@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 from strandline.config.address import parse_address
 from strandline.config.broker import BROKER
@@ -25,7 +24,7 @@ from strandline.config.listeners import (
 from strandline.config.properties import Properties
 from strandline.config.quorum import BootstrapServer, Voter, check_membership, parse_bootstrap_servers, parse_voters
 from strandline.config.topic_config import TopicConfig
-from strandline.config.types import show
+from strandline.config.types import Values, show
 
 __all__ = ["NodeConfig", "TopicConfig"]
 
@@ -185,7 +184,7 @@ class NodeConfig:
     def build(cls, properties: Properties, *, insecure: bool = False, hostname: str = "localhost") -> NodeConfig:
         """From checked properties, or ConfigError. A listener without a host is advertised as `hostname`."""
         layers = Layers(_with_both_ids(properties.texts()))
-        values = {name: layers.broker_value(name) for name in BROKER}
+        values: Values = {name: layers.broker_value(name) for name in BROKER}
         for name in ("node.id", "broker.id"):  # either names the node; given both, they must agree
             values[name] = layers.broker_value(name) if layers.given(name) is not None else None
         node_id = values["broker.id"] if values["node.id"] is None else values["node.id"]
@@ -207,16 +206,14 @@ class NodeConfig:
             # The sentence begins with or contains the key at fault; its place helps more than none.
             named = [name for name in properties.entries if name in error.message]
             raise error.at(properties.where(max(named, key=len))) if named else error from None
-        known: dict[str, Any] = {name: values[key] for name, key in _KEY_OF.items()} | derived
+        known: Values = {name: values[key] for name, key in _KEY_OF.items()} | derived
         known["warnings"] = (*properties.warnings, *warnings)
         return cls(**known)
 
     def with_dynamic(self, dynamic_default: Mapping[str, str], dynamic_broker: Mapping[str, str] = EMPTY) -> NodeConfig:
         """This configuration with the cluster's dynamic defaults and this broker's dynamic values on top."""
         layers = Layers(self.layers.static, dict(dynamic_default), dict(dynamic_broker))
-        changed: dict[str, Any] = {
-            name: layers.broker_value(key) for name, key in _KEY_OF.items() if name not in _DERIVED
-        }
+        changed: Values = {name: layers.broker_value(key) for name, key in _KEY_OF.items() if name not in _DERIVED}
         return replace(self, **changed, layers=layers, topic_defaults=TopicConfig.build(layers))
 
     def topic_config(self, overrides: Mapping[str, str] = EMPTY) -> TopicConfig:
@@ -253,9 +250,7 @@ _DERIVED = {"node_id", "listeners", "controller_listener_names", "log_dirs", "me
 _KEY_OF = {f.name: f.name.replace("_", ".") for f in fields(NodeConfig) if f.name.replace("_", ".") in BROKER}
 
 
-def _derive(
-    values: Mapping[str, Any], layers: Layers, *, insecure: bool, hostname: str
-) -> tuple[dict[str, Any], list[str]]:
+def _derive(values: Values, layers: Layers, *, insecure: bool, hostname: str) -> tuple[Values, list[str]]:
     """The attributes that several keys decide together, and warnings."""
     roles = values["process.roles"]
     broker, controller = "broker" in roles, "controller" in roles
@@ -297,7 +292,7 @@ def _derive(
     return derived, warnings
 
 
-def _protocols(values: Mapping[str, Any], layers: Layers, controller_names: tuple[str, ...]) -> dict[str, str]:
+def _protocols(values: Values, layers: Layers, controller_names: tuple[str, ...]) -> dict[str, str]:
     """The protocol of each listener name. A controller listener may be left out of the default map: it is PLAINTEXT then."""
     protocols = parse_protocol_map(values["listener.security.protocol.map"])
     if layers.given("listener.security.protocol.map") is None:
@@ -309,9 +304,7 @@ def _protocols(values: Mapping[str, Any], layers: Layers, controller_names: tupl
     return protocols
 
 
-def _inter_broker_listener(
-    values: Mapping[str, Any], layers: Layers, listeners: list[ListenerConfig], *, broker: bool
-) -> str:
+def _inter_broker_listener(values: Values, layers: Layers, listeners: list[ListenerConfig], *, broker: bool) -> str:
     named, protocol = values["inter.broker.listener.name"], values["security.inter.broker.protocol"]
     if named is not None and layers.given("security.inter.broker.protocol") is not None:
         raise ConfigError("give inter.broker.listener.name or security.inter.broker.protocol, not both")
@@ -322,7 +315,7 @@ def _inter_broker_listener(
 
 
 def _previous_listener(
-    values: Mapping[str, Any], listeners: list[ListenerConfig], inter_broker: str, *, broker: bool
+    values: Values, listeners: list[ListenerConfig], inter_broker: str, *, broker: bool
 ) -> str | None:
     if (named := values["previous.inter.broker.listener.name"]) is None:
         return None
@@ -348,7 +341,7 @@ def _check_roles(
         raise ConfigError("listeners must hold one that is not in controller.listener.names, for clients")
 
 
-def _check_together(values: Mapping[str, Any]) -> list[str]:
+def _check_together(values: Values) -> list[str]:
     """ConfigError for values that contradict each other, warnings for those that only work badly together."""
     for low, high in (
         ("replica.fetch.wait.max.ms", "replica.lag.time.max.ms"),

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
 
 from strandline.config.layers import DEFAULTS, EMPTY, Layers
 from strandline.config.topic import TOPIC
-from strandline.config.types import Value
+from strandline.config.types import Value, Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class TopicConfig:
     def build(cls, layers: Layers = DEFAULTS, overrides: Mapping[str, str] = EMPTY) -> TopicConfig:
         """From the broker's layers and the topic's own overrides, which were checked when they were set."""
         values = effective(layers, overrides)
-        known: dict[str, Any] = {field: values[name] for field, name in _KEY_OF.items()}
+        known: Values = {field: values[name] for field, name in _KEY_OF.items()}
         policy = known["cleanup_policy"]
         known["compact"] = "compact" in policy
         known["delete"] = "delete" in policy

@@ -9,11 +9,13 @@ from __future__ import annotations
 import enum
 import math
 import re
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from strandline.config.errors import ConfigError
 
 Value = bool | int | float | str | tuple[str, ...] | None
+Values = dict[str, Any]
+"""Values by the name of a key or of an attribute, which says what type each has."""
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
