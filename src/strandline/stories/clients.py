@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import TypedDict, TypeVar
 
 from strandline.client.aio import AsyncClient, ClientConfig, Consumer, ConsumerConfig, Producer, ProducerConfig
 from strandline.client.config import ACKS_ALL
@@ -23,6 +23,24 @@ T = TypeVar("T")
 TIMEOUT_MS = 30_000
 DELIVERY_TIMEOUT_MS = 60_000
 POLL_S = 0.2
+
+
+class ProducerSettings(TypedDict, total=False):
+    """What a story sets of ProducerConfig, besides what every message says."""
+
+    max_in_flight_requests_per_connection: int
+    delivery_timeout_ms: int
+    request_timeout_ms: int
+
+
+class SendOptions(ProducerSettings, total=False):
+    """How a message is sent; `Stage.send_soon` has the defaults."""
+
+    client: str
+    acks: int
+    idempotent: bool
+    partition: int
+    key: str | None
 
 
 def client_on(machine: SimNode, addresses: list[str]) -> AsyncClient:
@@ -100,14 +118,15 @@ class Clients:
         acks: int,
         idempotent: bool,
         partition: int,
-        settings: dict[str, Any],
+        settings: ProducerSettings,
         key: str | None = None,
     ) -> SentMessage:
+        defaults: ProducerSettings = {"request_timeout_ms": TIMEOUT_MS, "delivery_timeout_ms": DELIVERY_TIMEOUT_MS}
         config = ProducerConfig(
             acks=acks,
             enable_idempotence=idempotent and acks == ACKS_ALL,
             linger_ms=0,
-            **({"request_timeout_ms": TIMEOUT_MS, "delivery_timeout_ms": DELIVERY_TIMEOUT_MS} | settings),
+            **(defaults | settings),
         )
         flow = await self.client(client)
         message = SentMessage(name, client, acks)

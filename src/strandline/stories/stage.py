@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar, Unpack
 
 from strandline.client.aio import Admin, AsyncClient
 from strandline.client.config import ACKS_ALL
@@ -23,7 +23,7 @@ from strandline.metadata.image import MetadataImage, PartitionImage
 from strandline.sim.context import SimProcess
 from strandline.sim.network import NetworkLink
 from strandline.sim.world import World
-from strandline.stories.clients import POLL_S, Clients, SentMessage
+from strandline.stories.clients import POLL_S, Clients, ProducerSettings, SendOptions, SentMessage
 from strandline.stories.frame_builder import FrameBuilder
 from strandline.stories.frames import Anomaly, AnomalyKind, BilingualText, Frame, PlayedStory
 from strandline.stories.nodes import StageNode
@@ -210,12 +210,12 @@ class Stage:
         idempotent: bool = True,
         partition: int = 0,
         key: str | None = None,
-        **settings: Any,
+        **settings: Unpack[ProducerSettings],
     ) -> SentMessage:
         """Send a message and go on; `settings` are those of ProducerConfig. Its answer: `await message.answered()`."""
         return await self.clients.send(name, client, acks, idempotent, partition, settings, key)
 
-    async def send(self, *names: str, within_s: float = WITHIN_S, **how: Any) -> list[SentMessage]:
+    async def send(self, *names: str, within_s: float = WITHIN_S, **how: Unpack[SendOptions]) -> list[SentMessage]:
         """Send messages one after the other, each when the one before was answered."""
         messages = []
         for name in names:

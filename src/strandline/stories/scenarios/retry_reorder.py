@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from strandline.errors import ErrorCode
+from strandline.stories.clients import SendOptions
 from strandline.stories.frames import BilingualText
 from strandline.stories.options import Option
 from strandline.stories.registry import story
@@ -26,7 +25,7 @@ IN_FLIGHT = 5
 )
 async def retry_reorder(stage: Stage) -> None:
     without = stage.has(Option.WITHOUT_IDEMPOTENCE)
-    how: dict[str, Any] = {"idempotent": not without, "max_in_flight_requests_per_connection": IN_FLIGHT}
+    how: SendOptions = {"idempotent": not without, "max_in_flight_requests_per_connection": IN_FLIGHT}
     await stage.open(brokers=("X", "Y"), min_isr=2)
     stage.pin("acks", "all")
     stage.pin("enable.idempotence", str(not without).lower())
