@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from crc32c import crc32c
 
@@ -33,7 +33,7 @@ class ElectionState(NamedTuple):
 def encode(state: ElectionState, *, kraft_version: int, voter_ids: Sequence[int] = ()) -> bytes:
     """The bytes of `quorum-state`."""
     voted = state.voted or ReplicaKey(NO_NODE)
-    fields: dict[str, Any]
+    fields: dict[str, object]
     if kraft_version == 0:
         fields = {
             "clusterId": "",
@@ -71,5 +71,5 @@ def decode(data: bytes) -> ElectionState:
         raise MalformedState(f"not a quorum-state file: {error}") from None
 
 
-def _text(fields: Mapping[str, Any]) -> bytes:
+def _text(fields: Mapping[str, object]) -> bytes:
     return json.dumps(fields, separators=(",", ":")).encode()

@@ -5,7 +5,7 @@ Always true: a partition calls them, and never waits for what they do.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from strandline.metadata.incarnations import Incarnation
 from strandline.replica.isr import ProposedIsr
@@ -63,5 +63,5 @@ class PartitionDependencies(Protocol):
     def propose_isr(self, partition: Partition, proposal: ProposedIsr) -> None:
         """Ask the controller for another ISR; `Partition.isr_answered` is called with what it says."""
 
-    def note(self, kind: str, partition: Partition, reason: str, **facts: Any) -> None:
+    def note(self, kind: str, partition: Partition, reason: str, **facts: object) -> None:
         """Record an event of this partition for operators."""
