@@ -10,7 +10,7 @@ import itertools
 import random
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from strandline.api.access.controller import ControllerAccess
 from strandline.api.access.groups import GroupAccess
@@ -104,7 +104,7 @@ class NodeContext:
     request_stats: RequestStats
     allocate_producer_id: Callable[[], Awaitable[int]]
     """A producer id that was never given before."""
-    spawn: Callable[[Coroutine[Any, Any, None]], None]
+    spawn: Callable[[Coroutine[object, None, None]], None]
     """Have something done beside; if it fails, the node fails."""
     warn: Callable[[str], None]
     """Log what the operator should know and the protocol has no place for."""

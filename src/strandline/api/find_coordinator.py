@@ -12,7 +12,7 @@ Left out: coordinators of transactions; of shares, which get COORDINATOR_NOT_AVA
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from strandline.api.context import RequestContext
 from strandline.api.groups.placement import partition_of
@@ -32,7 +32,6 @@ VERSIONS = range(7)
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 SHARE_SINCE, SEVERAL_KEYS_SINCE = 6, 4
 CONSUMER_OFFSETS = "__consumer_offsets"
-NO_NODE: dict[str, Any] = {"node_id": -1, "host": "", "port": -1}
 
 NO_TRANSACTIONS = "Transactions are not served yet; produce without transactional.id (idempotence is served)."
 _SENTENCES = {
@@ -41,6 +40,16 @@ _SENTENCES = {
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: NO_TRANSACTIONS,
     ErrorCode.UNSUPPORTED_VERSION: NO_TRANSACTIONS,
 }
+
+
+class _Found(TypedDict, total=False):
+    """The fields that the response has for one key, at its top or in an item."""
+
+    error_code: ErrorCode
+    error_message: str | None
+    node_id: int
+    host: str
+    port: int
 
 
 def handle(request: FindCoordinatorRequest, ctx: RequestContext) -> MaybePending[FindCoordinatorResponse]:
@@ -59,7 +68,7 @@ def _find_all(request: FindCoordinatorRequest, ctx: RequestContext) -> Work[Find
     return reply
 
 
-def _found(key_type: int, key: str, ctx: RequestContext) -> dict[str, Any]:
+def _found(key_type: int, key: str, ctx: RequestContext) -> _Found:
     """The broker, or why there is none, as the response's fields."""
     if key_type == GROUP:
         found = _group_coordinator(key, ctx)
@@ -67,7 +76,7 @@ def _found(key_type: int, key: str, ctx: RequestContext) -> dict[str, Any]:
             node_id, endpoint = found
             return {"node_id": node_id, "host": endpoint.host, "port": endpoint.port, "error_message": None}
     error = _absence(key_type, ctx.version)
-    return {"error_code": error, "error_message": _SENTENCES[error], **NO_NODE}
+    return {"error_code": error, "error_message": _SENTENCES[error], "node_id": -1, "host": "", "port": -1}
 
 
 def _absence(key_type: int, version: int) -> ErrorCode:

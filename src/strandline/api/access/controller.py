@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from strandline.metadata.image import MetadataImage
 from strandline.metadata.records import MetadataRecord
@@ -16,8 +16,10 @@ from strandline.raft.messages import Request, Response
 if TYPE_CHECKING:
     from strandline.controller.liveness import Liveness
     from strandline.raft.replicas import QuorumDescription
+    from strandline.wire.stubs.base import ApiRequest, ApiResponse
 
 T = TypeVar("T")
+R = TypeVar("R", bound="ApiResponse")
 
 
 class Decider(Protocol):
@@ -32,6 +34,12 @@ class Decider(Protocol):
         """Have `decision` make records and an answer from the newest image; the answer comes once the records are
         committed. What it raises is raised, and nothing is written. No records: nothing is written. One that may take
         long is a generator, which pauses between its parts."""
+
+
+class Asker(Protocol):
+    """Sends the active controller requests in this node's own name."""
+
+    def __call__(self, api_key: int, message: ApiRequest[R], /) -> Awaitable[R]: ...
 
 
 class QuorumMember(Protocol):
@@ -67,7 +75,6 @@ class ControllerAccess:
     decide: Decider
     liveness: Liveness
     """Which brokers are alive, as the active controller sees them."""
-    ask: Callable[[int, Any], Awaitable[Any]]
-    """Send the active controller a request in this node's own name: API key and message, to the response."""
+    ask: Asker
     forward: Callable[[bytes, bytes, bytes], Awaitable[bytes]]
     """Pass a client's request on to the active controller: its frame, principal and host, to the response's frame."""

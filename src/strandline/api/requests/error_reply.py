@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from strandline.errors import ErrorCode
 from strandline.sliced_work import Work, finished
@@ -79,11 +79,11 @@ def _item(
     return classes[struct.name](**values)
 
 
-def _copy(classes: Mapping[str, type[Message]], field: Field, value: Any) -> object:
+def _copy(classes: Mapping[str, type[Message]], field: Field, value: object) -> object:
     """A request's value as the response's type: their structs have the same fields and other classes."""
     if field.struct is None or value is None:
         return value
-    if field.array:
+    if field.array and isinstance(value, Iterable):
         return [_item(classes, field.struct, vars(item), {}) for item in value]
     return _item(classes, field.struct, vars(value), {})
 
