@@ -15,9 +15,9 @@ from strandline.errors import ErrorCode, KafkaError
 from strandline.groups import group_deletion, group_listing
 from strandline.groups.classic import description as classic_group_description
 from strandline.groups.classic import heartbeat as classic_heartbeat
-from strandline.groups.classic import join_group, leave_group, sync_group
+from strandline.groups.classic import join_group, leave_group, rebalance, sync_group
 from strandline.groups.classic import replay as classic_replay
-from strandline.groups.classic.group import ClassicGroup
+from strandline.groups.classic.group import DEAD, ClassicGroup
 from strandline.groups.consumer import classic_description, member_fencing
 from strandline.groups.consumer import description as consumer_group_description
 from strandline.groups.consumer import heartbeat as consumer_heartbeat
@@ -238,3 +238,16 @@ class GroupShard:
         """This node no longer coordinates these groups: waiting requests are answered with NOT_COORDINATOR."""
         classic_replay.unload(self)
         self.timers.clear()
+
+    # Invariants
+
+    def check_invariants(self) -> None:
+        """What must hold between two turns of the event loop, apart from what each group checks for itself."""
+        self.offsets.check_invariants()
+        for group_id, group in self.groups.items():
+            assert group.group_id == group_id, f"{group.group_id} is kept as {group_id}"
+            if isinstance(group, ClassicGroup):
+                assert group.state is not DEAD, f"{group} is still there"
+                rebalance.check_timers(self, group)
+        for group_id in self.offsets.groups():
+            assert group_id in self.groups, f"group {group_id} has offsets, and does not exist"

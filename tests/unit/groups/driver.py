@@ -83,6 +83,13 @@ def config_of(**settings: str) -> NodeConfig:
     return NodeConfig.build(of(texts), insecure=True)
 
 
+def check_invariants(shard: GroupShard) -> None:
+    """As the simulator does after a turn."""
+    shard.check_invariants()
+    for group in shard.groups.values():
+        group.check_invariants()
+
+
 class Driver:
     def __init__(self, image: MetadataImage | None = None, seed: int = 1, **settings: str) -> None:
         self.around = Around(config_of(**settings), image or MetadataImage(), seed)
@@ -107,6 +114,7 @@ class Driver:
         """An operation of the shard, by name."""
         call = Call(self.answered, label)
         self.carry_out(getattr(self.shard, name)(request, Caller(client_id, CLIENT_HOST, version), self.at, call))
+        check_invariants(self.shard)
         return call
 
     def carry_out(self, result: CoordinatorResult | None) -> None:
@@ -139,6 +147,7 @@ class Driver:
     def commit_one(self, code: ErrorCode = ErrorCode.NONE) -> None:
         """Only the first of what was held."""
         self.carry_out(self._uncommitted.popleft().done(code, self.at))
+        check_invariants(self.shard)
 
     # Time
 
@@ -150,6 +159,7 @@ class Driver:
             callback = self.shard.timers.take(self.now)
             assert callback is not None
             self.carry_out(callback(self.at))
+            check_invariants(self.shard)
         self.now = end
 
     # Life
@@ -168,3 +178,4 @@ class Driver:
             assert record is not None
             self.shard.replay(record, self.at.wall_ms)
         self.carry_out(self.shard.loaded(self.at))
+        check_invariants(self.shard)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from strandline.errors import ErrorCode, KafkaError
+from strandline.groups.classic import rebalance
 from strandline.groups.classic.group import ClassicGroup
 from strandline.groups.consumer.group import ConsumerGroup
 from strandline.groups.records import (
@@ -18,6 +19,8 @@ from strandline.groups.records import (
     OffsetCommitValue,
 )
 from strandline.groups.result import coordinator_error
+from strandline.groups.shard import GroupShard
+from tests.unit.groups.classic.transcript import Stage
 from tests.unit.groups.shell import Shell
 
 OFFSET = CoordinatorRecord(
@@ -96,3 +99,40 @@ def test_nothing_is_due_once_it_is_unloaded():
 )
 def test_what_is_wrong_with_the_log_is_told_as_what_is_wrong_with_the_coordinator(code, is_told):
     assert coordinator_error(code) is is_told
+
+
+def shard_in(state: str) -> GroupShard:
+    """Of the group g, which has an offset and two members, and is in the midst of a rebalance."""
+    stage = Stage()
+    for line in ("join a v=3", "join b v=3", "tick 6"):
+        stage.perform(line)
+    if state == "joining":
+        stage.perform("sync a a=0 b=1")
+        stage.perform("join a")
+    stage.driver.shard.replay(OFFSET, 0)
+    return stage.driver.shard
+
+
+@pytest.mark.parametrize(
+    ("state", "break_it", "what"),
+    [
+        ("syncing", lambda shard: shard.groups.update(h=shard.groups["g"]), "g is kept as h"),
+        ("syncing", lambda shard: shard.groups["g"].die(), "is still there"),
+        ("syncing", lambda shard: shard.groups.clear(), "group g has offsets, and does not exist"),
+        ("syncing", lambda shard: setattr(shard.offsets, "count", 0), "1 offsets"),
+        ("syncing", lambda shard: shard.groups["g"].pending_join.add("c"), "c has no session timer"),
+        ("syncing", lambda shard: shard.timers.cancel(rebalance.sync_key("g")), "no timer ends the syncs"),
+        ("joining", lambda shard: shard.timers.cancel(rebalance.join_key("g")), "no timer ends the joins"),
+        (
+            "joining",
+            lambda shard: shard.timers.cancel(rebalance.session_key("g", shard.groups["g"].leader_id)),
+            "has no session timer",
+        ),
+    ],
+)
+def test_a_shard_that_is_not_as_it_should_be(state, break_it, what):
+    shard = shard_in(state)
+    shard.check_invariants()
+    break_it(shard)
+    with pytest.raises(AssertionError, match=what):
+        shard.check_invariants()

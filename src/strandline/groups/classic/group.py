@@ -358,3 +358,41 @@ class ClassicGroup:
 
     def tombstones(self) -> list[CoordinatorRecord]:
         return [CoordinatorRecord(GroupMetadataKey(group=self.group_id), None)]
+
+    # Invariants
+
+    def check_invariants(self) -> None:
+        """What must hold between two turns of the event loop; the simulator asks after each that changed the shard."""
+        members = self.members
+        assert all(member.member_id == member_id for member_id, member in members.items()), f"{self}: {list(members)}"
+        static = {member.group_instance_id: member.member_id for member in members.values() if member.is_static}
+        assert self.static_members == static, f"{self}: static members {self.static_members}, not {static}"
+        assert self.leader_id in members if members else self.leader_id is None, f"{self}: {self.leader_id} leads"
+        assert self.pending_join.isdisjoint(members), f"{self}: members are to join with {self.pending_join}"
+        assert self.pending_sync <= members.keys(), f"{self}: no members are to sync with {self.pending_sync}"
+        self._check_protocols()
+        self._check_state()
+
+    def _check_protocols(self) -> None:
+        members, types = self.members, {member.protocol_type for member in self.members.values()}
+        assert types <= {self.protocol_type}, f"{self}: protocol type {self.protocol_type}, members have {types}"
+        supporters = Counter(name for member in members.values() for name in member.supported_protocols)
+        assert self._supporters == supporters, f"{self}: {self._supporters} are counted, not {supporters}"
+        assert not members or len(members) in supporters.values(), f"{self}: no protocol in common of {supporters}"
+        if self.state in (COMPLETING_REBALANCE, STABLE):
+            assert supporters[self.protocol_name or ""] == len(members), f"{self}: not all support {self.protocol_name}"
+
+    def _check_state(self) -> None:
+        state, members = self.state, self.members.values()
+        assert state is not EMPTY or not members, f"{self} has members"
+        assert members or state not in (COMPLETING_REBALANCE, STABLE), f"{self} has no members"
+        assert not self.pending_sync or state in (COMPLETING_REBALANCE, STABLE), f"{self} awaits {self.pending_sync}"
+        joins = [member for member in members if member.join_answer is not None]
+        assert self._awaiting_join_count == len(joins), f"{self}: {self._awaiting_join_count} joins, not {len(joins)}"
+        # In a stable group a static member that came back waits until its new id is committed.
+        assert state is PREPARING_REBALANCE or all(member.is_static and state is STABLE for member in joins), (
+            f"{self}: joins wait"
+        )
+        assert state is COMPLETING_REBALANCE or all(member.sync_answer is None for member in members), (
+            f"{self}: syncs wait"
+        )

@@ -247,3 +247,15 @@ def abandon(shard: GroupShard, group: ClassicGroup, code: ErrorCode) -> None:
         shard.timers.cancel(session_key(group.group_id, member_id))
     shard.timers.cancel(join_key(group.group_id))
     shard.timers.cancel(sync_key(group.group_id))
+
+
+# Invariants
+
+
+def check_timers(shard: GroupShard, group: ClassicGroup) -> None:
+    """AssertionError if a member has no session timer, or a rebalance none that ends it."""
+    timers, group_id = shard.timers, group.group_id
+    for member_id in (*group.members, *group.pending_join):
+        assert session_key(group_id, member_id) in timers, f"{group}: {member_id} has no session timer"
+    assert group.state is not PREPARING_REBALANCE or join_key(group_id) in timers, f"{group}: no timer ends the joins"
+    assert not group.pending_sync or sync_key(group_id) in timers, f"{group}: no timer ends the syncs"

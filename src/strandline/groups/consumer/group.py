@@ -259,6 +259,57 @@ class ConsumerGroup:
             if not owners:
                 del self.owners[topic_id]
 
+    # Invariants
+
+    def check_invariants(self) -> None:
+        """What must hold between two turns of the event loop; the simulator asks after each that changed the shard."""
+        name, members = f"group {self.group_id}", self.members
+        assert all(member.member_id == member_id for member_id, member in members.items()), f"{name}: {list(members)}"
+        static = {
+            member.instance_id: member_id for member_id, member in members.items() if member.instance_id is not None
+        }
+        assert self.static_members == static, (
+            f"{name}: instance ids lead to {self.static_members}, members are {static}"
+        )
+        assert self.session_deadlines.keys() <= members.keys(), f"{name}: sessions of {list(self.session_deadlines)}"
+        newest = max((member.member_epoch for member in members.values()), default=NO_EPOCH)
+        assert newest <= self.assignment_epoch <= self.group_epoch, (
+            f"{name}: member epoch {newest}, assignment epoch {self.assignment_epoch}, group epoch {self.group_epoch}"
+        )
+        self._check_owners(name)
+        self._check_counts(name)
+
+    def _check_owners(self, name: str) -> None:
+        responsible: dict[Uuid, dict[int, str]] = {}
+        for member_id, member in self.members.items():
+            for partitions in (member.assigned_partitions, member.partitions_pending_revocation):
+                for topic_id, epochs in partitions.items():
+                    owners = responsible.setdefault(topic_id, {})
+                    for partition in epochs:
+                        owner = owners.setdefault(partition, member_id)
+                        assert owner == member_id, f"{name}: {topic_id}-{partition} is both {owner}'s and {member_id}'s"
+        assert self.owners == responsible, f"{name}: owners {self.owners}, responsible are {responsible}"
+
+    def _check_counts(self, name: str) -> None:
+        topics, regexes, assignors, protocols = (SubscriberCounts() for _ in range(4))
+        for member in self.members.values():
+            topics.add(member.subscribed_topic_names)
+            regexes.add(_regexes(member))
+            assignors.add(_assignors(member))
+            protocols.add(_classic_protocols(member))
+        for resolved in self.resolved_regular_expressions.values():
+            topics.add(resolved.topics)
+        assert self.subscribed_topic_names == topics, f"{name}: topics {self.subscribed_topic_names}, not {topics}"
+        assert self.subscribed_regular_expressions == regexes, (
+            f"{name}: patterns {self.subscribed_regular_expressions}, not {regexes}"
+        )
+        assert self.server_assignors == assignors, f"{name}: assignors {self.server_assignors}, not {assignors}"
+        assert self.classic_protocols == protocols, f"{name}: protocols {self.classic_protocols}, not {protocols}"
+        classic = sum(member.uses_classic_protocol for member in self.members.values())
+        assert self.classic_members_count == classic, (
+            f"{name}: {classic} classic members, not {self.classic_members_count}"
+        )
+
 
 def _regexes(member: ConsumerGroupMember) -> Iterable[str]:
     return (member.subscribed_topic_regex,) if member.subscribed_topic_regex else ()

@@ -122,3 +122,25 @@ class CommittedOffsets:
             self._decided.pop(key, None)
         if not by_partition:
             del self._open[key.group]
+
+    # Invariants
+
+    def check_invariants(self) -> None:
+        """What must hold between two turns of the event loop."""
+        tables = [partitions for topics in self._committed.values() for partitions in topics.values()]
+        assert all(self._committed.values()), f"a group without offsets among {list(self._committed)}"
+        assert all(tables), "a topic without offsets"
+        count = sum(map(len, tables))
+        assert self.count == count, f"{count} offsets are committed, not {self.count}"
+        assert all(self._pending.values()), f"a transaction without offsets among {list(self._pending)}"
+        pending = {(key, producer_id) for producer_id, keys in self._pending.items() for key in keys}
+        is_open = {
+            (OffsetCommitKey(group=group_id, topic=topic, partition=partition), producer_id)
+            for group_id, by_partition in self._open.items()
+            for (topic, partition), producers in by_partition.items()
+            for producer_id in producers
+        }
+        assert is_open == pending, f"open are {is_open}, pending {pending}"
+        assert all(self._open.values()), f"a group without open offsets among {list(self._open)}"
+        closed = self._decided.keys() - {key for key, _ in pending}
+        assert not closed, f"no transaction is open for {closed}"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from strandline.errors import ErrorCode, KafkaError
-from strandline.groups.classic.group import DEAD, EMPTY, STABLE, ClassicGroup
+from strandline.groups.classic.group import DEAD, EMPTY, PREPARING_REBALANCE, STABLE, ClassicGroup
 from strandline.groups.classic.member import ClassicMember
 from strandline.groups.group import GroupLike, OffsetExpiration
 from strandline.groups.records import CoordinatorRecord, GroupMetadataKey
@@ -220,3 +220,103 @@ def test_protocols_that_nobody_supports_any_more_are_forgotten() -> None:
     assert set(group._supporters) == {"range", "p9"}
     group.remove("m")
     assert not group._supporters
+
+
+def waits_forever(response: object) -> None:
+    raise AssertionError("nothing is answered here")
+
+
+def add_twice(group: ClassicGroup) -> None:
+    group.members["x"] = group.members["m"]
+
+
+def lose_instance(group: ClassicGroup) -> None:
+    group.static_members.clear()
+
+
+def lose_leader(group: ClassicGroup) -> None:
+    group.leader_id = "x"
+
+
+def join_once_more(group: ClassicGroup) -> None:
+    group.pending_join.add("m")
+
+
+def sync_without_a_member(group: ClassicGroup) -> None:
+    group.pending_sync.add("x")
+
+
+def change_type(group: ClassicGroup) -> None:
+    group.protocol_type = "connect"
+
+
+def change_protocols(group: ClassicGroup) -> None:
+    group.members["m"].supported_protocols = {"sticky": b""}
+
+
+def have_none_in_common(group: ClassicGroup) -> None:
+    group.update(group.members["m"], {"sticky": b""}, 1000, 1000)
+
+
+def name_another_protocol(group: ClassicGroup) -> None:
+    group.protocol_name = "sticky"
+
+
+def forget_a_join(group: ClassicGroup) -> None:
+    group.members["s"].join_answer = waits_forever
+
+
+def await_a_join(group: ClassicGroup) -> None:
+    group.await_join(group.members["m"], waits_forever)
+
+
+def await_a_sync(group: ClassicGroup) -> None:
+    group.await_sync(group.members["m"], waits_forever)
+
+
+def be_empty(group: ClassicGroup) -> None:
+    group.state = EMPTY
+
+
+def lose_all_members(group: ClassicGroup) -> None:
+    for member_id in list(group.members):
+        group.remove(member_id)
+
+
+def sync_before_joining(group: ClassicGroup) -> None:
+    group.state = PREPARING_REBALANCE
+    group.pending_sync.add("m")
+
+
+@pytest.mark.parametrize(
+    ("break_it", "what"),
+    [
+        (add_twice, "'x'"),
+        (lose_instance, "static members {}"),
+        (lose_leader, "x leads"),
+        (join_once_more, "are to join"),
+        (sync_without_a_member, "are to sync"),
+        (change_type, "protocol type connect"),
+        (change_protocols, "are counted"),
+        (have_none_in_common, "in common"),
+        (name_another_protocol, "not all support sticky"),
+        (forget_a_join, "0 joins, not 1"),
+        (await_a_join, "joins wait"),
+        (await_a_sync, "syncs wait"),
+        (be_empty, "has members"),
+        (lose_all_members, "has no members"),
+        (sync_before_joining, "awaits"),
+    ],
+)
+def test_a_group_that_is_not_as_it_should_be(break_it: Callable[[ClassicGroup], None], what: str) -> None:
+    group = stable_group()
+    group.check_invariants()
+    break_it(group)
+    with pytest.raises(AssertionError, match=what):
+        group.check_invariants()
+
+
+def test_a_static_member_may_wait_for_its_new_id_in_a_stable_group() -> None:
+    group = stable_group()
+    group.await_join(group.members["s"], waits_forever)
+    group.check_invariants()

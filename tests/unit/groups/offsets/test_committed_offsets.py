@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -146,3 +147,26 @@ def test_it_is_what_the_log_adds_up_to(told):
     assert offsets.count == len(expected)
     assert offsets._decided.keys() <= open_, "remembered for longer than it matters"
     assert set(offsets.groups()) == {key.group for key in {*expected, *open_}}
+
+
+@pytest.mark.parametrize(
+    ("break_it", "what"),
+    [
+        (lambda offsets: setattr(offsets, "count", 2), "1 offsets are committed, not 2"),
+        (lambda offsets: offsets._committed.update(h={}), "a group without offsets"),
+        (lambda offsets: offsets._committed["g"].update(u={}), "a topic without offsets"),
+        (lambda offsets: offsets._pending.update({8: {}}), "a transaction without offsets"),
+        (lambda offsets: offsets._pending.clear(), "pending set"),
+        (lambda offsets: offsets._open["g"]["t", 1].add(8), "open are"),
+        (lambda offsets: offsets._open.update(h={}), "a group without open offsets"),
+        (lambda offsets: offsets._decided.update({KEY: 1}), "no transaction is open"),
+    ],
+)
+def test_offsets_that_are_not_as_they_should_be(break_it, what):
+    offsets = CommittedOffsets()
+    offsets.replay(KEY, value(5))
+    offsets.replay(OTHER, value(6), producer_id=7)
+    offsets.check_invariants()
+    break_it(offsets)
+    with pytest.raises(AssertionError, match=what):
+        offsets.check_invariants()
