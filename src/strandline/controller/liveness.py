@@ -166,6 +166,17 @@ class Liveness:
         """The broker may stop once all active brokers have applied what is at `offset`."""
         self._sessions[broker_id].shutdown_offset = offset
 
+    def check_invariants(self) -> None:
+        for broker_id, connections in self._connections.items():
+            assert connections.closed_at is None or not connections.open, f"broker {broker_id}: {connections}"
+        opened = {connection: broker_id for broker_id, each in self._connections.items() for connection in each.open}
+        assert opened == self._broker_of, f"open are {opened}, known are {self._broker_of}"
+        for broker_id, session in self._sessions.items():
+            whose = None if session.connection is None else opened.get(session.connection)
+            assert session.connection is None or whose == broker_id, (
+                f"the heartbeats of broker {broker_id} come on a connection of {whose}: {session}"
+            )
+
     def _deadlines(self) -> list[tuple[int, float]]:
         return [(broker_id, self._end_of(broker_id, session)) for broker_id, session in self._sessions.items()]
 

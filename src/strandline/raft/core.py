@@ -203,6 +203,33 @@ class Core:
         node = self.voters.get(key.id)
         return node is not None and (not any(key.directory_id) or self.voters.is_voter(key))
 
+    def check_invariants(self) -> None:
+        """What the state and the election say of each other; once Raft has begun."""
+        state, (epoch, leader_id, voted) = self.state, self.election
+        where = f"{type(state).__name__} in epoch {epoch} of leader {leader_id}, voted {voted}"
+        assert self.announced == (self.epoch, self.leader_id), f"{where}, but said {self.announced}"
+        match state:
+            case Unattached():
+                assert leader_id == NO_NODE, where
+            case Prospective(granted=granted, rejected=rejected):
+                assert self.me.id in granted, where
+                assert not granted & rejected, f"{where}: granted {granted}, rejected {rejected}"
+            case Candidate(granted=granted, rejected=rejected):
+                assert leader_id == NO_NODE, where
+                assert voted == self.me, where
+                assert self.me.id in granted, where
+                assert not granted & rejected, f"{where}: granted {granted}, rejected {rejected}"
+            case Follower():
+                assert leader_id not in (NO_NODE, self.me.id), where
+                assert self.leader_address is not None, where
+            case Leader() | Resigned():
+                assert leader_id == self.me.id, where
+        if self.installing is not None:
+            assert not isinstance(state, (Prospective, Candidate, Leader)), (
+                f"{where} while {self.installing} is put in place"
+            )
+        self.history.check_invariants()
+
     @property
     def high_watermark(self) -> int | None:
         return self.state.high_watermark if isinstance(self.state, Leader) else self.committed

@@ -335,3 +335,10 @@ def handover_delay(core: Core, preferred: tuple[ReplicaKey, ...]) -> float:
         if key.id == core.me.id and (not any(key.directory_id) or key == core.me):
             return min(position, len(core.voters)) * grace_s
     return min(len(preferred), len(core.voters)) * grace_s
+
+
+def check_invariants(core: Core, follower: Follower) -> None:
+    known, fetching = core.committed or 0, follower.snapshot
+    end_offset = max(core.log.end_offset, follower.expected_end_offset)
+    assert known <= end_offset, f"{known} is committed, the log ends at {end_offset}"
+    assert fetching is None or core.installing is None, f"{fetching} is fetched while {core.installing} is put in place"

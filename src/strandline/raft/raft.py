@@ -208,6 +208,19 @@ class Raft:
             core.leader_id, core.epoch, -1 if known is None else known, tuple(voters), tuple(observers)
         )
 
+    def check_invariants(self) -> None:
+        """What must hold after a step, whether or not its effects are carried out yet; the simulator asks after each turn."""
+        if not self.has_begun:
+            return
+        core, state = self._core, self._core.state
+        core.check_invariants()
+        if isinstance(state, Leader):
+            tracking.check_invariants(core, state)
+            serving.check_invariants(core, state)
+            reconfiguration.check_invariants(core, state)
+        elif isinstance(state, Follower):
+            following.check_invariants(core, state)
+
     # Events
 
     def step(self, event: Event, now: float) -> list[Effect]:

@@ -191,3 +191,19 @@ def poll(core: Core, leader: Leader, now: float) -> float:
         core.outbox.free(API_VERSIONS)
         return inf
     return leader.change.deadline
+
+
+def check_invariants(core: Core, leader: Leader) -> None:
+    change = leader.change
+    if change is None:
+        return
+    assert leader.high_watermark is not None, "the voters change before anything is committed in this epoch"
+    assert core.history.kraft_version >= 1, f"the voters change at kraft.version {core.history.kraft_version}"
+    if change.offset is not None:
+        in_force = core.history.voters_offset
+        assert change.offset == in_force, (
+            f"the change at {change.offset} is under way, the voters are those of {in_force}"
+        )
+        assert leader.high_watermark <= change.offset, (
+            f"the change at {change.offset} is committed, and still under way"
+        )

@@ -151,3 +151,17 @@ def _snapshot_error(core: Core, request: FetchSnapshotRequest) -> tuple[ErrorCod
     if not 0 <= request.position < size:
         return ErrorCode.POSITION_OUT_OF_RANGE, 0
     return ErrorCode.NONE, size
+
+
+def check_invariants(core: Core, leader: Leader) -> None:
+    known = -1 if leader.high_watermark is None else leader.high_watermark
+    if leader.high_watermark is not None:
+        assert leader.epoch_start_offset < known <= core.log.end_offset, (
+            f"high watermark {known} of an epoch that began at {leader.epoch_start_offset}, in a log to {core.log.end_offset}"
+        )
+        assert known == core.committed, f"high watermark {known}, but {core.committed} is committed"
+    for request, _, _ in leader.parked:
+        assert request.epoch == core.epoch, f"a Fetch of epoch {request.epoch} waits in {core.epoch}"
+        assert known <= request.high_watermark, (
+            f"a Fetch waits with high watermark {request.high_watermark}, and there is {known}"
+        )

@@ -69,3 +69,14 @@ def heard_from(core: Core, leader: Leader, key: ReplicaKey, now: float) -> None:
 def others_needed(core: Core) -> int:
     """So many others make a majority with the leader, if it is a voter, or without it."""
     return core.voters.majority - core.is_voter
+
+
+def check_invariants(core: Core, leader: Leader) -> None:
+    others = {node.key.id: node.key for node in core.other_voters()}
+    tracked = {node_id: state.key for node_id, state in leader.voters.items()}
+    assert tracked == others, f"the other voters are {others}, tracked are {tracked}"
+    for state in leader.voters.values():
+        assert state.key not in leader.observers, f"{state.key} is a voter and an observer"
+        assert state.end_offset is None or state.end_offset <= core.log.end_offset, (
+            f"node {state.key.id} has {state.end_offset}, its leader {core.log.end_offset}"
+        )

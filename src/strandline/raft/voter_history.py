@@ -7,6 +7,7 @@ the entry before it is in force again. The base, from the configuration or a sna
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Final
 
 from strandline.raft.voters import VoterSet
@@ -68,3 +69,13 @@ class VoterHistory:
         offset = NOT_IN_LOG if voters is None else end_offset - 1
         self._voters = [(offset, kept)]
         self._kraft_versions = [(end_offset - 1, kraft_version)]
+
+    def check_invariants(self) -> None:
+        for entries in (self._voters, self._kraft_versions):
+            offsets = [offset for offset, _ in entries]
+            assert all(before < after for before, after in pairwise(offsets)), f"records at {offsets}"
+        # What the configuration says may be anything; what the log says follows from what it said before.
+        for (_, before), (offset, after) in pairwise(self._voters[1:]):
+            changed = set(before.ids) ^ set(after.ids)
+            assert len(changed) <= 1, f"the voters {before.ids} become {after.ids} at {offset}, not one at a time"
+        assert all(len(voters) for _, voters in self._voters[1:]), "there are no voters left"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -205,3 +207,55 @@ def test_that_its_node_is_reached_does_not_bring_a_closed_connection_back(livene
     liveness.connection_closed("a", 111.0)
     liveness.peer_reached(1)
     assert liveness.overdue(111.0 + CLOSED_GRACE_S) == [1]
+
+
+# Invariants
+
+
+def closed_while_open(liveness: Liveness) -> None:
+    liveness._connections[1].closed_at = 1.0
+
+
+def open_to_another(liveness: Liveness) -> None:
+    liveness._broker_of[11] = 2
+
+
+def heard_on_a_closed_one(liveness: Liveness) -> None:
+    liveness.heard_on(1, 99)
+
+
+def heard_on_that_of_another(liveness: Liveness) -> None:
+    liveness.heard_on(1, 12)
+
+
+@pytest.mark.parametrize(
+    ("broken", "problem"),
+    [
+        (closed_while_open, "broker 1"),
+        (open_to_another, "open are"),
+        (heard_on_a_closed_one, "a connection of None"),
+        (heard_on_that_of_another, "a connection of 2"),
+    ],
+)
+def test_what_must_hold_is_checked(liveness: Liveness, broken: Callable[[Liveness], None], problem: str) -> None:
+    for broker_id, connection in ((1, 11), (2, 12)):
+        liveness.contact(broker_id, 7, 0.0)
+        liveness.heard_on(broker_id, connection)
+        liveness.connection_opened(broker_id, connection, 0.0)
+    liveness.check_invariants()
+    broken(liveness)
+    with pytest.raises(AssertionError, match=problem):
+        liveness.check_invariants()
+
+
+def test_what_must_hold_does_whatever_becomes_of_connections(liveness: Liveness) -> None:
+    for broker_id, connection in ((1, 11), (1, 12), (2, 12), (2, 11)):
+        liveness.contact(broker_id, 7, 0.0)
+        liveness.heard_on(broker_id, connection)
+        liveness.connection_opened(broker_id, connection, 0.0)
+        liveness.check_invariants()
+    liveness.contact(2, 8, 1.0)
+    liveness.check_invariants()
+    liveness.connection_closed(11, 1.0)
+    liveness.forget(2)
+    liveness.check_invariants()

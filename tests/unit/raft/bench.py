@@ -100,6 +100,7 @@ class Bench:
                     self.log.truncate(end_offset)
                 case _:
                     pass
+        self.raft.check_invariants()
         return self.effects
 
     def wait(self, seconds: float = 0.0) -> list[do.Effect]:

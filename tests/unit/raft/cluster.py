@@ -270,7 +270,9 @@ class Cluster:
             node.paused.append(event)
             return
         was_leader = raft.is_leader
-        for effect in raft.step(event, self.now):
+        effects = raft.step(event, self.now)
+        raft.check_invariants()
+        for effect in effects:
             if self.faults.crash and self.randomness.random() < self.faults.crash:
                 self.crash(node.id, power_loss=self.randomness.random() < 0.7)
             if node.raft is not raft:

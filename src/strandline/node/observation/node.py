@@ -60,7 +60,7 @@ class NodeObservation:
         if self._quorum is None:
             parts = self._parts()
             if parts is not None and parts.quorum.has_begun:
-                self._quorum = ObservedQuorum(parts.quorum)
+                self._quorum = ObservedQuorum(parts.quorum, parts.context.controller.liveness)
         return self._quorum
 
     def _broker_server(self) -> BrokerServer | None:

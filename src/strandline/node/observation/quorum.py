@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from strandline.controller.liveness import Liveness
 from strandline.metadata.image import MetadataImage
 from strandline.node.observation.invariants import check_invariants
 from strandline.node.observation.logs import ObservedLog
@@ -29,11 +30,12 @@ class QuorumMark(NamedTuple):
 
 
 class ObservedQuorum:
-    """A node's Raft, its metadata log and its committed image, once Raft has begun."""
+    """A node's Raft, its metadata log and its committed image, once Raft has begun, and which brokers it has heard."""
 
-    __slots__ = ("_log", "_quorum", "_raft")
+    __slots__ = ("_liveness", "_log", "_quorum", "_raft")
 
-    def __init__(self, quorum: Quorum) -> None:
+    def __init__(self, quorum: Quorum, liveness: Liveness) -> None:
+        self._liveness = liveness
         self._quorum = quorum
         self._raft = quorum.raft
         self._log = quorum.log
@@ -116,3 +118,4 @@ class ObservedQuorum:
         check_invariants(self._quorum)
         check_invariants(self._raft)
         check_invariants(self._log)
+        check_invariants(self._liveness)

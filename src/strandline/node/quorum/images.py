@@ -110,6 +110,10 @@ class Images:
     def tip(self) -> MetadataImage:
         return self.committed if self._tip is None else self._tip
 
+    @property
+    def has_tip(self) -> bool:
+        return self._tip is not None
+
     def begin_deciding(self, end_offset: int, epoch: int) -> None:
         """Everything in the log is known, and no other node appends from here on."""
         self._tip = replay(self.committed, (), end_offset, epoch)
@@ -148,3 +152,21 @@ class Images:
         for _ in lost:
             self._decisions.pop()
         return lost
+
+    def check_invariants(self) -> None:
+        committed_end = self.committed.end_offset
+        assert bool(self._held) == self.is_within_transaction, f"{len(self._held)} records are held"
+        if self.is_within_transaction:
+            assert committed_end < self.position, (
+                f"{committed_end} is committed of a transaction read to {self.position}"
+            )
+        else:
+            assert committed_end == self.position, f"committed is {committed_end}, read {self.position}"
+        end_offset = self.position
+        for decision in self._decisions:
+            assert end_offset <= decision.start_offset < decision.end_offset, (
+                f"a decision from {decision.start_offset} to {decision.end_offset} after {end_offset}"
+            )
+            end_offset = decision.end_offset
+        if self._tip is not None and self._decisions:
+            assert end_offset <= self._tip.end_offset, f"decided to {end_offset}, the tip is {self._tip.end_offset}"

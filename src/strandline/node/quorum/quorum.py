@@ -220,6 +220,15 @@ class Quorum:
     def describe(self) -> QuorumDescription:
         return self.raft.describe(self._clock.monotonic())
 
+    def check_invariants(self) -> None:
+        """What must hold between two turns of the event loop; the simulator asks after each of them."""
+        images, active_epoch = self._images, self._active_epoch
+        images.check_invariants()
+        assert images.position <= self._high_watermark, f"read {images.position} above {self._high_watermark}"
+        assert images.has_tip == (active_epoch is not None), f"a tip, and active in epoch {active_epoch}"
+        if active_epoch is not None and not self._driver.is_closed:
+            assert self.is_active, f"active in epoch {active_epoch}, and {self.raft.role} in {self.raft.epoch}"
+
     # Taking part
 
     async def open(self) -> None:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from strandline.metadata.image import MetadataImage
 from strandline.metadata.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from strandline.metadata.replay import replay
@@ -88,3 +90,44 @@ async def test_with_leadership_goes_what_is_not_committed():
     assert images.stop_deciding(3) == [second]
     assert images.next_decision is first
     assert images.tip is images.committed
+
+
+def position_ahead(images):
+    images.position += 1
+
+
+def held_of_no_transaction(images):
+    images._held = [topic("x")]
+
+
+def committed_within_a_transaction(images):
+    images._held, images.is_within_transaction = [topic("x")], True
+
+
+def decision_before_the_one_before(images):
+    decision(images, "b", 2, 4)
+
+
+def tip_without_a_decision(images):
+    images.begin_deciding(2, 2)
+
+
+@pytest.mark.parametrize(
+    ("broken", "problem"),
+    [
+        (position_ahead, "read 3"),
+        (held_of_no_transaction, "records are held"),
+        (committed_within_a_transaction, "of a transaction"),
+        (decision_before_the_one_before, "a decision from 2 to 4 after 5"),
+        (tip_without_a_decision, "the tip is 2"),
+    ],
+)
+async def test_what_must_hold_is_checked(broken, problem):
+    images = Images()
+    images.replay([batch(2, topic("a"))])
+    images.begin_deciding(2, 2)
+    decision(images, "c", 2, 5)
+    images.check_invariants()
+    broken(images)
+    with pytest.raises(AssertionError, match=problem):
+        images.check_invariants()

@@ -416,3 +416,38 @@ def test_a_decision_in_slices_is_refused_when_leadership_goes_meanwhile():
         assert all("b" not in member.topics for member in others(stage, first))
 
     play(story)
+
+
+def read_above_high_watermark(quorum):
+    quorum._high_watermark -= 1
+
+
+def tip_of_nobody(quorum):
+    quorum._active_epoch = None
+
+
+def active_in_another_epoch(quorum):
+    quorum._active_epoch += 1
+
+
+@pytest.mark.parametrize(
+    ("broken", "problem"),
+    [
+        (read_above_high_watermark, "above"),
+        (tip_of_nobody, "a tip, and active in epoch None"),
+        (active_in_another_epoch, "active in epoch"),
+    ],
+)
+def test_what_must_hold_is_checked(broken, problem):
+    async def story(stage):
+        await stage.decide("a")
+        quorum = (await stage.active()).quorum
+        for member in stage.members:
+            member.quorum.check_invariants()
+        kept = quorum._high_watermark, quorum._active_epoch
+        broken(quorum)
+        with pytest.raises(AssertionError, match=problem):
+            quorum.check_invariants()
+        quorum._high_watermark, quorum._active_epoch = kept
+
+    play(story)
