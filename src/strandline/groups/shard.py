@@ -207,17 +207,17 @@ class GroupShard:
             assert value is None or isinstance(value, OffsetCommitValue)
             self.offsets.replay(key, value, producer_id)
             if value is not None and key.group not in self.groups:
-                self._keep_offsets_of(key.group, at_ms)
+                self.keep_offsets_of(key.group, at_ms)
         elif isinstance(key, GroupMetadataKey):
             assert value is None or isinstance(value, GroupMetadataValue)
             classic_replay.replay(self, key, value)
-            self._keep_offsets_of(key.group, at_ms)
+            self.keep_offsets_of(key.group, at_ms)
         else:
             consumer_replay.replay(self, record)
             if isinstance(key, ConsumerGroupMetadataKey):
-                self._keep_offsets_of(key.group_id, at_ms)
+                self.keep_offsets_of(key.group_id, at_ms)
 
-    def _keep_offsets_of(self, group_id: str, at_ms: int) -> None:
+    def keep_offsets_of(self, group_id: str, at_ms: int) -> None:
         """A consumer that assigns partitions itself is no member, and a group that is changing its protocol has none:
         a simple group.
         """

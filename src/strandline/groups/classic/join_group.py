@@ -71,6 +71,7 @@ def _created(shard: GroupShard, group: ClassicGroup, code: ErrorCode, at: Moment
     if code is not ErrorCode.NONE and rebalance.is_current(shard, group):
         rebalance.abandon(shard, group, coordinator_error(code))
         del shard.groups[group.group_id]
+        shard.keep_offsets_of(group.group_id, at.wall_ms)
 
 
 def refusal(shard: GroupShard, request: JoinGroupRequest) -> ErrorCode | None:

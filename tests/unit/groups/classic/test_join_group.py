@@ -10,6 +10,7 @@ from strandline.errors import ErrorCode
 from strandline.wire import messages
 from tests.unit.groups.classic.transcript import Stage, play, subscription
 from tests.unit.groups.driver import Driver
+from tests.unit.groups.migration.consumers import image_of
 
 
 def join_request(**values: Any) -> Any:
@@ -447,3 +448,18 @@ def test_ids_come_from_the_shards_randomness() -> None:
         stage.perform("join a")
         ids |= stage.group.pending_join
     assert len(ids) == 1
+
+
+def test_offsets_that_came_meanwhile_keep_a_group_whose_creation_failed() -> None:
+    driver = Driver(image_of(t=1))
+    driver.hold()
+    joining = driver.call("join_group", join_request(), version=9)
+    Commit = messages.request(8)
+    partition = Commit.OffsetCommitRequestPartition(partition_index=0, committed_offset=5)
+    topic = Commit.OffsetCommitRequestTopic(name="t", partitions=[partition])
+    driver.call("commit_offsets", Commit(group_id="g", topics=[topic]), version=9)
+    driver.commit_one(ErrorCode.REQUEST_TIMED_OUT)
+    assert joining.is_answered
+    assert "g" in driver.shard.groups
+    driver.commit()
+    assert driver.shard.offsets.has("g")
