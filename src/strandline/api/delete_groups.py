@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 from strandline.api.context import RequestContext
 from strandline.api.groups.coordination import Several
 from strandline.api.requests.pending_reply import MaybePending
+from strandline.coordinator.result import CoordinatorResult, Moment, coordinator_error
 from strandline.errors import ErrorCode, KafkaError
-from strandline.groups.result import CoordinatorResult, Moment, coordinator_error
 from strandline.groups.shard import GroupShard
 from strandline.wire import messages
 

@@ -14,8 +14,8 @@ from strandline.api.cluster.authorized_operations import GROUP_OPERATIONS
 from strandline.api.context import RequestContext
 from strandline.api.groups.coordination import caller, read_each
 from strandline.api.requests.pending_reply import MaybePending
+from strandline.coordinator.result import Moment, coordinator_error
 from strandline.errors import KafkaError
-from strandline.groups.result import Moment, coordinator_error
 from strandline.groups.shard import GroupShard
 from strandline.wire import messages
 

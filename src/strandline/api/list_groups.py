@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 from strandline.api.context import RequestContext
 from strandline.api.groups.coordination import caller
 from strandline.api.requests.pending_reply import MaybePending, PendingReply
+from strandline.coordinator.result import coordinator_error
 from strandline.errors import KafkaError
-from strandline.groups.result import coordinator_error
 from strandline.wire import messages
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ import dataclasses
 import struct
 from functools import cache
 
+from strandline.coordinator.record import CoordinatorKey, CoordinatorRecord
 from strandline.groups import offset_codec
-from strandline.groups.records import BY_TYPE, CoordinatorKey, CoordinatorRecord, OffsetCommitKey
+from strandline.groups.records import BY_TYPE, OffsetCommitKey
 from strandline.wire.codec import Buffer, Codec
 from strandline.wire.declared import struct_of
 from strandline.wire.errors import MalformedRequest

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from strandline.groups.records import CoordinatorRecord
-from strandline.groups.result import Moment
+from strandline.coordinator.record import CoordinatorRecord
+from strandline.coordinator.result import Moment
 from strandline.ids import Uuid
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from strandline.coordinator.record import CoordinatorRecord
+from strandline.coordinator.result import Moment
 from strandline.errors import ErrorCode, KafkaError
-from strandline.groups.records import CoordinatorRecord
-from strandline.groups.result import Moment
 
 if TYPE_CHECKING:
     from strandline.groups.shard import GroupShard

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from strandline.groups.result import Caller
+from strandline.groups.caller import Caller
 from strandline.wire import messages
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import struct
 
-from strandline.groups.records import NO_TIMESTAMP, CoordinatorRecord, OffsetCommitKey, OffsetCommitValue
+from strandline.coordinator.record import CoordinatorRecord
+from strandline.groups.records import NO_TIMESTAMP, OffsetCommitKey, OffsetCommitValue
 from strandline.ids import ZERO_UUID, Uuid
 from strandline.metadata.sharing import Shared, unfrozen
 

@@ -10,41 +10,14 @@ is in `framing.py`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, dataclass_transform
+from typing import ClassVar, dataclass_transform
 
+from strandline.coordinator.record import CoordinatorKey, CoordinatorValue
 from strandline.ids import ZERO_UUID
 from strandline.wire.declared import Bytes, Id, Int8, Int32, Int64, String, since, tagged
 
 NO_TIMESTAMP = -1
 NO_LEADER_EPOCH = -1
-
-
-class CoordinatorValue:
-    """What all values have. One that has had a single version states nothing."""
-
-    __slots__ = ()
-    VERSIONS: ClassVar[range] = range(1)
-    FLEXIBLE: ClassVar[int] = 0
-    GONE: ClassVar[dict[str, int]] = {}
-    """Fields that versions from this one on no longer have."""
-
-    @property
-    def version_to_write(self) -> int:
-        return self.VERSIONS[-1]
-
-
-class CoordinatorKey:
-    """What all keys have."""
-
-    __slots__ = ()
-    TYPE: ClassVar[int]
-    VALUE: ClassVar[type[CoordinatorValue]]
-
-
-class CoordinatorRecord(NamedTuple):
-    key: CoordinatorKey
-    value: CoordinatorValue | None
-    """None: a tombstone."""
 
 
 BY_TYPE: dict[int, type[CoordinatorKey]] = {}

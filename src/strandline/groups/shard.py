@@ -11,8 +11,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from strandline.coordinator.record import CoordinatorRecord
+from strandline.coordinator.result import Answer, CoordinatorResult, Moment
+from strandline.coordinator.timers import CoordinatorTimers
 from strandline.errors import ErrorCode, KafkaError
 from strandline.groups import group_deletion, group_listing
+from strandline.groups.caller import Caller
 from strandline.groups.classic import description as classic_group_description
 from strandline.groups.classic import heartbeat as classic_heartbeat
 from strandline.groups.classic import join_group, leave_group, rebalance, sync_group
@@ -31,14 +35,11 @@ from strandline.groups.offsets import offset_delete as offset_delete
 from strandline.groups.offsets.committed_offsets import NO_PRODUCER_ID, CommittedOffsets
 from strandline.groups.records import (
     ConsumerGroupMetadataKey,
-    CoordinatorRecord,
     GroupMetadataKey,
     GroupMetadataValue,
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from strandline.groups.result import Answer, Caller, CoordinatorResult, Moment
-from strandline.groups.timers import CoordinatorTimers
 from strandline.metadata.image import MetadataImage
 
 if TYPE_CHECKING:

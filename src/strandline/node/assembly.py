@@ -46,11 +46,11 @@ from strandline.node.connection_counts import ConnectionCounts
 from strandline.node.connection_resources import ConnectionResources
 from strandline.node.controller_channel import ControllerChannel
 from strandline.node.controller_server import ControllerServer
-from strandline.node.coordinator.coordinator import GroupCoordinator
+from strandline.node.coordinator import offsets_topic
 from strandline.node.coordinator.dependencies import NodeGroupDependencies
-from strandline.node.coordinator.offsets_topic import OffsetsTopic
+from strandline.node.coordinator.groups import GroupCoordinator
 from strandline.node.coordinator.runner import RunnerDependencies
-from strandline.node.coordinator.stats import CoordinatorStats
+from strandline.node.coordinator.topic import CoordinatorTopic
 from strandline.node.events import Events
 from strandline.node.fetching.fetchers import Fetchers
 from strandline.node.fetching.throttles import Throttles
@@ -359,19 +359,31 @@ def _groups(
     requests: ControllerRequests,
 ) -> GroupCoordinator:
     """The coordinator of the groups whose partition of `__consumer_offsets` this node leads."""
-    dynamic_config, running = ground.dynamic_config, ground.running
-    parts = RunnerDependencies(
-        NodeGroupDependencies(lambda: dynamic_config.current, applied_image, ground.randomness),
+    dynamic_config = ground.dynamic_config
+    topic = CoordinatorTopic(
+        offsets_topic.CONSUMER_OFFSETS,
+        lambda: offsets_topic.settings(dynamic_config.current),
+        requests.ask,
+        ground.running.spawn_short,
+        ground.logger,
+    )
+    group_dependencies = NodeGroupDependencies(lambda: dynamic_config.current, applied_image, ground.randomness)
+    return GroupCoordinator(group_dependencies, _runner_dependencies(ground, hosted, applied_image), topic)
+
+
+def _runner_dependencies(
+    ground: NodeGround, hosted: HostedPartitions, applied_image: Callable[[], MetadataImage]
+) -> RunnerDependencies:
+    """Of every coordinator, whatever it coordinates."""
+    return RunnerDependencies(
+        applied_image,
         ground.disk,
         ground.clock,
         ground.logger,
-        CoordinatorStats(),
         on_storage_error=hosted.storage_failed,
         on_corrupt=hosted.damaged,
-        on_task_ended=running.ended,
+        on_task_ended=ground.running.ended,
     )
-    topic = OffsetsTopic(lambda: dynamic_config.current, requests.ask, running.spawn_short, ground.logger)
-    return GroupCoordinator(parts, topic)
 
 
 def _context(

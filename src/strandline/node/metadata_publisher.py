@@ -12,7 +12,7 @@ from functools import partial
 from strandline.metadata.image import MetadataImage
 from strandline.node.broker_server import BrokerServer
 from strandline.node.controller_server import ControllerServer
-from strandline.node.coordinator.coordinator import GroupCoordinator
+from strandline.node.coordinator.groups import GroupCoordinator
 from strandline.node.events import Events
 from strandline.node.published import PublishedMetadata
 from strandline.node.quorum.quorum import Quorum

@@ -33,11 +33,11 @@ from strandline.log.recovery import load
 from strandline.metadata import records as r
 from strandline.metadata.image import TOPIC_RESOURCE, MetadataImage, TopicImage
 from strandline.metadata.replay import replay
-from strandline.node.coordinator.coordinator import GroupCoordinator
+from strandline.node.coordinator import offsets_topic
 from strandline.node.coordinator.dependencies import NodeGroupDependencies
-from strandline.node.coordinator.offsets_topic import OffsetsTopic
+from strandline.node.coordinator.groups import GroupCoordinator
 from strandline.node.coordinator.runner import RunnerDependencies
-from strandline.node.coordinator.stats import CoordinatorStats
+from strandline.node.coordinator.topic import CoordinatorTopic
 from strandline.node.image_watch import ImageWatch
 from strandline.ports import Clock, Disk
 from strandline.raft import events
@@ -212,19 +212,24 @@ class TestBroker:
 
     def _make_groups(self) -> GroupCoordinator:
         logger = JsonLogger(self.lines.append, 20)
-        parts = RunnerDependencies(
-            NodeGroupDependencies(lambda: self.parts.config, lambda: self.image, self.randomness),
+        dependencies = RunnerDependencies(
+            lambda: self.image,
             self.disk,
             self.clock,
             logger,
-            CoordinatorStats(),
             on_storage_error=lambda partition, error: self.parts.hosted.storage_failed(partition, error),
             on_corrupt=lambda partition, error: None,
             on_task_ended=lambda task: None,
         )
-        return GroupCoordinator(
-            parts, OffsetsTopic(lambda: self.parts.config, self._ask_controller, self._spawn, logger)
+        topic = CoordinatorTopic(
+            offsets_topic.CONSUMER_OFFSETS,
+            lambda: offsets_topic.settings(self.parts.config),
+            self._ask_controller,
+            self._spawn,
+            logger,
         )
+        group_dependencies = NodeGroupDependencies(lambda: self.parts.config, lambda: self.image, self.randomness)
+        return GroupCoordinator(group_dependencies, dependencies, topic)
 
     async def _decide(self, decision: Callable[[MetadataImage], Any]) -> Any:
         await asyncio.sleep(0)

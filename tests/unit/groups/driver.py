@@ -18,11 +18,12 @@ from typing import Any
 
 from strandline.config.node import NodeConfig
 from strandline.config.properties import of
+from strandline.coordinator.record import CoordinatorRecord
+from strandline.coordinator.result import CoordinatorResult, Moment
 from strandline.errors import ErrorCode
 from strandline.groups import framing
+from strandline.groups.caller import Caller
 from strandline.groups.dependencies import GroupConfig
-from strandline.groups.records import CoordinatorRecord
-from strandline.groups.result import Caller, CoordinatorResult, Moment
 from strandline.groups.shard import GroupShard
 from strandline.metadata.image import MetadataImage
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from strandline.coordinator.record import CoordinatorRecord
 from strandline.groups import framing, offset_codec
 from strandline.groups.framing import MalformedCoordinatorRecord, decode, encode
 from strandline.groups.records import (
@@ -26,7 +27,6 @@ from strandline.groups.records import (
     ConsumerGroupTargetAssignmentMemberValue,
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
-    CoordinatorRecord,
     GroupMetadataKey,
     GroupMetadataValue,
     MemberMetadata,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from strandline.coordinator.record import CoordinatorRecord
 from strandline.errors import ErrorCode, KafkaError
 from strandline.groups.classic import rebalance
 from strandline.groups.classic.group import ClassicGroup
@@ -12,13 +13,11 @@ from strandline.groups.records import (
     ConsumerGroupMetadataKey,
     ConsumerGroupMetadataValue,
     ConsumerGroupTargetAssignmentMetadataKey,
-    CoordinatorRecord,
     GroupMetadataKey,
     GroupMetadataValue,
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from strandline.groups.result import coordinator_error
 from strandline.groups.shard import GroupShard
 from tests.unit.groups.classic.transcript import Stage
 from tests.unit.groups.shell import Shell
@@ -83,22 +82,6 @@ def test_nothing_is_due_once_it_is_unloaded():
     shell.shard.timers.schedule(("any",), 1.0, lambda at: None)
     shell.shard.unload()
     assert shell.shard.timers.next_s is None
-
-
-@pytest.mark.parametrize(
-    ("code", "is_told"),
-    [
-        (ErrorCode.NONE, ErrorCode.NONE),
-        (ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR),
-        (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_COORDINATOR),
-        (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_COORDINATOR),
-        (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
-        (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.COORDINATOR_NOT_AVAILABLE),
-        (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.UNKNOWN_SERVER_ERROR),
-    ],
-)
-def test_what_is_wrong_with_the_log_is_told_as_what_is_wrong_with_the_coordinator(code, is_told):
-    assert coordinator_error(code) is is_told
 
 
 def shard_in(state: str) -> GroupShard:

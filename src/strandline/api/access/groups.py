@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from strandline.errors import KafkaError
 
 if TYPE_CHECKING:
-    from strandline.groups.result import CoordinatorResult, Moment
+    from strandline.coordinator.result import CoordinatorResult, Moment
     from strandline.groups.shard import GroupShard
 
 T = TypeVar("T")

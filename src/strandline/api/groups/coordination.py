@@ -12,8 +12,9 @@ from typing import Generic, Protocol, TypeVar
 from strandline.api.context import RequestContext
 from strandline.api.requests import slices
 from strandline.api.requests.pending_reply import MaybePending, PendingReply
+from strandline.coordinator.result import CoordinatorResult, Moment, coordinator_error
 from strandline.errors import ErrorCode, KafkaError
-from strandline.groups.result import Caller, CoordinatorResult, Moment, coordinator_error
+from strandline.groups.caller import Caller
 from strandline.groups.shard import GroupShard
 from strandline.metadata.features import GROUP_VERSION
 from strandline.sliced_work import Work

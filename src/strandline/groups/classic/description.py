@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strandline.errors import ErrorCode, KafkaError
+from strandline.groups.caller import Caller
 from strandline.groups.classic.group import DEAD, STABLE, ClassicGroup
 from strandline.groups.classic.member import ClassicMember
 from strandline.groups.classic.responses import DESCRIBE_GROUPS
-from strandline.groups.result import Caller
 from strandline.wire import messages
 
 if TYPE_CHECKING:

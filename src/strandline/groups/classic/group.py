@@ -18,12 +18,13 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from strandline.coordinator.record import CoordinatorRecord
+from strandline.coordinator.result import Answer, Moment
 from strandline.errors import ErrorCode, KafkaError
 from strandline.groups.classic import responses
 from strandline.groups.classic.member import ClassicMember, subscribed_topics
 from strandline.groups.group import CommitPartitionValidator, OffsetExpiration
-from strandline.groups.records import CoordinatorRecord, GroupMetadataKey
-from strandline.groups.result import Answer, Moment
+from strandline.groups.records import GroupMetadataKey
 from strandline.wire.errors import MalformedRequest
 
 if TYPE_CHECKING:

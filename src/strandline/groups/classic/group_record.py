@@ -7,15 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from strandline.coordinator.record import CoordinatorRecord
 from strandline.groups.classic.group import ClassicGroup
 from strandline.groups.classic.member import NO_ASSIGNMENT
-from strandline.groups.records import (
-    NO_TIMESTAMP,
-    CoordinatorRecord,
-    GroupMetadataKey,
-    GroupMetadataValue,
-    MemberMetadata,
-)
+from strandline.groups.records import NO_TIMESTAMP, GroupMetadataKey, GroupMetadataValue, MemberMetadata
 
 
 def group_record(group: ClassicGroup, assignments: Mapping[str, bytes] | None = None) -> CoordinatorRecord:

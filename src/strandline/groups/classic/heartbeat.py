@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from strandline.coordinator.result import Answer, CoordinatorResult, Moment
 from strandline.errors import ErrorCode, KafkaError
+from strandline.groups.caller import Caller
 from strandline.groups.classic import responses
 from strandline.groups.classic.group import PREPARING_REBALANCE
-from strandline.groups.result import Answer, Caller, CoordinatorResult, Moment
 
 if TYPE_CHECKING:
     from strandline.groups.shard import GroupShard

@@ -13,7 +13,9 @@ import uuid
 from functools import partial
 from typing import TYPE_CHECKING
 
+from strandline.coordinator.result import Answer, CoordinatorResult, Moment, coordinator_error
 from strandline.errors import ErrorCode, KafkaError
+from strandline.groups.caller import Caller
 from strandline.groups.classic import rebalance, responses, static_members
 from strandline.groups.classic.group import (
     COMPLETING_REBALANCE,
@@ -25,7 +27,6 @@ from strandline.groups.classic.group import (
 from strandline.groups.classic.group_record import new_group_record
 from strandline.groups.classic.member import ClassicMember, protocols_of, rebalance_timeout_of
 from strandline.groups.classic.responses import UNKNOWN_MEMBER_ID
-from strandline.groups.result import Answer, Caller, CoordinatorResult, Moment, coordinator_error
 
 if TYPE_CHECKING:
     from strandline.groups.shard import GroupShard

@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from strandline.coordinator.result import Answer, CoordinatorResult, Moment, coordinator_error
 from strandline.errors import ErrorCode, KafkaError
+from strandline.groups.caller import Caller
 from strandline.groups.classic import rebalance
 from strandline.groups.classic.group import COMPLETING_REBALANCE, STABLE, ClassicGroup
 from strandline.groups.classic.responses import LEAVE_GROUP, UNKNOWN_MEMBER_ID
-from strandline.groups.result import Answer, Caller, CoordinatorResult, Moment, coordinator_error
 from strandline.wire import messages
 
 if TYPE_CHECKING:

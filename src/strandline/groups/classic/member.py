@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
-from strandline.groups.result import Answer, Moment
+from strandline.coordinator.result import Answer, Moment
 from strandline.wire import messages
 
 if TYPE_CHECKING:

@@ -13,6 +13,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from strandline.coordinator.result import CoordinatorResult, Moment
+from strandline.coordinator.timers import TimerKey
 from strandline.errors import ErrorCode
 from strandline.groups.classic import responses
 from strandline.groups.classic.group import (
@@ -24,8 +26,6 @@ from strandline.groups.classic.group import (
 )
 from strandline.groups.classic.group_record import group_record
 from strandline.groups.classic.member import NO_ASSIGNMENT, ClassicMember
-from strandline.groups.result import CoordinatorResult, Moment
-from strandline.groups.timers import TimerKey
 
 if TYPE_CHECKING:
     from strandline.groups.shard import GroupShard

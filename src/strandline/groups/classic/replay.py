@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from strandline.coordinator.result import Moment
 from strandline.errors import ErrorCode
 from strandline.groups.classic import rebalance
 from strandline.groups.classic.group import EMPTY, STABLE, ClassicGroup
 from strandline.groups.classic.member import ClassicMember
 from strandline.groups.records import NO_TIMESTAMP, GroupMetadataKey, GroupMetadataValue, MemberMetadata
-from strandline.groups.result import Moment
 
 if TYPE_CHECKING:
     from strandline.groups.shard import GroupShard

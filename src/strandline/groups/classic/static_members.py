@@ -10,12 +10,13 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
+from strandline.coordinator.result import Answer, CoordinatorResult, Moment, coordinator_error
 from strandline.errors import ErrorCode
+from strandline.groups.caller import Caller
 from strandline.groups.classic import rebalance, responses
 from strandline.groups.classic.group import COMPLETING_REBALANCE, STABLE, ClassicGroup
 from strandline.groups.classic.group_record import group_record
 from strandline.groups.classic.member import ClassicMember, protocols_of, rebalance_timeout_of
-from strandline.groups.result import Answer, Caller, CoordinatorResult, Moment, coordinator_error
 
 if TYPE_CHECKING:
     from strandline.groups.shard import GroupShard

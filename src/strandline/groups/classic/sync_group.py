@@ -8,12 +8,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from strandline.coordinator.result import Answer, CoordinatorResult, Moment, coordinator_error
 from strandline.errors import ErrorCode, KafkaError
+from strandline.groups.caller import Caller
 from strandline.groups.classic import rebalance, responses
 from strandline.groups.classic.group import COMPLETING_REBALANCE, PREPARING_REBALANCE, ClassicGroup
 from strandline.groups.classic.group_record import group_record
 from strandline.groups.classic.member import ClassicMember
-from strandline.groups.result import Answer, Caller, CoordinatorResult, Moment, coordinator_error
 
 if TYPE_CHECKING:
     from strandline.groups.shard import GroupShard

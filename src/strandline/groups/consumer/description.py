@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from strandline.errors import ErrorCode, KafkaError
+from strandline.groups.caller import Caller
 from strandline.groups.consumer.group import ConsumerGroup
 from strandline.groups.consumer.member import ConsumerGroupMember
 from strandline.groups.consumer.rebalance import assignor_name
-from strandline.groups.result import Caller
 from strandline.ids import Uuid
 from strandline.metadata.image import MetadataImage
 from strandline.wire import messages

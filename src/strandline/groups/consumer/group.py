@@ -15,14 +15,14 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, NamedTuple
 
+from strandline.coordinator.record import CoordinatorRecord
+from strandline.coordinator.result import Moment
 from strandline.errors import ErrorCode, KafkaError
 from strandline.groups.consumer import offset_validation
 from strandline.groups.consumer.counts import SubscriberCounts
 from strandline.groups.consumer.group_records import group_tombstones
 from strandline.groups.consumer.member import ConsumerGroupMember, OwnedPartitions, PartitionEpochs
 from strandline.groups.group import CommitPartitionValidator, OffsetExpiration
-from strandline.groups.records import CoordinatorRecord
-from strandline.groups.result import Moment
 from strandline.ids import Uuid
 from strandline.metadata.image import MetadataImage
 

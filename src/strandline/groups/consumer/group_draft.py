@@ -5,9 +5,10 @@ Always true: the group itself is not touched; it changes when the records are re
 
 from __future__ import annotations
 
+from strandline.coordinator.record import CoordinatorRecord
 from strandline.groups.consumer.group import ConsumerGroup
 from strandline.groups.consumer.replay import apply
-from strandline.groups.records import ConsumerGroupMetadataKey, ConsumerGroupMetadataValue, CoordinatorRecord
+from strandline.groups.records import ConsumerGroupMetadataKey, ConsumerGroupMetadataValue
 
 
 class GroupDraft:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from strandline.coordinator.record import CoordinatorRecord
 from strandline.groups.consumer.member import ConsumerGroupMember, OwnedPartitions
 from strandline.groups.records import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -20,7 +21,6 @@ from strandline.groups.records import (
     ConsumerGroupTargetAssignmentMemberValue,
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
-    CoordinatorRecord,
     TopicPartition,
 )
 

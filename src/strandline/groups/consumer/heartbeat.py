@@ -15,7 +15,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from strandline.coordinator.result import Answer, CoordinatorResult, Moment, coordinator_error
 from strandline.errors import ErrorCode, KafkaError
+from strandline.groups.caller import Caller
 from strandline.groups.classic.group import ClassicGroup
 from strandline.groups.consumer import (
     heartbeat_validation,
@@ -35,7 +37,6 @@ from strandline.groups.consumer.member import (
     PartitionEpochs,
 )
 from strandline.groups.migration import upgrade
-from strandline.groups.result import Answer, Caller, CoordinatorResult, Moment, coordinator_error
 from strandline.ids import Uuid
 from strandline.metadata.image import MetadataImage
 from strandline.wire import messages

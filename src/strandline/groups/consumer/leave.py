@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from strandline.coordinator.result import Answer, CoordinatorResult, Moment, coordinator_error
 from strandline.errors import ErrorCode, KafkaError
 from strandline.groups.consumer import member_fencing, membership
 from strandline.groups.consumer.group import ConsumerGroup
 from strandline.groups.consumer.group_records import assignment_record
 from strandline.groups.consumer.member import LEAVE_GROUP_STATIC_MEMBER_EPOCH, ConsumerGroupMember
-from strandline.groups.result import Answer, CoordinatorResult, Moment, coordinator_error
 from strandline.wire import messages
 
 if TYPE_CHECKING:

@@ -13,6 +13,8 @@ from collections.abc import Collection
 from functools import partial
 from typing import TYPE_CHECKING
 
+from strandline.coordinator.result import Callback, CoordinatorResult, Moment
+from strandline.coordinator.timers import TimerKey
 from strandline.errors import ErrorCode
 from strandline.groups.consumer.group import ConsumerGroup
 from strandline.groups.consumer.group_draft import GroupDraft
@@ -20,8 +22,6 @@ from strandline.groups.consumer.group_records import member_tombstones, regex_to
 from strandline.groups.consumer.member import ConsumerGroupMember, ConsumerGroupMemberState
 from strandline.groups.consumer.metadata_hash import metadata_hash
 from strandline.groups.migration import downgrade
-from strandline.groups.result import Callback, CoordinatorResult, Moment
-from strandline.groups.timers import TimerKey
 
 if TYPE_CHECKING:
     from strandline.groups.shard import GroupShard

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from strandline.coordinator.result import Moment
 from strandline.groups import assignors
 from strandline.groups.consumer import member_fencing, subscription_patterns
 from strandline.groups.consumer.group import ConsumerGroup
@@ -22,7 +23,6 @@ from strandline.groups.consumer.member import ConsumerGroupMember, OwnedPartitio
 from strandline.groups.consumer.metadata_hash import metadata_hash
 from strandline.groups.consumer.reconciliation import MemberTarget, reconcile
 from strandline.groups.consumer.target_assignment import may_compute, target_records
-from strandline.groups.result import Moment
 
 if TYPE_CHECKING:
     from strandline.groups.shard import GroupShard

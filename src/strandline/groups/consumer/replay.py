@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from strandline.coordinator.record import CoordinatorRecord
 from strandline.groups.consumer.group import INITIAL_EPOCH, NO_EPOCH, ConsumerGroup, ResolvedRegularExpression
 from strandline.groups.consumer.member import ConsumerGroupMember
 from strandline.groups.records import (
@@ -24,7 +25,6 @@ from strandline.groups.records import (
     ConsumerGroupTargetAssignmentMemberValue,
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
-    CoordinatorRecord,
 )
 from strandline.ids import Uuid
 

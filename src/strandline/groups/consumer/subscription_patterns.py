@@ -9,18 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from strandline.coordinator.record import CoordinatorRecord
+from strandline.coordinator.result import Moment
 from strandline.errors import ErrorCode, KafkaError
 from strandline.groups import regex as expressions
 from strandline.groups.consumer.group import ConsumerGroup
 from strandline.groups.consumer.group_draft import GroupDraft
 from strandline.groups.consumer.group_records import regex_tombstone
 from strandline.groups.consumer.member import ConsumerGroupMember
-from strandline.groups.records import (
-    ConsumerGroupRegularExpressionKey,
-    ConsumerGroupRegularExpressionValue,
-    CoordinatorRecord,
-)
-from strandline.groups.result import Moment
+from strandline.groups.records import ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue
 
 if TYPE_CHECKING:
     from strandline.groups.shard import GroupShard

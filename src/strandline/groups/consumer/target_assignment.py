@@ -6,12 +6,12 @@ same costs no record.
 
 from __future__ import annotations
 
+from strandline.coordinator.record import CoordinatorRecord
 from strandline.groups import assignors
 from strandline.groups.assignors.spec import GroupSpec, MemberSpec, TopicSpec
 from strandline.groups.consumer.group import ConsumerGroup
 from strandline.groups.consumer.group_records import target_metadata_record, target_record
 from strandline.groups.consumer.metadata_hash import broker_racks, topic_racks
-from strandline.groups.records import CoordinatorRecord
 from strandline.ids import Uuid
 from strandline.metadata.image import MetadataImage
 

@@ -14,7 +14,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from strandline.coordinator.result import Answer, CoordinatorResult, Moment, coordinator_error
 from strandline.errors import ErrorCode, KafkaError
+from strandline.groups.caller import Caller
 from strandline.groups.classic import join_group, responses
 from strandline.groups.classic.member import protocols_of, rebalance_timeout_of
 from strandline.groups.classic.responses import JOIN_GROUP, UNKNOWN_MEMBER_ID
@@ -25,7 +27,6 @@ from strandline.groups.consumer.member import ConsumerGroupMember
 from strandline.groups.migration import downgrade, embedded_protocol, timeouts
 from strandline.groups.migration.policy import MigrationPolicy, policy
 from strandline.groups.migration.upgrade import classic_metadata
-from strandline.groups.result import Answer, Caller, CoordinatorResult, Moment, coordinator_error
 from strandline.ids import Uuid
 from strandline.wire import messages
 from strandline.wire.errors import MalformedRequest

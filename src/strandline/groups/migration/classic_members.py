@@ -15,7 +15,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from strandline.coordinator.result import Answer, CoordinatorResult, Moment, coordinator_error
 from strandline.errors import ErrorCode, KafkaError
+from strandline.groups.caller import Caller
 from strandline.groups.classic import join_group, leave_group, responses, sync_group
 from strandline.groups.classic.responses import SYNC_GROUP, UNKNOWN_MEMBER_ID
 from strandline.groups.consumer import member_fencing, membership, rebalance
@@ -23,7 +25,6 @@ from strandline.groups.consumer.group import ConsumerGroup
 from strandline.groups.consumer.group_draft import GroupDraft
 from strandline.groups.consumer.member import ConsumerGroupMember, ConsumerGroupMemberState
 from strandline.groups.migration import classic_join, embedded_protocol, timeouts
-from strandline.groups.result import Answer, Caller, CoordinatorResult, Moment, coordinator_error
 from strandline.wire import messages
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from strandline.coordinator.result import CoordinatorResult, Moment
 from strandline.errors import ErrorCode
 from strandline.groups.classic import rebalance as classic_rebalance
 from strandline.groups.classic.group import STABLE, ClassicGroup
@@ -28,7 +29,6 @@ from strandline.groups.consumer.member import ConsumerGroupMember
 from strandline.groups.migration import embedded_protocol, timeouts
 from strandline.groups.migration.policy import policy
 from strandline.groups.records import GroupMetadataValue
-from strandline.groups.result import CoordinatorResult, Moment
 from strandline.ids import Uuid
 from strandline.metadata.image import MetadataImage
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from strandline.coordinator.result import CoordinatorResult, Moment
+from strandline.coordinator.timers import TimerKey
 from strandline.errors import ErrorCode
-from strandline.groups.result import CoordinatorResult, Moment
-from strandline.groups.timers import TimerKey
 
 if TYPE_CHECKING:
     from strandline.groups.consumer.member import ConsumerGroupMember

@@ -16,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from strandline.coordinator.record import CoordinatorRecord
+from strandline.coordinator.result import Moment
 from strandline.errors import ErrorCode, KafkaError
 from strandline.groups.classic.group import STABLE, ClassicGroup
 from strandline.groups.classic.member import ClassicMember
@@ -37,9 +39,7 @@ from strandline.groups.records import (
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMetadataKey,
     ConsumerGroupMetadataValue,
-    CoordinatorRecord,
 )
-from strandline.groups.result import Moment
 from strandline.ids import Uuid
 from strandline.metadata.image import MetadataImage
 from strandline.wire.errors import MalformedRequest

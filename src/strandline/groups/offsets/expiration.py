@@ -14,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from strandline.coordinator.record import CoordinatorRecord
+from strandline.coordinator.result import Callback, CoordinatorResult, Moment
 from strandline.errors import ErrorCode
 from strandline.groups import framing
 from strandline.groups.group import OffsetExpiration
-from strandline.groups.records import NO_TIMESTAMP, CoordinatorRecord, OffsetCommitKey, OffsetCommitValue
-from strandline.groups.result import Callback, CoordinatorResult, Moment
+from strandline.groups.records import NO_TIMESTAMP, OffsetCommitKey, OffsetCommitValue
 from strandline.ids import ZERO_UUID
 from strandline.metadata.image import MetadataImage
 

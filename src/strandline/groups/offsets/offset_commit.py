@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from strandline.coordinator.record import CoordinatorRecord
+from strandline.coordinator.result import Answer, CoordinatorResult, Moment, coordinator_error
 from strandline.errors import ErrorCode, KafkaError
+from strandline.groups.caller import Caller
 from strandline.groups.group import CommitPartitionValidator
-from strandline.groups.records import NO_TIMESTAMP, CoordinatorRecord, OffsetCommitKey, OffsetCommitValue
-from strandline.groups.result import Answer, Caller, CoordinatorResult, Moment, coordinator_error
+from strandline.groups.records import NO_TIMESTAMP, OffsetCommitKey, OffsetCommitValue
 from strandline.metadata.image import TopicImage
 from strandline.sliced_work import Work, finished
 from strandline.wire import messages

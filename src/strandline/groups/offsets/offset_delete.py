@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from strandline.coordinator.record import CoordinatorRecord
+from strandline.coordinator.result import Answer, CoordinatorResult, Moment, coordinator_error
 from strandline.errors import ErrorCode, KafkaError
-from strandline.groups.records import CoordinatorRecord, OffsetCommitKey
-from strandline.groups.result import Answer, Caller, CoordinatorResult, Moment, coordinator_error
+from strandline.groups.caller import Caller
+from strandline.groups.records import OffsetCommitKey
 from strandline.wire import messages
 
 if TYPE_CHECKING:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from strandline.coordinator.result import Moment
 from strandline.errors import ErrorCode
+from strandline.groups.caller import Caller
 from strandline.groups.records import OffsetCommitValue
-from strandline.groups.result import Caller, Moment
 from strandline.ids import ZERO_UUID
 from strandline.metadata.image import TopicImage
 from strandline.wire import messages

@@ -1,1 +1,1 @@
-"""The group coordinator of a node: a runner for each partition of `__consumer_offsets` that it leads."""
+"""The coordinators of a node: a runner for each partition of their topics that it leads."""

@@ -9,21 +9,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
+from strandline.coordinator.result import CoordinatorResult, Moment
 from strandline.errors import ErrorCode
-from strandline.groups.result import CoordinatorResult, Moment
 from strandline.records.batch import BatchBuilder
 from strandline.records.compression import CompressionType
 from strandline.records.record import record_bytes_max
 
 Done = Callable[[ErrorCode, Moment], CoordinatorResult | None]
+Committed = Callable[[Moment], None]
 Encoded = Sequence[tuple[bytes, bytes | None]]
 
 
 class PendingBatch:
-    __slots__ = ("_builder", "dones", "timer")
+    __slots__ = ("_builder", "committed", "dones", "timer")
 
     def __init__(self) -> None:
         self.dones: list[Done] = []
+        """Of operations that are not answered yet."""
+        self.committed: list[Committed] = []
+        """Of those and others whose answer took too long."""
         self.timer: asyncio.TimerHandle | None = None
         """When it has taken too long to be committed."""
         self._builder = BatchBuilder()
@@ -36,10 +40,15 @@ class PendingBatch:
         more = sum(record_bytes_max(key, value) for key, value in encoded)
         return self._builder.size_bytes + more <= limit_bytes
 
-    def add(self, encoded: Encoded, wall_ms: int, done: Done) -> None:
+    def add(self, encoded: Encoded, wall_ms: int) -> None:
         for key, value in encoded:
             self._builder.append(key, value, timestamp=wall_ms)
-        self.dones.append(done)
+
+    def wait_for(self, result: CoordinatorResult) -> None:
+        """The operation that this is the result of waits for the batch."""
+        self.dones.append(result.done)
+        if result.committed is not None:
+            self.committed.append(result.committed)
 
     def build(self, codec: CompressionType) -> bytearray:
         return self._builder.build(codec=codec)

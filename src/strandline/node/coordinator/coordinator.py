@@ -1,40 +1,40 @@
-"""The group coordinator of a node: it finds the shard that a request about a group is for.
+"""A coordinator of a node: it finds the shard that a request is for, by what it is about (a group, a transactional id).
 
-Always true: there is a runner for exactly those partitions of `__consumer_offsets` that this node leads and can write,
-one for each leader epoch; a group that belongs to any other partition gets NOT_COORDINATOR (C10, E3).
+Always true: there is a runner for exactly those partitions of the coordinator's topic that this node leads and can
+write, one for each leader epoch; what belongs to any other partition gets NOT_COORDINATOR (C10, E3).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from strandline.api.groups.placement import partition_of
+from strandline.coordinator.result import Moment
 from strandline.errors import ErrorCode, KafkaError
-from strandline.groups.result import Moment
-from strandline.groups.shard import GroupShard
 from strandline.metadata.image import MetadataImage
-from strandline.node.coordinator.offsets_topic import CONSUMER_OFFSETS, OffsetsTopic
 from strandline.node.coordinator.runner import Operation, Refuse, RunnerDependencies, ShardRunner
-from strandline.node.coordinator.stats import CoordinatorStats
+from strandline.node.coordinator.shard_spec import S, ShardSpec
+from strandline.node.coordinator.topic import CoordinatorTopic
 from strandline.replica.partition import Partition
 
 T = TypeVar("T")
 
 
-class GroupCoordinator:
-    def __init__(self, dependencies: RunnerDependencies, topic: OffsetsTopic) -> None:
+class NodeCoordinator(Generic[S]):
+    def __init__(self, spec: ShardSpec[S], dependencies: RunnerDependencies, topic: CoordinatorTopic) -> None:
+        self._spec = spec
         self._dependencies = dependencies
         self._topic = topic
         self._image = MetadataImage()
-        self._runners: dict[int, ShardRunner] = {}
+        self._runners: dict[int, ShardRunner[S]] = {}
         self._is_closed = False
 
     # Changes that the node reports
 
     def role(self, partition: Partition) -> None:
         """A partition has another leader, or another leader epoch, or is no longer here."""
-        if partition.topic == CONSUMER_OFFSETS:
+        if partition.topic == self._spec.topic:
             self._role(partition)
 
     def _role(self, partition: Partition) -> None:
@@ -49,9 +49,9 @@ class GroupCoordinator:
             del self._runners[partition.index]
             runner.stop()
         if is_led:
-            self._runners[partition.index] = ShardRunner(partition, self._dependencies, self._ahead_of_log)
+            self._runners[partition.index] = ShardRunner(partition, self._spec, self._dependencies, self._ahead_of_log)
 
-    def _ahead_of_log(self, runner: ShardRunner) -> None:
+    def _ahead_of_log(self, runner: ShardRunner[S]) -> None:
         """What a runner has replayed could not be written: the log has the last word."""
         runner.stop()
         if self._runners.get(runner.partition.index) is runner:
@@ -78,24 +78,22 @@ class GroupCoordinator:
     # What the APIs ask
 
     def create_topic(self) -> None:
-        """Have `__consumer_offsets` created, unless that is under way."""
+        """Have the topic created, unless that is under way."""
         self._topic.create()
 
-    def _runner_of(self, group_id: str) -> ShardRunner | None:
-        topic = self._dependencies.group_dependencies.image.topics.get(CONSUMER_OFFSETS)
-        return None if topic is None else self._runners.get(partition_of(group_id, len(topic.partitions)))
+    def _runner_of(self, key: str) -> ShardRunner[S] | None:
+        topic = self._dependencies.image().topics.get(self._spec.topic)
+        return None if topic is None else self._runners.get(partition_of(key, len(topic.partitions)))
 
-    def write(self, group_id: str, operation: Operation, refuse: Refuse) -> None:
-        runner = self._runner_of(group_id)
+    def write(self, key: str, operation: Operation[S], refuse: Refuse) -> None:
+        runner = self._runner_of(key)
         if runner is None:
             refuse(KafkaError(ErrorCode.NOT_COORDINATOR))
         else:
             runner.write(operation, refuse)
 
-    def read(
-        self, group_id: str, operation: Callable[[GroupShard, Moment], T], answer: Callable[[T], None], refuse: Refuse
-    ) -> None:
-        runner = self._runner_of(group_id)
+    def read(self, key: str, operation: Callable[[S, Moment], T], answer: Callable[[T], None], refuse: Refuse) -> None:
+        runner = self._runner_of(key)
         if runner is None:
             refuse(KafkaError(ErrorCode.NOT_COORDINATOR))
         else:
@@ -103,7 +101,7 @@ class GroupCoordinator:
 
     def read_all(
         self,
-        operation: Callable[[GroupShard, Moment], list[T]],
+        operation: Callable[[S, Moment], list[T]],
         answer: Callable[[list[T]], None],
         refuse: Refuse,
     ) -> None:
@@ -115,7 +113,7 @@ class GroupCoordinator:
         if not left:
             answer(found)
 
-        def settle(runner: ShardRunner, more: list[T] | KafkaError) -> None:
+        def settle(runner: ShardRunner[S], more: list[T] | KafkaError) -> None:
             if runner not in left:
                 return
             del left[runner]
@@ -138,12 +136,8 @@ class GroupCoordinator:
     # What can be seen
 
     @property
-    def stats(self) -> CoordinatorStats:
-        return self._dependencies.stats
-
-    @property
-    def runners(self) -> Mapping[int, ShardRunner]:
-        """By partition of `__consumer_offsets`, of those that this node leads."""
+    def runners(self) -> Mapping[int, ShardRunner[S]]:
+        """By partition of the topic, of those that this node leads."""
         return self._runners
 
     @property
@@ -151,5 +145,5 @@ class GroupCoordinator:
         """Partitions that are led here and not read back yet."""
         return sum(runner.shard is None for runner in self._runners.values())
 
-    def shards(self) -> Iterator[GroupShard]:
+    def shards(self) -> Iterator[S]:
         return (runner.shard for runner in self._runners.values() if runner.shard is not None)

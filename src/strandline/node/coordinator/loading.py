@@ -1,7 +1,7 @@
-"""Reading a partition of `__consumer_offsets` back into a shard.
+"""Reading a partition of a coordinator's topic back into a shard.
 
 The topic is compacted, so of several records with one key only the last one counts: while no transaction is open only
-those are replayed, in their order. That makes the load of a busy group's log a matter of reading it.
+those are replayed, in their order. That makes the load of a busy coordinator's log a matter of reading it.
 
 Always true: the shard is what it would be if every record from the log start to the log end had been replayed. Nothing
 is served meanwhile, so the end does not move but for the markers of transactions. The event loop is given back every
@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import asyncio
 
-from strandline.groups import framing
-from strandline.groups.shard import GroupShard
+from strandline.coordinator.shard import CoordinatorShard, Framing
 from strandline.log.errors import NotCached
 from strandline.node.coordinator.newest_records import NewestRecords, NotedBatches
 from strandline.node.tasks import to_the_end
@@ -31,17 +30,18 @@ READ_PER_TURN_MAX, REPLAYED_PER_TURN_MAX = 1000, 100
 """Records, before others get their turn: a millisecond or two."""
 
 
-async def load(partition: Partition, shard: GroupShard, disk: Disk) -> int:
+async def load(partition: Partition, shard: CoordinatorShard, framing: Framing, disk: Disk) -> int:
     """The number of records that were read.
     KafkaError, MalformedRecord or OSError if the log can't be read or understood.
     """
-    return await _Load(partition, shard, disk).run()
+    return await _Load(partition, shard, framing, disk).run()
 
 
 class _Load:
-    def __init__(self, partition: Partition, shard: GroupShard, disk: Disk) -> None:
+    def __init__(self, partition: Partition, shard: CoordinatorShard, framing: Framing, disk: Disk) -> None:
         self._partition = partition
         self._shard = shard
+        self._framing = framing
         self._disk = disk
         self._newest = NewestRecords()
         """Of what was not replayed yet."""
@@ -93,7 +93,7 @@ class _Load:
 
     async def _replay_newest(self) -> None:
         for count, (key, value, timestamp) in enumerate(self._newest.take(), 1):
-            found = framing.decode(key, value)
+            found = self._framing.decode(key, value)
             if found is not None:
                 self._shard.replay(found, timestamp)
             if not count % REPLAYED_PER_TURN_MAX:
@@ -110,6 +110,6 @@ class _Load:
         if header.is_transactional:
             producer_id = header.producer_id
             self._open.add(producer_id)
-        found = framing.decode(record.key, record.value)
+        found = self._framing.decode(record.key, record.value)
         if found is not None:
             self._shard.replay(found, record.timestamp, producer_id)

@@ -1,4 +1,4 @@
-"""The newest record of each key among many, found without opening the others, for loading `__consumer_offsets`.
+"""The newest record of each key among many, found without opening the others, for loading a coordinator's topic.
 
 Of most records only the key is looked at; how a record reads is decided when it turns out to be the last of its key.
 

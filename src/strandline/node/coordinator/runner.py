@@ -1,13 +1,16 @@
-"""One partition of `__consumer_offsets` that this node leads: its shard, the batches that are not committed yet, the
+"""One partition of a coordinator's topic that this node leads: its shard, the batches that are not committed yet, the
 operations that wait for them.
 
     loading --> active --> over
 
 What an operation changes is replayed at once and appended at the end of the loop's turn, all that came in the turn as
-one batch. Always true: an operation is notified of its records once: that they are committed, or why they can't be.
-Nothing is replayed unless it may be written (rule A3); should the append fail nevertheless, the shard is ahead of its
-log, and is thrown away. A read is answered only when everything that it could have seen is committed. Once it is over,
-no request waits here any more.
+one batch.
+
+Always true: an operation is notified of its records once: that they are committed, or why they can't be; its
+`committed` is called when they are, just before that or, if the answer took too long, after it. Nothing is replayed
+unless it may be written (rule A3); should the append fail nevertheless, the shard is ahead of its log, and is thrown
+away. A read is answered only when everything that it could have seen is committed. Once it is over, no request waits
+here any more.
 """
 
 from __future__ import annotations
@@ -17,27 +20,22 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Generic, TypeVar
 
+from strandline.coordinator.result import Callback, CoordinatorResult, Moment
 from strandline.errors import ErrorCode, KafkaError
-from strandline.groups import framing
-from strandline.groups.dependencies import GroupDependencies
-from strandline.groups.records import ConsumerGroupMetadataKey, CoordinatorRecord, GroupMetadataKey, OffsetCommitKey
-from strandline.groups.result import Callback, CoordinatorResult, Moment
-from strandline.groups.shard import GroupShard
 from strandline.log.errors import CorruptBatch
 from strandline.metadata.image import MetadataImage
 from strandline.node.coordinator.batch import Done, Encoded, PendingBatch
 from strandline.node.coordinator.loading import load
-from strandline.node.coordinator.stats import CoordinatorStats
+from strandline.node.coordinator.shard_spec import RegularWork, S, ShardSpec
 from strandline.node.logger import Logger
 from strandline.ports import Clock, Disk, is_out_of_handles
-from strandline.records.compression import CompressionType
 from strandline.replica.partition import Partition
 from strandline.wire.errors import MalformedRequest
 
 T = TypeVar("T")
-Operation = Callable[[GroupShard, Moment], CoordinatorResult | None]
+Operation = Callable[[S, Moment], CoordinatorResult | None]
 Refuse = Callable[[KafkaError], None]
 DeletedTopics = frozenset[tuple[str, bytes]]
 
@@ -45,31 +43,35 @@ RELOAD_MIN_S, RELOAD_MAX_S = 1.0, 60.0
 """How long after a load that failed the next one begins: a damaged stretch may be repaired meanwhile."""
 TIMERS_PER_TURN_MAX = 1000
 """Before others get their turn."""
-EXPIRY = ("offsets.retention.check",)
 
 
 @dataclass(slots=True)
 class RunnerDependencies:
-    """The dependencies that all runners of a node share."""
+    """The dependencies that all runners of a node share, whatever they coordinate."""
 
-    group_dependencies: GroupDependencies
+    image: Callable[[], MetadataImage]
+    """The one that is being applied: a partition is led by what it says, before clients are shown it."""
     disk: Disk
     clock: Clock
     logger: Logger
-    stats: CoordinatorStats
     on_storage_error: Callable[[Partition, OSError], None]
     on_corrupt: Callable[[Partition, CorruptBatch], None]
     on_task_ended: Callable[[asyncio.Task[None]], None]
 
 
-class ShardRunner:
+class ShardRunner(Generic[S]):
     def __init__(
-        self, partition: Partition, dependencies: RunnerDependencies, on_ahead_of_log: Callable[[ShardRunner], None]
+        self,
+        partition: Partition,
+        spec: ShardSpec[S],
+        dependencies: RunnerDependencies,
+        on_ahead_of_log: Callable[[ShardRunner[S]], None],
     ) -> None:
         self.partition = partition
         self.leader_epoch = partition.leader_epoch
-        self.shard: GroupShard | None = None
+        self.shard: S | None = None
         """Set while it is active."""
+        self._spec = spec
         self._dependencies = dependencies
         self._on_ahead_of_log = on_ahead_of_log
         self._loop = asyncio.get_running_loop()
@@ -88,12 +90,12 @@ class ShardRunner:
     # Loading
 
     async def _load(self) -> None:
-        dependencies, delay_s = self._dependencies, RELOAD_MIN_S
+        spec, dependencies, delay_s = self._spec, self._dependencies, RELOAD_MIN_S
         while True:
             started = self._loop.time()
-            shard = GroupShard(self.partition.index, dependencies.group_dependencies)
+            shard = spec.new_shard(self.partition.index)
             try:
-                count = await load(self.partition, shard, dependencies.disk)
+                count = await load(self.partition, shard, spec.framing, dependencies.disk)
             except (KafkaError, MalformedRequest, OSError) as error:
                 if isinstance(error, OSError) and not is_out_of_handles(error):
                     dependencies.on_storage_error(self.partition, error)
@@ -101,35 +103,39 @@ class ShardRunner:
                     return
                 if isinstance(error, CorruptBatch):
                     dependencies.on_corrupt(self.partition, error)
-                dependencies.stats.failed_loads += 1
-                dependencies.logger.error("could not load groups", partition=str(self.partition), error=str(error))
+                spec.stats.failed_loads += 1
+                dependencies.logger.error(
+                    f"could not load {spec.content}", partition=str(self.partition), error=str(error)
+                )
                 await asyncio.sleep(delay_s)
                 delay_s = min(2 * delay_s, RELOAD_MAX_S)
             else:
-                dependencies.stats.loaded(count, self._loop.time() - started)
+                spec.stats.loaded(count, self._loop.time() - started)
                 self._begin(shard, count, self._loop.time() - started)
                 return
 
-    def _begin(self, shard: GroupShard, records: int, took_s: float) -> None:
+    def _begin(self, shard: S, records: int, took_s: float) -> None:
         self.shard = shard
         self._end = self.partition.log.log_end_offset
         if records:
+            values = {self._spec.content: self._spec.count(shard)}
             self._dependencies.logger.info(
-                "coordinates groups",
+                f"coordinates {self._spec.content}",
                 partition=str(self.partition),
                 leader_epoch=self.leader_epoch,
-                groups=len(shard.groups),
+                **values,
                 records=records,
                 took_ms=round(took_s * 1000),
             )
         at = self._moment()
         self._carry_out(shard.loaded(at), at)
-        self._expire_later(at)
+        for work in self._spec.regular_work:
+            self._work_later(work, at)
         self._arm()
 
     # Serving
 
-    def write(self, operation: Operation, refuse: Refuse) -> None:
+    def write(self, operation: Operation[S], refuse: Refuse) -> None:
         """Have an operation done; what it raises, and that it can't be done yet, goes to `refuse`."""
         shard = self.shard
         if shard is None:
@@ -144,7 +150,7 @@ class ShardRunner:
             self._carry_out(result, at)
         self._arm()
 
-    def read(self, operation: Callable[[GroupShard, Moment], T], answer: Callable[[T], None], refuse: Refuse) -> None:
+    def read(self, operation: Callable[[S, Moment], T], answer: Callable[[T], None], refuse: Refuse) -> None:
         """Answer from the newest state, once it is committed."""
         shard = self.shard
         if shard is None:
@@ -189,14 +195,16 @@ class ShardRunner:
         while result is not None:
             if not result.records:
                 if self._gathered:
-                    self._gathered[-1].dones.append(result.done)
+                    self._gathered[-1].wait_for(result)
                     return
                 if self.partition.high_watermark < self._end:
                     batch = PendingBatch()
-                    batch.dones.append(result.done)
+                    batch.wait_for(result)
                     self._waiting[batch] = None
                     self._wait(batch, self._end)
                     return
+                if result.committed is not None:
+                    result.committed(at)
                 code = ErrorCode.NONE
             else:
                 code = self._gather(result, at)
@@ -210,7 +218,7 @@ class ShardRunner:
         if code:
             return code
         try:
-            encoded = [framing.encode(record) for record in result.records]
+            encoded = [self._spec.framing.encode(record) for record in result.records]
         except struct.error:
             return ErrorCode.RECORD_LIST_TOO_LARGE  # a name that is too long to be written down
         limit_bytes = self.partition.log.config.max_message_bytes
@@ -222,13 +230,15 @@ class ShardRunner:
             if not gathered:
                 self._loop.call_soon(self._append)
             gathered.append(batch)
-        gathered[-1].add(encoded, at.wall_ms, result.done)
+        gathered[-1].add(encoded, at.wall_ms)
+        gathered[-1].wait_for(result)
         shard = self.shard
         assert shard is not None, "only an active shard has results"
         if result.replayed:
             for record in result.records:
                 shard.replay(record, at.wall_ms)
-        self._count(result.records)
+        self._spec.stats.records += len(result.records)
+        self._spec.on_written(result.records)
         return ErrorCode.NONE
 
     def _why_not(self) -> ErrorCode:
@@ -241,12 +251,8 @@ class ShardRunner:
 
     def _size_of(self, encoded: Encoded, at: Moment) -> int:
         alone = PendingBatch()
-        alone.add(encoded, at.wall_ms, lambda code, at: None)
-        return len(alone.build(self._codec))
-
-    @property
-    def _codec(self) -> CompressionType:
-        return CompressionType(self._dependencies.group_dependencies.config.offsets_topic_compression_codec)
+        alone.add(encoded, at.wall_ms)
+        return len(alone.build(self._spec.codec()))
 
     def _append(self) -> None:
         """The turn is over: write what it brought."""
@@ -260,48 +266,53 @@ class ShardRunner:
             try:
                 if code := self._why_not():
                     raise KafkaError(code)
-                self.partition.append_own(batch.build(self._codec), self._dependencies.clock.wall_ms())
+                self.partition.append_own(batch.build(self._spec.codec()), self._dependencies.clock.wall_ms())
             except (KafkaError, OSError) as error:
                 if isinstance(error, OSError) and not is_out_of_handles(error):
                     self._dependencies.on_storage_error(self.partition, error)
                     self.stop()
                     continue
                 self._dependencies.logger.warning(
-                    "groups are loaded again: a batch could not be written",
+                    f"{self._spec.content} are loaded again: a batch could not be written",
                     partition=str(self.partition),
                     error=str(error),
                 )
                 self._on_ahead_of_log(self)
             else:
-                self._dependencies.stats.batches += 1
+                self._spec.stats.batches += 1
                 self._wait(batch, log.log_end_offset)
 
     def _wait(self, batch: PendingBatch, end_offset: int) -> None:
-        """Until the high watermark is there, or `offsets.commit.timeout.ms` has passed."""
+        """Until the high watermark is there, or an answer can wait no longer."""
         self.partition.when_committed(end_offset, partial(self._committed, batch), lambda: batch not in self._waiting)
         if batch in self._waiting:
-            timeout_s = self._dependencies.group_dependencies.config.offsets_commit_timeout_ms / 1000
-            batch.timer = self._loop.call_later(timeout_s, self._timed_out, batch)
+            batch.timer = self._loop.call_later(self._spec.commit_timeout_s(), self._timed_out, batch)
 
     def _committed(self, batch: PendingBatch, code: ErrorCode) -> None:
         if batch not in self._waiting:
             return
         # With too few replicas in sync it is committed nevertheless: the high watermark has it.
         if code in (ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND):
-            self._settle(batch, ErrorCode.NONE)
+            del self._waiting[batch]
+            at = self._moment()
+            for committed in batch.committed:
+                self._contain(partial(committed, at))
+            self._settle(batch, ErrorCode.NONE, at)
         else:
             self.stop()
 
     def _timed_out(self, batch: PendingBatch) -> None:
-        self._dependencies.stats.timeouts += 1
-        self._settle(batch, ErrorCode.REQUEST_TIMED_OUT)
+        self._spec.stats.timeouts += 1
+        if not batch.committed:
+            del self._waiting[batch]
+        self._settle(batch, ErrorCode.REQUEST_TIMED_OUT, self._moment())
 
-    def _settle(self, batch: PendingBatch, code: ErrorCode) -> None:
-        del self._waiting[batch]
+    def _settle(self, batch: PendingBatch, code: ErrorCode, at: Moment) -> None:
+        """Answer the operations that wait for this batch."""
         if batch.timer is not None:
             batch.timer.cancel()
-        at = self._moment()
-        for done in batch.dones:
+        dones, batch.dones = batch.dones, []
+        for done in dones:
             self._contain(partial(self._done, done, code, at))
         self._arm()
 
@@ -314,20 +325,8 @@ class ShardRunner:
             step()
         except Exception as error:
             self._dependencies.logger.error(
-                "a group's operation failed", partition=str(self.partition), error=repr(error)
+                f"an operation on {self._spec.content} failed", partition=str(self.partition), error=repr(error)
             )
-
-    def _count(self, records: list[CoordinatorRecord]) -> None:
-        stats = self._dependencies.stats
-        stats.records += len(records)
-        for key, value in records:
-            if isinstance(key, OffsetCommitKey):
-                if value is None:
-                    stats.offset_deletions += 1
-                else:
-                    stats.offset_commits += 1
-            elif isinstance(key, (GroupMetadataKey, ConsumerGroupMetadataKey)) and value is not None:
-                stats.rebalances += 1
 
     # Timers
 
@@ -357,26 +356,21 @@ class ShardRunner:
     def _due(self, callback: Callback, at: Moment) -> None:
         self._carry_out(callback(at), at)
 
-    def _expire_later(self, at: Moment) -> None:
+    def _work_later(self, work: RegularWork[S], at: Moment) -> None:
         shard = self.shard
-        assert shard is not None
-        interval_s = self._dependencies.group_dependencies.config.offsets_retention_check_interval_ms / 1000
-        shard.timers.schedule(EXPIRY, at.now + interval_s, self._expire)
+        assert shard is not None, "only an active shard has regular work"
+        shard.timers.schedule((work.name,), at.now + work.interval_s(), partial(self._work, work))
 
-    def _expire(self, at: Moment) -> CoordinatorResult | None:
+    def _work(self, work: RegularWork[S], at: Moment) -> CoordinatorResult | None:
         shard = self.shard
-        assert shard is not None
-        self._expire_later(at)
-        result = shard.expire_offsets(at)
-        if result is not None:
-            expired = sum(isinstance(key, OffsetCommitKey) for key, _ in result.records)
-            self._dependencies.stats.offset_expirations += expired
-        return result
+        assert shard is not None, "only an active shard has timers"
+        self._work_later(work, at)
+        return work.do(shard, at)
 
     # Leaving
 
     def stop(self) -> None:
-        """This node no longer coordinates these groups: waiting requests are answered with NOT_COORDINATOR."""
+        """This node no longer coordinates this shard: waiting requests are answered with NOT_COORDINATOR."""
         if self._is_over:
             return
         self._is_over = True

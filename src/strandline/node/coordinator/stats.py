@@ -1,4 +1,4 @@
-"""What a coordinator counts: loads, offset commits, expired offsets.
+"""What a coordinator counts: loads, batches, records; of groups also offset commits and expired offsets.
 
 Always true: numbers only rise, and belong to the node, whichever partitions it has led.
 """
@@ -17,19 +17,23 @@ class CoordinatorStats:
     """All loads together."""
     load_s_max: float = 0.0
     batches: int = 0
-    """Appended to `__consumer_offsets`."""
+    """Appended to its topic."""
     records: int = 0
-    offset_commits: int = 0
-    """Offsets, not requests."""
-    offset_deletions: int = 0
-    offset_expirations: int = 0
-    rebalances: int = 0
-    """Generations and group epochs that were written down."""
     timeouts: int = 0
-    """Batches that were not committed within `offsets.commit.timeout.ms`."""
+    """Batches that were not committed in time."""
 
     def loaded(self, records: int, took_s: float) -> None:
         self.loads += 1
         self.loaded_records += records
         self.load_s += took_s
         self.load_s_max = max(self.load_s_max, took_s)
+
+
+@dataclass(slots=True)
+class GroupCoordinatorStats(CoordinatorStats):
+    offset_commits: int = 0
+    """Offsets, not requests."""
+    offset_deletions: int = 0
+    offset_expirations: int = 0
+    rebalances: int = 0
+    """Generations and group epochs that were written down."""

@@ -12,7 +12,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from strandline.groups.classic.group import ClassicGroupState as ClassicState
 from strandline.groups.consumer.group import ConsumerGroupState as ConsumerState
-from strandline.node.coordinator.coordinator import GroupCoordinator
+from strandline.node.coordinator.groups import GroupCoordinator
 
 MANAGER = "kafka_coordinator_group_groupmetadatamanager"
 COORDINATOR = "kafka_server_group_coordinator_metrics"

@@ -14,7 +14,7 @@ from strandline.node.broker_state import BrokerState
 from strandline.node.cleaner import Cleaner
 from strandline.node.connection_counts import ConnectionCounts
 from strandline.node.connection_resources import ConnectionResources
-from strandline.node.coordinator.coordinator import GroupCoordinator
+from strandline.node.coordinator.groups import GroupCoordinator
 from strandline.node.events import Events
 from strandline.node.quorum.quorum import Quorum
 from strandline.replica.topic_stats import BrokerTopicStats

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from strandline.groups.shard import GroupShard
 from strandline.ids import Uuid
 from strandline.node.broker_server import BrokerServer
 from strandline.node.broker_state import UNKNOWN_EPOCH
@@ -67,7 +68,7 @@ class NodeObservation:
         parts = self._parts()
         return None if parts is None else parts.broker_server
 
-    def _runners(self) -> Mapping[int, ShardRunner]:
+    def _runners(self) -> Mapping[int, ShardRunner[GroupShard]]:
         parts = self._parts()
         return {} if parts is None else parts.groups.runners
 

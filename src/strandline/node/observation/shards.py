@@ -12,7 +12,7 @@ class ObservedShard:
 
     __slots__ = ("_runner",)
 
-    def __init__(self, runner: ShardRunner) -> None:
+    def __init__(self, runner: ShardRunner[GroupShard]) -> None:
         self._runner = runner
 
     @property

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from strandline.coordinator.record import CoordinatorRecord
 from strandline.groups import framing
-from strandline.groups.records import CoordinatorRecord, OffsetCommitKey, OffsetCommitValue
+from strandline.groups.records import OffsetCommitKey, OffsetCommitValue
 from strandline.histories.groups.observation import GroupObservation
 from strandline.histories.judges.groups.acknowledged_is_logged import AcknowledgedIsLogged
 from strandline.records.batch import BatchBuilder

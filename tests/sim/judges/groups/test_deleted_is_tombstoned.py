@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from strandline.coordinator.record import CoordinatorRecord
 from strandline.groups import framing
-from strandline.groups.records import CoordinatorRecord, OffsetCommitKey
+from strandline.groups.records import OffsetCommitKey
 from strandline.histories.groups.observation import GroupObservation
 from strandline.histories.judges.groups.deleted_is_tombstoned import DeletedIsTombstoned
 from strandline.records.batch import BatchBuilder

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from strandline.groups.caller import Caller
 from strandline.groups.consumer.group import ConsumerGroup
 from strandline.groups.consumer.member import ConsumerGroupMember
 from strandline.groups.migration import embedded_protocol
-from strandline.groups.result import Caller
 from strandline.ids import Uuid
 from strandline.metadata.image import MetadataImage, PartitionImage, TopicImage
 from tests.unit.groups.classic.transcript import Stage, play

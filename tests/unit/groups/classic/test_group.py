@@ -8,11 +8,12 @@ from collections.abc import Callable
 
 import pytest
 
+from strandline.coordinator.record import CoordinatorRecord
 from strandline.errors import ErrorCode, KafkaError
 from strandline.groups.classic.group import DEAD, EMPTY, PREPARING_REBALANCE, STABLE, ClassicGroup
 from strandline.groups.classic.member import ClassicMember
 from strandline.groups.group import GroupLike, OffsetExpiration
-from strandline.groups.records import CoordinatorRecord, GroupMetadataKey
+from strandline.groups.records import GroupMetadataKey
 from tests.unit.groups.classic.transcript import Stage, subscription
 
 

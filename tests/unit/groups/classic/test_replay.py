@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import pytest
 
+from strandline.coordinator.record import CoordinatorRecord
 from strandline.groups import framing
 from strandline.groups.classic import replay
 from strandline.groups.classic.group import EMPTY, STABLE, ClassicGroup
-from strandline.groups.records import CoordinatorRecord, GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from strandline.groups.records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from tests.unit.groups.classic.transcript import play, subscription
 from tests.unit.groups.driver import START_WALL_MS, Driver
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from strandline.errors import ErrorCode
-from strandline.groups.result import Caller
+from strandline.groups.caller import Caller
 from strandline.wire import messages
 from tests.unit.groups.classic.transcript import subscription
 from tests.unit.groups.driver import Driver

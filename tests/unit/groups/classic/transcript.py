@@ -26,10 +26,11 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
+from strandline.coordinator.record import CoordinatorRecord
 from strandline.errors import ErrorCode
+from strandline.groups.caller import Caller
 from strandline.groups.classic.group import ClassicGroup
-from strandline.groups.records import CoordinatorRecord, GroupMetadataKey, GroupMetadataValue
-from strandline.groups.result import Caller
+from strandline.groups.records import GroupMetadataKey, GroupMetadataValue
 from strandline.wire import messages
 from tests.unit.groups.driver import Call, Driver
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from strandline.errors import ErrorCode, KafkaError
+from strandline.groups.caller import Caller
 from strandline.groups.consumer.group import ConsumerGroup, ConsumerGroupState
 from strandline.groups.consumer.member import LEAVE_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
-from strandline.groups.result import Caller
 from strandline.ids import Uuid
 from strandline.wire import messages
 from tests.unit.groups.consumer.transcript import CONSUMER_GROUP_HEARTBEAT, GROUP, image_of

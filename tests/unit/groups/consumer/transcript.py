@@ -28,7 +28,9 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
+from strandline.coordinator.record import CoordinatorRecord
 from strandline.errors import ErrorCode, KafkaError
+from strandline.groups.caller import Caller
 from strandline.groups.consumer.group import ConsumerGroup
 from strandline.groups.records import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -40,9 +42,7 @@ from strandline.groups.records import (
     ConsumerGroupTargetAssignmentMemberKey,
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
-    CoordinatorRecord,
 )
-from strandline.groups.result import Caller
 from strandline.ids import Uuid
 from strandline.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
 from strandline.wire import messages

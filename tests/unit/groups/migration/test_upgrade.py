@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
+from strandline.coordinator.record import CoordinatorRecord
 from strandline.errors import ErrorCode
 from strandline.groups.classic.group import ClassicGroup
 from strandline.groups.consumer.group import ConsumerGroup
 from strandline.groups.consumer.member import ConsumerGroupMemberState
 from strandline.groups.migration import embedded_protocol
-from strandline.groups.records import CoordinatorRecord, GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from strandline.groups.records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from strandline.ids import Uuid
 from strandline.wire import messages
 from tests.unit.groups.driver import Call, Driver

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from strandline.coordinator.record import CoordinatorRecord
 from strandline.groups.group import OffsetExpiration
 from strandline.groups.offsets import expiration
 from strandline.groups.offsets.expiration import LOST_AFTER_MS, TOMBSTONES_BYTES_MAX, TOMBSTONES_MAX, is_expired
-from strandline.groups.records import CoordinatorRecord, OffsetCommitKey, OffsetCommitValue
+from strandline.groups.records import OffsetCommitKey, OffsetCommitValue
 from strandline.ids import ZERO_UUID, Uuid
 from tests.unit.groups.shell import Shell
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from strandline.coordinator.record import CoordinatorRecord
 from strandline.errors import ErrorCode
+from strandline.groups.caller import Caller
 from strandline.groups.offsets.offset_commit import refused
-from strandline.groups.records import CoordinatorRecord, GroupMetadataKey, GroupMetadataValue, MemberMetadata
-from strandline.groups.result import Caller
+from strandline.groups.records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from strandline.wire import messages
 from tests.unit.groups.shell import Shell
 

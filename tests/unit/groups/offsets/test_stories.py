@@ -21,7 +21,10 @@ from typing import Any
 
 import pytest
 
+from strandline.coordinator.record import CoordinatorRecord
+from strandline.coordinator.result import CoordinatorResult
 from strandline.errors import ErrorCode, KafkaError
+from strandline.groups.caller import Caller
 from strandline.groups.records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -31,14 +34,12 @@ from strandline.groups.records import (
     ConsumerGroupMetadataValue,
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
-    CoordinatorRecord,
     GroupMetadataKey,
     GroupMetadataValue,
     MemberMetadata,
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from strandline.groups.result import Caller, CoordinatorResult
 from strandline.ids import Uuid
 from strandline.wire import messages
 from tests.unit.groups.shell import Shell

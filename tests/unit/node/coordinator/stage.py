@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from strandline.api import heartbeat, join_group, offset_commit, offset_fetch
+from strandline.groups.shard import GroupShard
 from strandline.node.coordinator.runner import ShardRunner
 from strandline.records.header import iterate
 from strandline.replica.partition import Partition
@@ -37,7 +38,7 @@ class Coordination:
         return self.broker.parts.hosted.by_name[TOPIC, 0]
 
     @property
-    def runner(self) -> ShardRunner:
+    def runner(self) -> ShardRunner[GroupShard]:
         return self.broker.groups._runners[0]
 
     async def loaded(self) -> Coordination:

@@ -81,7 +81,7 @@ def test_too_few_brokers_for_the_offsets_topic_are_told_of_once():
             reply = await broker.call(find_coordinator, 4, key_type=0, coordinator_keys=["g"])
             assert reply.coordinators[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
             await asyncio.sleep(0.1)
-        [line] = [line for line in broker.lines if "could not create the offsets topic" in line]
+        [line] = [line for line in broker.lines if "could not create __consumer_offsets" in line]
         assert "INVALID_REPLICATION_FACTOR" in line
         broker.commit([registration(2), registration(3)])
         await broker.call(find_coordinator, 4, key_type=0, coordinator_keys=["g"])

@@ -7,15 +7,10 @@ from typing import Any
 
 import pytest
 
+from strandline.coordinator.record import CoordinatorRecord
 from strandline.errors import KafkaError
 from strandline.groups import framing
-from strandline.groups.records import (
-    CoordinatorRecord,
-    GroupMetadataKey,
-    GroupMetadataValue,
-    OffsetCommitKey,
-    OffsetCommitValue,
-)
+from strandline.groups.records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 from strandline.groups.shard import GroupShard
 from strandline.node.coordinator.loading import load
 from strandline.records.batch import BatchBuilder
@@ -78,10 +73,10 @@ def told(shard: GroupShard) -> Any:
 def test_of_several_records_with_one_key_the_last_one_counts(seed: int) -> None:
     async def story(broker: Any, disk: Any) -> None:
         stage = await Coordination(broker, disk).loaded()
-        group_dependencies = broker.groups._dependencies.group_dependencies
+        group_dependencies = broker.groups._group_dependencies
         one_by_one, loaded = GroupShard(0, group_dependencies), GroupShard(0, group_dependencies)
         append_some(stage, one_by_one, random.Random(seed))
-        await load(stage.partition, loaded, disk)
+        await load(stage.partition, loaded, framing, disk)
         assert told(loaded) == told(one_by_one)
 
     in_simulation(story)
@@ -95,6 +90,6 @@ def test_a_batch_that_rotted_is_not_believed() -> None:
         batch[-1] ^= 1
         stage.partition.log.read = lambda *_, **__: bytes(batch)  # type: ignore[method-assign]
         with pytest.raises(KafkaError, match="CRC"):
-            await load(stage.partition, GroupShard(0, broker.groups._dependencies.group_dependencies), disk)
+            await load(stage.partition, GroupShard(0, broker.groups._group_dependencies), framing, disk)
 
     in_simulation(story)

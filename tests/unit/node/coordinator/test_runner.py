@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from strandline.coordinator.record import CoordinatorRecord
+from strandline.coordinator.result import CoordinatorResult, Moment
 from strandline.errors import ErrorCode
 from strandline.groups import framing
-from strandline.groups.records import CoordinatorRecord, OffsetCommitKey, OffsetCommitValue
-from strandline.groups.result import CoordinatorResult, Moment
+from strandline.groups.records import OffsetCommitKey, OffsetCommitValue
 from strandline.node.coordinator.runner import TIMERS_PER_TURN_MAX
 from strandline.records.batch import BatchBuilder
 from strandline.records.control import ControlRecordType, control_key, end_txn_marker
@@ -139,6 +140,78 @@ def test_a_commit_that_takes_too_long_is_told_and_may_still_count():
         assert broker.groups.stats.timeouts == 1
         stage.replicate()
         assert fetched(await stage.fetch()) == (0, 5)
+
+    in_simulation(story)
+
+
+def notes_of(stage: Coordination) -> list[str]:
+    """An operation that is to be committed is under way; what is called, when it is."""
+    notes: list[str] = []
+
+    def done(code: ErrorCode, at: Moment) -> None:
+        notes.append(code.name)
+
+    result = CoordinatorResult(records(), done, committed=lambda at: notes.append("committed"))
+    stage.runner.write(lambda shard, at: result, lambda error: None)
+    return notes
+
+
+def test_what_is_committed_is_known_just_before_the_answer():
+    async def story(broker: Any, disk: Any) -> None:
+        stage = await Coordination(broker, disk, 1, 2, 3).loaded()
+        notes = notes_of(stage)
+        await asyncio.sleep(TURN)
+        stage.replicate(2)
+        await asyncio.sleep(TURN)
+        assert notes == []
+        stage.replicate(3)
+        await asyncio.sleep(TURN)
+        assert notes == ["committed", "NONE"]
+
+    in_simulation(story)
+
+
+def test_what_is_committed_after_its_answer_took_too_long_is_known_too():
+    async def story(broker: Any, disk: Any) -> None:
+        stage = await Coordination(broker, disk, 1, 2, 3).loaded()
+        notes = notes_of(stage)
+        await asyncio.sleep(5.1)
+        assert notes == ["REQUEST_TIMED_OUT"]
+        stage.replicate()
+        await asyncio.sleep(TURN)
+        assert notes == ["REQUEST_TIMED_OUT", "committed"]
+        assert not stage.runner._waiting
+
+    in_simulation(story)
+
+
+def test_what_is_not_committed_before_the_leadership_is_lost_is_never_known_to_be():
+    async def story(broker: Any, disk: Any) -> None:
+        stage = await Coordination(broker, disk, 1, 2, 3).loaded()
+        notes = notes_of(stage)
+        await asyncio.sleep(TURN)
+        broker.change(TOPIC, leader=2)
+        await asyncio.sleep(6)
+        assert notes == ["NOT_COORDINATOR"]
+
+    in_simulation(story)
+
+
+def test_with_nothing_to_write_all_is_committed_when_what_came_before_is():
+    async def story(broker: Any, disk: Any) -> None:
+        stage = await Coordination(broker, disk, 1, 2, 3).loaded()
+        notes: list[str] = []
+        nothing = CoordinatorResult([], committed=lambda at: notes.append("committed"))
+        stage.runner.write(lambda shard, at: nothing, lambda error: None)
+        assert notes == ["committed"]
+        stage.commit(5)
+        await asyncio.sleep(TURN)
+        stage.runner.write(lambda shard, at: nothing, lambda error: None)
+        await asyncio.sleep(TURN)
+        assert notes == ["committed"]
+        stage.replicate()
+        await asyncio.sleep(TURN)
+        assert notes == ["committed"] * 2
 
     in_simulation(story)
 

@@ -422,7 +422,7 @@ def read_above_high_watermark(quorum):
     quorum._high_watermark -= 1
 
 
-def tip_of_nobody(quorum):
+def tip_of_no_epoch(quorum):
     quorum._active_epoch = None
 
 
@@ -434,7 +434,7 @@ def active_in_another_epoch(quorum):
     ("broken", "problem"),
     [
         (read_above_high_watermark, "above"),
-        (tip_of_nobody, "a tip, and active in epoch None"),
+        (tip_of_no_epoch, "a tip, and active in epoch None"),
         (active_in_another_epoch, "active in epoch"),
     ],
 )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from strandline.groups.result import Moment
-from strandline.groups.timers import GARBAGE_MIN, CoordinatorTimers
+from strandline.coordinator.result import Moment
+from strandline.coordinator.timers import GARBAGE_MIN, CoordinatorTimers
 
 
 def fired(timers: CoordinatorTimers, now: float) -> list[str]:

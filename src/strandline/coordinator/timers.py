@@ -9,7 +9,7 @@ import heapq
 from collections.abc import Hashable
 from itertools import count
 
-from strandline.groups.result import Callback
+from strandline.coordinator.result import Callback
 
 TimerKey = tuple[Hashable, ...]
 GARBAGE_MIN = 64

@@ -1,19 +1,18 @@
-"""The result of an operation of the coordinator (records to write, what follows), and what the operation is given.
+"""The result of an operation of a coordinator (records to write, what follows), and what the operation is given.
 
 Always true: `done` is called once, with NONE when every record is committed, or with the reason why they can't be; an
-answer that depends on records is given from there.
+answer that depends on records is given from there. `committed` is called once if the records are committed while this
+node coordinates, and never if they are not: also when `done` was called before, because that took too long.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
+from strandline.coordinator.record import CoordinatorRecord
 from strandline.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from strandline.groups.records import CoordinatorRecord
 
 
 class Moment(NamedTuple):
@@ -21,14 +20,6 @@ class Moment(NamedTuple):
     """Monotonic seconds: timers and sessions."""
     wall_ms: int
     """For what is written down."""
-
-
-class Caller(NamedTuple):
-    """Who asks, in which version of the request."""
-
-    client_id: str
-    client_host: str
-    version: int
 
 
 R = TypeVar("R")
@@ -44,6 +35,8 @@ class CoordinatorResult:
     done: Callable[[ErrorCode, Moment], CoordinatorResult | None] = lambda code, at: None
     replayed: bool = True
     """False: the memory already holds what the records say, as a classic group's does."""
+    committed: Callable[[Moment], None] | None = None
+    """Called when the high watermark has passed the records, just before the answer leaves."""
 
 
 _COORDINATOR_ERRORS = {
