@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import aiokafka
 import confluent_kafka
 
-from tests.system.server import Server
+from tests.system.server import Server, eventually
 
 TIMEOUT_S = 20.0
 MESSAGE_BYTES_MAX = 1_048_588
@@ -100,6 +100,7 @@ class Confluent:
                 linger_ms=5, compression_type=codec, enable_idempotence=idempotent, message_max_bytes=MESSAGE_BYTES_MAX
             )
         )
+        _await_partitions(producer, topic, {record.partition for record in records})
         for index, record in enumerate(records):
 
             def delivered(
@@ -128,6 +129,16 @@ class Confluent:
 
     async def read(self, broker: Broker, topic: str, partitions: int = 1) -> dict[int, list[Seen]]:
         return read_from(broker, topic, partitions)
+
+
+def _await_partitions(producer: confluent_kafka.Producer, topic: str, partitions: set[int]) -> None:
+    """librdkafka refuses a partition that its broker has not heard of yet: partitions that were just added."""
+
+    def are_known() -> bool:
+        found = producer.list_topics(topic, timeout=10).topics[topic].partitions
+        return not found or partitions <= found.keys()
+
+    eventually(are_known, f"partitions {sorted(partitions)} of {topic} are known", 30)
 
 
 def read_from(broker: Broker, topic: str, partitions: int = 1, start: int = 0, **config: Any) -> dict[int, list[Seen]]:

@@ -116,41 +116,45 @@ def _follow(endpoints: Sequence[MonitoringEndpoint], merger: EventMerger, as_jso
     from strandline.cli.terminal.interrupts import POLL_S, ctrl_c
 
     new_events: queue.Queue[list[NodeEvent]] = queue.Queue(QUEUE_MAX)
+    is_over = threading.Event()
     for endpoint in endpoints:
         if endpoint.port:
-            threading.Thread(target=_listen, args=(endpoint, new_events), daemon=True).start()
+            threading.Thread(target=_listen, args=(endpoint, new_events, is_over), daemon=True).start()
         else:
             note(f"node {endpoint.node_id} {endpoint.problem}")
     gathered: list[NodeEvent] = []
     show_at = 0.0
-    with ctrl_c() as stop:
-        while not stop.requested:
-            try:
-                more = new_events.get(timeout=POLL_S)
-                if not gathered:
-                    show_at = time.monotonic() + GATHER_S
-                gathered += more
-            except queue.Empty:
-                pass
-            if gathered and time.monotonic() >= show_at:
-                for event in merger.add(gathered):
-                    _print(event, as_json)
-                gathered = []
+    try:
+        with ctrl_c() as stop:
+            while not stop.requested:
+                try:
+                    more = new_events.get(timeout=POLL_S)
+                    if not gathered:
+                        show_at = time.monotonic() + GATHER_S
+                    gathered += more
+                except queue.Empty:
+                    pass
+                if gathered and time.monotonic() >= show_at:
+                    for event in merger.add(gathered):
+                        _print(event, as_json)
+                    gathered = []
+    finally:
+        is_over.set()
 
 
-def _listen(endpoint: MonitoringEndpoint, new_events: queue.Queue[list[NodeEvent]]) -> None:
-    """Ask one node for new events, forever; after its restart, from the beginning."""
+def _listen(endpoint: MonitoringEndpoint, new_events: queue.Queue[list[NodeEvent]], is_over: threading.Event) -> None:
+    """Ask one node for new events, until it is over; after its restart, from the beginning."""
     from strandline.cli.monitoring.event_merging import events_in
 
     since, incarnation, is_gone = 0, None, False
-    while True:
+    while not is_over.is_set():
         try:
             answer = get(endpoint, f"/events?since={since}&wait_ms={WAIT_MS}", TIMEOUT_S + WAIT_MS / 1000)
         except NodeUnreachable as error:
-            if not is_gone:
+            if not is_gone and not is_over.is_set():
                 note(f"node {endpoint.node_id} {error}")
             is_gone = True
-            time.sleep(RETRY_S)
+            is_over.wait(RETRY_S)
             continue
         if is_gone:
             note(f"node {endpoint.node_id} answers again")
