@@ -108,7 +108,9 @@ def test_a_node_that_was_started_again_is_followed_from_its_beginning(tmp_path):
     with serving_nodes(str(tmp_path), {"/events": page}):
         node = local_cluster.require(str(tmp_path)).nodes[0]
         place = MonitoringEndpoint(1, local_cluster.HOST, node.metrics_port)
-        threading.Thread(target=timeline._listen, args=(place, new_events), daemon=True).start()
+        is_over = threading.Event()
+        threading.Thread(target=timeline._listen, args=(place, new_events, is_over), daemon=True).start()
         served = [one.partition for _ in range(2) for one in new_events.get(timeout=10)]
+        is_over.set()
     assert served == [0, 1, 2, 3]
     assert asked[:3] == ["0", "2", "0"]
