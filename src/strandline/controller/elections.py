@@ -1,7 +1,8 @@
 """What becomes of partitions when brokers come and go, and elections that are asked for.
 
 Each function returns what follows from one event that the image does not show yet: a broker that is being fenced may not lead
-any more though the image still has it unfenced, and the other way round. The caller adds its own record of the event.
+any more though the image still has it unfenced, and the other way round. The caller adds its own record of the event. Who is
+elected, from the ISR, the ELR or uncleanly, is decided in `partition_change.py`.
 
 Always true: one look at every partition, and a record only for those that change; a replica that can't serve is in no ISR
 afterwards, except, while ELR is off, as the last one.

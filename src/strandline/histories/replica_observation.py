@@ -27,7 +27,7 @@ from strandline.metadata.image import MetadataImage, PartitionImage
 from strandline.node.observation.logs import ObservedLog
 from strandline.node.observation.node import NodeObservation
 from strandline.node.observation.replicas import ObservedReplica, ReplicaMark
-from strandline.replica.isr import ProposedIsr
+from strandline.replica.isr_state import ProposedIsr
 
 Key = tuple[Uuid, int]
 """A partition: its topic's id and its number."""

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from strandline.config.topic_config import TopicConfig
 from strandline.errors import ErrorCode, KafkaError
-from strandline.log import checkpoints, cutting, producer_snapshot
+from strandline.log import checkpoints, producer_snapshot, truncation
 from strandline.log.effects import LogWork, offloaded, synced
 from strandline.log.epochs import LeaderEpochs
 from strandline.log.errors import CorruptBatch
@@ -242,7 +242,7 @@ class Log:
             self.unsynced.segments.append(active)
             self.segments.add(segment)
         else:
-            cutting.remove(self, [self.segments.replace_active(segment)])
+            truncation.remove(self, [self.segments.replace_active(segment)])
         self.unsynced.snapshots.append((base_offset, producer_snapshot.encode(self.producers)))
         self._jitter_ms = self._draw_jitter()
         self.unsynced.names_changed = True
@@ -330,11 +330,11 @@ class Log:
 
     def truncate_to(self, offset: int) -> None:
         """Remove everything at or after `offset` (KIP-101's truncation; blocks shortly)."""
-        cutting.truncate_to(self, offset)
+        truncation.truncate_to(self, offset)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Forget everything and begin anew at `offset`."""
-        cutting.truncate_fully_and_start_at(self, offset)
+        truncation.truncate_fully_and_start_at(self, offset)
 
     def advance_start(self, offset: int) -> None:
         """Records below `offset` are gone (DeleteRecords, retention); files follow in `drop_segments`."""
@@ -344,7 +344,7 @@ class Log:
 
     def drop_segments(self, count: int, now_ms: int) -> list[str]:
         """Take the oldest `count` segments out of the log; the files to remove once nobody reads them any more."""
-        return cutting.drop_segments(self, count, now_ms)
+        return truncation.drop_segments(self, count, now_ms)
 
     def replace_segment(self, segment: Segment, repaired: Segment) -> None:
         """Let the files of `repaired`, which are on the device, take the place of those of `segment`; their names are not yet."""
@@ -370,7 +370,7 @@ class Log:
                 yield from offloaded(self.disk, work, self.directory)
                 if truncations != self.truncations:
                     # They may speak of batches that were cut meanwhile.
-                    cutting.drop_snapshots(self, snapshots.__contains__)
+                    truncation.drop_snapshots(self, snapshots.__contains__)
             if end_offset > self.recovery_point:
                 yield from synced(active.file)
                 if truncations == self.truncations:

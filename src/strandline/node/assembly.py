@@ -51,6 +51,7 @@ from strandline.node.coordinator.dependencies import NodeGroupDependencies
 from strandline.node.coordinator.groups import GroupCoordinator
 from strandline.node.coordinator.runner import RunnerDependencies
 from strandline.node.coordinator.topic import CoordinatorTopic
+from strandline.node.dir_assignments import DirAssignments
 from strandline.node.events import Events
 from strandline.node.fetching.fetchers import Fetchers
 from strandline.node.fetching.throttles import Throttles
@@ -65,10 +66,9 @@ from strandline.node.monitoring.server import MonitoringServer
 from strandline.node.own_endpoints import OwnEndpoints
 from strandline.node.peers import Peers
 from strandline.node.producer_ids import ProducerIds, no_producer_id
-from strandline.node.published import PublishedMetadata
+from strandline.node.published_metadata import PublishedMetadata
 from strandline.node.quorum.quorum import Quorum
 from strandline.node.repair import Repair
-from strandline.node.replica_dirs import ReplicaDirs
 from strandline.node.replicas import Replicas, directory_ids
 from strandline.node.replication import Replication
 from strandline.node.running import Running
@@ -264,7 +264,7 @@ def _broker_server(
         return lifecycle.broker_epoch
 
     isr_updates = IsrUpdates(channel, config.node_id, broker_epoch, randomness, logger, running.ended)
-    replica_dirs = ReplicaDirs(
+    dir_assignments = DirAssignments(
         channel, config.node_id, broker_epoch, lambda: quorum.committed, randomness, logger, running.ended
     )
     replicas = Replicas(
@@ -317,7 +317,7 @@ def _broker_server(
         maintenance=Maintenance(replicas, clock, logger, cleaner.is_cleaning),
         lifecycle=lifecycle,
         replication=Replication(
-            replicas, fetchers, throttles, isr_updates, replica_dirs, repair, scrubber, follower_sessions
+            replicas, fetchers, throttles, isr_updates, dir_assignments, repair, scrubber, follower_sessions
         ),
         producer_ids=ProducerIds(channel, config.node_id, broker_epoch, logger),
     )

@@ -1,7 +1,7 @@
 """A queue of what this broker has the active controller decide about its partitions: each entry is sent until it is
 decided.
 
-What goes into a request and what its answer means is said by each queue (`isr_updates.py`, `replica_dirs.py`).
+What goes into a request and what its answer means is said by each queue (`isr_updates.py`, `dir_assignments.py`).
 
 Always true: one request is in flight at a time, on a connection of the queue's own; without a decision an entry is sent
 again, after a pause that doubles with each failure in a row; once the queue is closed nothing is sent any more.

@@ -23,7 +23,7 @@ from strandline.ids import Uuid
 from strandline.node.controller_channel import ControllerChannel
 from strandline.node.decision_queue import DecisionQueue, Place
 from strandline.node.logger import Logger
-from strandline.replica.isr import AWAIT_METADATA, ROLLED_BACK, IsrAnswer, ProposedIsr
+from strandline.replica.isr_state import AWAIT_METADATA, ROLLED_BACK, IsrAnswer, ProposedIsr
 from strandline.replica.partition import Partition
 from strandline.wire import messages
 

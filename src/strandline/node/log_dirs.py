@@ -2,7 +2,8 @@
 
 Always true: a directory is used by one process at a time and belongs to one node of one cluster; the mark of a clean
 shutdown is gone, on the device too, before anything is written. One that can't be read is offline until the next start,
-and nothing in it is touched; one that belongs to another node is never taken for an offline one.
+and nothing in it is touched, nor in one that fails later (`log_dir_failure.py`); one that belongs to another node is
+never taken for an offline one.
 """
 
 from __future__ import annotations

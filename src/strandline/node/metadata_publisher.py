@@ -14,7 +14,7 @@ from strandline.node.broker_server import BrokerServer
 from strandline.node.controller_server import ControllerServer
 from strandline.node.coordinator.groups import GroupCoordinator
 from strandline.node.events import Events
-from strandline.node.published import PublishedMetadata
+from strandline.node.published_metadata import PublishedMetadata
 from strandline.node.quorum.quorum import Quorum
 from strandline.node.tasks import to_the_end
 

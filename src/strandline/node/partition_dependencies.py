@@ -12,7 +12,7 @@ from collections.abc import Callable
 from strandline.metadata.image import MetadataImage
 from strandline.metadata.incarnations import Incarnation, incarnation
 from strandline.replica.followers import UNKNOWN
-from strandline.replica.isr import ProposedIsr
+from strandline.replica.isr_state import ProposedIsr
 from strandline.replica.partition import Partition
 
 Note = Callable[..., None]

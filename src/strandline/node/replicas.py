@@ -1,7 +1,7 @@
 """The partitions that this node hosts: opened, created, deleted and flushed as the metadata says.
 
-Always true: what is hosted, and in which role, follows the newest committed image; a log dir that fails goes offline
-alone, with all its partitions, and is not used again before a restart.
+Always true: what is hosted, and in which role, follows the newest committed image. A log dir that fails goes offline
+alone, with all its partitions (`log_dir_failure.py`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from strandline.log import names
 from strandline.log.log import Log
 from strandline.log.recovery import RecoveredLog
 from strandline.metadata.image import TOPIC_RESOURCE, MetadataImage, TopicImage
-from strandline.node.limited_log import LimitedLog
+from strandline.node.log_dir_failure import LogDirFailureHandler
 from strandline.node.log_dirs import LogDir, mark_clean
 from strandline.node.log_effects import perform
 from strandline.node.log_loading import LogLoading, PlacedLog
@@ -29,7 +29,7 @@ from strandline.node.offset_checkpoints import OffsetCheckpoints
 from strandline.node.partition_dependencies import NodePartitionDependencies, Note
 from strandline.node.signals import ReplicaSignals
 from strandline.ports import Clock, Disk, is_out_of_handles
-from strandline.replica.isr import ProposedIsr
+from strandline.replica.isr_state import ProposedIsr
 from strandline.replica.partition import Partition
 from strandline.replica.topic_stats import BrokerTopicStats
 
@@ -84,8 +84,9 @@ class Replicas:
         self._clock = clock
         self._randomness = randomness
         self._logger = logger
-        self._limited = LimitedLog(logger)
-        self._on_all_dirs_failed = on_all_dirs_failed
+        self._dir_failures = LogDirFailureHandler(
+            log_dirs, self.in_dir, signals, clock, logger, on_all_failed=on_all_dirs_failed
+        )
         self._on_task_ended = on_task_ended
         self._loading = LogLoading(config.node_id, disk, clock, randomness, logger, log_dirs)
         self._checkpoints = OffsetCheckpoints(disk)
@@ -342,30 +343,7 @@ class Replicas:
             self.dir_failed(hosted.log_dir, error)
 
     def dir_failed(self, log_dir: LogDir, error: OSError) -> None:
-        """It is offline from now on; unless it is the process that has no descriptor left, which is tried again
-        (SEC-L5)."""
-        if not log_dir.online:
-            return
-        if is_out_of_handles(error):
-            self._limited.warning(
-                "no descriptor is left: raise the limit of open files (ulimit -n)",
-                self._clock.monotonic(),
-                path=log_dir.path,
-                error=str(error),
-            )
-            return
-        log_dir.online = False
-        self._logger.error("log dir failed and is offline until a restart", path=log_dir.path, error=str(error))
-        failed = [hosted.partition for hosted in self._hosted.values() if hosted.log_dir is log_dir]
-        # All of them first: what reacts to one may look at the others.
-        for partition in failed:
-            partition.offline = True
-        for partition in failed:
-            partition.fail()
-            self.signals.role_changed(partition)
-        self.signals.dir_failed(log_dir)
-        if not any(other.online for other in self.log_dirs):
-            self._on_all_dirs_failed(f"every log dir failed, the last one with: {error}")
+        self._dir_failures.failed(log_dir, error)
 
     # Looking
 

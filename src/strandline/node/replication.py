@@ -10,12 +10,12 @@ import asyncio
 
 from strandline.api.fetching.follower_sessions import FollowerSessions
 from strandline.metadata.image import TopicImage
+from strandline.node.dir_assignments import DirAssignments
 from strandline.node.fetching.fetchers import Fetchers
 from strandline.node.fetching.throttles import Throttles
 from strandline.node.isr_updates import IsrUpdates
 from strandline.node.log_dirs import LogDir
 from strandline.node.repair import Repair
-from strandline.node.replica_dirs import ReplicaDirs
 from strandline.node.replicas import Replicas
 from strandline.node.scrubber import Scrubber
 from strandline.node.tasks import AsyncWork
@@ -29,7 +29,7 @@ class Replication:
         fetchers: Fetchers,
         throttles: Throttles,
         isr_updates: IsrUpdates,
-        replica_dirs: ReplicaDirs,
+        dir_assignments: DirAssignments,
         repair: Repair,
         scrubber: Scrubber,
         sessions: FollowerSessions,
@@ -38,7 +38,7 @@ class Replication:
         self.throttles = throttles
         self.repair = repair
         self._isr_updates = isr_updates
-        self._replica_dirs = replica_dirs
+        self._dir_assignments = dir_assignments
         self._scrubber = scrubber
         self._replicas = replicas
         self._sessions = sessions
@@ -59,11 +59,11 @@ class Replication:
         self._sessions.opened(partition.topic, partition.topic_id, partition.index)
         topic = self._replicas.image.topics_by_id.get(partition.topic_id)
         if topic is not None:
-            self._replica_dirs.is_in(log_dir.directory_id, topic, partition.index)
+            self._dir_assignments.is_in(log_dir.directory_id, topic, partition.index)
 
     def unopened(self, topic: TopicImage, index: int, log_dir: LogDir) -> None:
         """The partition is in this log dir, which failed before it was open."""
-        self._replica_dirs.is_in(log_dir.directory_id, topic, index)
+        self._dir_assignments.is_in(log_dir.directory_id, topic, index)
 
     # Limits
 
@@ -99,4 +99,4 @@ class Replication:
         await self.fetchers.close()
         await self.repair.close()
         await self._isr_updates.close()
-        await self._replica_dirs.close()
+        await self._dir_assignments.close()

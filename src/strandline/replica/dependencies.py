@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from strandline.metadata.incarnations import Incarnation
-from strandline.replica.isr import ProposedIsr
+from strandline.replica.isr_state import ProposedIsr
 
 if TYPE_CHECKING:
     from strandline.replica.partition import Partition

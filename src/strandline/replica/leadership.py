@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from strandline.errors import ErrorCode, KafkaError
 from strandline.metadata.incarnations import Incarnation
+from strandline.replica import isr_changes
 from strandline.replica.dependencies import PartitionDependencies
 from strandline.replica.followers import NEVER, UNKNOWN, FollowerProgress
-from strandline.replica.isr import RECOVERED, Isr, IsrAnswer, ProposedIsr
+from strandline.replica.isr_state import Isr, IsrAnswer, ProposedIsr
 from strandline.wire.fetch import FetchPartition
 
 if TYPE_CHECKING:
@@ -25,12 +26,12 @@ if TYPE_CHECKING:
 class Leadership:
     """The role of a partition that this node leads, from when it begins to lead until another node does."""
 
-    __slots__ = ("_dependencies", "_partition", "followers", "isr", "start_offset")
+    __slots__ = ("dependencies", "followers", "isr", "partition", "start_offset")
 
     def __init__(self, partition: Partition, dependencies: PartitionDependencies) -> None:
         state = partition.state
-        self._partition = partition
-        self._dependencies = dependencies
+        self.partition = partition
+        self.dependencies = dependencies
         self.start_offset = partition.log.log_end_offset
         """Where this leader epoch begins: what came before was another leader's to commit."""
         self.isr = Isr(state.isr, state.partition_epoch)
@@ -39,8 +40,8 @@ class Leadership:
 
     def renew(self, epoch_before: int) -> None:
         """Take the partition's newer metadata, perhaps with a new epoch, in which this node goes on leading."""
-        state, log_end = self._partition.state, self._partition.log.log_end_offset
-        now = self._dependencies.now()
+        state, log_end = self.partition.state, self.partition.log.log_end_offset
+        now = self.dependencies.now()
         if state.leader_epoch > epoch_before:
             if state.leader_epoch > epoch_before + 1:
                 # Another node led in between, of which we never heard: what the followers had then may be cut by now.
@@ -58,7 +59,7 @@ class Leadership:
         self._recount(now)
 
     def _recount(self, now: float) -> None:
-        state, node_id = self._partition.state, self._dependencies.node_id
+        state, node_id = self.partition.state, self.dependencies.node_id
         before = self.followers
         self.followers = {}
         for replica in state.replicas:
@@ -71,7 +72,7 @@ class Leadership:
     def advance(self) -> None:
         """Let the high watermark go as far as it may: everything below is on every replica that is in sync, or may be, or is
         about to be."""
-        partition, isr = self._partition, self.isr
+        partition, isr = self.partition, self.isr
         local_end = partition.local_end
         if partition.high_watermark >= local_end:
             return
@@ -88,24 +89,24 @@ class Leadership:
 
     def _is_about_to_join(self, follower: FollowerProgress, local_end: int) -> bool:
         """If the watermark ran on ahead of one that has nearly caught up, it might never catch up with the watermark."""
-        if follower.log_end_offset == UNKNOWN or not self._is_eligible(follower):
+        if follower.log_end_offset == UNKNOWN or not self.is_eligible(follower):
             return False
-        return follower.is_caught_up(local_end, self._dependencies.now(), self._dependencies.lag_time_max_s)
+        return follower.is_caught_up(local_end, self.dependencies.now(), self.dependencies.lag_time_max_s)
 
-    def _is_eligible(self, follower: FollowerProgress) -> bool:
-        return self._dependencies.is_eligible(follower.replica_id, follower.broker_epoch)
+    def is_eligible(self, follower: FollowerProgress) -> bool:
+        return self.dependencies.is_eligible(follower.replica_id, follower.broker_epoch)
 
     @property
     def is_under_min_isr(self) -> bool:
         """So few replicas are in sync that nothing may be written for all of them (rule A3)."""
-        return len(self.isr.isr) < self._partition.min_isr
+        return len(self.isr.isr) < self.partition.min_isr
 
     @property
     def low_watermark(self) -> int:
         """Every live replica has deleted what is below."""
-        is_alive = self._dependencies.is_alive
+        is_alive = self.dependencies.is_alive
         starts = [follower.log_start_offset for follower in self.followers.values() if is_alive(follower.replica_id)]
-        return min([self._partition.log.log_start_offset, *starts])
+        return min([self.partition.log.log_start_offset, *starts])
 
     # Followers
 
@@ -113,8 +114,8 @@ class Leadership:
         """Take a follower's position from its fetch: it may be in sync by now, and more may be committed. Only the registered
         incarnation of its broker counts (SEC-T7): an earlier one is refused; a later one is not counted, which is False, until
         the metadata here knows it."""
-        partition = self._partition
-        fetching = self._dependencies.incarnation(replica_id, broker_epoch)
+        partition = self.partition
+        fetching = self.dependencies.incarnation(replica_id, broker_epoch)
         if fetching is not Incarnation.CURRENT:
             if fetching is Incarnation.AHEAD:
                 return False
@@ -125,7 +126,7 @@ class Leadership:
         follower = self.followers[replica_id]
         follower.fetched(asked.fetch_offset, asked.log_start_offset, partition.log.log_end_offset, broker_epoch, now)
         if replica_id not in self.isr.isr:
-            self._expand_isr(now, fetching=replica_id)
+            isr_changes.expand(self, now, fetching=replica_id)
         self.advance()
         if partition.deleters:
             partition.deleters.reached(self.low_watermark)
@@ -136,7 +137,7 @@ class Leadership:
         follower = self.followers.get(replica_id)
         if follower is None or follower.broker_epoch != broker_epoch:
             return
-        if self._dependencies.incarnation(replica_id, broker_epoch) is Incarnation.CURRENT:
+        if self.dependencies.incarnation(replica_id, broker_epoch) is Incarnation.CURRENT:
             follower.was_caught_up(at)
 
     # Joining and leaving
@@ -144,70 +145,22 @@ class Leadership:
     def expand_isr(self, *, refused: ProposedIsr | None = None) -> None:
         """Propose followers that were caught up already, and could not join, and may be able to now."""
         if len(self.isr.isr) <= len(self.followers):
-            self._expand_isr(self._dependencies.now(), refused=refused)
-
-    def _expand_isr(self, now: float, *, fetching: int = UNKNOWN, refused: ProposedIsr | None = None) -> None:
-        """Propose that those join the ISR that may, if there are any and no other proposal is pending.
-
-        `fetching` is the follower that has just fetched. What is known of the others is older: one of them that had not caught up
-        for long may have everything and still be silent, and would be put out again. `refused` is what the controller has just
-        refused: the same is not proposed again before a fetch or the metadata says more.
-        """
-        isr, partition = self.isr, self._partition
-        if isr.pending is not None:
-            return
-        log_end, lag_time_max_s = partition.log.log_end_offset, self._dependencies.lag_time_max_s
-        joining = [
-            follower
-            for replica, follower in self.followers.items()
-            if replica not in isr.isr
-            and follower.log_end_offset >= partition.high_watermark
-            and follower.log_end_offset >= self.start_offset
-            and self._is_eligible(follower)
-            and (replica == fetching or follower.is_caught_up(log_end, now, lag_time_max_s))
-        ]
-        if not joining:
-            return
-        reason = ", ".join(f"replica {f.replica_id} has everything up to {f.log_end_offset}" for f in joining)
-        members = self._with_epochs(isr.expanded([f.replica_id for f in joining]))
-        if refused is not None and (members, isr.partition_epoch) == (refused.isr, refused.partition_epoch):
-            return
-        self._propose(members, reason)
+            isr_changes.expand(self, self.dependencies.now(), refused=refused)
 
     def shrink_isr(self, now: float) -> None:
         """Propose that those leave the ISR that have been behind for too long (rule B2); to be called now and then."""
-        if not self._propose_leaving(now):
+        if not isr_changes.shrink(self, now):
             self.expand_isr()
         # One that was about to join, and did not, no longer holds the watermark back.
         self.advance()
 
-    def _propose_leaving(self, now: float) -> bool:
-        isr, log_end = self.isr, self._partition.log.log_end_offset
-        if isr.pending is not None:
-            return False
-        late = [follower for replica in isr.isr if (follower := self._late(replica, log_end, now)) is not None]
-        if not late:
-            return False
-        reason = ", ".join(
-            f"replica {f.replica_id} is at {f.log_end_offset} of {log_end} and was not caught up for {now - f.caught_up_at:.1f} s"
-            for f in late
-        )
-        self._propose(self._with_epochs(isr.shrunk({f.replica_id for f in late})), reason)
-        return True
-
-    def _late(self, replica: int, log_end: int, now: float) -> FollowerProgress | None:
-        if replica == self._dependencies.node_id:
-            return None
-        follower = self.followers.get(replica) or FollowerProgress(replica)
-        return None if follower.is_caught_up(log_end, now, self._dependencies.lag_time_max_s) else follower
-
     def isr_answered(self, proposal: ProposedIsr, answer: IsrAnswer | ErrorCode) -> None:
         """Take the controller's answer to a proposal."""
         before = self.isr.isr
-        is_to_be_sent = self.isr.answered(proposal, answer, self._partition.state.leader_epoch)
-        self._give_time(before, self._dependencies.now())
+        is_to_be_sent = self.isr.answered(proposal, answer, self.partition.state.leader_epoch)
+        self._give_time(before, self.dependencies.now())
         if is_to_be_sent:
-            self._dependencies.propose_isr(self._partition, proposal)
+            self.dependencies.propose_isr(self.partition, proposal)
             return
         self.advance()
         # One of them may have restarted, or caught up, while the request was in flight, and need not fetch again soon.
@@ -219,30 +172,6 @@ class Leadership:
             if replica not in isr_before and replica in self.followers:
                 self.followers[replica].joined(now)
 
-    def _with_epochs(self, replicas: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-        node_id, broker_epoch = self._dependencies.node_id, self._dependencies.broker_epoch
-        return tuple((replica, broker_epoch if replica == node_id else self._epoch_of(replica)) for replica in replicas)
-
-    def _epoch_of(self, replica: int) -> int:
-        """Of a member that has not fetched from here yet none is known: should it restart, the controller takes it out of the
-        ISR, and the partition epoch that this takes has our proposal refused."""
-        follower = self.followers.get(replica)
-        return UNKNOWN if follower is None else follower.broker_epoch
-
-    def _propose(self, members: tuple[tuple[int, int], ...], reason: str) -> None:
-        partition = self._partition
-        proposal = ProposedIsr(
-            partition.topic_id,
-            partition.index,
-            partition.state.leader_epoch,
-            self.isr.partition_epoch,
-            members,
-            RECOVERED,
-            reason,
-        )
-        self.isr.propose(proposal)
-        self._dependencies.propose_isr(partition, proposal)
-
     # Reading from followers
 
     def can_serve(self, replica: int, offset: int) -> bool:
@@ -251,14 +180,14 @@ class Leadership:
         return (
             follower is not None
             and replica in self.isr.isr
-            and self._dependencies.is_alive(replica)
+            and self.dependencies.is_alive(replica)
             and UNKNOWN < follower.log_start_offset <= offset <= follower.log_end_offset
         )
 
     # Invariants
 
     def check_invariants(self) -> None:
-        partition, node_id = self._partition, self._dependencies.node_id
+        partition, node_id = self.partition, self.dependencies.node_id
         state = partition.state
         self.isr.check_invariants()
         assert state.leader == node_id, f"{partition}: node {state.leader} leads, not {node_id}"

@@ -3,7 +3,8 @@
 Always true: the high watermark never passes `local_end` and moves back only where the log itself is cut; `local_end` is what this
 node vouches for: the log end, or what is on the device once `flush.messages` records are not. A partition has one role at a time:
 its node leads it (`leadership.py`) or follows (`following.py`), as the metadata that it was given last says, in that leader epoch.
-A leader commits only what every in-sync replica has; a follower takes its leader's high watermark. Waiting requests are completed
+A leader commits only what every in-sync replica has, and takes records for acks=all only while there are
+`min.insync.replicas` of them; a follower takes its leader's high watermark. Waiting requests are completed
 by the append, the flush or the fetch that satisfies them, never by polling.
 """
 
@@ -16,7 +17,7 @@ from strandline.log.record_checks import CheckedRecords, RecordWork
 from strandline.metadata.image import INTERNAL_TOPICS, PartitionImage
 from strandline.replica.dependencies import PartitionDependencies, WaitingReader, Watcher
 from strandline.replica.following import STALE, Following, TakenFetch
-from strandline.replica.isr import IsrAnswer, ProposedIsr
+from strandline.replica.isr_state import IsrAnswer, ProposedIsr
 from strandline.replica.leadership import Leadership
 from strandline.replica.topic_stats import TopicStats
 from strandline.replica.waiters import Done, IsOver, Waiters

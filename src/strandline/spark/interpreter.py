@@ -99,7 +99,7 @@ def _link_names(binaries: Path) -> None:
 def _ask(command: list[str], environ: dict[str, str]) -> str:
     import subprocess
 
-    from strandline.spark.closure import Unpackable
+    from strandline.spark.package_closure import Unpackable
 
     done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
     if done.returncode:

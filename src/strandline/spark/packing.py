@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from strandline.spark import interpreter
-from strandline.spark.closure import Package, Unpackable, closure
+from strandline.spark.package_closure import Package, Unpackable, closure
 
 ENVIRONMENT_MARKER = "strandline-environment.json"
 """The first file of a packed environment: how one is recognized, and what is in it."""

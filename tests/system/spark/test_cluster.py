@@ -146,7 +146,7 @@ def _without_spark(python_path: str) -> str:
 
 def _python_with(directory: Path, needed: dict[str, str]) -> Path:
     """The `bin` of a virtual environment that has these packages of ours, and no others."""
-    from strandline.spark.closure import closure
+    from strandline.spark.package_closure import closure
 
     base = getattr(sys, "_base_executable", sys.executable)
     subprocess.run([base, "-m", "venv", "--without-pip", str(directory)], check=True)

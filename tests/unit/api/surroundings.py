@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from strandline.metadata.image import MetadataImage
 from strandline.metadata.incarnations import Incarnation, incarnation
 from strandline.replica.followers import UNKNOWN
-from strandline.replica.isr import ProposedIsr
+from strandline.replica.isr_state import ProposedIsr
 from strandline.replica.partition import Partition
 
 

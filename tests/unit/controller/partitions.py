@@ -10,9 +10,9 @@ from __future__ import annotations
 from strandline.controller import elections, leader_balance, reassignments
 from strandline.controller.alter_partition import ANY_EPOCH, NewIsr
 from strandline.controller.alter_partition import alter as alter_partition
+from strandline.controller.dir_assignments import ReplicaDirAssignment, assign
 from strandline.controller.elections import ElectionPolicy
 from strandline.controller.partition_change import RECOVERED, RECOVERING, Election
-from strandline.controller.replica_dirs import ReplicaDirAssignment, assign
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
 from strandline.metadata.image import MetadataImage, PartitionImage, TopicImage

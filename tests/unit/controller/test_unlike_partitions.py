@@ -11,9 +11,9 @@ from strandline.config.layers import Layers
 from strandline.controller import elections, leader_balance
 from strandline.controller.alter_partition import ANY_EPOCH, NewIsr
 from strandline.controller.alter_partition import alter as alter_partition
+from strandline.controller.dir_assignments import ReplicaDirAssignment, assign
 from strandline.controller.elections import ElectionPolicy, policy_of
 from strandline.controller.partition_change import Election, PartitionTarget, active_brokers, addressed, change
-from strandline.controller.replica_dirs import ReplicaDirAssignment, assign
 from strandline.errors import KafkaError
 from strandline.ids import Uuid
 from strandline.metadata import records as r

@@ -334,7 +334,7 @@ def test_a_log_dir_whose_volume_is_not_mounted():
 def test_a_replica_of_which_the_controller_never_heard_is_not_begun_anew_while_a_log_dir_is_offline():
     async def first(stage):
         await stage.start()
-        reports = stage.node.broker_server.replication._replica_dirs
+        reports = stage.node.broker_server.replication._dir_assignments
         reports.is_in = lambda directory_id, topic, index: None  # nothing is reported
         stage.indexes = await two_partitions(stage)
         assert [await produced(stage, index) for index in stage.indexes] == [0, 0]

@@ -17,7 +17,7 @@ from strandline.node.controller_channel import ControllerChannel
 from strandline.node.isr_updates import IsrUpdates, WaitingProposals, request
 from strandline.node.peers import Peers
 from strandline.raft.messages import Address
-from strandline.replica.isr import IsrAnswer, ProposedIsr
+from strandline.replica.isr_state import IsrAnswer, ProposedIsr
 from strandline.sim.world import World
 from strandline.wire import messages
 

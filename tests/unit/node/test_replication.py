@@ -13,13 +13,13 @@ from strandline.ids import Uuid
 from strandline.metadata.image import BrokerImage, Endpoint, MetadataImage, PartitionImage, TopicImage
 from strandline.node.broker_addresses import BrokerAddresses
 from strandline.node.controller_channel import ControllerChannel
+from strandline.node.dir_assignments import DirAssignments
 from strandline.node.fetching.fetchers import Fetchers
 from strandline.node.fetching.throttles import Throttles
 from strandline.node.isr_updates import IsrUpdates
 from strandline.node.log_dirs import LogDir
 from strandline.node.peers import Peers
 from strandline.node.repair import Repair
-from strandline.node.replica_dirs import ReplicaDirs
 from strandline.node.replicas import Replicas
 from strandline.node.replication import Replication
 from strandline.node.scrubber import Scrubber
@@ -138,7 +138,7 @@ def play(story, **settings):
                 fetchers,
                 throttles,
                 isr_updates,
-                ReplicaDirs(channel, 1, lambda: 9, MetadataImage, randomness, logger, ended.append),
+                DirAssignments(channel, 1, lambda: 9, MetadataImage, randomness, logger, ended.append),
                 repair,
                 Scrubber(replicas.partitions.values, clock, repair.damaged, replicas.storage_error),
                 FollowerSessions(random.Random(1)),

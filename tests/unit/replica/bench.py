@@ -21,7 +21,7 @@ from strandline.records.batch import BatchBuilder
 from strandline.records.header import assign
 from strandline.replica.followers import FollowerProgress
 from strandline.replica.following import TakenFetch
-from strandline.replica.isr import ProposedIsr
+from strandline.replica.isr_state import ProposedIsr
 from strandline.replica.leadership import Leadership
 from strandline.replica.partition import Partition
 from strandline.wire.fetch import FetchedPartition, FetchPartition

@@ -30,7 +30,7 @@ from strandline.node.log_effects import perform
 from strandline.records.batch import decode
 from strandline.records.header import iterate
 from strandline.replica.following import FetchOutcome
-from strandline.replica.isr import AWAIT_METADATA, ROLLED_BACK, IsrAnswer, ProposedIsr
+from strandline.replica.isr_state import AWAIT_METADATA, ROLLED_BACK, IsrAnswer, ProposedIsr
 from strandline.replica.partition import Partition
 from strandline.wire.fetch import FetchRequest
 from strandline.wire.fetch_asking import parse_response

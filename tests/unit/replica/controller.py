@@ -15,7 +15,7 @@ from strandline.metadata import records as r
 from strandline.metadata.features import METADATA_VERSION, SUPPORTED
 from strandline.metadata.image import Endpoint, MetadataImage, PartitionImage
 from strandline.metadata.replay import replay
-from strandline.replica.isr import ProposedIsr
+from strandline.replica.isr_state import ProposedIsr
 
 TOPIC, TOPIC_ID = "t", Uuid(bytes(15) + b"\xaa")
 SESSION_S = 3.0

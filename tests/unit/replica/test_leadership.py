@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from strandline.errors import ErrorCode, KafkaError
-from strandline.replica.isr import IsrAnswer
+from strandline.replica.isr_state import IsrAnswer
 
 from .bench import Bench, image
 

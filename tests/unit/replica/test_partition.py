@@ -12,7 +12,7 @@ from strandline.errors import ErrorCode, KafkaError
 from strandline.log.recovery import load
 from strandline.records.batch import BatchBuilder
 from strandline.records.control import ControlRecordType, control_key, end_txn_marker
-from strandline.replica.isr import IsrAnswer
+from strandline.replica.isr_state import IsrAnswer
 from strandline.replica.partition import READ_COMMITTED, READ_UNCOMMITTED, Partition
 
 from .bench import NONE, NOW_MS, Bench, as_leader_wrote, image

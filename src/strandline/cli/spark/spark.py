@@ -97,7 +97,7 @@ def pack(out: Path | None, pure_out: Path | None, python: str | None, with_pyspa
         raise click.UsageError(f"Spark puts a file on the executors' path by its name: {pure_out} must end in .zip")
     _check_installed("numba", "pyarrow")
     from strandline.spark import packing
-    from strandline.spark.closure import Unpackable
+    from strandline.spark.package_closure import Unpackable
 
     made: list[PackedArchive] = []
     try:

@@ -30,7 +30,7 @@ from strandline.client.core.batches import (
 from strandline.client.core.cluster_metadata import REFRESH, ClusterMetadata
 from strandline.client.core.partition_queue import PartitionQueue
 from strandline.client.core.produce_verdict import ProduceVerdict, judge, surely_not_appended
-from strandline.client.core.sticky import StickyPartitioner
+from strandline.client.core.sticky_partitioner import StickyPartitioner
 from strandline.client.core.whole_batches import Receipt
 from strandline.client.errors import BufferExhausted, Closed, RecordTooLarge, TimedOut
 from strandline.errors import ErrorCode, KafkaError, error_code

@@ -13,7 +13,7 @@ from __future__ import annotations
 from functools import partial
 from typing import NoReturn
 
-from strandline.log import cutting, names
+from strandline.log import names, truncation
 from strandline.log.compaction.job import CleanedGroup, CleaningResult, CleanJob, discard
 from strandline.log.effects import LogWork, offloaded
 from strandline.log.errors import CorruptBatch, CorruptLog
@@ -59,7 +59,7 @@ def swap(log: Log, job: CleanJob, cleaned: CleaningResult) -> LogWork[list[str]]
                 yield from offloaded(log.disk, partial(log.disk.sync_dir, log.directory), log.directory)
                 reason = _change_since(log, job, group)
             if reason is not None:
-                cutting.turn_away(log)
+                truncation.turn_away(log)
                 _give_up(log, job, reason, doomed)
             doomed += _replace(log, group, new)
             log.arriving = []
@@ -132,7 +132,7 @@ def _replace(log: Log, group: CleanedGroup, new: list[Segment]) -> list[str]:
     log.retired.add(old)
     vanished = set(group.bases).difference(log.segments.bases)
     if vanished:
-        cutting.drop_snapshots(log, vanished.__contains__)
+        truncation.drop_snapshots(log, vanished.__contains__)
     return doomed
 
 

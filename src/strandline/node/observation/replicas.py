@@ -12,7 +12,7 @@ from strandline.ids import Uuid
 from strandline.metadata.image import PartitionImage
 from strandline.node.observation.invariants import check_invariants
 from strandline.node.observation.logs import ObservedLog
-from strandline.replica.isr import ProposedIsr
+from strandline.replica.isr_state import ProposedIsr
 from strandline.replica.partition import Partition
 
 

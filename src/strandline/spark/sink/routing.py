@@ -18,7 +18,7 @@ import pyarrow as pa
 from strandline.columnar.encoding import partitions_of
 from strandline.columnar.spans import spans_of
 from strandline.spark.sink.errors import ColumnError
-from strandline.spark.sink.sticky import StickyPartitions
+from strandline.spark.sink.sticky_partitions import StickyPartitions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -24,7 +24,7 @@ from strandline.node.observation.node import NodeObservation
 from strandline.raft.voters import VoterSet
 from strandline.records.batch import BatchBuilder
 from strandline.records.header import assign
-from strandline.replica.isr import Isr, ProposedIsr
+from strandline.replica.isr_state import Isr, ProposedIsr
 from strandline.sim.disk import SimDisk
 from strandline.sim.file import SimFile
 from strandline.sim.inode import Inode

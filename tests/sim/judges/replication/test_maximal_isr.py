@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from strandline.histories.judges.replication.maximal_isr import MaximalIsr
 from strandline.ids import ZERO_UUID
-from strandline.replica.isr import ProposedIsr
+from strandline.replica.isr_state import ProposedIsr
 
 from .stage import broken, stage
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from strandline.client.core.group import sticky
+from strandline.client.core.group import sticky_assignor
 from strandline.client.core.group.subscription import Subscription
 from strandline.ids import TopicPartition
 
@@ -61,14 +61,14 @@ def assign_roundrobin(counts: Counts, subscriptions: Subscriptions) -> Assigned:
 
 def assign_sticky(counts: Counts, subscriptions: Subscriptions) -> Assigned:
     """As even as it can be, and beyond that as it was."""
-    owners = sticky.owners(subscriptions, sticky.previous)
-    return sticky.balance(counts, subscriptions, _in_order(subscriptions), owners)
+    owners = sticky_assignor.owners(subscriptions, sticky_assignor.previous)
+    return sticky_assignor.balance(counts, subscriptions, _in_order(subscriptions), owners)
 
 
 def assign_cooperative_sticky(counts: Counts, subscriptions: Subscriptions) -> Assigned:
     """As sticky, but what moves is first only taken away: its owner gives it up and rejoins, then it is given."""
-    owners = sticky.owners(subscriptions, sticky.owned)
-    assigned = sticky.balance(counts, subscriptions, _in_order(subscriptions), owners)
+    owners = sticky_assignor.owners(subscriptions, sticky_assignor.owned)
+    assigned = sticky_assignor.balance(counts, subscriptions, _in_order(subscriptions), owners)
     return {
         member_id: [key for key in partitions if owners.get(key, member_id) == member_id]
         for member_id, partitions in assigned.items()
@@ -93,8 +93,8 @@ ASSIGNORS = {
     for assignor in (
         ClientAssignor("range", assign_range),
         ClientAssignor("roundrobin", assign_roundrobin),
-        ClientAssignor("sticky", assign_sticky, user_data=sticky.encode_previous),
-        ClientAssignor("cooperative-sticky", assign_cooperative_sticky, True, sticky.encode_generation),
+        ClientAssignor("sticky", assign_sticky, user_data=sticky_assignor.encode_previous),
+        ClientAssignor("cooperative-sticky", assign_cooperative_sticky, True, sticky_assignor.encode_generation),
     )
 }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from strandline.histories.quorum_observation import Violation
 from strandline.histories.replica_observation import Key, ReplicaJudge, ReplicaObservation, ReplicaStatus
 from strandline.metadata.image import MetadataImage, PartitionImage
-from strandline.replica.isr import ProposedIsr
+from strandline.replica.isr_state import ProposedIsr
 
 UNKNOWN = -1
 

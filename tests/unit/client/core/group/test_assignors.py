@@ -7,7 +7,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.client.core.group import sticky
+from strandline.client.core.group import sticky_assignor
 from strandline.client.core.group.assignors import ASSIGNORS, is_cooperative
 from strandline.client.core.group.subscription import Subscription
 
@@ -58,26 +58,28 @@ def test_cooperative_sticky_takes_away_first_and_gives_the_next_time():
 def test_of_two_claims_the_later_generation_holds_and_of_equals_none():
     old = subscription("t", owned="t0 t1", generation=3)
     new = subscription("t", owned="t0", generation=4)
-    assert sticky.owners({"a": old, "b": new}, sticky.owned) == {("t", 0): "b", ("t", 1): "a"}
-    assert sticky.owners({"a": new, "b": new}, sticky.owned) == {}
-    assert sticky.owners({"a": new, "b": new, "c": old}, sticky.owned) == {("t", 1): "c"}
+    assert sticky_assignor.owners({"a": old, "b": new}, sticky_assignor.owned) == {("t", 0): "b", ("t", 1): "a"}
+    assert sticky_assignor.owners({"a": new, "b": new}, sticky_assignor.owned) == {}
+    assert sticky_assignor.owners({"a": new, "b": new, "c": old}, sticky_assignor.owned) == {("t", 1): "c"}
 
 
 def test_sticky_remembers_through_bytes_of_its_own():
     had = frozenset({("t", 0), ("t", 5), ("u", 1)})
-    data = sticky.encode_previous(had, 9)
+    data = sticky_assignor.encode_previous(had, 9)
     member = Subscription(frozenset({"t", "u"}), user_data=data)
-    assert sticky.previous(member) == (had, 9)
-    assert sticky.previous(member._replace(user_data=data[:-4])) == (had, -1), "the first version had no generation"
-    assert sticky.encode_previous((), 9) is None
-    claim = sticky.encode_previous({("t", 1), ("t", 2)}, 1)
+    assert sticky_assignor.previous(member) == (had, 9)
+    assert sticky_assignor.previous(member._replace(user_data=data[:-4])) == (had, -1), (
+        "the first version had no generation"
+    )
+    assert sticky_assignor.encode_previous((), 9) is None
+    claim = sticky_assignor.encode_previous({("t", 1), ("t", 2)}, 1)
     members = {"a": subscription("t"), "b": Subscription(frozenset({"t"}), user_data=claim)}
     assert assign("sticky", {"t": 4}, **members) == {"a": "t0 t3", "b": "t1 t2"}
 
 
 @given(st.binary(max_size=40))
 def test_bytes_of_a_stranger_are_no_claim_or_a_claim(data):
-    partitions, generation = sticky.previous(Subscription(frozenset({"t"}), user_data=data))
+    partitions, generation = sticky_assignor.previous(Subscription(frozenset({"t"}), user_data=data))
     assert isinstance(partitions, frozenset)
     assert isinstance(generation, int)
 
@@ -109,7 +111,9 @@ def test_sticky_moves_no_more_than_it_must(partitions, members_count, joining, l
     stay = names[leaving:] if leaving < len(names) else names
     members = {n: Subscription(frozenset({"t"}), frozenset(before[n]), 1) for n in stay}
     members |= {f"new{index}": subscription("t") for index in range(joining)}
-    after = sticky.balance(counts, members, sorted(members), sticky.owners(members, sticky.owned))
+    after = sticky_assignor.balance(
+        counts, members, sorted(members), sticky_assignor.owners(members, sticky_assignor.owned)
+    )
     most = -(-partitions // len(members))
     least = partitions // len(members)
     assert all(least <= len(keys) <= most for keys in after.values())

@@ -6,7 +6,7 @@ import pytest
 
 from strandline.errors import ErrorCode
 from strandline.ids import Uuid
-from strandline.replica.isr import AWAIT_METADATA, ROLLED_BACK, Isr, IsrAnswer, ProposedIsr
+from strandline.replica.isr_state import AWAIT_METADATA, ROLLED_BACK, Isr, IsrAnswer, ProposedIsr
 
 
 def proposal(*replicas: int, partition_epoch: int = 4) -> ProposedIsr:

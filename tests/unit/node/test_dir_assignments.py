@@ -16,8 +16,8 @@ from strandline.errors import ErrorCode
 from strandline.ids import Uuid
 from strandline.metadata.image import MetadataImage, PartitionImage, TopicImage
 from strandline.node.controller_channel import ControllerChannel
+from strandline.node.dir_assignments import ASSIGNED_AT_ONCE_MAX, GATHERING_S, DirAssignments
 from strandline.node.peers import Peers
-from strandline.node.replica_dirs import ASSIGNED_AT_ONCE_MAX, GATHERING_S, ReplicaDirs
 from strandline.raft.messages import Address
 from strandline.sim.world import World
 from strandline.wire import messages
@@ -45,7 +45,7 @@ class Stage:
     def __init__(self) -> None:
         self.controller = Controller({ASSIGN: take_all})
         self.image = image()
-        self.dirs: ReplicaDirs
+        self.dirs: DirAssignments
 
     def is_in(self, directory: Uuid, index: int = 0, topic: Uuid = TOPIC) -> None:
         self.dirs.is_in(directory, TopicImage("t", topic, (state(),) * (index + 1)), index)
@@ -95,7 +95,7 @@ def play(story: Callable[[Stage], Coroutine[Any, Any, None]]) -> Stage:
             )
             leader = (1, 1, Address("c1", 9093))
             channel = ControllerChannel(peers, lambda: leader, config, node.randomness, quiet_logger())
-            stage.dirs = ReplicaDirs(
+            stage.dirs = DirAssignments(
                 channel, 1, lambda: 9, lambda: stage.image, node.randomness, quiet_logger(), lambda task: None
             )
             await story(stage)

@@ -8,13 +8,13 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from strandline.spark import closure
-from strandline.spark.closure import Package, PackedFile, Requirement, is_kept, parse_requirement
+from strandline.spark import package_closure
+from strandline.spark.package_closure import Package, PackedFile, Requirement, is_kept, parse_requirement
 
 
 @pytest.fixture(scope="module")
 def packages() -> dict[str, Package]:
-    return {package.name: package for package in closure.closure()}
+    return {package.name: package for package in package_closure.closure()}
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_nothing_that_spark_brings_or_that_only_tests_need(packages: dict[str, P
 def test_strandline_itself_from_wherever_it_is_installed(packages: dict[str, Package]) -> None:
     targets = {str(file.target) for file in packages["strandline"].files}
     assert {
-        "strandline/spark/closure.py",
+        "strandline/spark/package_closure.py",
         "strandline/spark/log4j2.properties",
         "pyspark_strandline/__init__.py",
     } <= targets
@@ -98,7 +98,7 @@ def edited(tmp_path: Path):
 
 
 def test_an_editable_install_needs_what_its_project_says_today(edited) -> None:
-    assert [parse_requirement(text) for text in closure._requirements(edited)] == [
+    assert [parse_requirement(text) for text in package_closure._requirements(edited)] == [
         Requirement("new", frozenset(), None, False),
         Requirement("a", frozenset(), "x", False),
         Requirement("b", frozenset(), "x", True),
@@ -107,4 +107,4 @@ def test_an_editable_install_needs_what_its_project_says_today(edited) -> None:
 
 def test_another_install_needs_what_it_states(edited, tmp_path: Path) -> None:
     (tmp_path / "p-1.dist-info" / "direct_url.json").unlink()
-    assert closure._requirements(edited) == ["old"]
+    assert package_closure._requirements(edited) == ["old"]

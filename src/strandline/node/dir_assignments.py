@@ -38,7 +38,7 @@ GATHERING_S = 0.1
 """Logs are opened many at a time: so long the first waits for the others."""
 
 
-class ReplicaDirs(DecisionQueue[Uuid, "AssignReplicasToDirsResponse"]):
+class DirAssignments(DecisionQueue[Uuid, "AssignReplicasToDirsResponse"]):
     api_key, purpose, content = ASSIGN_REPLICAS_TO_DIRS, "directory-assignments", "log dirs of replicas"
     backoff_min_s, backoff_max_s = 2 * GATHERING_S, 10.0
 

@@ -1,4 +1,4 @@
-"""How a log is cut, at its end or at its start.
+"""Truncation: how a log is cut, at its end or at its start. Where a follower's log is cut says `replica/following.py`.
 
 Always true: what was cut does not come back after a crash beside what is appended in its place; segments go newest first from the
 end and oldest first from the start, so that a crash in between leaves no hole. Leader epochs, producers and the recovery point are

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from strandline.controller.dir_assignments import ReplicaDirAssignment, assign
 from strandline.controller.elections import ElectionPolicy
-from strandline.controller.replica_dirs import ReplicaDirAssignment, assign
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
 

@@ -1,4 +1,5 @@
 """The in-sync replicas of one partition, as its leader keeps them (KIP-497).
+Who joins and who leaves is decided in `isr_changes.py`.
 
     committed --expand/shrink--> pending     a proposed ISR is on its way to the controller
     pending --answer, metadata--> committed  the controller's decision, whichever way it arrives first

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.spark.sink.sticky import StickyPartitions
+from strandline.spark.sink.sticky_partitions import StickyPartitions
 
 
 def sizes(count: int, size: int = 100):
