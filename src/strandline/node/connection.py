@@ -1,10 +1,13 @@
 """One client connection: frames in, replies out, in order.
 
-Always true: a frame is a memoryview into this connection's own buffer, valid only during the call that handles it.
+Always true: a frame is a memoryview into the buffer that is being read into, valid only during the call that handles it.
 Replies leave in the order of their requests. Only a Produce, an OffsetCommit or a follower's Fetch that waits may be
 overtaken: any other is a barrier, behind which nothing is handled. What a peer can make us hold is bounded: one frame,
 what was read ahead, the requests in flight and the bytes it has not read yet; so is the time for which its requests are
 handled before it is the others' turn.
+
+`wire/headers.py` parses the headers of requests, `wire/messages.py` their bodies, `wire/produce.py` and `wire/fetch.py` those of
+Produce and Fetch.
 """
 
 from __future__ import annotations

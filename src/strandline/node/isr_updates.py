@@ -1,4 +1,4 @@
-"""The ISRs that the leaders of this broker propose, sent to the active controller (AlterPartition).
+"""The ISRs that the leaders of this broker propose, sent to the active controller (AlterPartition) and retried.
 
 A proposed ISR is sent until the controller has decided about it: without an answer, or with one that says nothing about
 the proposal itself (another broker epoch, no authorization, a controller that knows less than this leader does), the

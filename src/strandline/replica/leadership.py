@@ -4,7 +4,8 @@ Always true: the high watermark that it allows never passes the log end of a rep
 about to be (rule A1), and stays where it is while fewer than `min.insync.replicas` are in sync (rule A2). A follower joins only
 with all that is committed and all that was there when this epoch began, fetched in this epoch by the incarnation that the
 controller knows (rule B1); it leaves when it has not caught up within `replica.lag.time.max.ms` (rule B2). A leader epoch begins
-at the log end even while it has no record (rule A12).
+at the log end even while it has no record (rule A12). Who joins or leaves the ISR is decided in `isr_changes.py`; what is refused
+while there are too few in sync, in `partition.py`.
 """
 
 from __future__ import annotations

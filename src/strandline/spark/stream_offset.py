@@ -3,6 +3,7 @@
 Spark keeps the end of each batch in its checkpoint and takes it for the start of the next. Of the first batch it keeps no start,
 but asks initialOffset() again when a query that died in it starts anew. "Latest" is another number by then, and a batch from there
 to the end that was planned would leave out records. So the end of a first batch says where it starts, and that is believed.
+`stream_reader.py` makes offsets, within the bounds of `bounds.py`.
 
 Always true: what is read and not changed is written as it was, since Spark takes different texts for new data.
 """

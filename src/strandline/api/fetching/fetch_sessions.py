@@ -2,7 +2,7 @@
 
 Always true: a session's epoch rises by one with each request (wrapping from 2^31-1 to 1), so a reply that was lost is
 noticed; the number of sessions and of partitions in all of them is bounded, and a session that is in use is not thrown out
-for a newer one.
+for a newer one. Those of followers are in `follower_sessions.py`.
 """
 
 from __future__ import annotations

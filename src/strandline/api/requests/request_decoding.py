@@ -1,4 +1,4 @@
-"""Requests that are large, or not answered at once: how many are worked on, and what those that are not answered yet hold.
+"""Decoding requests and answering them in turn: how many large ones are worked on, and what those hold that are not answered yet.
 
 A small request is decoded and handled at once. A large one is decoded in slices, and waits for its turn before that, as bytes. One
 that then waits for others (the controller's decision, followers, the members of a group) lets the next one go ahead.
