@@ -11,11 +11,12 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from strandline.api.fetching import session_epochs
+from strandline.api.fetching.session_epochs import EPOCH_MAX
 from strandline.errors import ErrorCode, KafkaError
 from strandline.wire.fetch import FetchedPartition, FetchPartition
 
 INITIAL_EPOCH, FINAL_EPOCH = 0, -1
-EPOCH_MAX = 2**31 - 1
 EVICTION_IDLE_S = 120.0
 """A session that was idle for so long may make room for a new one."""
 SESSION_PARTITIONS_MAX = 10_000
@@ -120,16 +121,7 @@ class FetchSessions:
         session = self._sessions.get(session_id)
         if session is None:
             raise _not_found(session_id)
-        if session.by_id != by_id:
-            raise KafkaError(
-                ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, f"fetch session {session_id} names topics the other way"
-            )
-        if epoch != session.epoch:
-            raise KafkaError(
-                ErrorCode.INVALID_FETCH_SESSION_EPOCH,
-                f"fetch session {session_id} is at epoch {session.epoch}, not {epoch}",
-            )
-        session.epoch = 1 if epoch == EPOCH_MAX else epoch + 1
+        session_epochs.advance(session, session_id, epoch, by_id=by_id)
         session.last_used = now
         if wanted or forgotten:
             self._partitions_count -= len(session.partitions)

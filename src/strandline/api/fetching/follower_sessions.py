@@ -12,7 +12,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from strandline.api.fetching.fetch_sessions import EPOCH_MAX, Place
+from strandline.api.fetching import session_epochs
+from strandline.api.fetching.fetch_sessions import Place
+from strandline.api.fetching.session_epochs import EPOCH_MAX
 from strandline.errors import ErrorCode, KafkaError
 from strandline.replica.partition import Partition
 from strandline.wire.fetch import FetchPartition
@@ -181,16 +183,7 @@ class FollowerSessions:
         session = self._sessions.get(session_id)
         if session is None or (session.replica_id, session.broker_epoch) != (replica_id, broker_epoch):
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"there is no fetch session {session_id}")
-        if session.by_id != by_id:
-            raise KafkaError(
-                ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, f"fetch session {session_id} names topics the other way"
-            )
-        if epoch != session.epoch:
-            raise KafkaError(
-                ErrorCode.INVALID_FETCH_SESSION_EPOCH,
-                f"fetch session {session_id} is at epoch {session.epoch}, not {epoch}",
-            )
-        session.epoch = 1 if epoch == EPOCH_MAX else epoch + 1
+        session_epochs.advance(session, session_id, epoch, by_id=by_id)
         return session
 
     def end(self, session_id: int) -> None:

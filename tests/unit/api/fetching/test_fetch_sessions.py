@@ -9,7 +9,8 @@ import random
 import pytest
 
 from strandline.api.fetching import fetch_sessions as subject
-from strandline.api.fetching.fetch_sessions import EPOCH_MAX, EVICTION_IDLE_S, Cached, FetchSessions
+from strandline.api.fetching.fetch_sessions import EVICTION_IDLE_S, Cached, FetchSessions
+from strandline.api.fetching.session_epochs import EPOCH_MAX
 from strandline.errors import ErrorCode, KafkaError
 from strandline.wire.fetch import FetchedPartition, FetchPartition
 

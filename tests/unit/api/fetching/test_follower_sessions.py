@@ -8,8 +8,8 @@ import random
 
 import pytest
 
-from strandline.api.fetching.fetch_sessions import EPOCH_MAX
 from strandline.api.fetching.follower_sessions import SESSIONS_MAX, FollowerSessions
+from strandline.api.fetching.session_epochs import EPOCH_MAX
 from strandline.errors import ErrorCode, KafkaError
 from strandline.metadata import records as r
 from strandline.wire.fetch import FetchPartition
