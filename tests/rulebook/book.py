@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-_RULE = re.compile(r"^- \*\*((?:[A-Z]+-)?[A-Z]?\d+)\*\* ", re.MULTILINE)
+_RULE = re.compile(r"^- \*\*((?:[A-Z]+-)?[A-Z]{0,2}\d+)\*\* ", re.MULTILINE)
 _CHAPTER = re.compile(r"^## (.+)$", re.MULTILINE)
 _LINK = re.compile(r"\[`?([^\]`]+)`?\]\(([^)#]+)(?:#[^)]*)?\)")
 

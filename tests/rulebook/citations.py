@@ -1,7 +1,8 @@
 """Citations: which rules a text names, and what counts as text in a source file.
 
 A rule is cited by a letter and a number, `A3`, after the name of its book if it is not one of the replication protocol: `SEC-L2`.
-`B7-B9` and `B7 to B9` cite all three. A test cites by its name too: `test_a3_...`; so does a transcript: `a3_...txt`.
+`B7-B9` and `B7 to B9` cite all three. A test cites by its name too: `test_a3_...`, `test_txn_t6_...`; so does a transcript:
+`a3_...txt`.
 What only looks like a citation stands between backticks.
 
 Always true: a bare rule is looked for only where people write prose: comments, docstrings, messages of assertions, pages. Elsewhere
@@ -23,12 +24,13 @@ CHAPTERS = "ABCDEFIS"
 """Of the replication protocol, whose rules are cited without a book; S are the behaviours."""
 
 _CITATION = re.compile(
-    rf"(?<![\w./-])(?P<chapter>(?:{'|'.join(BOOKS)})-[A-Z]|[{CHAPTERS}])(?P<first>\d{{1,2}})"
+    rf"(?<![\w./-])(?P<chapter>(?:{'|'.join(BOOKS)})-[A-Z]{{1,2}}|[{CHAPTERS}])(?P<first>\d{{1,2}})"
     r"(?:(?:-| to )(?P=chapter)(?P<last>\d{1,2}))?(?!\w)"
 )
 _CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
-_TEST = re.compile(rf"\bdef test_([{CHAPTERS.lower()}])(\d{{1,2}})_")
-_TRANSCRIPT = re.compile(rf"([{CHAPTERS.lower()}])(\d{{1,2}})_\w+\.txt")
+_NAMED = rf"((?:(?:{'|'.join(BOOKS).lower()})_[a-z]{{1,2}})|[{CHAPTERS.lower()}])(\d{{1,2}})_"
+_TEST = re.compile(rf"\bdef test_{_NAMED}")
+_TRANSCRIPT = re.compile(rf"{_NAMED}\w+\.txt")
 _KIP = re.compile(r"(?<![\w-])KIP-\d+(?!\w)")
 _PAGE = re.compile(r"(?<![\w./-])(?:docs/decisions/\d{4}\b|(?:docs/)?(?:\w+/)*[\w-]+\.md\b)")
 _NUMBERED = re.compile(r"\b(?:design|matrix|section|faults?) \d+\b")
@@ -105,8 +107,8 @@ def _look(words: str, line: int, found: Found) -> None:
     found.elsewhere.extend(Citation(text, line) for text in _NUMBERED.findall(_without_code(words)))
 
 
-def _named(letter: str, number: str) -> str:
-    return f"{letter.upper()}{int(number)}"
+def _named(chapter: str, number: str) -> str:
+    return f"{chapter.upper().replace('_', '-')}{int(number)}"
 
 
 def _without_code(text: str) -> str:

@@ -51,6 +51,7 @@ def test_lines_are_short_but_for_links(name: str) -> None:
         ("elected by B7 to B9", ["B7", "B8", "B9"]),
         ("SEC-L2, SEC-L10 and TXN-T6-TXN-T7", ["SEC-L2", "SEC-L10", "TXN-T6", "TXN-T7"]),
         ("PIPE-L2, CON-N1, PAR-U1", ["PIPE-L2", "CON-N1", "PAR-U1"]),
+        ("TXN-TF2, TXN-TI1-TXN-TI3 and TXN-TIM1", ["TXN-TF2", "TXN-TI1", "TXN-TI2", "TXN-TI3"]),
         ("the controllers `C1` and `C2`", []),
         ("M3 and T1 are of no chapter, L2 lacks its book, KIP-848 and FOO-A1 are of none", []),
         ("0xA1, A100, MA1, x.A1, A1b, v-A1, a1, D1_old, /A1", []),
