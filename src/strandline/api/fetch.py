@@ -31,6 +31,7 @@ from strandline.api.requests.slices import in_turns
 from strandline.errors import ErrorCode, KafkaError
 from strandline.log.errors import CorruptBatch, NotCached
 from strandline.ports import Buffer
+from strandline.records.header import iterate
 from strandline.replica.partition import READ_COMMITTED, Partition
 from strandline.sliced_work import Work
 from strandline.wire import fetch as wire
@@ -424,7 +425,11 @@ def _read(
         records = log.read(offset, max_bytes, limit, min_one=min_one)
     aborted = None
     if isolation_level == READ_COMMITTED:
-        aborted = [(txn.producer_id, txn.first_offset) for txn in log.aborted_between(offset, limit)] if records else []
+        aborted = []
+        if records and log.has_aborted_since(offset):
+            # A reader is told of what the bytes hold, not of a million aborted transactions that come after them (TXN-P9).
+            end = min(limit, max((header.next_offset for _, header in iterate(records)), default=limit))
+            aborted = [(txn.producer_id, txn.first_offset) for txn in log.aborted_between(offset, end)]
     return FetchedPartition(
         wanted.partition, 0, partition.high_watermark, stable_offset, log.log_start_offset, records, aborted
     )

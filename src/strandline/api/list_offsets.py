@@ -137,7 +137,7 @@ def _fill(
 def _find(partition: Partition, timestamp: int, replica_id: int, isolation_level: int) -> TimestampAndOffset | None:
     log = partition.log
     end = partition.readable_end(isolation_level) if replica_id == CONSUMER else log.log_end_offset
-    is_lagging = replica_id == CONSUMER and partition.is_behind_its_epoch(end)
+    is_lagging = replica_id == CONSUMER and partition.is_behind_its_epoch
     if timestamp == LATEST:
         if is_lagging:
             raise _not_yet(partition)

@@ -28,9 +28,11 @@ from strandline.log.retired import RetiredFiles
 from strandline.log.segment import RELATIVE_OFFSET_MAX, Segment
 from strandline.log.segments import Segments
 from strandline.log.txn_index import AbortedTxn
+from strandline.log.txn_markers import end_txn_batch
 from strandline.log.unsynced import UnsyncedFiles
 from strandline.log.validation import validate
 from strandline.log.verification import check_gap, sound_from, sound_prefix
+from strandline.log.verification_guards import NOT_REQUIRED, VerificationGuard, VerificationGuards
 from strandline.ports import Buffer, Disk, File
 from strandline.records.header import CONTROL_FLAG, HEADER, LOG_OVERHEAD, RECORDS_AT, BatchHeader, assign, iterate
 
@@ -63,6 +65,7 @@ class Log:
         self.recovery_point = recovery_point
         self.epochs = epochs
         self.producers = producers
+        self.guards = VerificationGuards()
         self.appended_bytes = 0
         """Since it was opened."""
         self.truncations = 0
@@ -89,8 +92,12 @@ class Log:
         now_ms: int,
         work: RecordWork | None = None,
         checked: CheckedRecords | None = None,
+        guard: VerificationGuard | None = NOT_REQUIRED,
     ) -> Appended:
-        """Give a client's batch its offsets and write it. A batch that was written before is answered, not written."""
+        """Give a client's batch its offsets and write it. A batch that was written before is answered, not written.
+
+        `guard`: what was noted when the coordinator was asked about the transaction; without, a batch opens none.
+        """
         valid = validate(batch, self.config, now_ms, work, checked)
         base_offset = self.log_end_offset
         last_offset = base_offset + valid.last_offset_delta
@@ -104,6 +111,8 @@ class Log:
             )
             if duplicate is not None:
                 return Appended(duplicate.first_offset, duplicate.timestamp if self.config.log_append_time else -1)
+            if valid.transactional and not self.producers.is_in_transaction(producer_id, valid.producer_epoch):
+                self._check_guard(producer_id, guard, valid.base_sequence)
         data = valid.batch
         assign(data, base_offset, leader_epoch)
         self._roll_if_due(len(data), last_offset, valid.max_timestamp, now_ms)
@@ -120,9 +129,37 @@ class Log:
                 valid.max_timestamp,
                 valid.transactional,
             )
+            if valid.transactional:
+                self.guards.began(producer_id)
         self.log_end_offset = self.producers.end_offset = last_offset + 1
         self.appended_bytes += len(data)
         return Appended(base_offset, valid.append_time)
+
+    def _check_guard(self, producer_id: int, guard: VerificationGuard | None, first_sequence: int) -> None:
+        """Refuse a batch that may not open a transaction (TXN-V3, TXN-V5), or that has to be its producer's first (TXN-P5)."""
+        self.guards.check(producer_id, guard, first_sequence)
+        is_unknown = producer_id not in self.producers.by_id
+        if is_unknown and guard is not None and guard.bumps_epoch and first_sequence != 0:
+            raise KafkaError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {producer_id} began with sequence {first_sequence} instead of 0",
+            )
+
+    def append_marker(
+        self,
+        producer: tuple[int, int],
+        commit: bool,
+        coordinator_epoch: int,
+        leader_epoch: int,
+        now_ms: int,
+        *,
+        transaction_version: int,
+    ) -> int:
+        """Write the end of a transaction of this producer id and epoch; its offset. KafkaError if it comes too late."""
+        self.producers.check_marker(*producer, coordinator_epoch, transaction_version)
+        offset = self.append_own(end_txn_batch(*producer, commit, coordinator_epoch, now_ms), leader_epoch, now_ms)
+        self.guards.ended(*producer)
+        return offset
 
     def append_own(self, batch: bytearray, leader_epoch: int, now_ms: int) -> int:
         """Write a batch that this node made itself (metadata, coordinators, markers), at the log end; its base offset."""
@@ -308,15 +345,21 @@ class Log:
         return segment.size if found is None else found[0]
 
     def aborted_between(self, offset: int, limit_offset: int) -> list[AbortedTxn]:
-        """Transactions aborted in the log that overlap [offset, limit_offset)."""
+        """Transactions aborted in the log that overlap [offset, limit_offset), also those that began before."""
         found = []
         for segment in self.segments[self.segments.position_of(offset) :]:
-            for aborted in segment.txn_index:
-                if aborted.last_offset >= offset and aborted.first_offset < limit_offset:
+            for aborted in segment.txn_index.since(offset):
+                if aborted.first_offset < limit_offset:
                     found.append(aborted)
                 if aborted.last_stable_offset >= limit_offset:
                     return found
         return found
+
+    def has_aborted_since(self, offset: int) -> bool:
+        """Some transaction was aborted at or after `offset`."""
+        return any(
+            segment.txn_index.ends_after(offset) for segment in self.segments[self.segments.position_of(offset) :]
+        )
 
     @property
     def size(self) -> int:
@@ -330,10 +373,12 @@ class Log:
 
     def truncate_to(self, offset: int) -> None:
         """Remove everything at or after `offset` (KIP-101's truncation; blocks shortly)."""
+        self.guards.clear()
         truncation.truncate_to(self, offset)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Forget everything and begin anew at `offset`."""
+        self.guards.clear()
         truncation.truncate_fully_and_start_at(self, offset)
 
     def advance_start(self, offset: int) -> None:

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from strandline.errors import ErrorCode, KafkaError
+from strandline.records.control import EPOCH_BUMPING_VERSION, EPOCH_MAX
 
 BATCHES_KEPT = 5
 NO_PRODUCER_ID = -1
@@ -141,6 +142,41 @@ class Producers:
             return duplicate
         producer.check(epoch, first_sequence, transactional)
         return None
+
+    def check_epoch(self, producer_id: int, epoch: int) -> None:
+        """Refuse an older epoch: before the coordinator is asked about it (TXN-V2), and in batches of offsets."""
+        producer = self.by_id.get(producer_id)
+        if producer is not None and epoch < producer.epoch:
+            raise KafkaError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"epoch {epoch} of producer {producer_id} is older than its last seen epoch {producer.epoch}",
+            )
+
+    def is_in_transaction(self, producer_id: int, epoch: int) -> bool:
+        """A transaction of this very epoch is open here (TXN-P3)."""
+        producer = self.by_id.get(producer_id)
+        return producer is not None and producer.current_txn_first_offset >= 0 and producer.epoch == epoch
+
+    def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int, transaction_version: int) -> None:
+        """Refuse a marker of an older producer (TXN-P21) or from an older coordinator (TXN-P22)."""
+        producer = self.by_id.get(producer_id)
+        if producer is None:
+            return
+        if coordinator_epoch < producer.coordinator_epoch:
+            raise KafkaError(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"coordinator epoch {coordinator_epoch} of producer {producer_id} is older than "
+                f"{producer.coordinator_epoch}, the last one seen",
+            )
+        is_late = epoch < producer.epoch
+        if transaction_version >= EPOCH_BUMPING_VERSION and epoch == producer.epoch:
+            # The end of this transaction has a newer epoch; at the same one it is a retry, which finds nothing open.
+            is_late = producer.current_txn_first_offset >= 0 and epoch < EPOCH_MAX
+        if is_late:
+            raise KafkaError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"a marker of epoch {epoch} of producer {producer_id} comes too late: its epoch is {producer.epoch}",
+            )
 
     def add_batch(
         self,

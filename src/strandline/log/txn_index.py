@@ -34,10 +34,39 @@ class TxnIndex:
             self._file = self._disk.open(self.path, create=True)
         self._file.append(ENTRY.pack(VERSION, *aborted))
 
+    def since(self, offset: int) -> Iterator[AbortedTxn]:
+        """The transactions that were aborted at or after `offset`: of a million before it some twenty are looked at."""
+        file = self._file
+        if file is None or not file.size:
+            return iter(())
+        if file.size % ENTRY.size:
+            return iter(self)
+        first, end = 0, file.size // ENTRY.size
+        while first < end:
+            middle = (first + end) // 2
+            if self._last_offset(file, middle) < offset:
+                first = middle + 1
+            else:
+                end = middle
+        return self._entries(file, first * ENTRY.size)
+
+    def ends_after(self, offset: int) -> bool:
+        """Some transaction was aborted at or after `offset`."""
+        file = self._file
+        if file is None or file.size < ENTRY.size:
+            return False
+        return self._last_offset(file, file.size // ENTRY.size - 1) >= offset
+
+    def _last_offset(self, file: File, place: int) -> int:
+        entry = file.read_blocking(place * ENTRY.size, ENTRY.size)
+        return int(ENTRY.unpack(entry)[3])
+
     def __iter__(self) -> Iterator[AbortedTxn]:
-        if self._file is None or not self._file.size:
-            return
-        data = self._file.read_blocking(0, self._file.size)
+        if self._file is not None and self._file.size:
+            yield from self._entries(self._file, 0)
+
+    def _entries(self, file: File, start: int) -> Iterator[AbortedTxn]:
+        data = file.read_blocking(start, file.size - start)
         if len(data) % ENTRY.size:
             raise CorruptLog(f"{self.path} has {len(data)} bytes, which is not a multiple of {ENTRY.size}")
         for version, *fields in ENTRY.iter_unpack(data):

@@ -131,3 +131,4 @@ class Maintenance:
         now_ms, expiration_ms = self._clock.wall_ms(), self._replicas.config.producer_id_expiration_ms
         for partition, _ in self._replicas.online():
             partition.log.producers.expire(now_ms, expiration_ms)
+            partition.log.guards.expire(now_ms, expiration_ms)

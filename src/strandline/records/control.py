@@ -29,6 +29,12 @@ _END_TXN_MARKER: Final = struct.Struct(">hi")
 _VERSION: Final = 0
 
 
+EPOCH_MAX: Final = 32767
+"""No client ever has it: it fences the last one that a client may have."""
+EPOCH_BUMPING_VERSION: Final = 2
+"""From this level of `transaction.version` on each transaction of a producer has an epoch of its own, and its end raises it."""
+
+
 def control_key(kind: ControlRecordType) -> bytes:
     """The key of a control record of this type."""
     assert kind is not ControlRecordType.UNKNOWN

@@ -14,6 +14,7 @@ from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
 from strandline.log.log import Appended, Log
 from strandline.log.record_checks import CheckedRecords, RecordWork
+from strandline.log.verification_guards import VerificationGuard
 from strandline.metadata.image import INTERNAL_TOPICS, PartitionImage
 from strandline.replica.dependencies import PartitionDependencies, WaitingReader, Watcher
 from strandline.replica.following import STALE, Following, TakenFetch
@@ -102,6 +103,8 @@ class Partition:
         assert state.leader_epoch >= before.leader_epoch, (
             f"{self}: leader epoch {state.leader_epoch} after {before.leader_epoch}"
         )
+        if state.leader_epoch > before.leader_epoch:
+            self.log.guards.clear()
         self._take_role(before.leader_epoch)
         self.check_invariants()
         return (state.leader, state.leader_epoch) != (before.leader, before.leader_epoch)
@@ -163,8 +166,10 @@ class Partition:
         for_all: bool = False,
         work: RecordWork | None = None,
         checked: CheckedRecords | None = None,
+        guard: VerificationGuard | None = None,
     ) -> Appended:
         """Append a client's batch; KafkaError if it may not be. `for_all`: only if enough replicas are in sync (rule A3).
+        `guard`: of a transactional batch, as it was noted when the coordinator was asked (TXN-V3).
 
         RecordsBesideLoop if its records take too long to check here: then again with what `check_beside` found.
         """
@@ -172,19 +177,42 @@ class Partition:
         if self.offline or not isinstance(role, Leadership):
             self.check_leads()
             raise AssertionError("a partition that is led takes records")
-        if for_all and role.is_under_min_isr:
-            raise KafkaError(
-                ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"{self} has {len(role.isr.isr)} in-sync replicas and needs {self.min_isr} (min.insync.replicas)",
-            )
+        if for_all:
+            self._check_min_isr(role)
         log, stats = self.log, self.stats
         end_before = log.log_end_offset
-        appended = log.append_as_leader(batch, self.state.leader_epoch, now_ms, work, checked)
+        appended = log.append_as_leader(batch, self.state.leader_epoch, now_ms, work, checked, guard)
         stats.total_produce_requests += 1
         stats.bytes_in += len(batch)
         stats.messages_in += log.log_end_offset - end_before
         self.after_append()
         return appended
+
+    def _check_min_isr(self, leadership: Leadership) -> None:
+        if leadership.is_under_min_isr:
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{self} has {len(leadership.isr.isr)} in-sync replicas and needs {self.min_isr} (min.insync.replicas)",
+            )
+
+    def append_marker(
+        self, producer: tuple[int, int], commit: bool, coordinator_epoch: int, now_ms: int, *, transaction_version: int
+    ) -> int:
+        """Write the end of a transaction; the offset after it. It asks for as many replicas in sync as records do (TXN-P24)."""
+        self.check_leads()
+        leadership = self.leadership
+        assert leadership is not None, "a partition that is led"
+        self._check_min_isr(leadership)
+        self.log.append_marker(
+            producer,
+            commit,
+            coordinator_epoch,
+            self.state.leader_epoch,
+            now_ms,
+            transaction_version=transaction_version,
+        )
+        self.after_append()
+        return self.log.log_end_offset
 
     def append_own(self, batch: bytearray, now_ms: int) -> int:
         """Append a batch that this node made; its base offset."""
@@ -340,17 +368,22 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
-        """Up to here every transaction is decided."""
-        unstable = self.log.producers.first_unstable_offset(self.high_watermark)
-        return self.high_watermark if unstable is None else min(self.high_watermark, unstable)
+        """Up to here every transaction is decided. One that began below the log start holds back what is left of it (TXN-P7)."""
+        log = self.log
+        unstable = log.producers.first_unstable_offset(self.high_watermark)
+        if unstable is None:
+            return self.high_watermark
+        return min(self.high_watermark, max(unstable, log.log_start_offset))
 
     def readable_end(self, isolation_level: int) -> int:
         return self.high_watermark if isolation_level == READ_UNCOMMITTED else self.last_stable_offset
 
-    def is_behind_its_epoch(self, readable_end: int) -> bool:
-        """A new leader that has not yet committed all that it began with: it may not say where the log ends (KIP-207)."""
+    @property
+    def is_behind_its_epoch(self) -> bool:
+        """A new leader that has not yet committed all that it began with: it may not say where the log ends (KIP-207). A
+        transaction that is open over an election does not count: it may go on for as long as it likes (TXN-P10)."""
         role = self.role
-        return isinstance(role, Leadership) and readable_end < role.start_offset
+        return isinstance(role, Leadership) and self.high_watermark < role.start_offset
 
     def check_leader_epoch(self, current_leader_epoch: int, *, leader_only: bool = True) -> None:
         """Refuse one who knows another leader epoch than ours (KIP-320, rule A6), or whom we can't serve because we do not

@@ -30,6 +30,7 @@ from strandline.controller.producer_ids import allocate
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
 from strandline.log.recovery import load
+from strandline.log.verification_guards import NOT_REQUIRED
 from strandline.metadata import records as r
 from strandline.metadata.image import TOPIC_RESOURCE, MetadataImage, TopicImage
 from strandline.metadata.replay import replay
@@ -336,7 +337,7 @@ class TestBroker:
         for timestamp in timestamps:
             builder.append(b"k", b"v", timestamp=timestamp)
         batch = memoryview(builder.build(**fields))
-        self.parts.hosted.by_name[topic, index].append(batch, self.clock.wall_ms())
+        self.parts.hosted.by_name[topic, index].append(batch, self.clock.wall_ms(), guard=NOT_REQUIRED)
 
     def change(self, topic: str = "t", index: int = 0, **fields: Any) -> None:
         """The controller has another leader, ISR or set of replicas for a partition."""

@@ -436,6 +436,22 @@ async def test_the_end_of_a_transaction_brings_all_that_it_hid(transactions):
     assert offsets(answers(12, replies[0])[0]) == [1, 2, 3, 4]
 
 
+async def test_txn_p9_the_list_of_aborted_transactions_ends_with_the_records_that_are_returned(broker):
+    broker.create("t")
+    partition = broker.parts.hosted.by_name["t", 0]
+    for round in range(4):
+        broker.append("t", 1000, producer_id=7, producer_epoch=round, base_sequence=0, transactional=True)
+        partition.append_marker((7, round), False, 1, 1000, transaction_version=0)
+    size = batch_bytes(broker)
+    [answer] = ask(broker, 12, part(0), isolation_level=1)
+    assert [txn.first_offset for txn in answer.aborted_transactions] == [0, 2, 4, 6]
+    [answer] = ask(broker, 12, part(3, partition_max_bytes=2 * size + 10), isolation_level=1)
+    assert offsets(answer) == [3, 4]
+    assert [txn.first_offset for txn in answer.aborted_transactions] == [2, 4], "2 began before the first record"
+    [answer] = ask(broker, 12, part(7), isolation_level=1)
+    assert [txn.first_offset for txn in answer.aborted_transactions] == [6]
+
+
 async def test_aborted_transactions_are_listed(filled):
     log = filled.parts.hosted.by_name["t", 0].log
     log.segments.active.txn_index.add(AbortedTxn(producer_id=7, first_offset=2, last_offset=4, last_stable_offset=5))

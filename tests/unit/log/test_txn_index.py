@@ -34,6 +34,16 @@ def test_entries_are_kafkas_bytes_and_come_back(index: TxnIndex, directory: LogD
     assert list(TxnIndex(directory.disk, directory.file("a.txnindex"))) == [aborted]
 
 
+@pytest.mark.parametrize("count", [0, 1, 2, 7])
+def test_the_search_begins_where_the_first_one_ended_at_or_after_the_offset(index: TxnIndex, count: int) -> None:
+    for number in range(count):
+        index.add(AbortedTxn(1, 10 * number, 10 * number + 5, 10 * number + 6))
+    for offset in range(10 * count + 10):
+        expected = [aborted for aborted in index if aborted.last_offset >= offset]
+        assert list(index.since(offset)) == expected
+        assert index.ends_after(offset) is bool(expected)
+
+
 def test_a_cut_forgets_what_was_aborted_after_it(index: TxnIndex) -> None:
     for last_offset in (10, 20, 30):
         index.add(AbortedTxn(1, last_offset - 5, last_offset, last_offset + 1))

@@ -14,6 +14,7 @@ from strandline.errors import ErrorCode
 from strandline.ids import Uuid
 from strandline.log.log import Log
 from strandline.log.recovery import load
+from strandline.log.verification_guards import NOT_REQUIRED, VerificationGuard
 from strandline.metadata.image import PartitionImage
 from strandline.metadata.incarnations import Incarnation
 from strandline.node.log_effects import perform
@@ -103,8 +104,15 @@ class Bench:
 
     # Putting in
 
-    def append(self, count: int = 1, *, for_all: bool = False, **fields: Any) -> int:
-        return self.partition.append(memoryview(batch(count, **fields)), NOW_MS, for_all=for_all).base_offset
+    def append(
+        self, count: int = 1, *, for_all: bool = False, guard: VerificationGuard | None = NOT_REQUIRED, **fields: Any
+    ) -> int:
+        data = memoryview(batch(count, **fields))
+        return self.partition.append(data, NOW_MS, for_all=for_all, guard=guard).base_offset
+
+    def marker(self, epoch: int = 0, *, commit: bool = True, coordinator_epoch: int = 0, version: int = 0) -> int:
+        """The end of producer 1's transaction; the offset after it."""
+        return self.partition.append_marker((1, epoch), commit, coordinator_epoch, NOW_MS, transaction_version=version)
 
     def flush(self) -> bool:
         at_once(perform(self.partition.log.flush()))

@@ -182,10 +182,10 @@ def test_a13_a_leader_behind_its_epochs_start_does_not_tell_the_end() -> None:
     on.take(records=as_leader_wrote((0, 2, 5)), high_watermark=0, log_start_offset=0)
     on.partition.apply(image(1, epoch=6, partition_epoch=2))
     partition = on.partition
-    assert partition.is_behind_its_epoch(partition.readable_end(READ_UNCOMMITTED))
+    assert partition.is_behind_its_epoch
     on.fetched(2, 2)
     on.fetched(3, 2)
-    assert not partition.is_behind_its_epoch(partition.readable_end(READ_UNCOMMITTED))
+    assert not partition.is_behind_its_epoch
 
 
 def test_a14_readers_of_committed_records_stop_at_an_open_transaction() -> None:

@@ -1,0 +1,103 @@
+"""Guards: an answer of the coordinator is worth one transaction (TXN-V2 to TXN-V5)."""
+
+from __future__ import annotations
+
+import pytest
+
+from strandline.errors import ErrorCode, KafkaError
+from strandline.log.verification_guards import NOT_REQUIRED, VerificationGuard, VerificationGuards
+
+PID = 7
+
+
+def note(guards: VerificationGuards, epoch: int = 0, sequence: int = 0, *, bumps: bool = False) -> VerificationGuard:
+    return guards.note(PID, epoch, sequence, bumps_epoch=bumps, now_ms=1000)
+
+
+def refused(guards: VerificationGuards, guard: VerificationGuard | None, sequence: int = 0) -> ErrorCode:
+    with pytest.raises(KafkaError) as error:
+        guards.check(PID, guard, sequence)
+    return error.value.code
+
+
+def test_a_noted_guard_allows_its_batch() -> None:
+    guards = VerificationGuards()
+    guards.check(PID, note(guards), 0)
+
+
+def test_txn_v2_a_producer_has_one_guard_and_a_newer_epoch_another() -> None:
+    guards = VerificationGuards()
+    guard = note(guards)
+    assert note(guards) is guard
+    newer = note(guards, epoch=1)
+    assert newer is not guard
+    assert note(guards, epoch=0) is newer
+    assert refused(guards, guard) is ErrorCode.INVALID_TXN_STATE
+
+
+def test_without_a_guard_nothing_is_opened_unless_verification_is_off() -> None:
+    guards = VerificationGuards()
+    assert refused(guards, None) is ErrorCode.INVALID_TXN_STATE
+    note(guards)
+    assert refused(guards, None) is ErrorCode.INVALID_TXN_STATE
+    guards.check(PID, NOT_REQUIRED, 9)
+
+
+@pytest.mark.parametrize("bumps", [False, True])
+def test_txn_v3_a_marker_or_a_batch_uses_the_answer_up(bumps: bool) -> None:
+    """Verified, aborted, begun anew without this partition: the old batch would open a transaction that nobody ends."""
+    guards = VerificationGuards()
+    guard = note(guards, bumps=bumps)
+    guards.ended(PID, 1)
+    assert refused(guards, guard) is ErrorCode.INVALID_TXN_STATE
+    guard = note(guards, epoch=1, bumps=bumps)
+    guards.began(PID)
+    assert refused(guards, guard) is ErrorCode.INVALID_TXN_STATE
+
+
+def test_txn_v3_where_transactions_share_an_epoch_its_marker_removes_the_guard() -> None:
+    guards = VerificationGuards()
+    guard = note(guards, epoch=3)
+    guards.ended(PID, 3)
+    assert refused(guards, guard) is ErrorCode.INVALID_TXN_STATE
+
+
+def test_txn_v4_the_marker_of_the_transaction_before_leaves_the_next_guard_alone() -> None:
+    guards = VerificationGuards()
+    guard = note(guards, epoch=4, bumps=True)
+    guards.ended(PID, 4)
+    guards.check(PID, guard, 0)
+    guards.ended(PID, 5)
+    assert refused(guards, guard) is ErrorCode.INVALID_TXN_STATE
+
+
+def test_txn_v5_a_batch_above_a_missing_one_is_out_of_order() -> None:
+    guards = VerificationGuards()
+    guard = note(guards, sequence=5)
+    note(guards, sequence=8)
+    assert refused(guards, guard, 8) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    note(guards, sequence=2)
+    assert refused(guards, guard, 5) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    guards.check(PID, guard, 2)
+
+
+def test_txn_v5_a_batch_without_a_sequence_is_checked_for_the_rest() -> None:
+    guards = VerificationGuards()
+    guard = note(guards, sequence=-1)
+    guards.check(PID, guard, 0)
+
+
+def test_txn_p6_guards_whose_batch_never_came_expire() -> None:
+    guards = VerificationGuards()
+    guard = note(guards)
+    guards.expire(1999, 1000)
+    guards.check(PID, guard, 0)
+    guards.expire(2000, 1000)
+    assert len(guards) == 0
+
+
+def test_txn_v9_a_cut_forgets_them() -> None:
+    guards = VerificationGuards()
+    guard = note(guards)
+    guards.clear()
+    assert refused(guards, guard) is ErrorCode.INVALID_TXN_STATE
