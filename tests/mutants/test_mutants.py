@@ -50,6 +50,12 @@ def test_what_a_mutant_replaces_is_there_once(name: str) -> None:
     compile(each.applied_to(source), each.file, "exec")
 
 
+@pytest.mark.parametrize("name", [name for name, each in MUTANTS.items() if each.test])
+def test_the_test_that_is_to_notice_is_there(name: str) -> None:
+    path, _, function = (MUTANTS[name].test or "").partition("::")
+    assert f"def {function.partition('[')[0]}(" in (mutant.ROOT / path).read_text()
+
+
 def test_the_page_says_what_the_table_says() -> None:
     assert listing.PAGE.read_text() == listing.page(MUTANTS.values()), "python -m tests.mutants --update writes it"
 

@@ -1,10 +1,10 @@
 """DescribeConfigs (32), versions 1-4: what topics, groups and this broker are set to, and where each value comes from.
 
-v1 tells sources and synonyms; v3 types and documentation; v4 is flexible. Resources are topics (2), this broker by its id (4),
+v1 has sources and synonyms; v3 types and documentation; v4 is flexible. Resources are topics (2), this broker by its id (4),
 the defaults of all brokers (4, with an empty name), groups (32), whether they exist or not, and this broker's loggers (8), of
 which there are none to set. A resource that is named twice with the same keys is described once.
 The rows are those of Kafka 4.3: keys that are refused show their default, on a broker as read-only; internal ones are not listed.
-The value of a sensitive key is never told.
+The value of a sensitive key is never shown.
 Left out: client metrics (16), which have no configuration here: their list is empty; the keys of share and streams groups.
 """
 

@@ -1,7 +1,8 @@
 """DescribeGroups (15), versions 0-6: groups, their members and what each was assigned.
 
-v1 has the throttle time; v3 tells what the client may do with the group; v4 static members; v5 is flexible; v6 tells of a group
-that does not exist (GROUP_ID_NOT_FOUND), which is Dead in the others. A KIP-848 group is told in the words of the classic
+v1 has the throttle time; v3 says what the client may do with the group; v4 static members; v5 is flexible; v6 has an error for a
+group that does not exist (GROUP_ID_NOT_FOUND), which is Dead in the others. A KIP-848 group is described in the words of the
+classic
 protocol; in Kafka it does not exist for those who ask this way. A group that is named twice is described once.
 Left out: nothing.
 """

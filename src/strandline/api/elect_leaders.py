@@ -1,4 +1,4 @@
-"""ElectLeaders (43), versions 0-2: make the preferred replicas leaders, or whoever is there where nobody leads.
+"""ElectLeaders (43), versions 0-2: make the preferred replicas leaders, or any replica where there is no leader.
 
 v0 elects preferred leaders only; v1 says which election, and has an error for the whole; v2 is flexible.
 Without topics it is for all partitions, and those that need no election are left out of the answer.

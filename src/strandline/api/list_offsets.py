@@ -4,7 +4,7 @@ v2 brings isolation levels, v4 leader epochs (KIP-320), v6 is flexible, v7 asks 
 the earliest local offset (-4), v9 for the latest tiered one (-5), v10 gives a timeout, v11 asks what waits to be tiered (-6).
 Nothing is tiered here: -4 answers as -2 does, -5 and -6 with an unknown offset, as in Kafka.
 A leader that has not committed yet all that it began its epoch with says OFFSET_NOT_AVAILABLE instead of an offset below one that
-its predecessor told (KIP-207, rule A13); before version 5 consumers know that as LEADER_NOT_AVAILABLE.
+its predecessor gave (KIP-207, rule A13); before version 5 consumers know that as LEADER_NOT_AVAILABLE.
 Left out: nothing.
 """
 

@@ -1,12 +1,13 @@
 """Metadata (3), versions 0-13: brokers, topics and who leads their partitions.
 
 v0 asks for all topics with an empty list, v1 with null; v1 adds the controller, v2 the cluster id, v4 says whether topics may
-be created, v5 offline replicas, v6 LISTENER_NOT_FOUND, v7 leader epochs, v8 authorized operations, v10 tells topic ids, v12
+be created, v5 offline replicas, v6 LISTENER_NOT_FOUND, v7 leader epochs, v8 authorized operations, v10 has topic ids, v12
 takes them, v13 has an error for the whole.
 A topic that does not exist is created if request and `auto.create.topics.enable` allow it. Unlike Kafka, the answer waits for
 that and holds the new topic, so the client need not ask again. Where an id and a name are given, the id counts.
-A leader with which this broker has just lost touch is not told as such (LEADER_NOT_AVAILABLE): the next one is about to be elected.
-A broker that was fenced a moment ago is still named: librdkafka, told in one answer that a broker is gone and that another leads
+A leader with which this broker has just lost touch is not named as such (LEADER_NOT_AVAILABLE): the next one is about to be
+elected. A broker that was fenced a moment ago is still named: librdkafka, which learns in one answer that a broker is gone and
+that another leads
 what it led, gets lost for a second.
 Left out: creating an internal topic because it was asked for; its coordinator does that.
 """

@@ -1,7 +1,7 @@
 """SyncGroup (14), versions 0-5: the leader of a classic group says who gets what, the others ask.
 
-v1 has the throttle time; v3 knows static members; v4 is flexible; v5 names the protocol, so that one who missed a change is told
-(INCONSISTENT_GROUP_PROTOCOL).
+v1 has the throttle time; v3 knows static members; v4 is flexible; v5 names the protocol, so that one who missed a change gets an
+error (INCONSISTENT_GROUP_PROTOCOL).
 The answer comes once the leader's word is committed.
 Left out: nothing.
 """

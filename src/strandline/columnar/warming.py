@@ -1,4 +1,4 @@
-"""Kernels compiled before they are needed, so that whoever waits knows what for."""
+"""Kernels compiled before they are needed, so that a person who waits knows what for."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from strandline.columnar.loading import kernels
 
 def compile_once(tell: Callable[[str], None]) -> None:
     """Make sure that all kernels are compiled, kept and loaded; `tell` gets a line if that takes a moment."""
-    told: list[str] = []
+    lines: list[str] = []
 
     def tell_once(line: str) -> None:
-        if not told:
-            told.append(line)
+        if not lines:
+            lines.append(line)
             tell(line)
 
     for module in ("reading", "writing"):

@@ -110,7 +110,7 @@ class Wiretap:
         on_group_exchange: Callable[[GroupExchange], None] = lambda exchange: None,
         on_response: Callable[[int, int, bytes], None] | None = None,
     ) -> None:
-        """`hear_frame` is called with every response of a broker: its id, the port, and the bytes."""
+        """`on_response` is called with every response of a broker: its id, the port, and the bytes."""
         self._hear_group = on_group_exchange
         self._hear_frame = on_response
         self._ids = ids

@@ -15,7 +15,7 @@ _NEVER = 2**63 - 1
 
 
 class LeaderEpochs:
-    """The entries in memory; whoever owns the log writes them to `leader-epoch-checkpoint`."""
+    """The entries in memory; the owner of the log writes them to `leader-epoch-checkpoint`."""
 
     def __init__(self, entries: list[tuple[int, int]] | None = None) -> None:
         self.entries: list[tuple[int, int]] = []
@@ -44,7 +44,7 @@ class LeaderEpochs:
         following = bisect_right(self.entries, epoch, key=lambda entry: entry[0])
         end_offset = self.entries[following][1]
         if not following:
-            # All of that epoch is gone from the log: whoever asks must start from our log start.
+            # All of that epoch is gone from the log: the one that asks must start from our log start.
             return epoch, end_offset
         return self.entries[following - 1][0], end_offset
 

@@ -25,7 +25,7 @@ class RecordsBesideLoop(Exception):
 
 
 class CorruptLog(KafkaError):
-    """A file that must be sound is not; says which and where. Whoever wanted to read it is told CORRUPT_MESSAGE."""
+    """A file that must be sound is not; says which and where. A reader gets CORRUPT_MESSAGE."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.CORRUPT_MESSAGE, message)
@@ -34,8 +34,8 @@ class CorruptLog(KafkaError):
 class CorruptBatch(KafkaError):
     """A stretch of a segment that may not be served nor replicated: it fails its checksum, or can't be what was written there.
 
-    Whoever wanted it is told KAFKA_STORAGE_ERROR, which consumers and followers try again: it may be repaired meanwhile. (Fetch
-    tells consumers of a partition with one replica CORRUPT_MESSAGE: nobody can repair that.)
+    A reader gets KAFKA_STORAGE_ERROR, which consumers and followers try again: it may be repaired meanwhile. (Consumers of a
+    partition with one replica get CORRUPT_MESSAGE: there is no other copy.)
     """
 
     def __init__(

@@ -69,7 +69,7 @@ class Log:
         self.appended_bytes = 0
         """Since it was opened."""
         self.truncations = 0
-        """How often its end was cut: what somebody copied or read before may be gone, or be something else."""
+        """How often its end was cut: what was copied or read before may be gone, or be something else."""
         self.unsynced = UnsyncedFiles()
         self.retired = RetiredFiles()
         self.arriving: list[Segment] = []
@@ -169,7 +169,7 @@ class Log:
         return base_offset
 
     def append_as_follower(self, data: Buffer, now_ms: int) -> None:
-        """Write batches as a leader gave them out, which somebody checked: offsets and epochs are theirs."""
+        """Write batches as a leader gave them out, which are checked already: offsets and epochs are theirs."""
         self._append_assigned(data, now_ms)
 
     def append_fetched(self, data: Buffer, max_epoch: int, now_ms: int) -> AppendedFetch:
@@ -217,7 +217,7 @@ class Log:
             size_max = config.segment_bytes - segment.file.size
             end_max = min(len(headers), start + segment.index_entries_left)
             end = start + 1
-            # Whoever fits for certain goes along; for the first who may not, the question is asked again above.
+            # Batches that fit for certain go along; for the first that may not, the question is asked again above.
             while end < end_max:
                 header = headers[end]
                 more = size + LOG_OVERHEAD + header[1]
@@ -388,7 +388,7 @@ class Log:
             self.epochs.truncate_from_start(offset)
 
     def drop_segments(self, count: int, now_ms: int) -> list[str]:
-        """Take the oldest `count` segments out of the log; the files to remove once nobody reads them any more."""
+        """Take the oldest `count` segments out of the log; the files to remove once no reader uses them any more."""
         return truncation.drop_segments(self, count, now_ms)
 
     def replace_segment(self, segment: Segment, repaired: Segment) -> None:
@@ -426,7 +426,7 @@ class Log:
         return any(segment.file is file for segment in self.segments)
 
     def held(self) -> AbstractContextManager[None]:
-        """Nobody closes a file of this log meanwhile: work beside the event loop may be using it."""
+        """No file of this log is closed meanwhile: work beside the event loop may be using it."""
         return self.retired.held()
 
     def sync_with_names(self, file: File) -> None:

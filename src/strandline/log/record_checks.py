@@ -5,7 +5,7 @@ says so, and the request then copies the batch, has `check_beside` run elsewhere
 
 Always true: every produced batch is walked before it is written (SEC-L9); what one request decompresses has a bound, and on the
 loop it decompresses at most `LOOP_BYTES_MAX`, walks few enough records and recompresses little. So has the number of records that
-it is told of as being to blame, and of those that are looked at for that.
+it is named as being to blame, and of those that are looked at for that.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def repair(log: Log, damaged: CorruptBatch, data: Buffer, now_ms: int) -> LogWor
         repaired.remove()
         return False
     if repaired.size != segment.size:
-        # Whoever reads the segment step by step, or cleans it, must begin anew.
+        # What reads the segment step by step, or cleans it, must begin anew.
         log.truncations += 1
     log.replace_segment(segment, repaired)
     yield from offloaded(log.disk, lambda: log.disk.sync_dir(log.directory), log.directory)
@@ -71,7 +71,7 @@ def segment_of(log: Log, damaged: CorruptBatch) -> Segment | None:
 
 
 def distrust(log: Log, damaged: CorruptBatch) -> None:
-    """Whoever found the damage may have brought it into memory: what was checked before is no proof of what is there now."""
+    """What found the damage may have brought it into memory: what was checked before is no proof of what is there now."""
     segment = segment_of(log, damaged)
     if segment is not None:
         segment.checked.forget(segment.size)

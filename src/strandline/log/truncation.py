@@ -63,7 +63,7 @@ def truncate_fully_and_start_at(log: Log, offset: int) -> None:
 
 
 def drop_segments(log: Log, count: int, now_ms: int) -> list[str]:
-    """Take the oldest `count` segments out of the log; the files to remove once nobody reads them any more."""
+    """Take the oldest `count` segments out of the log; the files to remove once no reader uses them any more."""
     if count == len(log.segments):
         log.roll(now_ms)
     gone = log.segments.drop_oldest(count)

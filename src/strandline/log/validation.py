@@ -123,7 +123,7 @@ def validate(
     elif max_timestamp != own_max_timestamp or attributes & TIMESTAMP_TYPE_FLAG:
         max_timestamp = own_max_timestamp
         stamp_create_time(data, max_timestamp)
-    # What `Valid(...)` does, at a third of its price: every produced batch comes through here.
+    # What `ValidBatch(...)` does, at a third of its price: every produced batch comes through here.
     return tuple.__new__(
         ValidBatch,
         (

@@ -119,7 +119,9 @@ class DecisionQueue(ABC, Generic[E, R]):
                 self.api_key, self._request(asked), TIMEOUT_S, retry=True, purpose=self.purpose
             )
         except KafkaError as error:
-            self._logger.info(f"the controller did not answer {self.content}", error=error.message, count=len(asked))
+            self._logger.info(
+                f"the controller did not answer a request about {self.content}", error=error.message, count=len(asked)
+            )
             return None
         code = error_code(top_level_error(response))
         if code is not ErrorCode.NONE:

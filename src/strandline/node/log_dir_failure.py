@@ -1,6 +1,6 @@
 """What happens when a log dir fails: it is offline, and so are its partitions, until the node is started again.
 
-Always true: one I/O error is enough, and no disk is asked whether it means it; a process that has no descriptor left has not
+Always true: one I/O error is enough, and nothing is tried again; a process that has no descriptor left has not
 failed (SEC-L5). When the last dir is offline the node ends.
 """
 

@@ -18,6 +18,7 @@ from strandline.api.context import NodeContext
 from strandline.config.dynamic import DynamicConfig
 from strandline.config.node import NodeConfig
 from strandline.ids import Uuid
+from strandline.node import peer_tls
 from strandline.node.assembly import NodeGround, NodeParts, assemble
 from strandline.node.broker_lifecycle import LifecycleFailed, previous_broker_epoch
 from strandline.node.broker_server import BrokerServer
@@ -115,6 +116,8 @@ class Node:
             raise
 
     async def _start(self) -> None:
+        # A key that can't be read fails the start before anything is written.
+        peer_tls.context_to(self.config, self.config.controller_listener_names[0])
         parts = self._parts = assemble(await self._open_dirs())
         for listener in parts.listeners:
             await listener.bind()

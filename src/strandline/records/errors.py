@@ -3,7 +3,7 @@
 Always true: every function of this package that reads foreign bytes raises one of these and nothing else.
 CorruptRecord (CORRUPT_MESSAGE) means damage, so sending again may help; InvalidRecord (INVALID_RECORD) means that
 the sender wrote it so. `except CorruptRecord` catches both, a timestamp that its topic does not take (INVALID_TIMESTAMP),
-and the codec nobody knows (UNSUPPORTED_COMPRESSION_TYPE).
+and an unknown codec (UNSUPPORTED_COMPRESSION_TYPE).
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ class Leadership:
         local_end = partition.local_end
         if partition.high_watermark >= local_end:
             return
-        if len(isr.isr) < partition.min_isr:
+        if self.is_under_min_isr:
             return
         maximal = isr.maximal
         reached = local_end

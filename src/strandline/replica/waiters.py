@@ -1,6 +1,6 @@
 """Who waits for an offset of one partition: for the high watermark, for the device, for the followers' log starts.
 
-Always true: whoever is told is told once. One that does not wait any more (its time is up, its connection is gone) is forgotten
+Always true: a waiter is called once. One that does not wait any more (its time is up, its connection is gone) is forgotten
 before there are many of them.
 """
 
@@ -18,7 +18,7 @@ SWEPT_FROM = 256
 
 
 class Waiters:
-    """In the order in which they came; whoever waits for less than one before it waits for that one too."""
+    """In the order in which they came; one that waits for less than one before it waits for that one too."""
 
     __slots__ = ("_sweep_at", "_waiting")
 
@@ -50,7 +50,7 @@ class Waiters:
         return not self._waiting or self._waiting[0][0] > offset
 
     def take_all(self) -> list[Done]:
-        """Nobody waits here any more; what they were to be told is the caller's to say."""
+        """Nothing waits here any more; the caller says with what each is called."""
         taken = [done for _, done, _ in self._waiting]
         self._waiting.clear()
         return taken

@@ -436,3 +436,21 @@ def test_the_watermark_that_was_written_down_is_where_a_restart_begins() -> None
     for checkpoint, expected in ((0, 0), (3, 3), (9, 4)):
         on = Bench(image(2), log=log.partition.log, high_watermark=checkpoint)
         assert on.offsets == (expected, 4)
+
+
+def test_b13_a_cut_that_failed_half_way_takes_its_partition_offline_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The next change of the metadata finds the log shorter than what the partition knew."""
+    on = Bench(image(2))
+    on.take(records=as_leader_wrote((0, 3, 5)), high_watermark=3, log_start_offset=0)
+
+    def unreadable(*args: object) -> None:
+        raise OSError("the disk")
+
+    monkeypatch.setattr("strandline.log.truncation.rebuild_producers", unreadable)
+    with pytest.raises(OSError, match="the disk"):
+        on.partition.truncate(1, "diverging")
+    on.partition.fail()
+    on.partition.apply(image(3, epoch=6, partition_epoch=2))
+    on.partition.check_invariants()

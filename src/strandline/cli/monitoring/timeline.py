@@ -156,6 +156,8 @@ def _listen(endpoint: MonitoringEndpoint, new_events: queue.Queue[list[NodeEvent
             is_gone = True
             is_over.wait(RETRY_S)
             continue
+        if is_over.is_set():
+            return
         if is_gone:
             note(f"node {endpoint.node_id} answers again")
             is_gone = False
@@ -164,7 +166,17 @@ def _listen(endpoint: MonitoringEndpoint, new_events: queue.Queue[list[NodeEvent
             continue
         incarnation, since = answer["incarnation_id"], answer["last"]
         if answer["events"]:
-            new_events.put(events_in(answer))
+            _put(new_events, events_in(answer), is_over)
+
+
+def _put(new_events: queue.Queue[list[NodeEvent]], events: list[NodeEvent], is_over: threading.Event) -> None:
+    """Wait for room, but not for a reader that has left."""
+    while not is_over.is_set():
+        try:
+            new_events.put(events, timeout=RETRY_S)
+            return
+        except queue.Full:
+            pass
 
 
 # Showing

@@ -28,7 +28,7 @@ _SIZE_BYTES: Final = 4
 
 
 def fetch(name: str, make: Callable[[], Code], tell: Callable[[str], None]) -> Code:
-    """The code of this name, made first (and `tell` told so) if it is not there yet."""
+    """The code of this name, made first (and `tell` gets a line) if it is not there yet."""
     directory = find_directory()
     if directory is None:
         tell(f"{COMPILING} in every process, because no cache directory can be written to")
@@ -49,7 +49,7 @@ def find_directory() -> Path | None:
     """The user's cache directory, else one of their own among the temporary ones."""
     given = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     for directory in (Path(given) / "strandline", Path(tempfile.gettempdir()) / f"strandline-{os.getuid()}"):
-        if not directory.is_absolute():  # nobody knows the home directory
+        if not directory.is_absolute():  # the home directory is not known
             continue
         try:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -121,7 +121,7 @@ def write_whole(file: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def alone(directory: Path) -> Iterator[None]:
-    """While others wait; without a lock, or after waiting long enough, the same work is done twice, which harms nobody."""
+    """While others wait; without a lock, or after waiting long enough, the same work is done twice, which does no harm."""
     handle = os.open(directory, os.O_RDONLY)
     try:
         deadline = time.monotonic() + _WAIT_S_MAX

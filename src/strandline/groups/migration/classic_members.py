@@ -98,7 +98,7 @@ def heartbeat(
         timeouts.expect_join(shard, group.group_id, member, at)
     code = ErrorCode.REBALANCE_IN_PROGRESS if has_to_join else ErrorCode.NONE
     if draft.records:
-        return CoordinatorResult(draft.records, partial(_told, draft, answer, code))
+        return CoordinatorResult(draft.records, partial(_answer_heartbeat, draft, answer, code))
     answer(responses.heartbeat(code))
     return None
 
@@ -236,7 +236,9 @@ def _synced(
     answer(response)
 
 
-def _told(draft: GroupDraft, answer: Answer[HeartbeatResponse], heard: ErrorCode, code: ErrorCode, at: Moment) -> None:
+def _answer_heartbeat(
+    draft: GroupDraft, answer: Answer[HeartbeatResponse], heard: ErrorCode, code: ErrorCode, at: Moment
+) -> None:
     if code is not ErrorCode.NONE:
         draft.refused()
         heard = coordinator_error(code)

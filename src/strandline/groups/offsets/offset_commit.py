@@ -99,11 +99,11 @@ def refused_in_slices(request: OffsetCommitRequest, code: ErrorCode) -> Work[Off
     Topic, Partition = _response_classes()
     response = messages.response(OFFSET_COMMIT)()
     for topic in request.topics:
-        told_of = Topic(name=topic.name, topic_id=topic.topic_id)
+        answered = Topic(name=topic.name, topic_id=topic.topic_id)
         for partition in topic.partitions:
-            told_of.partitions.append(Partition(partition_index=partition.partition_index, error_code=code))
+            answered.partitions.append(Partition(partition_index=partition.partition_index, error_code=code))
             yield 0
-        response.topics.append(told_of)
+        response.topics.append(answered)
     return response
 
 

@@ -1,6 +1,6 @@
 """State objects keep their own invariants: each log, partition, ISR, Raft and group that can check itself does so.
 
-What is checked is written where the state is, as a method `check_invariants` (`node/observation/invariants.py`).
+What is checked is written where the state is, as a method `check_invariants`.
 An object is checked after each turn of its node that changed it, and every so many turns with all others of the node.
 """
 

@@ -74,7 +74,7 @@ class CleaningResult:
 
 
 def run(disk: Disk, pace: Pace, job: CleanJob) -> CleaningResult:
-    """Write the cleaned segments of a job. Blocks; `pace` is told how many bytes were read or written. CorruptBatch at damage."""
+    """Write the cleaned segments of a job. Blocks; `pace` gets how many bytes were read or written. CorruptBatch at damage."""
     discard(disk, job.directory)
     offsets = new_offset_map(sum(source.size for source in job.sources))
     bytes_read, end_offset = _note_dirty(disk, pace, job, offsets)

@@ -32,7 +32,7 @@ class Overtaken(Exception):
 
 
 def swap(log: Log, job: CleanJob, cleaned: CleaningResult) -> LogWork[list[str]]:
-    """Let the result of a job take its place; the files to remove once nobody reads them any more.
+    """Let the result of a job take its place; the files to remove once no reader uses them any more.
 
     Overtaken if the log was cut or changed meanwhile: it is then clean up to no other offset than before. An OSError is final for
     the log dir.

@@ -19,7 +19,7 @@ class BatchStanding(NamedTuple):
     is_discardable: bool
     """A batch of an aborted transaction, or a marker whose transaction has left nothing."""
     aborted: AbortedTxn | None = None
-    """What readers must still be told of, if this is the marker that aborted it."""
+    """What readers must still know of, if this is the marker that aborted it."""
 
 
 PLAIN = BatchStanding(False)

@@ -204,7 +204,7 @@ class Fetcher:
         except OSError as error:
             if is_out_of_handles(error):  # of the log dir that says nothing
                 self.session.rest(followed, now + self._backoff_s)
-                self._tell_failed(followed, str(error))
+                self._report_failed(followed, str(error))
             else:
                 self._drop(partition, error)
             return
@@ -220,7 +220,7 @@ class Fetcher:
             # A stale answer: the metadata says what became of the partition, and names it again if it is still ours.
             self.session.rest(followed, now + self._backoff_s)
             if outcome is FetchOutcome.FAILED:
-                self._tell_failed(followed, reason)
+                self._report_failed(followed, reason)
             return
         if self._reasons and outcome is not FetchOutcome.OUT_OF_RANGE:
             self._reasons.pop(followed, None)
@@ -354,7 +354,7 @@ class Fetcher:
         self.unfollow(partition)
         self._dependencies.on_storage_error(partition, error)
 
-    def _tell_failed(self, followed: Followed, reason: str) -> None:
+    def _report_failed(self, followed: Followed, reason: str) -> None:
         if self._reasons.get(followed) != reason:
             self._reasons[followed] = reason
             self._logger.warning(
@@ -378,7 +378,7 @@ class Fetcher:
             return
         partition = followed.partition
         if code:
-            self._tell_failed(followed, f"the leader refused ListOffsets with {error_code(code).name}")
+            self._report_failed(followed, f"the leader refused ListOffsets with {error_code(code).name}")
             return
         try:
             partition.reset(start, end)

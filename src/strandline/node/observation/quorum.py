@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from strandline.controller.liveness import Liveness
 from strandline.metadata.image import MetadataImage
-from strandline.node.observation.invariants import check_invariants
 from strandline.node.observation.logs import ObservedLog
 from strandline.node.quorum.quorum import Quorum
 from strandline.raft.messages import OffsetAndEpoch
@@ -115,7 +114,7 @@ class ObservedQuorum:
         )
 
     def check_invariants(self) -> None:
-        check_invariants(self._quorum)
-        check_invariants(self._raft)
-        check_invariants(self._log)
-        check_invariants(self._liveness)
+        self._quorum.check_invariants()
+        self._raft.check_invariants()
+        self._log.check_invariants()
+        self._liveness.check_invariants()

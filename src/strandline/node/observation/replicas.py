@@ -10,7 +10,6 @@ from typing import NamedTuple, Protocol
 
 from strandline.ids import Uuid
 from strandline.metadata.image import PartitionImage
-from strandline.node.observation.invariants import check_invariants
 from strandline.node.observation.logs import ObservedLog
 from strandline.replica.isr_state import ProposedIsr
 from strandline.replica.partition import Partition
@@ -179,8 +178,5 @@ class ObservedReplica:
 
     def check_invariants(self) -> None:
         partition = self._partition
-        check_invariants(partition)
-        check_invariants(partition.log)
-        if partition.leadership is not None:
-            check_invariants(partition.leadership)
-            check_invariants(partition.leadership.isr)
+        partition.check_invariants()
+        partition.log.check_invariants()

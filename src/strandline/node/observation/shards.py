@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from strandline.groups.shard import GroupShard
 from strandline.node.coordinator.runner import ShardRunner
-from strandline.node.observation.invariants import check_invariants
 
 
 class ObservedShard:
@@ -31,6 +30,6 @@ class ObservedShard:
     def check_invariants(self) -> None:
         shard = self._runner.shard
         if shard is not None:
-            check_invariants(shard)
+            shard.check_invariants()
             for group in shard.groups.values():
-                check_invariants(group)
+                group.check_invariants()

@@ -182,7 +182,7 @@ class Quorum:
     @property
     def has_begun(self) -> bool:
         """The log is loaded, and Raft has had its first event."""
-        return hasattr(self._driver, "raft") and hasattr(self._log, "log") and self.raft.has_begun
+        return self._is_open and self.raft.has_begun
 
     @property
     def latest_snapshot(self) -> OffsetAndEpoch | None:

@@ -18,7 +18,7 @@ class MaximalIsr(ReplicaJudge):
         ):
             return
         if not after.is_pending and set(after.maximal) != set(after.isr):
-            raise Violation(f"maximal ISR {after.maximal} without a proposed, and the ISR is {after.isr}")
+            raise Violation(f"maximal ISR {after.maximal} without a proposal, and the ISR is {after.isr}")
         state = observed.state(key)
         if state is not None and (state.leader, state.leader_epoch) == (node_id, after.leader_epoch):
             self._check(observed, key, state, after)
