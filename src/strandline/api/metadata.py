@@ -7,8 +7,7 @@ A topic that does not exist is created if request and `auto.create.topics.enable
 that and holds the new topic, so the client need not ask again. Where an id and a name are given, the id counts.
 A leader with which this broker has just lost touch is not named as such (LEADER_NOT_AVAILABLE): the next one is about to be
 elected. A broker that was fenced a moment ago is still named: librdkafka, which learns in one answer that a broker is gone and
-that another leads
-what it led, gets lost for a second.
+that another leads what it led, gets lost for a second.
 Left out: creating an internal topic because it was asked for; its coordinator does that.
 """
 
