@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from strandline.client.core.group.member import GroupMetadata
     from strandline.client.core.group.offsets import OffsetAndMetadata
     from strandline.client.flow.descriptions import (
-        ActiveProducer,
         ClusterDescription,
         ConfigEntry,
         ConfigResource,
@@ -56,6 +55,13 @@ if TYPE_CHECKING:
     from strandline.client.flow.group_descriptions import GroupDescription, GroupListing
     from strandline.client.flow.offsets import OffsetAndTimestamp
     from strandline.client.flow.retry import Answers
+    from strandline.client.flow.transaction_descriptions import (
+        AbortTransactionSpec,
+        ActiveProducer,
+        DescribedTransaction,
+        FencingEpoch,
+        TransactionListing,
+    )
     from strandline.config.alter import Alteration
     from strandline.errors import KafkaError
     from strandline.ids import TopicPartition, Uuid
@@ -315,8 +321,10 @@ class Admin:
     def delete_records(self, before: Mapping[TopicPartition, int], *, timeout_ms: int = 30_000) -> Answers[int]:
         return self._run(self._flow.delete_records(before, timeout_ms=timeout_ms))
 
-    def describe_producers(self, partitions: Iterable[TopicPartition]) -> Answers[list[ActiveProducer]]:
-        return self._run(self._flow.describe_producers(partitions))
+    def describe_producers(
+        self, partitions: Iterable[TopicPartition], *, node_id: int | None = None
+    ) -> Answers[list[ActiveProducer]]:
+        return self._run(self._flow.describe_producers(partitions, node_id=node_id))
 
     def describe_cluster(self, *, include_fenced_brokers: bool = False) -> ClusterDescription:
         return self._run(self._flow.describe_cluster(include_fenced_brokers=include_fenced_brokers))
@@ -396,3 +404,31 @@ class Admin:
 
     def delete_groups(self, group_ids: Iterable[str]) -> dict[str, KafkaError | None]:
         return self._run(self._flow.delete_groups(group_ids))
+
+    def list_transactions(
+        self,
+        *,
+        states: Iterable[str] = (),
+        producer_ids: Iterable[int] = (),
+        longer_than_ms: int | None = None,
+        pattern: str | None = None,
+    ) -> list[TransactionListing]:
+        return self._run(
+            self._flow.list_transactions(
+                states=states, producer_ids=producer_ids, longer_than_ms=longer_than_ms, pattern=pattern
+            )
+        )
+
+    def describe_transactions(self, transactional_ids: Iterable[str]) -> dict[str, DescribedTransaction | KafkaError]:
+        return self._run(self._flow.describe_transactions(transactional_ids))
+
+    def fence_producers(
+        self, transactional_ids: Iterable[str], *, transaction_timeout_ms: int | None = None
+    ) -> dict[str, FencingEpoch | KafkaError]:
+        return self._run(self._flow.fence_producers(transactional_ids, transaction_timeout_ms=transaction_timeout_ms))
+
+    def force_terminate_transaction(self, transactional_id: str) -> None:
+        self._run(self._flow.force_terminate_transaction(transactional_id))
+
+    def abort_transaction(self, spec: AbortTransactionSpec) -> None:
+        self._run(self._flow.abort_transaction(spec))

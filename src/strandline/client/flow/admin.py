@@ -1,4 +1,5 @@
-"""Administration: topics, partitions, configs, records; in `cluster_admin.py` the cluster, in `group_admin.py` groups.
+"""Administration: topics, partitions, configs, records; in `cluster_admin.py` the cluster, in `group_admin.py`
+groups, in `transaction_admin.py` transactions.
 
 An operation on several things answers for each: a value, or the KafkaError that it met. What may succeed the next time
 (a controller that moved, a broker that went away) is tried again until the time is over; a request whose reply was lost
@@ -17,7 +18,6 @@ from strandline.client.flow import offsets
 from strandline.client.flow.cluster_admin import Answer, ClusterAdmin, answer_or_error
 from strandline.client.flow.controllers import for_controller
 from strandline.client.flow.descriptions import (
-    ActiveProducer,
     ConfigEntry,
     ConfigResource,
     CreatedTopic,
@@ -33,6 +33,7 @@ from strandline.client.flow.group_admin import GroupAdmin
 from strandline.client.flow.io import gather
 from strandline.client.flow.offsets import OffsetAndTimestamp
 from strandline.client.flow.retry import Answers, by_leader, check, retrying
+from strandline.client.flow.transaction_admin import TransactionAdmin
 from strandline.config.alter import Alteration
 from strandline.errors import ErrorCode, KafkaError, error_code
 from strandline.ids import TopicPartition
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from strandline.wire.stubs.delete_records import DeleteRecordsRequest
     from strandline.wire.stubs.describe_configs import DescribeConfigsResponse
     from strandline.wire.stubs.describe_log_dirs import DescribeLogDirsResponse
-    from strandline.wire.stubs.describe_producers import DescribeProducersResponse
     from strandline.wire.stubs.describe_topic_partitions import DescribeTopicPartitionsResponse
     from strandline.wire.stubs.incremental_alter_configs import IncrementalAlterConfigsResponse
     from strandline.wire.stubs.metadata import MetadataResponse
@@ -61,11 +61,10 @@ DESCRIBE_CONFIGS: Final = 32
 DESCRIBE_LOG_DIRS: Final = 35
 CREATE_PARTITIONS: Final = 37
 INCREMENTAL_ALTER_CONFIGS: Final = 44
-DESCRIBE_PRODUCERS: Final = 61
 DESCRIBE_TOPIC_PARTITIONS: Final = 75
 
 
-class FlowAdmin(ClusterAdmin, GroupAdmin):
+class FlowAdmin(ClusterAdmin, GroupAdmin, TransactionAdmin):
     async def _to_controller(self, api_key: int, message: ApiRequest[R], items: Callable[[R], Iterable[Answer]]) -> R:
         """Again if any item was answered NOT_CONTROLLER."""
 
@@ -272,21 +271,6 @@ class FlowAdmin(ClusterAdmin, GroupAdmin):
 
         return await by_leader(self._client, before, ask)
 
-    async def describe_producers(self, partitions: Iterable[TopicPartition]) -> Answers[list[ActiveProducer]]:
-        """The producers that each leader remembers."""
-        Describe = messages.request(DESCRIBE_PRODUCERS)
-
-        async def ask(node_id: int, keys: list[TopicPartition]) -> Answers[list[ActiveProducer]]:
-            topics = [Describe.TopicRequest(name=topic, partition_indexes=i) for topic, i in by_topic(keys).items()]
-            response = await self._client.request(node_id, DESCRIBE_PRODUCERS, Describe(topics=topics))
-            return {
-                (t.name, p.partition_index): answer_or_error(p, [_producer(s) for s in p.active_producers])
-                for t in response.topics
-                for p in t.partitions
-            }
-
-        return await by_leader(self._client, partitions, ask)
-
     # Disks
 
     async def describe_log_dirs(
@@ -341,17 +325,6 @@ def _config(c: DescribeConfigsResponse.DescribeConfigsResourceResult) -> ConfigE
     synonyms = tuple((s.name, s.value, s.source) for s in c.synonyms)
     return ConfigEntry(
         c.name, c.value, c.config_source, c.read_only, c.is_sensitive, c.config_type, c.documentation, synonyms
-    )
-
-
-def _producer(s: DescribeProducersResponse.ProducerState) -> ActiveProducer:
-    return ActiveProducer(
-        s.producer_id,
-        s.producer_epoch,
-        s.last_sequence,
-        s.last_timestamp,
-        s.coordinator_epoch,
-        s.current_txn_start_offset,
     )
 
 

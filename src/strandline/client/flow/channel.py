@@ -68,6 +68,12 @@ class Channel:
         versions = self._connection.versions
         return versions is not None and versions.serves(api_key)
 
+    def version_of(self, api_key: int) -> int:
+        """The version that both sides would speak; UnsupportedApi if there is none."""
+        if self._connection.versions is None:
+            raise self._error()
+        return self._connection.versions.pick(api_key)
+
     def send(
         self, api_key: int, message: ApiRequest[R], timeout_s: float, *, version_max: int | None = None
     ) -> Future[R]:

@@ -1,4 +1,4 @@
-"""Requests to the coordinators of groups, wherever they are by now.
+"""Requests to the coordinators of groups and of transactional ids, wherever they are by now.
 
 Always true: a coordinator whose connection closed is asked for again at once, also when nothing was under way; while
 the one that brokers name cannot be reached, they are asked again and again, because soon they will name another.
@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from strandline.client.core.backoff import delay_s
 from strandline.client.core.cluster_metadata import BrokerMetadata
-from strandline.client.core.group.coordinator import BACKOFF, FIND_COORDINATOR, CoordinatorLookup, brokers, question
+from strandline.client.core.group.coordinator import (
+    BACKOFF,
+    FIND_COORDINATOR,
+    CoordinatorLookup,
+    CoordinatorType,
+    brokers,
+    question,
+)
 from strandline.client.errors import Closed, ConnectionLost, TimedOut
 from strandline.client.flow.client import MAIN, FlowClient
 from strandline.client.flow.io import Condition, gather, sleep
@@ -127,37 +134,40 @@ class CoordinatorLink:
         self._client.on_closed.remove(self._connection_closed)
 
 
-async def find_coordinators(client: FlowClient, group_ids: Sequence[str]) -> dict[str, BrokerMetadata | KafkaError]:
+async def find_coordinators(
+    client: FlowClient, keys: Sequence[str], type_: CoordinatorType = CoordinatorType.GROUP
+) -> dict[str, BrokerMetadata | KafkaError]:
     """All in one question, where brokers take that."""
 
     async def ask(asked: Sequence[str]) -> dict[str, BrokerMetadata | KafkaError]:
-        return brokers(await client.request(None, FIND_COORDINATOR, question(asked)), asked)
+        return brokers(await client.request(None, FIND_COORDINATOR, question(asked, type_)), asked, type_)
 
-    found = await ask(group_ids)
-    for part in await gather(client.io, [ask([group_id]) for group_id in group_ids if group_id not in found]):
+    found = await ask(keys)
+    for part in await gather(client.io, [ask([key]) for key in keys if key not in found]):
         found |= part
     return found
 
 
 async def by_coordinator(
     client: FlowClient,
-    group_ids: Iterable[str],
+    keys: Iterable[str],
     ask: Callable[[BrokerMetadata, list[str]], Awaitable[dict[str, T | KafkaError]]],
+    type_: CoordinatorType = CoordinatorType.GROUP,
     timeout_ms: int | None = None,
 ) -> dict[str, T | KafkaError]:
-    """Ask each group's coordinator, all beside each other, until every group has an answer that lasts."""
+    """Ask the coordinator of each key, all beside each other, until every key has an answer that lasts."""
     deadline = client.io.now() + (timeout_ms or client.config.default_api_timeout_ms) / 1000
     answers: dict[str, T | KafkaError] = {}
-    left = list(dict.fromkeys(group_ids))
+    left = list(dict.fromkeys(keys))
     failures = 0
     while left:
         try:
-            answers.update(await _ask_once(client, left, ask))
+            answers.update(await _ask_once(client, left, ask, type_))
         except KafkaError as error:
             if not error.retriable or isinstance(error, Closed):
                 raise
             answers.update(dict.fromkeys(left, error))
-        left = [group_id for group_id in left if _is_retriable(answers[group_id])]
+        left = [key for key in left if _is_retriable(answers[key])]
         failures += 1
         wait_s = delay_s(BACKOFF, failures, client.randomness)
         if not left or client.io.now() + wait_s > deadline:
@@ -172,21 +182,22 @@ def _is_retriable(answer: object) -> bool:
 
 async def _ask_once(
     client: FlowClient,
-    group_ids: list[str],
+    keys: list[str],
     ask: Callable[[BrokerMetadata, list[str]], Awaitable[dict[str, T | KafkaError]]],
+    type_: CoordinatorType,
 ) -> dict[str, T | KafkaError]:
     await client.ensure_known()
     answers: dict[str, T | KafkaError] = {}
     by_node: dict[BrokerMetadata, list[str]] = {}
-    for group_id, found in (await find_coordinators(client, group_ids)).items():
+    for key, found in (await find_coordinators(client, keys, type_)).items():
         if isinstance(found, KafkaError):
-            answers[group_id] = found
+            answers[key] = found
         else:
             client.cluster.learn_broker(found)
-            by_node.setdefault(client.cluster.brokers[found.node_id], []).append(group_id)
+            by_node.setdefault(client.cluster.brokers[found.node_id], []).append(key)
 
     async def ask_node(broker: BrokerMetadata, asked: list[str]) -> dict[str, T | KafkaError]:
-        missing = TimedOut(f"node {broker.node_id} left a group out of its answer")
+        missing = TimedOut(f"node {broker.node_id} left a {type_.noun} out of its answer")
         try:
             return dict.fromkeys(asked, missing) | await ask(broker, asked)
         except KafkaError as error:

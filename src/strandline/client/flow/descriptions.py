@@ -96,15 +96,6 @@ class ConfigEntry(NamedTuple):
     synonyms: tuple[tuple[str, str | None, int], ...]
 
 
-class ActiveProducer(NamedTuple):
-    producer_id: int
-    producer_epoch: int
-    last_sequence: int
-    last_timestamp: int
-    coordinator_epoch: int
-    current_txn_start_offset: int
-
-
 class LogDirReplica(NamedTuple):
     size_bytes: int
     offset_lag: int

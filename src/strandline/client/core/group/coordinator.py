@@ -1,4 +1,4 @@
-"""Which broker coordinates a group: FindCoordinator (10).
+"""Which broker coordinates a group or a transactional id: FindCoordinator (10).
 
 Always true: a coordinator that did not answer, or said that it is none, is forgotten at once; one question follows
 another only after a wait that grows, but stays short, because members want to be back before their sessions end.
@@ -6,6 +6,7 @@ another only after a wait that grows, but stays short, because members want to b
 
 from __future__ import annotations
 
+import enum
 import random
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
@@ -19,10 +20,20 @@ if TYPE_CHECKING:
     from strandline.wire.stubs.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 
 FIND_COORDINATOR: Final = 10
-GROUP = 0
 BACKOFF = Backoff(50, 200)
 GONE = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
 """Answers after which the coordinator is to be found again."""
+
+
+class CoordinatorType(enum.IntEnum):
+    """What is coordinated: Kafka's types of keys."""
+
+    GROUP = 0
+    TRANSACTION = 1
+
+    @property
+    def noun(self) -> str:
+        return "group" if self is CoordinatorType.GROUP else "transactional id"
 
 
 class CoordinatorLookup:
@@ -68,22 +79,24 @@ class CoordinatorLookup:
                 self._failures = 1
 
 
-def question(group_ids: Sequence[str]) -> FindCoordinatorRequest:
+def question(keys: Sequence[str], type_: CoordinatorType = CoordinatorType.GROUP) -> FindCoordinatorRequest:
     """Brokers before version 4 are asked for the first only."""
-    return messages.request(FIND_COORDINATOR)(key_type=GROUP, coordinator_keys=list(group_ids), key=group_ids[0])
+    return messages.request(FIND_COORDINATOR)(key_type=type_, coordinator_keys=list(keys), key=keys[0])
 
 
-def brokers(response: FindCoordinatorResponse, group_ids: Sequence[str]) -> dict[str, BrokerMetadata | KafkaError]:
-    """By group. Where a broker answered for the first only, the others are missing."""
+def brokers(
+    response: FindCoordinatorResponse, keys: Sequence[str], type_: CoordinatorType = CoordinatorType.GROUP
+) -> dict[str, BrokerMetadata | KafkaError]:
+    """By key. Where a broker answered for the first only, the others are missing."""
     if not response.coordinators:
-        return {group_ids[0]: _broker(response, group_ids[0])}
-    return {entry.key: _broker(entry, entry.key) for entry in response.coordinators}
+        return {keys[0]: _broker(response, keys[0], type_)}
+    return {entry.key: _broker(entry, entry.key, type_) for entry in response.coordinators}
 
 
 def _broker(
-    entry: FindCoordinatorResponse | FindCoordinatorResponse.Coordinator, group_id: str
+    entry: FindCoordinatorResponse | FindCoordinatorResponse.Coordinator, key: str, type_: CoordinatorType
 ) -> BrokerMetadata | KafkaError:
     code = error_code(entry.error_code)
     if code is not ErrorCode.NONE:
-        return KafkaError(code, entry.error_message or f"no coordinator of group '{group_id}'")
+        return KafkaError(code, entry.error_message or f"no coordinator of {type_.noun} '{key}'")
     return BrokerMetadata(entry.node_id, entry.host, entry.port)
