@@ -40,7 +40,6 @@ from strandline.node.active_controller import ActiveController, ControllerReques
 from strandline.node.broker_addresses import BrokerAddresses
 from strandline.node.broker_lifecycle import BrokerFacts, BrokerLifecycle
 from strandline.node.broker_server import BrokerServer
-from strandline.node.broker_state import BrokerState
 from strandline.node.cleaner import Cleaner
 from strandline.node.connection_counts import ConnectionCounts
 from strandline.node.connection_resources import ConnectionResources
@@ -61,8 +60,8 @@ from strandline.node.log_dirs import LogDir
 from strandline.node.logger import Logger
 from strandline.node.maintenance import Maintenance
 from strandline.node.metadata_publisher import MetadataPublisher
-from strandline.node.monitoring.monitored_node import MonitoredNode
 from strandline.node.monitoring.server import MonitoringServer
+from strandline.node.observation.node import NodeObservation
 from strandline.node.own_endpoints import OwnEndpoints
 from strandline.node.peers import Peers
 from strandline.node.producer_ids import ProducerIds, no_producer_id
@@ -76,7 +75,6 @@ from strandline.node.scrubber import Scrubber
 from strandline.node.signals import PeerSignals, QuorumSignals, ReplicaSignals, Signal
 from strandline.ports import Clock, Disk
 from strandline.raft.messages import Address
-from strandline.replica.topic_stats import BrokerTopicStats
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,20 +177,6 @@ def assemble(ground: NodeGround) -> NodeParts:
         Listener(listener, context, ground.logger, resources, context.request_stats, connection_counts)
         for listener in config.listeners
     ]
-    monitored = MonitoredNode(
-        context,
-        quorum,
-        lambda: BrokerState.NOT_RUNNING if broker_server is None else broker_server.lifecycle.state,
-        events,
-        context.request_stats,
-        BrokerTopicStats() if broker_server is None else broker_server.replicas.topic_stats,
-        groups,
-        None if broker_server is None else broker_server.cleaner,
-        connection_counts=connection_counts,
-        resources=resources,
-        connections=lambda: {listener.config.name: len(listener) for listener in listeners},
-        failed_isr_updates=lambda: 0 if broker_server is None else broker_server.replication.failed_isr_updates,
-    )
     parts = NodeParts(
         events=events,
         published=published,
@@ -210,7 +194,7 @@ def assemble(ground: NodeGround) -> NodeParts:
         resources=resources,
         connection_counts=connection_counts,
         listeners=listeners,
-        monitoring=MonitoringServer(monitored, ground.logger),
+        monitoring=MonitoringServer(NodeObservation(lambda: parts), config, ground.disk, ground.clock, ground.logger),
     )
     _subscribe(parts, signals)
     return parts

@@ -5,17 +5,19 @@ Always true: the log dirs of this broker are all there, with 0 where every log c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from strandline.node.cleaner import Cleaner
+from strandline.node.observation.node import NodeObservation
 
 MANAGER, CLEANER = "kafka_log_logcleanermanager", "kafka_log_logcleaner"
 
 
-def of_cleaner(cleaner: Cleaner, log_dirs: Sequence[str], now_ms: int) -> Iterator[Metric]:
-    stats = cleaner.stats
+def of_cleaner(observed: NodeObservation, now_ms: int) -> Iterator[Metric]:
+    stats = observed.cleaner_stats
+    if stats is None:
+        return
     since_ms = now_ms - stats.looked_at_ms if stats.looked_at_ms else 0
     for name, help_, value in (
         (f"{MANAGER}_max_dirty_percent", "Of the filthiest log, what is dirty.", int(100 * stats.max_dirty_ratio)),
@@ -28,10 +30,10 @@ def of_cleaner(cleaner: Cleaner, log_dirs: Sequence[str], now_ms: int) -> Iterat
     labels = ("logDirectory",)
     counts = GaugeMetricFamily(f"{MANAGER}_uncleanable_partitions_count", "Logs that can't be cleaned.", labels=labels)
     sizes = GaugeMetricFamily(f"{MANAGER}_uncleanable_bytes", "Their bytes.", labels=labels)
-    for path in log_dirs:
-        partitions = [partition for partition, log_dir in cleaner.uncleanable.items() if log_dir.path == path]
-        counts.add_metric((path,), len(partitions))
-        sizes.add_metric((path,), sum(partition.log.size for partition in partitions))
+    for path in [log_dir.path for log_dir in observed.log_dirs]:
+        log_sizes = [replica.log.size for replica, log_dir in observed.uncleanable if log_dir.path == path]
+        counts.add_metric((path,), len(log_sizes))
+        sizes.add_metric((path,), sum(log_sizes))
     yield from (counts, sizes)
     for name, help_, value in (
         ("cleanings", "Times that a log was cleaned.", stats.cleanings),

@@ -12,19 +12,18 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from strandline.groups.classic.group import ClassicGroupState as ClassicState
 from strandline.groups.consumer.group import ConsumerGroupState as ConsumerState
-from strandline.node.coordinator.groups import GroupCoordinator
+from strandline.node.observation.node import NodeObservation
+from strandline.node.observation.shards import ObservedGroupStats
 
 MANAGER = "kafka_coordinator_group_groupmetadatamanager"
 COORDINATOR = "kafka_server_group_coordinator_metrics"
 
 
-def of_groups(groups: GroupCoordinator) -> Iterator[Metric]:
-    states = Counter(
-        (group.group_type, group.state_name()) for shard in groups.shards() for group in shard.groups.values()
-    )
-    active = sum(1 for _ in groups.shards())
+def of_groups(observed: NodeObservation) -> Iterator[Metric]:
+    states = Counter(state for shard in observed.shards for state in shard.group_states())
+    active = sum(shard.is_loaded for shard in observed.shards)
     yield _gauge(f"{MANAGER}_numgroups", "Groups that this broker coordinates.", sum(states.values()))
-    yield _gauge(f"{MANAGER}_numoffsets", "Their committed offsets.", sum(s.offsets.count for s in groups.shards()))
+    yield _gauge(f"{MANAGER}_numoffsets", "Their committed offsets.", sum(s.offset_count for s in observed.shards))
     for state in ClassicState:
         name = f"{MANAGER}_numgroups{state.value.lower()}"
         yield _gauge(name, f"Classic groups that are {state.value}.", states["classic", state.value])
@@ -38,13 +37,12 @@ def of_groups(groups: GroupCoordinator) -> Iterator[Metric]:
         f"{COORDINATOR}_num_partitions", "Partitions of __consumer_offsets that are led here.", labels=("state",)
     )
     partitions.add_metric(("active",), active)
-    partitions.add_metric(("loading",), groups.loading)
+    partitions.add_metric(("loading",), sum(not shard.is_loaded for shard in observed.shards))
     yield from (by_protocol, by_state, partitions)
-    yield from _counts(groups)
+    yield from _counts(observed.group_stats)
 
 
-def _counts(groups: GroupCoordinator) -> Iterator[Metric]:
-    stats = groups.stats
+def _counts(stats: ObservedGroupStats) -> Iterator[Metric]:
     yield _gauge(f"{COORDINATOR}_partition_load_time_max", "Milliseconds of the longest load.", stats.load_s_max * 1000)
     for name, help_, value in (
         ("partition_load", "Partitions that were read back.", stats.loads),

@@ -4,8 +4,8 @@ Kafka's `kafka.server:type=ReplicaManager,name=LeaderCount` is `kafka_server_rep
 `…PerSec` is a counter `…_total`, as the usual rules of the JMX exporter write them. What Kafka has no name for begins
 with `strandline_`.
 
-Always true: everything is read from the live parts when a scrape asks, so that between two looks nothing is spent on
-it; each node has a registry of its own. A topic's counts stand beside those of all topics, which have no topic label,
+Always true: everything is read from the node's observation when a scrape asks, so that between two looks nothing is
+spent on it; each node has a registry of its own. A topic's counts stand beside those of all topics, which have no topic label,
 as in Kafka.
 """
 
@@ -19,18 +19,19 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.registry import Collector
 
-from strandline.api.requests.request_stats import BOUNDS_S, ApiStats
 from strandline.api.table import BROKER_APIS, CONTROLLER_APIS
 from strandline.errors import error_code
 from strandline.metadata.image import MetadataImage
 from strandline.node.monitoring.cleaner_metrics import of_cleaner
 from strandline.node.monitoring.group_metrics import of_groups
 from strandline.node.monitoring.limit_metrics import of_limits
-from strandline.node.monitoring.monitored_node import MonitoredNode
 from strandline.node.monitoring.positions import follower_lag, lag_of
+from strandline.node.observation.node import NodeObservation
+from strandline.node.observation.replicas import ObservedReplica
+from strandline.node.observation.requests import BOUNDS_S, ObservedApi
+from strandline.node.observation.topics import COUNTS
+from strandline.ports import Clock
 from strandline.records import walk
-from strandline.replica.partition import Partition
-from strandline.replica.topic_stats import COUNTS
 
 NAMES = {api.key: api.name for api in (*BROKER_APIS.values(), *CONTROLLER_APIS.values())}
 PLACE = ("topic", "partition")
@@ -39,9 +40,10 @@ PLACE = ("topic", "partition")
 class NodeMetrics(Collector):
     content_type = CONTENT_TYPE_PLAIN_0_0_4
 
-    def __init__(self, view: MonitoredNode, http_refused: Callable[[], int]) -> None:
+    def __init__(self, observed: NodeObservation, clock: Clock, http_refused: Callable[[], int]) -> None:
         """`http_refused` counts what the HTTP server itself refused."""
-        self._view = view
+        self._observed = observed
+        self._clock = clock
         self._http_refused = http_refused
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
@@ -53,86 +55,86 @@ class NodeMetrics(Collector):
             yield generate_latest(_Only(metric))
 
     def collect(self) -> Iterator[Metric]:
+        observed = self._observed
         yield from self._requests()
-        yield from of_limits(self._view, self._http_refused())
+        yield from of_limits(observed.connections, self._http_refused())
         yield from self._raft()
-        yield gauge("strandline_events_last", "The number of the node's newest event.", self._view.events.last)
+        yield gauge("strandline_events_last", "The number of the node's newest event.", observed.events.last)
         events = CounterMetricFamily("strandline_events", "Events of this node by kind.", labels=("kind",))
-        for kind, count in sorted(self._view.events.counts.items()):
+        for kind, count in sorted(observed.events.counts.items()):
             events.add_metric((kind,), count)
         yield events
-        config = self._view.node.config
-        if config.controller:
+        if observed.is_controller:
             yield from self._controller()
-        if config.broker:
-            partitions = list(self._view.node.hosted.by_name.values())
-            yield from self._replica_manager(partitions)
+        if observed.is_broker:
+            replicas = list(observed.replicas)
+            yield from self._replica_manager(replicas)
             yield from self._topics()
             yield gauge(
                 "kafka_server_fetchsessioncache_numincrementalfetchsessions",
                 "Fetch sessions of consumers.",
-                len(self._view.node.fetches.sessions),
+                observed.fetch_session_count,
             )
             yield gauge(
                 "strandline_record_walk_compiled",
                 "1 if the records of produced batches are checked in machine code, 0 if in Python.",
                 walk.in_use is not walk.PLAIN,
             )
-            yield from of_groups(self._view.groups)
-            if self._view.cleaner is not None:
-                node = self._view.node
-                yield from of_cleaner(self._view.cleaner, list(node.hosted.log_dirs()), node.clock.wall_ms())
-            yield from of_logs(partitions)
-            yield from of_leaders([partition for partition in partitions if partition.leads])
-            yield from of_followers([partition for partition in partitions if not partition.leads])
+            yield from of_groups(observed)
+            yield from of_cleaner(observed, self._clock.wall_ms())
+            yield from of_logs(replicas)
+            yield from of_leaders([replica for replica in replicas if replica.leads])
+            yield from of_followers([replica for replica in replicas if not replica.leads])
 
     # The broker
 
-    def _replica_manager(self, partitions: list[Partition]) -> Iterator[Metric]:
-        view = self._view
-        led = [partition for partition in partitions if partition.leads]
-        yield gauge("kafka_server_kafkaserver_brokerstate", "Kafka's number of the broker's state.", view.state())
+    def _replica_manager(self, replicas: list[ObservedReplica]) -> Iterator[Metric]:
+        observed = self._observed
+        led = [replica for replica in replicas if replica.leads]
+        yield gauge(
+            "kafka_server_kafkaserver_brokerstate", "Kafka's number of the broker's state.", observed.broker_state
+        )
         for name, help_, value in (
             ("leadercount", "Partitions that this broker leads.", len(led)),
-            ("partitioncount", "Partitions with a replica here.", len(partitions)),
-            ("offlinereplicacount", "Replicas whose log dir failed.", sum(p.offline for p in partitions)),
+            ("partitioncount", "Partitions with a replica here.", len(replicas)),
+            ("offlinereplicacount", "Replicas whose log dir failed.", sum(r.is_offline for r in replicas)),
             ("underreplicatedpartitions", "Led here, with replicas out of sync.", sum(map(is_under_replicated, led))),
             (
                 "underminisrpartitioncount",
                 "Led here, with fewer in sync than min.insync.replicas.",
-                sum(isr_size(p) < p.min_isr for p in led),
+                sum(isr_size(r) < r.min_isr for r in led),
             ),
             (
                 "atminisrpartitioncount",
                 "Led here, with just min.insync.replicas in sync.",
-                sum(isr_size(p) == p.min_isr for p in led),
+                sum(isr_size(r) == r.min_isr for r in led),
             ),
             (
                 "reassigningpartitions",
                 "Led here and being reassigned.",
-                sum(bool(p.state.adding_replicas or p.state.removing_replicas) for p in led),
+                sum(bool(r.metadata.adding_replicas or r.metadata.removing_replicas) for r in led),
             ),
             (
                 "produceridcount",
                 "Producer ids that are remembered.",
-                sum(len(p.log.producers.by_id) for p in partitions),
+                sum(len(r.log.producers.by_id) for r in replicas),
             ),
         ):
             yield gauge(f"kafka_server_replicamanager_{name}", help_, value)
         for name, help_, value in (
-            ("isrshrinks", "Times that an ISR of a partition led here became smaller.", view.events.isr_shrinks),
-            ("isrexpands", "Times that it became larger.", view.events.isr_expands),
+            ("isrshrinks", "Times that an ISR of a partition led here became smaller.", observed.events.isr_shrinks),
+            ("isrexpands", "Times that it became larger.", observed.events.isr_expands),
             (
                 "produceridsforgottenearly",
                 "Producer ids for which a partition had no room any more.",
-                sum(partition.log.producers.forgotten_early for partition in partitions),
+                sum(r.log.producers.forgotten_early for r in replicas),
             ),
-            ("failedisrupdates", "ISR changes that the controller did not make.", view.failed_isr_updates()),
+            ("failedisrupdates", "ISR changes that the controller did not make.", observed.failed_isr_updates),
         ):
             yield counter(f"kafka_server_replicamanager_{name}", help_, value)
 
     def _topics(self) -> Iterator[Metric]:
-        stats = self._view.topics
+        stats = self._observed.topics
         total = stats.total()
         for name in COUNTS:
             words = name.replace("_", " ")
@@ -148,7 +150,7 @@ class NodeMetrics(Collector):
     # Requests
 
     def _requests(self) -> Iterator[Metric]:
-        stats = self._view.requests
+        stats = self._observed.requests
         prefix = "kafka_network_requestmetrics"
         requests = CounterMetricFamily(
             f"{prefix}_requests", "Requests that were answered.", labels=("request", "version")
@@ -164,11 +166,11 @@ class NodeMetrics(Collector):
         for name, (buckets, total_s) in merged.items():
             times.add_metric((name,), list(_cumulative(buckets)), total_s * 1000)
         errors = CounterMetricFamily(f"{prefix}_errors", "Errors that were answered.", labels=("request", "error"))
-        for (key, code), count in sorted(stats.errors.items()):
+        for (key, code), count in sorted(self._observed.errors.items()):
             errors.add_metric((NAMES.get(key, str(key)), error_code(code).name), count)
         yield from (requests, times, errors)
         yield counter("strandline_requests_refused", "Requests that could not be read or answered.", stats.refused)
-        both = self._view.node.limits.client_requests, self._view.node.limits.cluster_requests
+        both = self._observed.large_requests
         for name, help_, value in (
             ("served", "Requests that were read in slices, since they are large.", sum(r.served_count for r in both)),
             (
@@ -187,32 +189,30 @@ class NodeMetrics(Collector):
     # The quorum and the controller
 
     def _raft(self) -> Iterator[Metric]:
-        quorum = self._view.open_quorum
+        quorum = self._observed.quorum
         if quorum is None:
             return
-        epoch, leader_id = quorum.leader
         for name, help_, value in (
-            ("current_leader", "The active controller, -1 if it is not known.", leader_id),
-            ("current_epoch", "The quorum's epoch.", epoch),
-            ("high_watermark", "Metadata that is committed.", quorum.high_watermark),
+            ("current_leader", "The active controller, -1 if it is not known.", quorum.leader_id),
+            ("current_epoch", "The quorum's epoch.", quorum.epoch),
+            ("high_watermark", "Metadata that is committed.", quorum.committed_end),
             ("log_end_offset", "Metadata that is written here.", quorum.log.log_end_offset),
-            ("number_of_voters", "Controllers that vote.", len(quorum.describe().voters)),
+            ("number_of_voters", "Controllers that vote.", len(quorum.voters)),
         ):
             yield gauge(f"kafka_server_raft_metrics_{name}", help_, value)
-        applied = self._view.node.metadata.image().end_offset - 1
         yield gauge(
             "kafka_server_broker_metadata_metrics_last_applied_record_offset",
             "Metadata that this node has acted on.",
-            applied,
+            self._observed.published.end_offset - 1,
         )
 
     def _controller(self) -> Iterator[Metric]:
-        quorum = self._view.open_quorum
-        image = self._view.node.metadata.image() if quorum is None else quorum.committed
+        quorum = self._observed.quorum
+        image = self._observed.published if quorum is None else quorum.image
         if self._totals[0].topics is not image.topics or self._totals[0].brokers is not image.brokers:
             self._totals = (image, totals(image))
         counted = self._totals[1]
-        active = quorum is not None and quorum.is_active
+        active = quorum is not None and quorum.is_active_controller
         for name, help_, value in (
             ("activecontrollercount", "1 on the active controller.", int(active)),
             ("globaltopiccount", "Topics of the cluster.", counted.topics),
@@ -259,35 +259,34 @@ def totals(image: MetadataImage) -> ClusterTotals:
 # Partitions
 
 
-def isr_size(partition: Partition) -> int:
-    leadership = partition.leadership
-    return len(partition.state.isr if leadership is None else leadership.isr.isr)
+def isr_size(replica: ObservedReplica) -> int:
+    return len(replica.isr if replica.leads else replica.metadata.isr)
 
 
-def is_under_replicated(partition: Partition) -> bool:
-    state = partition.state
-    return isr_size(partition) < len(state.replicas) - len(state.adding_replicas)
+def is_under_replicated(replica: ObservedReplica) -> bool:
+    metadata = replica.metadata
+    return isr_size(replica) < len(metadata.replicas) - len(metadata.adding_replicas)
 
 
-def of_logs(partitions: Iterable[Partition]) -> Iterator[Metric]:
+def of_logs(replicas: Iterable[ObservedReplica]) -> Iterator[Metric]:
     ends = GaugeMetricFamily("kafka_log_log_logendoffset", "The offset of the next record.", labels=PLACE)
     starts = GaugeMetricFamily("kafka_log_log_logstartoffset", "The first offset that is kept.", labels=PLACE)
     sizes = GaugeMetricFamily("kafka_log_log_size", "Bytes of the log.", labels=PLACE)
     segments = GaugeMetricFamily("kafka_log_log_numlogsegments", "Segments of the log.", labels=PLACE)
     watermarks = GaugeMetricFamily("strandline_high_watermark", "The high watermark as it is known here.", labels=PLACE)
-    for partition in partitions:
-        place, log = (partition.topic, str(partition.index)), partition.log
+    for replica in replicas:
+        place, log = (replica.topic, str(replica.index)), replica.log
         ends.add_metric(place, log.log_end_offset)
         starts.add_metric(place, log.log_start_offset)
         sizes.add_metric(place, log.size)
         segments.add_metric(place, len(log.segments))
-        watermarks.add_metric(place, partition.high_watermark)
+        watermarks.add_metric(place, replica.high_watermark)
     yield from (ends, starts, sizes, segments, watermarks)
 
 
-def of_leaders(partitions: Iterable[Partition]) -> Iterator[Metric]:
+def of_leaders(led: Iterable[ObservedReplica]) -> Iterator[Metric]:
     prefix = "kafka_cluster_partition"
-    replicas = GaugeMetricFamily(f"{prefix}_replicascount", "Replicas of a partition led here.", labels=PLACE)
+    counts = GaugeMetricFamily(f"{prefix}_replicascount", "Replicas of a partition led here.", labels=PLACE)
     in_sync = GaugeMetricFamily(f"{prefix}_insyncreplicascount", "Those in sync.", labels=PLACE)
     under = GaugeMetricFamily(f"{prefix}_underreplicated", "1 if replicas are out of sync.", labels=PLACE)
     under_min = GaugeMetricFamily(f"{prefix}_underminisr", "1 if too few are in sync for acks=all.", labels=PLACE)
@@ -297,29 +296,29 @@ def of_leaders(partitions: Iterable[Partition]) -> Iterator[Metric]:
     lags = GaugeMetricFamily(
         "strandline_replica_lag", "Records that a follower lacks, as its leader sees it.", labels=(*PLACE, "replica")
     )
-    for partition in partitions:
-        place = (partition.topic, str(partition.index))
-        replicas.add_metric(place, len(partition.state.replicas))
-        in_sync.add_metric(place, isr_size(partition))
-        under.add_metric(place, is_under_replicated(partition))
-        under_min.add_metric(place, isr_size(partition) < partition.min_isr)
-        unstable.add_metric(place, partition.high_watermark - partition.last_stable_offset)
-        for replica_id, follower in partition.leadership.followers.items() if partition.leadership else ():
-            if (lag := lag_of(follower, partition.log.log_end_offset)) is not None:
+    for replica in led:
+        place = (replica.topic, str(replica.index))
+        counts.add_metric(place, len(replica.metadata.replicas))
+        in_sync.add_metric(place, isr_size(replica))
+        under.add_metric(place, is_under_replicated(replica))
+        under_min.add_metric(place, isr_size(replica) < replica.min_isr)
+        unstable.add_metric(place, replica.high_watermark - replica.last_stable_offset)
+        for replica_id, follower in replica.followers.items():
+            if (lag := lag_of(follower, replica.log.log_end_offset)) is not None:
                 lags.add_metric((*place, str(replica_id)), lag)
-    yield from (replicas, in_sync, under, under_min, unstable, lags)
+    yield from (counts, in_sync, under, under_min, unstable, lags)
 
 
-def of_followers(partitions: Iterable[Partition]) -> Iterator[Metric]:
+def of_followers(replicas: Iterable[ObservedReplica]) -> Iterator[Metric]:
     lags = GaugeMetricFamily(
         "kafka_server_fetcherlagmetrics_consumerlag",
         "Committed records that this follower lacks.",
         labels=("clientId", *PLACE),
     )
-    for partition in partitions:
-        if partition.state.has_leader and (lag := follower_lag(partition)) is not None:
-            client_id = f"ReplicaFetcherThread-0-{partition.state.leader}"
-            lags.add_metric((client_id, partition.topic, str(partition.index)), lag)
+    for replica in replicas:
+        if replica.metadata.has_leader and (lag := follower_lag(replica)) is not None:
+            client_id = f"ReplicaFetcherThread-0-{replica.metadata.leader}"
+            lags.add_metric((client_id, replica.topic, str(replica.index)), lag)
     yield lags
 
 
@@ -334,9 +333,9 @@ def counter(name: str, help_: str, value: float) -> Metric:
     return CounterMetricFamily(name, help_, value=value)
 
 
-def _sum(one: tuple[list[int], float] | None, api: ApiStats) -> tuple[list[int], float]:
+def _sum(one: tuple[list[int], float] | None, api: ObservedApi) -> tuple[list[int], float]:
     if one is None:
-        return api.buckets, api.total_s
+        return list(api.buckets), api.total_s
     return [a + b for a, b in zip(one[0], api.buckets, strict=True)], one[1] + api.total_s
 
 

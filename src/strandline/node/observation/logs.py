@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from strandline.config.topic_config import TopicConfig
@@ -31,6 +31,18 @@ class ObservedEpochs(Protocol):
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """The largest epoch at most `epoch` and where it ends in this log; (-1, -1) if that can't be said."""
+
+
+class ObservedProducers(Protocol):
+    """The producers of a log."""
+
+    @property
+    def by_id(self) -> Mapping[int, object]:
+        """Those that are remembered, by their producer id."""
+
+    @property
+    def forgotten_early(self) -> int:
+        """Those for which there was no room any more."""
 
 
 class ObservedLog(Protocol):
@@ -63,3 +75,6 @@ class ObservedLog(Protocol):
 
     @property
     def epochs(self) -> ObservedEpochs: ...
+
+    @property
+    def producers(self) -> ObservedProducers: ...

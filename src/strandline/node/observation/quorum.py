@@ -63,6 +63,11 @@ class ObservedQuorum:
         return self._raft.high_watermark
 
     @property
+    def committed_end(self) -> int:
+        """Everything below was ever known here to be committed; it never falls."""
+        return self._quorum.high_watermark
+
+    @property
     def log(self) -> ObservedLog:
         return self._quorum.log
 

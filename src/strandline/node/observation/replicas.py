@@ -11,12 +11,15 @@ from typing import NamedTuple, Protocol
 from strandline.ids import Uuid
 from strandline.metadata.image import PartitionImage
 from strandline.node.observation.logs import ObservedLog
+from strandline.replica.followers import NEVER as NEVER
+from strandline.replica.followers import UNKNOWN as UNKNOWN
+from strandline.replica.following import Following
 from strandline.replica.isr_state import ProposedIsr
 from strandline.replica.partition import Partition
 
 
 class ObservedFollower(Protocol):
-    """A follower, as its leader sees it; -1 for what it has not said yet."""
+    """A follower, as its leader sees it; UNKNOWN (-1) for what it has not said yet, NEVER for what it has not done."""
 
     @property
     def replica_id(self) -> int: ...
@@ -31,7 +34,8 @@ class ObservedFollower(Protocol):
     def broker_epoch(self) -> int: ...
 
     @property
-    def caught_up_at(self) -> float: ...
+    def caught_up_at(self) -> float:
+        """On the node's monotonic clock; so is `fetched_at`."""
 
     @property
     def fetched_at(self) -> float: ...
@@ -110,6 +114,18 @@ class ObservedReplica:
     def local_end(self) -> int:
         """Up to where this replica alone counts as written: with `flush.messages`, what is on the device."""
         return self._partition.local_end
+
+    @property
+    def min_isr(self) -> int:
+        """`min.insync.replicas`, no more than there are replicas."""
+        return self._partition.min_isr
+
+    @property
+    def leader_high_watermark(self) -> int | None:
+        """On a follower, as its leader said last; None before, and on a leader."""
+        role = self._partition.role
+        known = role.leader_high_watermark if isinstance(role, Following) else UNKNOWN
+        return None if known == UNKNOWN else known
 
     @property
     def fetched_from(self) -> int | None:

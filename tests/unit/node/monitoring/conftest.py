@@ -6,11 +6,8 @@ import asyncio
 import json
 from typing import Any, NamedTuple
 
-from strandline.api.requests.request_stats import RequestStats
-from strandline.node.broker_state import BrokerState
-from strandline.node.monitoring.monitored_node import MonitoredNode
+from strandline.node.monitoring.metrics import NodeMetrics
 from strandline.node.monitoring.server import MonitoringServer
-from strandline.replica.topic_stats import BrokerTopicStats
 from tests.unit.node.conftest import HOST, Stage, play
 
 __all__ = ["play"]
@@ -50,24 +47,19 @@ async def get(path: str, method: str = "GET") -> Reply:
 
 
 class Looked:
-    """The view of a stage's node, and the server that serves it."""
+    """A stage's node as it is observed, and a server that shows it."""
 
     def __init__(self, stage: Stage) -> None:
         node = self.node = stage.node
-        self.requests = RequestStats()
-        self.topics = BrokerTopicStats()
-        self.state = BrokerState.RUNNING
-        self.view = MonitoredNode(
-            node.context,
-            node.quorum,
-            lambda: self.state,
-            node.parts.events,
-            self.requests,
-            self.topics,
-            node.parts.groups,
-        )
-        self.server = MonitoringServer(self.view, node._logger)
+        self.observed = node.observe()
+        self.clock = stage.host.clock
+        self.server = MonitoringServer(self.observed, stage.config, stage.disk, self.clock, node._logger)
+        self.requests = node.context.request_stats
+        self.topics = node.replicas.topic_stats
         self.events = node.parts.events
+
+    def metrics(self) -> NodeMetrics:
+        return NodeMetrics(self.observed, self.clock, lambda: 0)
 
     async def __aenter__(self) -> Looked:
         """In place of the node's own."""

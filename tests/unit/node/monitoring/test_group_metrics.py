@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 
-from strandline.node.monitoring.metrics import NodeMetrics
 from tests.unit.node.coordinator.test_node_coordinates import SETTINGS, commit, found
 
 from .conftest import Looked
@@ -17,7 +16,7 @@ MANAGER, COORDINATOR = "kafka_coordinator_group_groupmetadatamanager", "kafka_se
 
 def test_groups_offsets_and_loads(play):
     async def story(stage):
-        metrics = NodeMetrics(Looked(stage).view, lambda: 0)
+        metrics = Looked(stage).metrics()
         before = samples(metrics)
         assert before[f"{MANAGER}_numgroups",] == before[f"{COORDINATOR}_partition_load_total",] == 0
         await stage.create()

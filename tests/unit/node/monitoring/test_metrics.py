@@ -4,11 +4,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from strandline.api.requests.request_stats import RequestStats
 from strandline.node.monitoring.metrics import NodeMetrics, totals
+from strandline.node.observation.node import NodeObservation
 from tests.unit.metadata.images import an_image
 
 from .conftest import Looked
@@ -28,7 +31,7 @@ def samples(metrics: NodeMetrics) -> dict[tuple[str, ...], float]:
 def measured(play: Any, story: Any) -> None:
     async def with_metrics(stage):
         looked = Looked(stage)
-        await story(stage, looked, NodeMetrics(looked.view, lambda: 0))
+        await story(stage, looked, looked.metrics())
 
     play(with_metrics)
 
@@ -126,7 +129,7 @@ def test_the_controller_and_the_quorum(play):
 def test_isr_changes_and_events_are_counted(play):
     async def story(stage, looked, metrics):
         looked.events.isr_shrinks += 2
-        looked.view.failed_isr_updates = lambda: 3
+        looked.node.broker_server.replication._isr_updates.failed = 3
         looked.events.note("truncated", "because")
         found = samples(metrics)
         assert found["kafka_server_replicamanager_isrshrinks_total",] == 2
@@ -147,9 +150,11 @@ def test_totals_of_any_image():
 
 def test_two_nodes_in_one_process_keep_to_themselves(play):
     async def story(stage, looked, metrics):
-        other = NodeMetrics(Looked(stage).view, lambda: 0)
-        looked.topics["a"].bytes_in += 5
-        assert samples(metrics)["kafka_server_brokertopicmetrics_bytesin_total",] == 5
-        assert samples(other)["kafka_server_brokertopicmetrics_bytesin_total",] == 0
+        parts = looked.node.parts
+        other_parts = replace(parts, context=replace(parts.context, request_stats=RequestStats()))
+        other = NodeMetrics(NodeObservation(lambda: other_parts), looked.clock, lambda: 0)
+        looked.requests.refused += 5
+        assert samples(metrics)["strandline_requests_refused_total",] == 5
+        assert samples(other)["strandline_requests_refused_total",] == 0
 
     measured(play, story)

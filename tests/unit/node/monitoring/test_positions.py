@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from strandline.node.monitoring.positions import lag_of, replica
+from strandline.node.monitoring.positions import described, lag_of
 from strandline.replica.followers import FollowerProgress
 
 from .conftest import Looked
@@ -21,12 +21,15 @@ def test_a_follower_that_has_not_fetched_has_no_lag_that_is_known():
 def test_a_leader_tells_of_its_followers(play):
     async def story(stage):
         partition = await stage.create()
-        now = Looked(stage).view.node.clock.monotonic()
+        looked = Looked(stage)
+        now = looked.clock.monotonic()
         assert partition.leadership is not None
         for replica_id in (3, 2):
             partition.leadership.followers[replica_id] = FollowerProgress(replica_id)
         partition.leadership.followers[2].fetched(0, 0, 0, 7, now - 1.5)
-        shown = replica(partition, 1, now)
+        replica = looked.observed.replica("t", 0)
+        assert replica is not None
+        shown = described(replica, 1, now)
         assert shown["followers"] == [
             {
                 "replica": 2,

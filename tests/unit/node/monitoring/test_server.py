@@ -95,7 +95,7 @@ def test_health_says_whether_the_node_does_what_it_is_for(play):
         assert reply.status == 200
         assert (shown["ok"], shown["controller"], shown["is_active_controller"]) == (True, 1, True)
         assert shown["roles"] == ["broker", "controller"]
-        looked.state = BrokerState.RECOVERY
+        looked.node.broker_server.lifecycle._life.state = BrokerState.RECOVERY
         reply = await get("/health")
         assert (reply.status, reply.json["broker_state"]) == (503, "RECOVERY")
 

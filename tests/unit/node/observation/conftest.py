@@ -1,0 +1,3 @@
+from tests.unit.node.conftest import play
+
+__all__ = ["play"]
