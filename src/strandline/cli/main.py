@@ -49,6 +49,9 @@ COMMANDS: dict[str, dict[str, CommandEntry]] = {
         "produce": CommandEntry("records.produce", "Write records to a topic."),
         "consume": CommandEntry("records.consume", "Read records of a topic."),
         "groups": CommandEntry("groups.groups", "List and describe groups, and change their offsets."),
+        "transactions": CommandEntry(
+            "transactions.transactions", "List and describe transactions, and end those that hang."
+        ),
         "configs": CommandEntry("configs.configs", "Show and change the configuration of topics, brokers and groups."),
         "replicas": CommandEntry(
             "monitoring.replicas", "Show the offsets and lag of every replica, and which are in sync."
@@ -74,6 +77,7 @@ COMMANDS: dict[str, dict[str, CommandEntry]] = {
         "kafka-console-producer": CommandEntry("kafka_tools.kafka_console", "As `produce`."),
         "kafka-console-consumer": CommandEntry("kafka_tools.kafka_console", "As `consume`."),
         "kafka-consumer-groups": CommandEntry("kafka_tools.kafka_consumer_groups", "As `groups`."),
+        "kafka-transactions": CommandEntry("kafka_tools.kafka_transactions", "As `transactions`."),
         "kafka-configs": CommandEntry("kafka_tools.kafka_configs", "As `configs`."),
         "kafka-metadata-quorum": CommandEntry("kafka_tools.kafka_metadata_quorum", "As `quorum`."),
         "kafka-features": CommandEntry("kafka_tools.kafka_features", "As `features`."),

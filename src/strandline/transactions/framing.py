@@ -61,16 +61,32 @@ def decode(key: Buffer | None, value: Buffer | None) -> CoordinatorRecord | None
     """The record; None if its version is newer than we know."""
     if key is None:
         raise MalformedTransactionRecord("record without a key")
+    found = decode_key(key)
+    if found is None:
+        return None
+    if value is None:
+        return CoordinatorRecord(found, None)
+    _, decoded = decode_value(value)
+    return None if decoded is None else CoordinatorRecord(found, _metadata(decoded))
+
+
+def decode_key(key: Buffer) -> TransactionLogKey | None:
+    """None if its version is newer than we know."""
     if _head(key, "key") != KEY_VERSION:
         return None
     found, _ = _key_codec().decode(bytes(key), HEAD.size)
-    if value is None:
-        return CoordinatorRecord(found, None)
+    assert isinstance(found, TransactionLogKey)
+    return found
+
+
+def decode_value(value: Buffer) -> tuple[int, TransactionLogValue | None]:
+    """The version, and the value as it stands in the log; None if we do not know that version."""
     version = _head(value, "value")
     if version not in VERSIONS:
-        return None
+        return version, None
     decoded, _ = _value_codec(version).decode(bytes(value), HEAD.size)
-    return CoordinatorRecord(found, _metadata(decoded))
+    assert isinstance(decoded, TransactionLogValue)
+    return version, decoded
 
 
 def _head(data: Buffer, part: str) -> int:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import click
 
 from strandline.cli.access.options import Access, access_options
-from strandline.cli.errors import CommandRefused
+from strandline.cli.option_values import topic_partition
 from strandline.cli.terminal.output import example, json_option, note, print_json, print_table
-from strandline.ids import TopicPartition
 
 
 @click.command(
@@ -30,7 +29,7 @@ def elect(partitions: tuple[str, ...], access: Access, all_: bool, unclean: bool
 
     if all_ == bool(partitions):
         raise click.UsageError("name partitions like hello-0, or give --all")
-    elected = election_admin.elect(access, unclean, None if all_ else [_parse(text) for text in partitions])
+    elected = election_admin.elect(access, unclean, None if all_ else [topic_partition(text) for text in partitions])
     rows = [
         *((*key, "elected", None) for key in elected.done),
         *((*key, "not needed", None) for key in elected.not_needed),
@@ -52,10 +51,3 @@ def _nothing(unclean: bool) -> str:
         if unclean
         else "every partition is led by its preferred leader, or that one is not in sync"
     )
-
-
-def _parse(text: str) -> TopicPartition:
-    topic, dash, partition = text.rpartition("-")
-    if not dash or not topic or not partition.isdigit():
-        raise CommandRefused(f"'{text}' is not a partition; write it as TOPIC-NUMBER, such as hello-0")
-    return topic, int(partition)

@@ -88,10 +88,12 @@ def committed_offsets(admin: Admin, group: str) -> dict[TopicPartition, int]:
     return {key: at.offset for key, at in committed(admin, group).items()}
 
 
-def offsets_of(admin: Admin, group: GroupDescription) -> list[OffsetRow]:
+def offsets_of(admin: Admin, group: GroupDescription, *, read_committed: bool = False) -> list[OffsetRow]:
+    """With the ends of logs, or the last stable offsets, which are as far as a reader of that isolation level gets."""
     known = committed(admin, group.group_id)
     partitions = partitions_of(group, known)
-    answers = admin.list_offsets(dict.fromkeys(partitions, LATEST)) if partitions else {}
+    latest = dict.fromkeys(partitions, LATEST)
+    answers = admin.list_offsets(latest, read_committed=read_committed) if partitions else {}
     ends = {key: answer.offset for key, answer in answers.items() if not isinstance(answer, KafkaError)}
     return offset_rows(group, known, ends)
 

@@ -73,8 +73,14 @@ def _none(states: Sequence[str], types: Sequence[str]) -> str:
 @click.option("--offsets", is_flag=True, help="Offsets and lag of each partition (the default).")
 @click.option("--members", is_flag=True, help="The members and their assignments.")
 @click.option("--state", is_flag=True, help="State, coordinator, assignor and epochs.")
+@click.option(
+    "--isolation-level",
+    type=click.Choice(["read_uncommitted", "read_committed"]),
+    default="read_uncommitted",
+    help="read_committed: the lag up to the last stable offset, before open transactions.",
+)
 @json_option
-def describe(names: tuple[str, ...], access: Access, as_json: bool, **views: bool) -> int:
+def describe(names: tuple[str, ...], access: Access, isolation_level: str, as_json: bool, **views: bool) -> int:
     """Show groups: their offsets and lag, members or state.
 
     Without a NAME, all groups. Exit code 1 if a named group does not exist.
@@ -89,7 +95,11 @@ def describe(names: tuple[str, ...], access: Access, as_json: bool, **views: boo
     with connect_admin(access) as admin:
         chosen = names or [group.group_id for group in group_admin.list_groups(admin)]
         found, failed = group_admin.describe_or_error(admin, chosen)
-        offsets = {group.group_id: group_admin.offsets_of(admin, group) for group in found} if view == "offsets" else {}
+        committed_only = isolation_level == "read_committed"
+        offsets = {
+            group.group_id: group_admin.offsets_of(admin, group, read_committed=committed_only)
+            for group in (found if view == "offsets" else ())
+        }
     if as_json:
         print_json([group_views.details(group, offsets.get(group.group_id)) for group in found])
     elif view == "state":

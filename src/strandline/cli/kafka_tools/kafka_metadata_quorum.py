@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +10,7 @@ import click
 from strandline.cli.access.options import Access, kafka_access_options, or_controllers
 from strandline.cli.errors import CommandRefused
 from strandline.cli.kafka_tools.kafka_flags import KafkaCommand
+from strandline.cli.kafka_tools.kafka_tables import table_lines
 from strandline.cli.terminal.escaping import echo
 from strandline.cli.terminal.output import example
 
@@ -90,12 +90,6 @@ def replication_lines(quorum: QuorumInfo, human_readable: bool, now_ms: int) -> 
         for row in rows(quorum)
     ]
     return table_lines(HEADINGS, table)
-
-
-def table_lines(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """A table as Kafka's tools draw it: padded columns, each with a tab behind it."""
-    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
-    return ["".join(f"{cell:<{width}}\t" for cell, width in zip(row, widths, strict=True)) for row in (headings, *rows)]
 
 
 @kafka_metadata_quorum.command(

@@ -19,7 +19,7 @@ from strandline.escaping import escaped
 
 if TYPE_CHECKING:
     from strandline.cli.storage.dump.indexes import IndexMismatches
-    from strandline.cli.storage.dump.segments import DumpOptions, Gaps
+    from strandline.cli.storage.dump.segments import DumpOptions, Gaps, Show
 
 WHOLE_FILE = 0x7FFF_FFFF
 
@@ -36,6 +36,7 @@ WHOLE_FILE = 0x7FFF_FFFF
     is_flag=True,
     help="Show values as records of __cluster_metadata.",
 )
+@click.option("--transaction-log-decoder", is_flag=True, help="Show records as those of __transaction_state.")
 @click.option("--verify-index-only", is_flag=True, help="Check indexes without printing them.")
 @click.option(
     "--max-bytes",
@@ -45,13 +46,20 @@ WHOLE_FILE = 0x7FFF_FFFF
     help="Read no more of each file.  [default: all of it]",
 )
 def dump_log(
-    files: tuple[str, ...], print_data_log: bool, deep: bool, metadata: bool, verify_index_only: bool, max_bytes: int
+    files: tuple[str, ...],
+    print_data_log: bool,
+    deep: bool,
+    metadata: bool,
+    transaction_log_decoder: bool,
+    verify_index_only: bool,
+    max_bytes: int,
 ) -> None:
     """Print the batches and records of log files: .log .index .timeindex .txnindex .snapshot .checkpoint."""
-    from strandline.cli.storage.dump.segments import DumpOptions, as_metadata, as_text
+    from strandline.cli.storage.dump.segments import DumpOptions
 
-    contents = print_data_log or metadata
-    options = DumpOptions(deep or contents, contents, True, max_bytes, as_metadata if metadata else as_text)
+    contents = print_data_log or metadata or transaction_log_decoder
+    show = _decoder(metadata, transaction_log_decoder)
+    options = DumpOptions(deep or contents, contents, True, max_bytes, show)
     _dump_all(files, options, sanity_only=False, verify_only=verify_index_only)
 
 
@@ -81,10 +89,10 @@ def dump_log(
 )
 @click.option("--skip-record-metadata", is_flag=True, help="Of records, print only keys and values.")
 @click.option("--cluster-metadata-decoder", is_flag=True, help="Show values as records of __cluster_metadata.")
+@click.option("--transaction-log-decoder", is_flag=True, help="Show records as those of __transaction_state.")
 @click.option("--key-decoder-class", hidden=True)
 @click.option("--value-decoder-class", hidden=True)
 @click.option("--offsets-decoder", is_flag=True, hidden=True)
-@click.option("--transaction-log-decoder", is_flag=True, hidden=True)
 @click.option("--remote-log-metadata-decoder", is_flag=True, hidden=True)
 @click.option("--share-group-state-decoder", is_flag=True, hidden=True)
 def kafka_dump_log(
@@ -97,12 +105,13 @@ def kafka_dump_log(
     max_bytes: int,
     skip_record_metadata: bool,
     cluster_metadata_decoder: bool,
+    transaction_log_decoder: bool,
     key_decoder_class: str | None,
     value_decoder_class: str | None,
     **decoders: bool,
 ) -> None:
     """Print the batches and records of log files, with Kafka's flags and output."""
-    from strandline.cli.storage.dump.segments import DumpOptions, as_metadata, as_text
+    from strandline.cli.storage.dump.segments import DumpOptions
 
     for name, given in decoders.items():
         if given:
@@ -112,10 +121,20 @@ def kafka_dump_log(
     for decoder in (key_decoder_class, value_decoder_class):
         if decoder is not None and not decoder.endswith(".StringDecoder"):
             raise CommandRefused(f"the Java class {decoder} cannot be loaded here; leave it out to see text")
-    contents = any((print_data_log, cluster_metadata_decoder, key_decoder_class, value_decoder_class))
-    show = as_metadata if cluster_metadata_decoder else as_text
+    contents = any(
+        (print_data_log, cluster_metadata_decoder, transaction_log_decoder, key_decoder_class, value_decoder_class)
+    )
+    show = _decoder(cluster_metadata_decoder, transaction_log_decoder)
     options = DumpOptions(deep_iteration or contents, contents, not skip_record_metadata, max_bytes, show)
     _dump_all(tuple(files.split(",")), options, sanity_only=index_sanity_check, verify_only=verify_index_only)
+
+
+def _decoder(metadata: bool, transactions: bool) -> Show:
+    """The first that is given, in the order of Kafka's tool."""
+    from strandline.cli.storage.dump.segments import as_metadata, as_text
+    from strandline.cli.storage.dump.transaction_log import as_transactions
+
+    return as_transactions if transactions else as_metadata if metadata else as_text
 
 
 def _dump_all(files: tuple[str, ...], options: DumpOptions, *, sanity_only: bool, verify_only: bool) -> None:

@@ -78,7 +78,7 @@ class TransactionAdmin:
                     ErrorCode.UNSUPPORTED_VERSION, f"node {node_id} is too old to list transactions by {what}"
                 )
             response = await self._client.request(node_id, LIST_TRANSACTIONS, message)
-            check(response.error_code, f"transactions of node {node_id}")
+            check(response.error_code, f"ListTransactions request sent to broker {node_id} failed")
             return [
                 TransactionListing(t.transactional_id, node_id, t.producer_id, t.transaction_state)
                 for t in response.transaction_states
@@ -113,7 +113,7 @@ class TransactionAdmin:
     async def fence_producers(
         self, transactional_ids: Iterable[str], *, transaction_timeout_ms: int | None = None
     ) -> dict[str, FencingEpoch | KafkaError]:
-        """Fence whoever writes with these transactional ids; a transaction that is open is aborted first.
+        """Fence the producers of these transactional ids; a transaction that is open is aborted first.
         The timeout becomes that of the transactional id, until its next producer comes.
         """
         timeout_ms = (
@@ -169,7 +169,7 @@ class TransactionAdmin:
 
     async def abort_transaction(self, spec: AbortTransactionSpec) -> None:
         """Have the partition's leader end a transaction that hangs: with a marker of its own epoch, as before version 2 of
-        transactions, because nobody knows a newer one (TXN-T40).
+        transactions, because no newer one is known (TXN-T40).
         """
         Write = messages.request(WRITE_TXN_MARKERS)
         topic, partition = spec.partition

@@ -32,6 +32,8 @@ class InMemoryGroups:
 
     def __init__(self, ends: Mapping[Key, int]) -> None:
         self.ends = dict(ends)
+        self.stable: dict[Key, int] = {}
+        """Last stable offsets, where a transaction is open."""
         self.groups: dict[str, GroupDescription] = {}
         self.offsets: dict[str, dict[Key, int]] = {}
 
@@ -75,9 +77,11 @@ class InMemoryGroups:
             found[name] = TopicDescription(name, ZERO_UUID, False, partitions) if partitions else unknown
         return found
 
-    def list_offsets(self, asked: Mapping[Key, int]) -> dict[Key, Any]:
+    def list_offsets(self, asked: Mapping[Key, int], *, read_committed: bool = False) -> dict[Key, Any]:
+        ends = self.ends | self.stable if read_committed else self.ends
+
         def at(key: Key, time: int) -> int:
-            return self.ends[key] if time == -1 else 0 if time == -2 else -1
+            return ends[key] if time == -1 else 0 if time == -2 else -1
 
         return {key: OffsetAndTimestamp(at(key, time), -1, -1) for key, time in asked.items()}
 

@@ -71,6 +71,15 @@ def test_a_partition_that_is_held_without_a_commit_is_described(groups, call):
     assert rows[2] == ["live", "hello", "1", "-", "0", "-", "m", "c", "/127.0.0.1"]
 
 
+def test_the_lag_ends_before_open_transactions_for_those_who_read_committed(groups, call):
+    groups.stable[A] = 7
+    rows = [
+        call("groups", "describe", "readers", "--isolation-level", f"read_{level}").out.splitlines()[1].split("\t")
+        for level in ("uncommitted", "committed")
+    ]
+    assert [row[4:6] for row in rows] == [["10", "6"], ["7", "3"]]
+
+
 def test_one_view_at_a_time(groups, call):
     done = call("groups", "describe", "--members", "--state")
     assert (done.code, done.err.splitlines()[-1]) == (2, "Error: give one of --members, --state")

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from strandline.cli.storage.dump.kafka_json import type_name
@@ -16,6 +18,10 @@ from strandline.metadata.records import FeatureLevelRecord, PartitionRecord, Top
 from strandline.records.batch import BatchBuilder
 from strandline.records.compression import CompressionType
 from strandline.records.control import ControlRecordType, control_key, end_txn_marker
+from strandline.transactions import framing as transaction_framing
+from strandline.transactions.metadata import TransactionMetadata
+from strandline.transactions.records import transaction_record
+from strandline.transactions.states import TransactionState
 
 NAME = "00000000000000000000"
 
@@ -243,3 +249,65 @@ def test_an_empty_and_a_cut_segment(call, tmp_path):
     assert call("dump-log", str(path)).out == f"Dumping {path}\nLog starting offset: 0\n"
     path.write_bytes(bytes(5))
     assert call("dump-log", str(path)).out.endswith(f"Found 5 invalid bytes at the end of {path.name}\n")
+
+
+def state(name: str, version: int, **changes) -> tuple[bytes, bytes | None]:
+    at_9 = TransactionMetadata(producer_id=7, epoch=3, timeout_ms=60_000, state=TransactionState.ONGOING, update_ms=9)
+    metadata = replace(at_9, **changes)
+    return transaction_framing.encode(transaction_record(name, metadata), version)
+
+
+def transactions(call, path: str) -> list[str]:
+    lines = call(
+        "kafka-dump-log", "--transaction-log-decoder", "--skip-record-metadata", "--files", path
+    ).out.splitlines()
+    return [line for line in lines if line.startswith("| ")]
+
+
+def test_txn_t6_records_of_the_transaction_log_as_kafka_prints_them(call, log):
+    partitions = frozenset({("t", 1), ("t", 0)})
+    path = log(
+        batch(
+            state("pay", 0, partitions=partitions, start_ms=5),
+            state("pay", 1, partitions=partitions, start_ms=5, previous_producer_id=6, transaction_version=2),
+            state("done", 1, state=TransactionState.EMPTY),
+            transaction_framing.encode(transaction_record("gone", None), 1),
+        )
+    )
+    key = '| key: {"type":"0","data":{"transactionalId":"pay"}} payload: '
+    start = '"transactionTimeoutMs":60000,"transactionStatus":"Ongoing",'
+    start += '"transactionPartitions":[{"topic":"t","partitionIds":[0,1]}]'
+    end = '"transactionLastUpdateTimestampMs":9,"transactionStartTimestampMs":5'
+    assert transactions(call, path) == [
+        f'{key}{{"version":"0","data":{{"producerId":7,"producerEpoch":3,{start},{end}}}}}',
+        f'{key}{{"version":"1","data":{{"producerId":7,"previousProducerId":6,"producerEpoch":3,{start},{end},'
+        '"clientTransactionVersion":2}}',
+        '| key: {"type":"0","data":{"transactionalId":"done"}} payload: {"version":"1","data":{"producerId":7,"producerEpoch":3,'
+        '"transactionTimeoutMs":60000,"transactionStatus":"Empty","transactionPartitions":null,'
+        '"transactionLastUpdateTimestampMs":9,"transactionStartTimestampMs":-1}}',
+        '| key: {"type":"0","data":{"transactionalId":"gone"}} payload: <DELETE>',
+    ]
+    assert call("dump-log", "--transaction-log-decoder", path).out.splitlines()[3].endswith("5}}")
+
+
+def test_what_is_no_record_of_a_transaction_is_named_and_the_rest_printed(call, log):
+    key, value = state("pay", 0)
+    assert value is not None
+    unknown_status = value[:16] + b"\x63" + value[17:]
+    path = log(
+        batch(
+            (b"\0\x09x", b"v"),
+            (b"\0", b"v"),
+            (key, b"\0\x09"),
+            (key, value[:9]),
+            (key, unknown_status),
+        )
+    )
+    first, second, third, fourth, fifth = transactions(call, path)
+    assert first == "| key: Unknown record type 9 at offset 0, skipping."
+    assert second.startswith("| key: Error at offset 1, skipping. ")
+    assert third == "| key: Error at offset 2, skipping. Found an unknown record version 9"
+    assert fourth.startswith("| key: Error at offset 3, skipping. ")
+    assert '"transactionStatus":"99"' in fifth
+    ran = call("dump-log", "--transaction-log-decoder", log(batch((None, b"v"))))
+    assert (ran.code, "Failed to decode message at offset 0" in ran.err) == (1, True)
