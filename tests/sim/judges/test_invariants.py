@@ -24,7 +24,7 @@ class Broken:
 def test_a_log_that_is_not_as_it_should_be() -> None:
     story = stage(ReplicaInvariants)
     story.append(1, "a")
-    story.partition(2).log.check_invariants = Broken().check_invariants  # type: ignore[attr-defined]
+    story.partition(2).log.check_invariants = Broken().check_invariants  # type: ignore[method-assign]
     with broken(ReplicaInvariants):
         story.append(2, "a")
 

@@ -52,6 +52,9 @@ class FakeLog:
     def log_end_offset(self) -> int:
         return self._ends[-1]
 
+    def check_invariants(self) -> None:
+        """Nothing is wrong with it."""
+
     def append(self, *values: str, epoch: int = 0) -> None:
         builder = BatchBuilder()
         for value in values:
@@ -98,6 +101,9 @@ class FakePartition:
     @property
     def leads(self) -> bool:
         return self.leadership is not None
+
+    def check_invariants(self) -> None:
+        """Nothing is wrong with it."""
 
     def __str__(self) -> str:
         return "t-0"
