@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from strandline.node.monitoring.positions import described, lag_of
 from strandline.replica.followers import FollowerProgress
 
@@ -50,5 +53,22 @@ def test_a_leader_tells_of_its_followers(play):
                 "broker_epoch": -1,
             },
         ]
+
+    play(story)
+
+
+def test_a_follower_shows_what_it_lacks_and_the_isr_of_the_metadata(play):
+    async def story(stage):
+        partition = await stage.create()
+        replica = Looked(stage).observed.replica("t", 0)
+        assert replica is not None
+        epochs = {"leader_epoch": 1, "partition_epoch": partition.state.partition_epoch + 1}
+        partition.apply(replace(partition.state, replicas=(2, 1), isr=(2,), leader=2, **epochs))
+        shown = described(replica, 1, 0.0)
+        assert (shown["role"], shown["leader"], shown["isr"], shown["lag"]) == ("follower", 2, [2], None)
+        assert "followers" not in shown
+        role: Any = partition.role
+        role.leader_high_watermark = 7
+        assert described(replica, 1, 0.0)["lag"] == 7
 
     play(story)
