@@ -35,7 +35,7 @@ _KIP = re.compile(r"(?<![\w-])KIP-\d+(?!\w)")
 _PAGE = re.compile(r"(?<![\w./-])(?:docs/decisions/\d{4}\b|(?:docs/)?(?:\w+/)*[\w-]+\.md\b)")
 _NUMBERED = re.compile(r"\b(?:design|matrix|section|faults?) \d+\b")
 """No text here has numbered sections: what is cited so stands elsewhere."""
-_SUSPECT = re.compile(rf"\b[{CHAPTERS}]\d|[A-Z]-[A-Z]\d|\.md\b|docs/|\b(?:design|matrix|section|faults?) \d")
+_SUSPECT = re.compile(rf"\b[{CHAPTERS}]\d|[A-Z]-[A-Z]{{1,2}}\d|\.md\b|docs/|\b(?:design|matrix|section|faults?) \d")
 """Any line that can hold one of these: cheap, since every line of every source file is held against it."""
 
 

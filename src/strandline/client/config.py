@@ -44,6 +44,10 @@ class ProducerConfig:
     max_in_flight_requests_per_connection: int = 5
     delivery_timeout_ms: int = 120_000
     request_timeout_ms: int = 30_000
+    transactional_id: str | None = None
+    """None: no transactions. Who comes later under the same id fences who had it before."""
+    transaction_timeout_ms: int = 60_000
+    """The coordinator aborts a transaction that is open for longer, and fences the producer."""
 
     def __post_init__(self) -> None:
         if self.acks not in (ACKS_ALL, 0, 1):
@@ -54,6 +58,17 @@ class ProducerConfig:
             raise ValueError("max_in_flight_requests_per_connection is at least 1")
         if self.idempotent and self.max_in_flight_requests_per_connection > 5:
             raise ValueError("enable_idempotence needs max_in_flight_requests_per_connection of at most 5")
+        if self.transactional_id == "":
+            raise ValueError("transactional_id is not empty; None is no transactions")
+        if self.transactional_id is not None and not self.idempotent:
+            raise ValueError("transactional_id needs acks=-1 (all) and enable_idempotence")
+
+    @property
+    def record_timeout_ms(self) -> int:
+        """delivery_timeout_ms, but a record has no use for more time than its transaction has (TXN-TC6)."""
+        if self.transactional_id is None:
+            return self.delivery_timeout_ms
+        return min(self.delivery_timeout_ms, self.transaction_timeout_ms)
 
     @property
     def idempotent(self) -> bool:

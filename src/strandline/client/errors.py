@@ -90,6 +90,34 @@ class Closed(KafkaError):
         super().__init__(ErrorCode.NETWORK_EXCEPTION, f"the {what} is closed")
 
 
+class TransactionAborted(KafkaError):
+    """A record of a transaction that the application aborted: it was not sent, or nobody reads it."""
+
+    def __init__(self) -> None:
+        super().__init__(ErrorCode.TRANSACTION_ABORTABLE, "its transaction is aborted")
+
+
+class TransactionAbortable(KafkaError):
+    """The transaction cannot be committed any more. After abort_transaction the producer goes on with the next."""
+
+    def __init__(self, cause: KafkaError) -> None:
+        super().__init__(ErrorCode.TRANSACTION_ABORTABLE, f"this transaction can only be aborted: {cause}")
+        self.__cause__ = cause
+
+
+class ProducerUnusable(KafkaError):
+    """A transactional producer that can do nothing any more, often because it was fenced; its code says why."""
+
+    def __init__(self, cause: KafkaError, *, is_outcome_unknown: bool = False) -> None:
+        unknown = "; whether its last transaction was committed is not known" if is_outcome_unknown else ""
+        super().__init__(cause.code, f"{cause}; this producer can only be closed{unknown}")
+        self.__cause__ = cause
+
+    @property
+    def retriable(self) -> bool:
+        return False
+
+
 class OffsetOutOfRange(KafkaError):
     """The position is not in the log, and no reset policy says where to go on."""
 

@@ -27,6 +27,7 @@ class ProducerIdentity(NamedTuple):
 
     producer_id: int
     producer_epoch: int
+    is_transactional: bool = False
 
 
 NO_IDENTITY = ProducerIdentity(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
@@ -228,6 +229,7 @@ class RecordsBatch(ProducerBatch):
             base_sequence=base_sequence,
             codec=codec,
             level=level,
+            transactional=identity.is_transactional,
         )
 
     def acknowledge(self, base_offset: int, log_append_time_ms: int) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from strandline.client.core.addresses import Address
+from strandline.client.core.versions import FinalizedFeatures
 from strandline.errors import ErrorCode, KafkaError, error_code
 from strandline.ids import ZERO_UUID, Uuid
 
@@ -85,6 +86,7 @@ class ClusterMetadata:
         """Why a topic that was asked for is not among the topics."""
         self.on_new_leader: list[Callable[[], None]] = []
         """Called when it is learned that a partition has another leader, or the same one in another epoch."""
+        self._features = FinalizedFeatures(NO_EPOCH, {})
 
     def update(self, response: MetadataResponse, *, is_complete: bool = False) -> None:
         """Take over a Metadata answer.
@@ -165,6 +167,16 @@ class ClusterMetadata:
     def learn_endpoints(self, endpoints: Iterable[FetchResponse.NodeEndpoint | ProduceResponse.NodeEndpoint]) -> None:
         for e in endpoints:
             self.brokers[e.node_id] = BrokerMetadata(e.node_id, e.host, e.port, e.rack)
+
+    def learn_features(self, features: FinalizedFeatures) -> None:
+        """What a broker said when its connection was opened. One that lags behind is not believed."""
+        if features.epoch > self._features.epoch:
+            self._features = features
+
+    @property
+    def transaction_version(self) -> int:
+        """By what is finalized, never by the versions of a broker: it serves new ones before they may be used."""
+        return self._features.levels.get("transaction.version", 0)
 
     def learn_broker(self, broker: BrokerMetadata) -> None:
         """The address of a node that an answer named; its rack stays as it was."""

@@ -13,7 +13,8 @@ id, and knows the last five batches again. This side keeps what that needs:
     could otherwise get in where the first was refused.
  5. If a batch is given up, the sequences after it have a gap. The partition then waits until nothing is in flight, and goes
     on under a new producer id, from sequence 0. A batch that was surely not appended moves to the new id; one that may have
-    been appended must not, since the broker could not recognise it, and fails with the error that it met.
+    been appended must not, since the broker could not recognise it, and fails with the error that it met. Inside a
+    transaction nothing goes on under another id: the transaction is aborted (TXN-TC5), and the next begins at sequence 0.
 
 Always true: `queue` and `in_flight` are in the order of `send`, and batches with a sequence come before those without.
 Without idempotence only the order of the queue is kept: a batch that is sent again may come after a later one.
@@ -145,7 +146,7 @@ class PartitionQueue:
 
     def out_of_sequence(self, batch: ProducerBatch) -> bool:
         """The broker refused its sequence. True if it is put back, False if it has to fail."""
-        has_earlier = bool(self.queue and self.queue[0].number < batch.number) or self.in_flight[0] is not batch
+        has_earlier = self.has_earlier(batch)
         self.in_flight.remove(batch)
         if not has_earlier:
             # What the broker had acknowledged before is gone there, or a batch before this one was given up.
@@ -154,6 +155,10 @@ class PartitionQueue:
                 return False
         self._insert(batch)
         return True
+
+    def has_earlier(self, batch: ProducerBatch) -> bool:
+        """It is in flight, and one before it is not in the log."""
+        return bool(self.queue and self.queue[0].number < batch.number) or self.in_flight[0] is not batch
 
     def split(self, batch: ProducerBatch) -> None:
         self.in_flight.remove(batch)

@@ -45,6 +45,10 @@ _SURELY_NOT_APPENDED = (
         ErrorCode.POLICY_VIOLATION,
         ErrorCode.PRODUCER_FENCED,
         ErrorCode.INVALID_TXN_STATE,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.TRANSACTION_ABORTABLE,
     }
 )
 """NOT_LEADER_OR_FOLLOWER is not among them:

@@ -31,6 +31,7 @@ from strandline.client.core.cluster_metadata import REFRESH, ClusterMetadata
 from strandline.client.core.partition_queue import PartitionQueue
 from strandline.client.core.produce_verdict import ProduceVerdict, judge, surely_not_appended
 from strandline.client.core.sticky_partitioner import StickyPartitioner
+from strandline.client.core.transaction import TransactionCore
 from strandline.client.core.whole_batches import Receipt
 from strandline.client.errors import BufferExhausted, Closed, RecordTooLarge, TimedOut
 from strandline.errors import ErrorCode, KafkaError, error_code
@@ -48,6 +49,8 @@ PRODUCE: Final = 0
 INIT_PRODUCER_ID: Final = 22
 PRODUCE_BY_NAME_MAX = 12
 """The last version that names topics; later ones need the topic's id."""
+PRODUCE_BEFORE_V2_MAX = 11
+"""The last version in which a leader only asks whether its partition is in the transaction; later ones add it."""
 
 
 LOST_TRACK = "they may be in the log or not, and the broker no longer follows our sequences"
@@ -96,6 +99,11 @@ class ProducerCore:
         self._sticky: dict[str, StickyPartitioner] = {}
         self._in_flight: dict[object, int] = {}
         self._identity: ProducerIdentity | None = None
+        self.transaction: TransactionCore | None = None
+        if config.transactional_id is not None:
+            self.transaction = TransactionCore(
+                config.transactional_id, config.transaction_timeout_ms, cluster, backoff, randomness
+            )
         self._Produce = messages.request(PRODUCE)
 
     # Records
@@ -112,13 +120,17 @@ class ProducerCore:
     ) -> bool:
         """Take a record. True if there is now something to do that was not there before."""
         config = self.config
+        if self.transaction is not None:
+            self.transaction.ensure_open()
         memory_bytes = record_bytes_max(key, value, headers)
         if memory_bytes + RECORDS_AT > config.max_request_size:
-            raise RecordTooLarge(memory_bytes, f"max_request_size, {config.max_request_size}")
+            error = RecordTooLarge(memory_bytes, f"max_request_size, {config.max_request_size}")
+            self._is_lost(error)
+            raise error
         if self.buffered_bytes + memory_bytes > config.buffer_memory:
             raise BufferExhausted(config.buffer_memory)
         self.buffered_bytes += memory_bytes
-        deadline = now + config.delivery_timeout_ms / 1000
+        deadline = now + config.record_timeout_ms / 1000
         if topic not in self._cluster.topics or topic in self._waiting:
             # Records of a topic that is not known yet keep their order: all of them wait. Their bytes may not be ours.
             kept = None if value is None else bytes(value)
@@ -150,7 +162,9 @@ class ProducerCore:
         elif not 0 <= partition < count:
             self.buffered_bytes -= memory_bytes
             text = f"{topic} has partitions 0-{count - 1}, not {partition}"
-            delivery.resolve(KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text))
+            error = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+            self._is_lost(error)
+            delivery.resolve(error)
             return False
         queue = self._active.get((topic, partition))
         if queue is None:
@@ -165,12 +179,14 @@ class ProducerCore:
 
     def append_whole(self, topic: str, partition: int, batch: ReadyBatch, receipt: Receipt, now: float) -> None:
         """Take a batch as it is: its bytes are ours from here on. One that is larger than buffer_memory goes alone."""
+        if self.transaction is not None:
+            self.transaction.ensure_open()
         memory_bytes = len(batch.data)
         if not self.has_room(memory_bytes):
             raise BufferExhausted(self.config.buffer_memory)
         self.buffered_bytes += memory_bytes
         queue = self._active.get((topic, partition)) or self._activate(topic, partition)
-        queue.add_whole(batch, receipt, now, now + self.config.delivery_timeout_ms / 1000)
+        queue.add_whole(batch, receipt, now, now + self.config.record_timeout_ms / 1000)
 
     def has_room(self, memory_bytes: int) -> bool:
         return not self.buffered_bytes or self.buffered_bytes + memory_bytes <= self.config.buffer_memory
@@ -184,7 +200,9 @@ class ProducerCore:
                 idempotent=self.config.idempotent,
                 in_flight_max=self.config.max_in_flight_requests_per_connection,
             )
-        if self.config.idempotent and self._identity is not None and queue.identity.producer_id < 0:
+        if self.transaction is not None:
+            self.transaction.admits((topic, partition))  # early, so that the coordinator knows before the batch is due
+        elif self.config.idempotent and self._identity is not None and queue.identity.producer_id < 0:
             queue.identify(self._identity, self._give_up)
         self._active[topic, partition] = queue
         return queue
@@ -232,12 +250,16 @@ class ProducerCore:
     def drain(self, now: float, link_to: Callable[[int], object | None]) -> list[ProduceCall]:
         """The requests to send now. `link_to` is the open connection to a node, or None."""
         self.expire(now)
+        self._drop_what_stays()
         chosen: dict[int, tuple[object, list[PartitionQueue], int]] = {}
         for key, queue in list(self._active.items()):
             if queue.is_idle:
                 del self._active[key]
                 continue
-            if queue.wants_identity:
+            if self.transaction is not None:
+                if not self._is_in_transaction(queue, self.transaction):
+                    continue
+            elif queue.wants_identity:
                 self.wants_identity = True
                 continue
             if not queue.queue or now < self._due_at(queue):
@@ -261,12 +283,34 @@ class ProducerCore:
             chosen[leader.node_id] = (link, [*queues, queue], size_bytes + batch.size_bytes)
         return [self._call(node_id, link, queues, now) for node_id, (link, queues, _) in chosen.items()]
 
+    def _drop_what_stays(self) -> None:
+        """Of a transaction that is aborted nothing more is sent; what is in flight is waited for."""
+        why = None if self.transaction is None else self.transaction.why_dropped()
+        if why is None:
+            return
+        for queue in self._active.values():
+            for batch in list(queue.queue):
+                queue.given_up(batch, certain=not batch.uncertain)
+                self._fail(batch, why)
+        for topic in list(self._waiting):
+            self._fail_waiting(topic, lambda _: True, why)
+
+    def _is_in_transaction(self, queue: PartitionQueue, transaction: TransactionCore) -> bool:
+        """Its batches may leave, under the pair of this transaction."""
+        if not transaction.admits((queue.topic, queue.partition)):
+            return False
+        if queue.identity is not transaction.identity and not queue.in_flight:
+            queue.identify(transaction.identity, self._give_up)
+            queue.failures = 0
+        return True
+
     def _due_at(self, queue: PartitionQueue) -> float:
         first = queue.queue[0]
         if queue.failures:
             return queue.retry_at
         is_full = len(queue.queue) > 1 or first.attempts or first.is_full(self.config.batch_size)
-        if is_full or self.is_flushing or 2 * self.buffered_bytes > self.config.buffer_memory:
+        is_flushing = self.is_flushing or (self.transaction is not None and self.transaction.is_ending)
+        if is_full or is_flushing or 2 * self.buffered_bytes > self.config.buffer_memory:
             return 0.0
         return first.created_at + self.config.linger_ms / 1000
 
@@ -275,6 +319,9 @@ class ProducerCore:
         topics: dict[str, ProduceRequest.TopicProduceData] = {}
         batches = []
         version_max = None
+        if self.transaction is not None:
+            self.transaction.sends()
+            version_max = None if self.transaction.is_v2 else PRODUCE_BEFORE_V2_MAX
         for queue in queues:
             batch = queue.take(link, config.compression_type, config.compression_level)
             batches.append(batch)
@@ -282,7 +329,7 @@ class ProducerCore:
             if topic is None:
                 topic_id = self._cluster.topic_id(queue.topic)
                 if topic_id == ZERO_UUID:
-                    version_max = PRODUCE_BY_NAME_MAX
+                    version_max = min(version_max or PRODUCE_BY_NAME_MAX, PRODUCE_BY_NAME_MAX)
                 topic = topics[queue.topic] = Produce.TopicProduceData(
                     name=queue.topic, topic_id=topic_id, partition_data=[]
                 )
@@ -291,7 +338,12 @@ class ProducerCore:
             self._active[queue.topic, queue.partition] = self._active.pop((queue.topic, queue.partition))
         patience_s = max(0.001, min(batch.deadline for batch in batches) - now)
         timeout_s = min(config.request_timeout_ms / 1000, patience_s)
-        message = Produce(acks=config.acks, timeout_ms=int(timeout_s * 1000) or 1, topic_data=list(topics.values()))
+        message = Produce(
+            transactional_id=config.transactional_id,
+            acks=config.acks,
+            timeout_ms=int(timeout_s * 1000) or 1,
+            topic_data=list(topics.values()),
+        )
         self._in_flight[link] = self._in_flight.get(link, 0) + 1
         return ProduceCall(node_id, link, message, version_max, timeout_s, batches)
 
@@ -376,6 +428,13 @@ class ProducerCore:
                 queue.split(batch)
             case ProduceVerdict.RETRY:
                 self._retry(batch, error, now, certain=certain)
+            case ProduceVerdict.SEQUENCE if self.transaction is not None:
+                # No new producer id inside a transaction, which would go on without what is missing (TXN-TC5).
+                if code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and queue.has_earlier(batch):
+                    self._retry(batch, error, now, certain=True)
+                else:
+                    queue.given_up(batch, certain=True)
+                    self._fail(batch, error)
             case ProduceVerdict.SEQUENCE if self.config.idempotent:
                 if batch.deadline <= now:
                     queue.given_up(batch, certain=True)
@@ -436,13 +495,13 @@ class ProducerCore:
             if queue.queue and queue.queue[0].deadline <= now:
                 for batch in queue.expired(now):
                     queue.given_up(batch, certain=not batch.uncertain)
-                    text = f"{_place(batch)}: not delivered within {self.config.delivery_timeout_ms} ms"
+                    text = f"{_place(batch)}: not delivered within {self.config.record_timeout_ms} ms"
                     unknown = self._cluster.errors.get(batch.topic)
                     self._fail(batch, TimedOut(text if unknown is None else f"{text} ({unknown.name})"))
         for topic, waiting in list(self._waiting.items()):
             if waiting[0].deadline <= now:
                 code = self._cluster.errors.get(topic, ErrorCode.LEADER_NOT_AVAILABLE)
-                text = f"topic '{topic}': no metadata within {self.config.delivery_timeout_ms} ms ({code.name})"
+                text = f"topic '{topic}': no metadata within {self.config.record_timeout_ms} ms ({code.name})"
                 self._fail_waiting(topic, lambda record: record.deadline <= now, TimedOut(text))
 
     def close(self) -> None:
@@ -462,6 +521,7 @@ class ProducerCore:
         for record in waiting:
             if is_over(record):
                 self.buffered_bytes -= record.memory_bytes
+                self._is_lost(error)
                 record.delivery.resolve(error)
 
     def _acknowledge(self, batch: ProducerBatch, base_offset: int, log_append_time_ms: int) -> None:
@@ -470,7 +530,13 @@ class ProducerCore:
 
     def _fail(self, batch: ProducerBatch, error: KafkaError) -> None:
         self.buffered_bytes -= batch.memory_bytes
+        self._is_lost(error)
         batch.fail(error)
+
+    def _is_lost(self, error: KafkaError) -> None:
+        """A record will not be in the log, as far as is known: then its transaction must not be committed."""
+        if self.transaction is not None:
+            self.transaction.batch_failed(error)
 
     def _release(self, batches: Sequence[ProducerBatch]) -> None:
         self.buffered_bytes -= sum(batch.memory_bytes for batch in batches)

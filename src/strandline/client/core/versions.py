@@ -8,6 +8,8 @@ Always true: a version that is picked is one that both sides know.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from strandline import __version__
 from strandline.client.errors import UnsupportedApi
 from strandline.errors import ErrorCode, KafkaError, error_code
@@ -18,12 +20,21 @@ SOFTWARE_NAME = "strandline"
 NEWEST = 4
 
 
+class FinalizedFeatures(NamedTuple):
+    """What the whole cluster may use, as one broker knew it at an epoch."""
+
+    epoch: int
+    """-1: it did not say."""
+    levels: dict[str, int]
+
+
 class ApiVersions:
     """What one broker serves."""
 
-    __slots__ = ("_picked", "_served")
+    __slots__ = ("_picked", "_served", "features")
 
-    def __init__(self, served: dict[int, range]) -> None:
+    def __init__(self, served: dict[int, range], features: FinalizedFeatures) -> None:
+        self.features = features
         self._served = served
         self._picked: dict[tuple[int, int | None], int] = {}
 
@@ -68,4 +79,8 @@ def answer(version: int, body: bytes) -> ApiVersions | int:
     code = error_code(message.error_code)
     if code is not ErrorCode.NONE:
         raise KafkaError(code, "the broker refused ApiVersions")
-    return ApiVersions({entry.api_key: range(entry.min_version, entry.max_version + 1) for entry in message.api_keys})
+    levels = {feature.name: feature.max_version_level for feature in message.finalized_features}
+    return ApiVersions(
+        {entry.api_key: range(entry.min_version, entry.max_version + 1) for entry in message.api_keys},
+        FinalizedFeatures(message.finalized_features_epoch, levels),
+    )

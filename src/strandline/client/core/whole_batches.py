@@ -57,7 +57,8 @@ class WholeBatch(ProducerBatch):
         self, identity: ProducerIdentity, base_sequence: int, codec: CompressionType, level: int | None
     ) -> bytearray:
         """As it is: its maker has chosen the codec."""
-        stamp(self._ready, identity.producer_id, identity.producer_epoch, base_sequence)
+        producer_id, producer_epoch, is_transactional = identity
+        stamp(self._ready, producer_id, producer_epoch, base_sequence, is_transactional=is_transactional)
         return self._ready.data
 
     def acknowledge(self, base_offset: int, log_append_time_ms: int) -> None:

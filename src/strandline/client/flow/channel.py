@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from strandline.client.core.addresses import Address, show
 from strandline.client.core.connection import ClientConnection, RawReply, Reply
+from strandline.client.core.versions import FinalizedFeatures
 from strandline.client.errors import ConnectionLost
 from strandline.client.flow.io import Future, Io, StreamTransport, Timer
 from strandline.errors import KafkaError
@@ -62,6 +63,12 @@ class Channel:
     @property
     def in_flight_count(self) -> int:
         return len(self._connection.in_flight)
+
+    @property
+    def features(self) -> FinalizedFeatures:
+        """As the peer knew them when the connection was opened."""
+        assert self._connection.versions is not None
+        return self._connection.versions.features
 
     def serves(self, api_key: int) -> bool:
         """Whether the peer advertises it."""

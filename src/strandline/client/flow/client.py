@@ -169,6 +169,7 @@ class FlowClient:
                 raise
             self._failures.pop(key.address, None)
             self._check_open()
+            self.cluster.learn_features(channel.features)
             self._channels[key] = channel
             return channel
         finally:
