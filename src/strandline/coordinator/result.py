@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from strandline.coordinator.record import CoordinatorRecord
 from strandline.errors import ErrorCode
+from strandline.log.verification_guards import VerificationGuard
 
 
 class Moment(NamedTuple):
@@ -37,6 +38,10 @@ class CoordinatorResult:
     """False: the memory already holds what the records say, as a classic group's does."""
     committed: Callable[[Moment], None] | None = None
     """Called when the high watermark has passed the records, just before the answer leaves."""
+    producer: tuple[int, int] | None = None
+    """The producer id and epoch in whose transaction the records are: they wait for its marker."""
+    guard: VerificationGuard | None = None
+    """Of that transaction, from before its coordinator was asked; not needed where it has records already (TXN-V6)."""
 
 
 _COORDINATOR_ERRORS = {

@@ -1,4 +1,5 @@
-"""A pending batch: the records that operations of one turn of the event loop have written.
+"""A pending batch: the records that operations of one turn of the event loop have written, all of them outside of
+transactions, or all in one transaction of one producer.
 
 Always true: each operation that waits for the batch is in it once, in the order of the operations, and is notified
 once.
@@ -21,9 +22,11 @@ Encoded = Sequence[tuple[bytes, bytes | None]]
 
 
 class PendingBatch:
-    __slots__ = ("_builder", "committed", "dones", "timer")
+    __slots__ = ("_builder", "committed", "dones", "producer", "timer")
 
-    def __init__(self) -> None:
+    def __init__(self, producer: tuple[int, int] | None = None) -> None:
+        self.producer = producer
+        """The producer id and epoch in whose transaction the records are."""
         self.dones: list[Done] = []
         """Of operations that are not answered yet."""
         self.committed: list[Committed] = []
@@ -51,4 +54,10 @@ class PendingBatch:
             self.committed.append(result.committed)
 
     def build(self, codec: CompressionType) -> bytearray:
-        return self._builder.build(codec=codec)
+        if self.producer is None:
+            return self._builder.build(codec=codec)
+        producer_id, epoch = self.producer
+        # A producer does not number its offsets: each batch begins at 0 (TXN-T42).
+        return self._builder.build(
+            codec=codec, producer_id=producer_id, producer_epoch=epoch, base_sequence=0, transactional=True
+        )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, TypeVar
 
+from strandline.api.access.groups import NotedQuestion
 from strandline.api.groups.placement import partition_of
 from strandline.coordinator.result import Moment
 from strandline.errors import ErrorCode, KafkaError
@@ -98,6 +99,29 @@ class NodeCoordinator(Generic[S]):
             refuse(KafkaError(ErrorCode.NOT_COORDINATOR))
         else:
             runner.read(operation, answer, refuse)
+
+    def note_question(self, key: str, producer: tuple[int, int], *, bumps_epoch: bool) -> NotedQuestion:
+        runner = self._runner_of(key)
+        if runner is None:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
+        partition = runner.partition
+        guard = runner.note_question(producer, bumps_epoch=bumps_epoch)
+        return NotedQuestion((partition.topic, partition.index), guard)
+
+    def write_marker(
+        self,
+        partition_index: int,
+        producer: tuple[int, int],
+        commit: bool,
+        coordinator_epoch: int,
+        transaction_version: int,
+        done: Callable[[ErrorCode], None],
+    ) -> None:
+        runner = self._runners.get(partition_index)
+        if runner is None:
+            done(ErrorCode.NOT_COORDINATOR)
+        else:
+            runner.write_marker(producer, commit, coordinator_epoch, transaction_version, done)
 
     def read_all(
         self,

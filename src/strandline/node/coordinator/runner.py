@@ -4,7 +4,7 @@ operations that wait for them.
     loading --> active --> over
 
 What an operation changes is replayed at once and appended at the end of the loop's turn, all that came in the turn as
-one batch.
+one batch; what belongs to a transaction, as a batch of its own. A marker is appended at once, behind what was gathered.
 
 Always true: an operation is notified of its records once: that they are committed, or why they can't be; its
 `committed` is called when they are, just before that or, if the answer took too long, after it. Nothing is replayed
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -25,7 +26,10 @@ from typing import Generic, TypeVar
 from strandline.coordinator.result import Callback, CoordinatorResult, Moment
 from strandline.errors import ErrorCode, KafkaError
 from strandline.log.errors import CorruptBatch
+from strandline.log.producers import NO_PRODUCER_ID
+from strandline.log.verification_guards import VerificationGuard
 from strandline.metadata.image import MetadataImage
+from strandline.node.coordinator import transactional
 from strandline.node.coordinator.batch import Done, Encoded, PendingBatch
 from strandline.node.coordinator.loading import load
 from strandline.node.coordinator.shard_spec import RegularWork, S, ShardSpec
@@ -80,6 +84,8 @@ class ShardRunner(Generic[S]):
         """Of everything that was appended, and of what is just being."""
         self._gathered: list[PendingBatch] = []
         """To be appended at the end of this turn."""
+        self._appending: deque[PendingBatch] = deque()
+        """What is being appended, without the batch that is just being written."""
         self._waiting: dict[PendingBatch, None] = {}
         """Appended, and not yet committed."""
         self._alarm: asyncio.TimerHandle | None = None
@@ -215,6 +221,8 @@ class ShardRunner(Generic[S]):
     def _gather(self, result: CoordinatorResult, at: Moment) -> ErrorCode:
         """Replay the records and keep them for the end of this turn; or why they may not be written."""
         code = self._why_not()
+        if not code and result.producer is not None:
+            code = transactional.why_not(self.partition.log, result.producer, result.guard, self._gathered)
         if code:
             return code
         try:
@@ -223,8 +231,8 @@ class ShardRunner(Generic[S]):
             return ErrorCode.RECORD_LIST_TOO_LARGE  # a name that is too long to be written down
         limit_bytes = self.partition.log.config.max_message_bytes
         gathered = self._gathered
-        if not gathered or not gathered[-1].has_room(encoded, limit_bytes):
-            batch = PendingBatch()
+        if not gathered or gathered[-1].producer != result.producer or not gathered[-1].has_room(encoded, limit_bytes):
+            batch = PendingBatch(result.producer)
             if not batch.has_room(encoded, limit_bytes) and self._size_of(encoded, at) > limit_bytes:
                 return ErrorCode.RECORD_LIST_TOO_LARGE
             if not gathered:
@@ -235,8 +243,9 @@ class ShardRunner(Generic[S]):
         shard = self.shard
         assert shard is not None, "only an active shard has results"
         if result.replayed:
+            producer_id = NO_PRODUCER_ID if result.producer is None else result.producer[0]
             for record in result.records:
-                shard.replay(record, at.wall_ms)
+                shard.replay(record, at.wall_ms, producer_id)
         self._spec.stats.records += len(result.records)
         self._spec.on_written(result.records)
         return ErrorCode.NONE
@@ -258,15 +267,18 @@ class ShardRunner(Generic[S]):
         """The turn is over: write what it brought."""
         batches, self._gathered = self._gathered, []
         self._waiting.update(dict.fromkeys(batches))
+        self._appending.extend(batches)
         log = self.partition.log
-        self._end = log.log_end_offset + sum(batch.records_count for batch in batches)
-        for batch in batches:
+        self._end = log.log_end_offset + sum(batch.records_count for batch in self._appending)
+        while self._appending:
+            batch = self._appending.popleft()
             if self._is_over:
                 return
             try:
                 if code := self._why_not():
                     raise KafkaError(code)
-                self.partition.append_own(batch.build(self._spec.codec()), self._dependencies.clock.wall_ms())
+                data, now_ms = batch.build(self._spec.codec()), self._dependencies.clock.wall_ms()
+                end_offset = self.partition.append_own(data, now_ms) + batch.records_count
             except (KafkaError, OSError) as error:
                 if isinstance(error, OSError) and not is_out_of_handles(error):
                     self._dependencies.on_storage_error(self.partition, error)
@@ -280,7 +292,9 @@ class ShardRunner(Generic[S]):
                 self._on_ahead_of_log(self)
             else:
                 self._spec.stats.batches += 1
-                self._wait(batch, log.log_end_offset)
+                if batch.producer is not None:
+                    log.guards.began(batch.producer[0])
+                self._wait(batch, end_offset)
 
     def _wait(self, batch: PendingBatch, end_offset: int) -> None:
         """Until the high watermark is there, or an answer can wait no longer."""
@@ -327,6 +341,55 @@ class ShardRunner(Generic[S]):
             self._dependencies.logger.error(
                 f"an operation on {self._spec.content} failed", partition=str(self.partition), error=repr(error)
             )
+
+    # Transactions
+
+    def note_question(self, producer: tuple[int, int], *, bumps_epoch: bool) -> VerificationGuard | None:
+        """Before the coordinator of a transaction is asked about this partition: the guard that its records will need;
+        None if the transaction has records here already. KafkaError if the epoch is an old one (TXN-V2)."""
+        if self.shard is None:
+            raise self._not_ready()
+        now_ms = self._dependencies.clock.wall_ms()
+        return transactional.note_question(self.partition.log, producer, now_ms, bumps_epoch=bumps_epoch)
+
+    def write_marker(
+        self,
+        producer: tuple[int, int],
+        commit: bool,
+        coordinator_epoch: int,
+        transaction_version: int,
+        done: Callable[[ErrorCode], None],
+    ) -> None:
+        """End a producer's transaction, behind all that was gathered before. `done` is called once, with NONE when the
+        marker is committed; by then the shard has its outcome (TXN-T35)."""
+        self._append()
+        shard = self.shard
+        if shard is None:
+            done(self._not_ready().code)
+            return
+        try:
+            end_offset = self.partition.append_marker(
+                producer,
+                commit,
+                coordinator_epoch,
+                self._dependencies.clock.wall_ms(),
+                transaction_version=transaction_version,
+            )
+        except KafkaError as error:
+            done(error.code)
+            return
+        except OSError as error:
+            if not is_out_of_handles(error):
+                self._dependencies.on_storage_error(self.partition, error)
+                self.stop()
+            done(ErrorCode.KAFKA_STORAGE_ERROR)
+            return
+        self._end = self.partition.log.log_end_offset
+        shard.replay_marker(producer[0], commit=commit)
+        batch = PendingBatch()
+        batch.wait_for(CoordinatorResult([], lambda code, at: done(code)))
+        self._waiting[batch] = None
+        self._wait(batch, end_offset)
 
     # Timers
 
