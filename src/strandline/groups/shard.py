@@ -30,7 +30,7 @@ from strandline.groups.consumer.group import ConsumerGroup
 from strandline.groups.consumer.member import JOIN_GROUP_MEMBER_EPOCH
 from strandline.groups.dependencies import GroupDependencies
 from strandline.groups.migration import classic_members
-from strandline.groups.offsets import expiration, offset_commit, offset_fetch
+from strandline.groups.offsets import expiration, offset_commit, offset_fetch, txn_offset_commit
 from strandline.groups.offsets import offset_delete as offset_delete
 from strandline.groups.offsets.committed_offsets import NO_PRODUCER_ID, CommittedOffsets
 from strandline.groups.records import (
@@ -40,6 +40,7 @@ from strandline.groups.records import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from strandline.log.verification_guards import VerificationGuard
 from strandline.metadata.image import MetadataImage
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from strandline.wire.stubs.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
     from strandline.wire.stubs.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
     from strandline.wire.stubs.sync_group import SyncGroupRequest, SyncGroupResponse
+    from strandline.wire.stubs.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 Group = ClassicGroup | ConsumerGroup
 
@@ -149,6 +151,19 @@ class GroupShard:
         if request.generation_id_or_member_epoch < 0:
             self.check_room(request.group_id)
         return offset_commit.commit(self, request, caller, at, answer)
+
+    def commit_txn_offsets(
+        self,
+        request: TxnOffsetCommitRequest,
+        guard: VerificationGuard | None,
+        caller: Caller,
+        at: Moment,
+        answer: Answer[TxnOffsetCommitResponse],
+    ) -> CoordinatorResult | None:
+        """`guard`: from before the transaction's coordinator was asked; None if it needed no asking."""
+        if request.generation_id < 0:
+            self.check_room(request.group_id)
+        return txn_offset_commit.commit(self, request, guard, caller, at, answer)
 
     def fetch_offsets(
         self, group: OffsetFetchRequest.OffsetFetchRequestGroup, require_stable: bool, caller: Caller, at: Moment

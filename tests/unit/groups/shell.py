@@ -90,7 +90,8 @@ class Shell:
     def carry_out(self, result: CoordinatorResult | None) -> None:
         while result is not None:
             if self.write_error is ErrorCode.NONE:
-                self.write(result.records, replayed=result.replayed)
+                producer_id = -1 if result.producer is None else result.producer[0]
+                self.write(result.records, replayed=result.replayed, producer_id=producer_id)
             result = result.done(self.write_error, self.at)
 
     def write(self, records: list[CoordinatorRecord], *, replayed: bool = True, producer_id: int = -1) -> None:

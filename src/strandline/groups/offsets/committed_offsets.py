@@ -1,7 +1,7 @@
 """The offsets that the groups of a shard have committed, and those that transactions have yet to decide about.
 
-Always true: of two commits for a partition the one that is later in the log counts, whenever its transaction ended; a
-group or topic without an offset is in no table.
+Always true: of two commits for a partition the one that is later in the log counts, whenever its transaction ended
+(TXN-T44); a group or topic without an offset is in no table.
 """
 
 from __future__ import annotations

@@ -1,16 +1,26 @@
 """Stories of offsets as plain text: what is done above the line, what is to be seen below it.
 
-set offsets.retention.minutes=60      the broker's configuration; first, if at all topic t 2                  there is a
-topic, of so many partitions; again after it was deleted: another of that name drop t | vanish t          the topic is
-deleted; it is, while nobody coordinates commit g t-0=5 …           OffsetCommit; version=…, member=…, generation=… (or
-epoch), metadata=…, epoch=… (leader), retention=… commit-id g t/1-0=5 …      by the id of the first topic that was named
-t fetch g t-0 … | fetch g    OffsetFetch, of some or all; version=…, member=…, epoch=…, stable fetch-id g t/1-0 …
-by id pending 7 g t-0=5          a producer's transaction commits an offset end 7 commit | abort       the transaction
-ends classic g m1 t …           a classic group of one consumer with such a subscription, generation 3; without a
-member: Empty consumer g m1 5 t …        a group of the consumer protocol with one member, in epoch 5 pass 61
-minutes pass expire                     offsets and groups that have expired go delete g t-0 …             OffsetDelete
-delete-group g             DeleteGroups list [states=… types=…]    ListGroups reload                     another
-coordinator takes over refuse NOT_COORDINATOR     nothing can be written any more, for this reason
+set offsets.retention.minutes=60   the broker's configuration; first, if at all
+topic t 2                          there is a topic, of so many partitions; again after it was deleted: another one
+drop t | vanish t                  the topic is deleted; it is, while there is no coordinator
+commit g t-0=5 …                   OffsetCommit; version=…, member=…, generation=… (or epoch), metadata=…,
+                                   epoch=… (leader), retention=…
+commit-id g t/1-0=5 …              by the id of the first topic that was named t
+txn-commit 7/0 g t-0=5 …           TxnOffsetCommit of a producer id and epoch; options as above, and instance=…
+fetch g t-0 … | fetch g            OffsetFetch, of some or all; version=…, member=…, epoch=…, stable
+fetch-id g t/1-0 …                 by id
+pending 7 g t-0=5                  a producer's transaction commits an offset
+end 7 commit | abort               the transaction ends
+classic g m1 t …                   a classic group of one consumer with such a subscription, generation 3; without a
+                                   member: Empty
+consumer g m1 5 t …                a group of the consumer protocol with one member, in epoch 5
+pass 61                            minutes pass
+expire                             offsets and groups that have expired go
+delete g t-0 …                     OffsetDelete
+delete-group g                     DeleteGroups
+list [states=… types=…]            ListGroups
+reload                             another coordinator takes over
+refuse NOT_COORDINATOR             nothing can be written any more, for this reason
 """
 
 from __future__ import annotations
@@ -45,7 +55,7 @@ from strandline.wire import messages
 from tests.unit.groups.shell import Shell
 
 STORIES = sorted((Path(__file__).parent / "stories").glob("*.txt"))
-OFFSET_COMMIT, OFFSET_FETCH, OFFSET_DELETE = 8, 9, 47
+OFFSET_COMMIT, OFFSET_FETCH, TXN_OFFSET_COMMIT, OFFSET_DELETE = 8, 9, 28, 47
 MINUTE_MS = 60_000
 
 
@@ -204,6 +214,40 @@ class Story:
         )
         self.say("commit-id" if by_id else "commit", self._codes(response))
 
+    def do_txn_commit(self, producer: str, group_id: str, *words: str) -> None:
+        offsets, options = _told(words)
+        version = int(options.get("version", 5))
+        producer_id, _, epoch = producer.partition("/")
+        request_class = messages.request(TXN_OFFSET_COMMIT)
+        topics = []
+        for topic, partitions in groupby(offsets.items(), key=lambda item: item[0].rpartition("-")[0]):
+            asked = [
+                request_class.TxnOffsetCommitRequestPartition(
+                    partition_index=int(name.rpartition("-")[2]),
+                    committed_offset=int(offset),
+                    committed_leader_epoch=int(options.get("epoch", -1)),
+                    committed_metadata=options.get("metadata"),
+                )
+                for name, offset in partitions
+            ]
+            topics.append(request_class.TxnOffsetCommitRequestTopic(name=topic, partitions=asked))
+        request = request_class(
+            transactional_id="tid",
+            group_id=group_id,
+            producer_id=int(producer_id),
+            producer_epoch=int(epoch),
+            member_id=options.get("member", ""),
+            group_instance_id=options.get("instance"),
+            generation_id=int(options.get("generation", -1)),
+            topics=topics,
+        )
+        sent = messages.encode_request(TXN_OFFSET_COMMIT, version, request)
+        request = messages.decode_request(TXN_OFFSET_COMMIT, version, sent)
+        commit = self.shell.shard.commit_txn_offsets
+        response = self.shell.ask(lambda request, *rest: commit(request, None, *rest), request, version)
+        sent = messages.encode_response(TXN_OFFSET_COMMIT, version, response)
+        self.say("txn-commit", self._codes(messages.decode_response(TXN_OFFSET_COMMIT, version, sent)))
+
     def do_commit_id(self, group_id: str, *words: str) -> None:
         self.do_commit(group_id, *words, by_id=True)
 
@@ -297,7 +341,7 @@ class Story:
 def _told(words: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str]]:
     """Partitions, with what is said of them, and options."""
     pairs = dict(word.partition("=")[::2] for word in words)
-    options = ("version", "member", "generation", "metadata", "epoch", "retention")
+    options = ("version", "member", "generation", "metadata", "epoch", "retention", "instance")
     return (
         {name: text for name, text in pairs.items() if name not in options},
         {name: text for name, text in pairs.items() if name in options},
