@@ -60,6 +60,13 @@ def test_a_transaction_that_is_younger_is_not_asked_about(cluster: InMemoryTrans
     assert cluster.asked == []
 
 
+def test_a_producer_without_an_open_transaction_never_hangs() -> None:
+    found = InMemoryTransactions()
+    found.open(A, 7, -1, 0)
+    found.open(B, 7, 0, 0)
+    assert hanging(found) == [B]
+
+
 def test_partitions_are_searched_in_batches(cluster: InMemoryTransactions, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transaction_admin, "BATCH_MAX", 1)
     cluster.open(("other", 0), 7, 1, 50)

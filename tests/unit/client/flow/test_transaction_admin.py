@@ -116,6 +116,15 @@ def test_transactions_are_described_by_their_coordinator():
     assert found["no"].message == "transactional id 'no' does not exist"
 
 
+def test_a_transactional_id_that_never_began_a_transaction_has_no_start():
+    def describe(_: Any) -> Any:
+        R = messages.response(DESCRIBE_TRANSACTIONS)
+        return R(transaction_states=[R.TransactionState(transactional_id="a", transaction_start_time_ms=-1)])
+
+    with Room({DESCRIBE_TRANSACTIONS: describe}) as (admin, _):
+        assert admin.describe_transactions(["a"])["a"].start_ms is None
+
+
 def test_a_producer_is_fenced_once_its_transaction_is_ended():
     codes = {"a": [ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.NONE], "b": [ErrorCode.NONE]}
     codes["c"] = [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED]

@@ -1,4 +1,4 @@
-"""Records of `__transaction_state` as Kafka's tools print them.
+"""Records of `__transaction_state` as Kafka's tools print them: states by name, as since 4.4, no longer by number.
 
 Always true: a record that cannot be read is named with its offset, and the next one is printed.
 """
