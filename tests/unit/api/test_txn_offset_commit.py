@@ -58,8 +58,7 @@ async def commit(broker: TestBroker, transactions: Transactions, version: int = 
     sent = messages.encode_request(KEY, version, request_of(**fields))
     request: Any = messages.decode_request(KEY, version, sent)
     outcome: Any = txn_offset_commit.commit(request, broker.context(KEY, version), transactions.verify)
-    for _ in range(2):  # the promise of a promise: what was asked, and what is written then
-        outcome = await settled(outcome)
+    outcome = await settled(outcome)
     body = outcome if isinstance(outcome, bytes) else messages.encode_response(KEY, version, outcome)
     reply = messages.decode_response(KEY, version, body)
     return ErrorCode(reply.topics[0].partitions[0].error_code)

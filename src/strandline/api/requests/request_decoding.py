@@ -144,7 +144,7 @@ class LargeRequests:
     async def _until_answered(self, outcome: Awaitable[Reply], objects: int) -> Reply:
         self._count(objects)
         try:
-            return await outcome
+            return await settled(outcome)
         finally:
             self._count(-objects)
 

@@ -152,10 +152,12 @@ async def refused(error: KafkaError, request: Message, ctx: RequestContext) -> b
     return reply
 
 
-async def settled(outcome: MaybePending[R]) -> R | bytes:
-    """What an API returned, once it is there."""
+async def settled(outcome: MaybePending[R] | Awaitable[R | bytes | PendingReply[R]]) -> R | bytes:
+    """What an API returned, once it is there: also where what it awaits comes to the promise of a reply."""
+    if isinstance(outcome, Awaitable):
+        outcome = await outcome
     if not isinstance(outcome, PendingReply):
-        return await outcome if isinstance(outcome, Awaitable) else outcome
+        return outcome
     promised: asyncio.Future[R | Exception] = asyncio.get_running_loop().create_future()
     outcome.deliver_to(lambda reply: None if promised.done() else promised.set_result(reply))
     try:

@@ -105,6 +105,8 @@ def waiting_for(promises, shape):
             return later
         if shape == "coroutine":
             return slices.settled(later)
+        if shape == "coroutine of later":
+            return asyncio.sleep(0, later)
 
         def work():
             for _ in range(2 * STEPS_PER_TURN_MAX):
@@ -121,7 +123,7 @@ async def until(condition):
         await asyncio.sleep(0)
 
 
-@pytest.mark.parametrize("shape", ["later", "coroutine", "slices"])
+@pytest.mark.parametrize("shape", ["later", "coroutine", "coroutine of later", "slices"])
 @pytest.mark.parametrize("count", [200, 5000])
 async def test_what_waits_for_others_counts_until_it_is_answered(broker, shape, count):
     promises, large = [], broker.parts.limits.client_requests
