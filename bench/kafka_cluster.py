@@ -56,11 +56,14 @@ def kafka_cluster(
     nodes: int = 1,
     *,
     properties: Mapping[str, str] | None = None,
+    features: Mapping[str, int] | None = None,
     directory: Path | None = None,
     heap: str = "1G",
     log_level: str = "warn",
 ) -> Iterator[KafkaCluster]:
-    """`nodes` combined nodes with these extra properties. A directory that is given is kept, otherwise all data goes at the end."""
+    """`nodes` combined nodes with these extra properties, and features at these levels instead of Kafka's own.
+    A directory that is given is kept, otherwise all data goes at the end.
+    """
     kafka = find_kafka()
     with contextlib.ExitStack() as stack:
         if directory is None:
@@ -74,7 +77,7 @@ def kafka_cluster(
             _write_properties(directory, node, client_ports, controller_ports, properties or {})
             for node in range(1, nodes + 1)
         ]
-        _format(kafka, files)
+        _format(kafka, files, features or {})
         processes: list[subprocess.Popen[bytes]] = []
         stack.callback(_stop, processes)
         logs = [stack.enter_context((directory / f"{node}.log").open("wb")) for node in range(1, nodes + 1)]
@@ -148,8 +151,9 @@ def _write_properties(
     return file
 
 
-def _format(kafka: Kafka, files: list[Path]) -> None:
-    arguments = [("format", "-t", CLUSTER_ID, "-c", str(file), "--ignore-formatted") for file in files]
+def _format(kafka: Kafka, files: list[Path], features: Mapping[str, int]) -> None:
+    levels = [word for name, level in features.items() for word in ("--feature", f"{name}={level}")]
+    arguments = [("format", "-t", CLUSTER_ID, "-c", str(file), "--ignore-formatted", *levels) for file in files]
     for result in kafka.run_all([Run("kafka.tools.StorageTool", each) for each in arguments]):
         result.check()
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from strandline.client.config import CLOSE_TIMEOUT_S, ClientConfig, ConsumerConfig, ProducerConfig
@@ -164,6 +165,39 @@ class Producer:
 
     def flush(self, timeout_s: float | None = None) -> None:
         self._scheduler.run(self._flow.flush(), timeout_s)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """`with producer.transaction():` commits at its end, and aborts if an exception leaves it."""
+        block = self._flow.transaction()
+        self._scheduler.run(block.__aenter__())
+        try:
+            yield
+        except BaseException as error:
+            self._scheduler.run(block.__aexit__(type(error), error, error.__traceback__))
+            raise
+        else:
+            self._scheduler.run(block.__aexit__(None, None, None))
+
+    def init_transactions(self, timeout_ms: int | None = None) -> None:
+        self._scheduler.run(self._flow.init_transactions(timeout_ms))
+
+    def begin_transaction(self) -> None:
+        self._flow.begin_transaction()
+
+    def commit_transaction(self, timeout_ms: int | None = None) -> None:
+        self._scheduler.run(self._flow.commit_transaction(timeout_ms))
+
+    def abort_transaction(self, timeout_ms: int | None = None) -> None:
+        self._scheduler.run(self._flow.abort_transaction(timeout_ms))
+
+    def send_offsets_to_transaction(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
+        group_metadata: GroupMetadata,
+        timeout_ms: int | None = None,
+    ) -> None:
+        self._scheduler.run(self._flow.send_offsets_to_transaction(offsets, group_metadata, timeout_ms))
 
     def close(self, timeout_s: float | None = None) -> None:
         self._scheduler.run(self._flow.close(timeout_s))

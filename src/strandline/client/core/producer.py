@@ -31,7 +31,6 @@ from strandline.client.core.cluster_metadata import REFRESH, ClusterMetadata
 from strandline.client.core.partition_queue import PartitionQueue
 from strandline.client.core.produce_verdict import ProduceVerdict, judge, surely_not_appended
 from strandline.client.core.sticky_partitioner import StickyPartitioner
-from strandline.client.core.transaction import TransactionCore
 from strandline.client.core.whole_batches import Receipt
 from strandline.client.errors import BufferExhausted, Closed, RecordTooLarge, TimedOut
 from strandline.errors import ErrorCode, KafkaError, error_code
@@ -43,6 +42,7 @@ from strandline.records.record import Headers, record_bytes_max
 from strandline.wire import messages
 
 if TYPE_CHECKING:
+    from strandline.client.core.transaction import TransactionCore
     from strandline.wire.stubs.produce import ProduceRequest, ProduceResponse
 
 PRODUCE: Final = 0
@@ -101,6 +101,8 @@ class ProducerCore:
         self._identity: ProducerIdentity | None = None
         self.transaction: TransactionCore | None = None
         if config.transactional_id is not None:
+            from strandline.client.core.transaction import TransactionCore  # few processes need it
+
             self.transaction = TransactionCore(
                 config.transactional_id, config.transaction_timeout_ms, cluster, backoff, randomness
             )

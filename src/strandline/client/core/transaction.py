@@ -83,8 +83,10 @@ class TransactionCore:
         """The answer to what is asked does not count any more."""
         self._doubtful: TransactionQuestion | None = None
         """An addition that may have been done: it is asked again before anything else."""
+        self._may_be_late = False
+        """A request of this transaction was not answered, and may still arrive."""
         self._needs_pair = False
-        """The pair is not used for another transaction."""
+        """The next pair is asked for before anything is written under this one again."""
         self._is_started = False
         """The coordinator may have it open."""
         self._ends_asked = 0
@@ -253,8 +255,7 @@ class TransactionCore:
         asked = self._take_asked()
         if asked is None:
             return
-        if asked.api_key != INIT_PRODUCER_ID and not self.is_v2:
-            self._needs_pair = True
+        self._may_be_late = self._may_be_late or asked.api_key != INIT_PRODUCER_ID
         self._again(asked, ErrorCode.NETWORK_EXCEPTION, now)
 
     def refused(self, error: KafkaError) -> None:
@@ -321,13 +322,13 @@ class TransactionCore:
             self._needs_pair = False
         elif not self.is_v2:
             was_aborted = self.state is ProducerState.ABORTING and self._is_started
-            self._needs_pair = self._needs_pair or was_aborted or is_v2
+            self._needs_pair = self._needs_pair or self._may_be_late or was_aborted or is_v2
         self.is_v2 = is_v2
         self._forget()
         self._change(ProducerState.READY)
 
     def _forget(self) -> None:
-        self._is_started = False
+        self._is_started = self._may_be_late = False
         self._ends_asked = 0
         self._cause = None
         self._partitions.clear()

@@ -41,12 +41,18 @@ class CoordinatorReply(NamedTuple, Generic[R]):
 
 
 class CoordinatorLink:
-    """The coordinator of one group."""
+    """The coordinator of one group or transactional id."""
 
-    def __init__(self, client: FlowClient, group_id: str, on_gone: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        client: FlowClient,
+        group_id: str,
+        on_gone: Callable[[], None] = lambda: None,
+        type_: CoordinatorType = CoordinatorType.GROUP,
+    ) -> None:
         self._client = client
         self._io = client.io
-        self._core = CoordinatorLookup(group_id, client.randomness)
+        self._core = CoordinatorLookup(group_id, client.randomness, type_)
         self._on_gone = on_gone
         self._finding: Condition | None = None
         self._is_closed = False
@@ -94,10 +100,10 @@ class CoordinatorLink:
         """The node id of the coordinator; TimedOut if no broker knew it by then."""
         while (node_id := self._core.node_id) is None:
             if self._is_closed:
-                raise Closed("consumer")
+                raise Closed("consumer" if self._core.type is CoordinatorType.GROUP else "producer")
             left_s = deadline - self._io.now()
             if left_s <= 0:
-                raise TimedOut(f"no coordinator of group '{self._core.group_id}' was found in time")
+                raise TimedOut(f"no coordinator of {self._core.type.noun} '{self._core.group_id}' was found in time")
             if self._finding is not None:
                 await self._finding.wait(None if left_s == NO_DEADLINE else left_s)
                 continue
@@ -114,7 +120,7 @@ class CoordinatorLink:
         core = self._core
         try:
             response = await self._client.request(
-                None, FIND_COORDINATOR, question([core.group_id]), timeout_ms=FIND_TIMEOUT_MS
+                None, FIND_COORDINATOR, question([core.group_id], core.type), timeout_ms=FIND_TIMEOUT_MS
             )
         except KafkaError as error:
             if not error.retriable or isinstance(error, Closed):

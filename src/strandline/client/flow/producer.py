@@ -16,7 +16,7 @@ Always true: after `close` every delivery is resolved.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -37,6 +37,10 @@ from strandline.records.record import Headers
 from strandline.wire import messages
 
 if TYPE_CHECKING:
+    from strandline.client.core.group.member import GroupMetadata
+    from strandline.client.core.group.offsets import OffsetAndMetadata
+    from strandline.client.flow.transactions import FlowTransactions, TransactionBlock
+    from strandline.ids import TopicPartition
     from strandline.wire.stubs.produce import ProduceResponse
 
 METADATA_RETRY_S = 0.1
@@ -51,6 +55,11 @@ class FlowProducer:
         self._core = ProducerCore(
             config or ProducerConfig(), client.cluster, client.config.retry_backoff, client.randomness
         )
+        self._transactions: FlowTransactions | None = None
+        if self._core.transaction is not None:
+            from strandline.client.flow.transactions import FlowTransactions  # few processes need it
+
+            self._transactions = FlowTransactions(client, self._core, self._core.transaction, self._wake_sender_again)
         self._allow_auto_topic_creation = allow_auto_topic_creation
         self._wake = Condition(self._io)
         self._is_woken = False
@@ -158,6 +167,8 @@ class FlowProducer:
         """Flush for at most this long, then fail what is left. The client stays open: it is not ours."""
         if self._is_closed:
             return
+        if self._transactions is not None and timeout_s != 0:
+            await self._transactions.leave(None if timeout_s is None else int(timeout_s * 1000))
         if timeout_s is not None:
             timer = self._io.call_later(timeout_s, self._abandon)
             await self.flush()
@@ -170,6 +181,8 @@ class FlowProducer:
         if not self._is_closed:
             self._is_closed = True
             self._core.close()
+            if self._transactions is not None:
+                self._transactions.close()
             self._wake.notify_all()
             self._progress.notify_all()
 
@@ -180,6 +193,47 @@ class FlowProducer:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await (self.close() if error is None else self.close(timeout_s=0))
+
+    # Transactions
+
+    def transaction(self) -> TransactionBlock:
+        """`async with producer.transaction():` commits at its end, and aborts if an exception leaves it."""
+        return self._require_transactions().block()
+
+    async def init_transactions(self, timeout_ms: int | None = None) -> None:
+        """Fence every producer that had the transactional id, and have its transaction ended.
+        Again: give up a transaction whose end could not be learned.
+        """
+        await self._require_transactions().init(timeout_ms)
+
+    def begin_transaction(self) -> None:
+        self._require_transactions().begin()
+
+    async def commit_transaction(self, timeout_ms: int | None = None) -> None:
+        """Flush and commit. TransactionAbortable: abort it. TimedOut: what became of it is not known; call again."""
+        await self._require_transactions().commit(timeout_ms)
+
+    async def abort_transaction(self, timeout_ms: int | None = None) -> None:
+        """Records that have not left are not sent. TimedOut: call again."""
+        await self._require_transactions().abort(timeout_ms)
+
+    async def send_offsets_to_transaction(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
+        group_metadata: GroupMetadata,
+        timeout_ms: int | None = None,
+    ) -> None:
+        """Commit these offsets (of the next record to consume) of a consumer's group with the transaction.
+        A group that has gone on without the consumer refuses them.
+        """
+        await self._require_transactions().send_offsets(offsets, group_metadata, timeout_ms)
+
+    def _require_transactions(self) -> FlowTransactions:
+        if self._is_closed:
+            raise Closed("producer")
+        if self._transactions is None:
+            raise KafkaError(ErrorCode.INVALID_TXN_STATE, "the producer has no transactional_id")
+        return self._transactions
 
     # The sender
 
@@ -207,6 +261,8 @@ class FlowProducer:
         finally:
             self._is_sending = False
             self._progress.notify_all()
+            if self._transactions is not None:
+                self._transactions.wake()
 
     def _send_ready(self) -> None:
         while calls := self._core.drain(self._io.now(), self._client.open_channel):
@@ -283,6 +339,8 @@ class FlowProducer:
         if core.wants_identity and not self._is_identifying:
             self._is_identifying = True
             self._io.spawn(self._identify())
+        if self._transactions is not None:
+            self._transactions.wake()
 
     async def _connect(self, node_id: int) -> None:
         try:

@@ -380,6 +380,8 @@ def test_txn_tc4_what_may_still_arrive_does_not_meet_the_next_transaction(twice:
         {lost["AddPartitionsToTxn"]}
         {again["AddPartitionsToTxn"]}
         ! NONE
+        ? nothing                        # its own pair is good until it ends
+        > send t-0
         > commit
         ? EndTxn 7/0 commit v4
         {lost["EndTxn"]}

@@ -37,10 +37,13 @@ class CoordinatorType(enum.IntEnum):
 
 
 class CoordinatorLookup:
-    """Of one group's coordinator."""
+    """Of the coordinator of one group or transactional id."""
 
-    def __init__(self, group_id: str, randomness: random.Random) -> None:
+    def __init__(
+        self, group_id: str, randomness: random.Random, type_: CoordinatorType = CoordinatorType.GROUP
+    ) -> None:
         self.group_id = group_id
+        self.type = type_
         self.node_id: int | None = None
         self.retry_at = float("-inf")
         """No broker is asked before that."""
@@ -49,7 +52,7 @@ class CoordinatorLookup:
 
     def answered(self, response: FindCoordinatorResponse, cluster: ClusterMetadata, now: float) -> None:
         """A broker said who it is, or that there is none yet. KafkaError if asking again cannot help."""
-        found = brokers(response, [self.group_id])[self.group_id]
+        found = brokers(response, [self.group_id], self.type)[self.group_id]
         if isinstance(found, KafkaError):
             self.failed(now)
             if not found.retriable:
