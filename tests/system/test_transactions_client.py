@@ -8,10 +8,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import re
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import pytest
 from bench.kafka_cluster import kafka_cluster
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.java
 
 R = TypeVar("R", bound="ApiResponse")
+ROOT = Path(__file__).parents[2]
 PARTITIONS = 2
 
 
@@ -336,8 +339,8 @@ async def test_consume_transform_produce(bootstrap: str, protocol: str) -> None:
                         if transactions % 3 == 0:
                             raise RuntimeError("abort")
                 except RuntimeError:
-                    for key in {(record.topic, record.partition) for record in records}:
-                        consumer.seek(*key, min(record.offset for record in records if record[:2] == key))
+                    for record in reversed(records):
+                        consumer.seek(record.topic, record.partition, record.offset)
         stale = consumer.group_metadata()._replace(generation_id=99)
         async with transactional(client, source) as producer:
             with pytest.raises(TransactionAbortable):
@@ -347,6 +350,28 @@ async def test_consume_transform_produce(bootstrap: str, protocol: str) -> None:
         assert await committed(client, source, source) == {0: 100, 1: 100}
         expected = {p: [b"%d" % n for n in range(p, 200, PARTITIONS)] for p in range(PARTITIONS)}
         await both_read(bootstrap, client, target, expected)
+
+
+async def test_the_example_of_the_page(bootstrap: str) -> None:
+    source, target = "example", "doubled"
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/transactions.md").read_text(), re.DOTALL)
+    example: dict[str, Any] = {}
+    exec(code, example)  # noqa: S102  # ours
+    async with connected(bootstrap, source, target) as client:
+        async with aio.Producer(client) as producer:
+            for number in range(100):
+                producer.send(source, b"%d," % number, partition=number % PARTITIONS)
+        task = asyncio.ensure_future(example["double"](client, source, target, "example-1"))
+        async with asyncio.timeout(30):
+            while sum((await committed(client, f"double-{source}", source)).values()) < 100:
+                await sleep(client.io, 0.1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        read = await by_ours(client, target)
+        assert sorted(value for values in read.values() for value in values) == sorted(
+            b"%d," % number * 2 for number in range(100)
+        )
 
 
 def test_the_blocking_client_has_transactions_too(bootstrap: str) -> None:

@@ -8,7 +8,7 @@ import asyncio
 import ssl
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -18,6 +18,7 @@ from strandline.wire.headers import read_request_header, response_header
 
 from .core.broker import TOPIC_ID, PartitionLog, metadata
 
+SILENCE = b""
 SERVED = {0: (3, 13), 1: (4, 17), 2: (1, 10), 3: (0, 13), 18: (0, 4), 22: (0, 5), 23: (2, 4)}
 
 
@@ -35,11 +36,19 @@ class Broker:
         self._lose_replies = lose_replies
 
     def reply(self, frame: bytes) -> bytes | None:
-        """None closes the connection."""
+        """None closes the connection; no bytes are no answer."""
         header = read_request_header(frame)
         key, version = header.api_key, header.api_version
         request = messages.decode_request(key, version, frame, header.body_position)
-        answer = {
+        answer = self.answerers()[key](request)
+        if answer is None or answer is SILENCE:
+            return answer
+        body = response_header(key, version, header.correlation_id) + messages.encode_response(key, version, answer)
+        return struct.pack(">i", len(body)) + body
+
+    def answerers(self) -> dict[int, Callable[[Any], Any]]:
+        """By API."""
+        return {
             0: self.produce,
             1: self.fetch,
             2: self.offsets,
@@ -47,11 +56,7 @@ class Broker:
             18: self.versions,
             22: self.init,
             23: self.epochs,
-        }[key](request)
-        if answer is None:
-            return None
-        body = response_header(key, version, header.correlation_id) + messages.encode_response(key, version, answer)
-        return struct.pack(">i", len(body)) + body
+        }
 
     def versions(self, _: Any) -> Any:
         R = messages.response(18)

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from strandline.client.core.transaction_requests import TransactionalResponse
 
 FIRST_RETRY_S: Final = 0.02
-"""After CONCURRENT_TRANSACTIONS to the first addition: the last transaction ends, which does not take long."""
+"""After CONCURRENT_TRANSACTIONS to what begins a transaction: its own last one ends, which does not take long."""
 
 
 class TransactionCore:
@@ -346,8 +346,8 @@ class TransactionCore:
             if self.state in OPEN:
                 self._new = dict.fromkeys(self._adding) | self._new
             self._adding = ()
-        is_first = not self._partitions and not self._groups and asked.api_key not in (INIT_PRODUCER_ID, END_TXN)
-        if code is ErrorCode.CONCURRENT_TRANSACTIONS and is_first:
+        is_first = not self._partitions and not self._groups and asked.api_key != END_TXN
+        if code is ErrorCode.CONCURRENT_TRANSACTIONS and is_first and self.state is not ProducerState.INITIALISING:
             self.retry_at = now + FIRST_RETRY_S
         else:
             self.retry_at = now + delay_s(self._backoff, self._failures, self._randomness)

@@ -353,6 +353,9 @@ def test_after_an_abort_the_next_transaction_has_another_epoch_and_waits_for_it(
         ? InitProducerId 7/0
         > begin
         > send t-0
+        ! CONCURRENT_TRANSACTIONS
+        wait 0.02
+        ? InitProducerId 7/0
         ! 7/1
         > send t-0
         ? AddPartitionsToTxn 7/1 t-0
