@@ -20,6 +20,7 @@ from bench.kafka_cluster import free_ports
 from bench.probe import await_brokers
 
 from strandline.ids import Uuid
+from strandline.metadata.features import bootstrap_features
 from strandline.node.log_dirs import format_dirs
 from strandline.runtime.disk import FileDisk
 
@@ -68,10 +69,11 @@ class Server:
         self.process.wait()
 
 
-def format_data(data: Path) -> None:
-    """Make this the log dir of a new cluster's only node."""
+def format_data(data: Path, features: Mapping[str, int] | None = None) -> None:
+    """Make this the log dir of a new cluster's only node; of features that are not given, the usual levels."""
     randomness = random.SystemRandom()
-    format_dirs(FileDisk(), [str(data)], str(Uuid.draw(randomness)), NODE_ID, randomness)
+    levels = bootstrap_features(wanted=features)
+    format_dirs(FileDisk(), [str(data)], str(Uuid.draw(randomness)), NODE_ID, randomness, features=levels)
 
 
 @contextlib.contextmanager

@@ -79,8 +79,9 @@ def strandline(directory: Path) -> Iterator[Target]:
 
 TARGETS: dict[str, Callable[[Path], AbstractContextManager[Target]]] = {
     "kafka": apache_kafka,
+    "strandline": strandline,
 }
-"""Whose transactions the tools look at. `strandline` is to join as soon as it has some."""
+"""Whose transactions the tools look at."""
 
 
 @pytest.fixture(scope="module")

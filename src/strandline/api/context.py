@@ -29,9 +29,11 @@ from strandline.replica.partition import Partition
 from strandline.wire.headers import ENVELOPE
 
 if TYPE_CHECKING:
+    from strandline.api.access.transactions import TransactionAccess
     from strandline.api.cluster.metadata_updates import SentMetadata
     from strandline.api.fetching.follower_sessions import FollowerSessions
     from strandline.api.fetching.shared_reads import SharedReads
+    from strandline.api.transactions.marker_writing import MarkerWriter
 
 REPLY_BYTES_MAX = 8 * 1024 * 1024
 WAIT_MS_MAX = 5 * 60 * 1000
@@ -100,6 +102,8 @@ class NodeContext:
     fetches: FetchResources
     followers: ReplicaFetchResources
     groups: GroupAccess
+    transactions: TransactionAccess
+    markers: MarkerWriter
     connections: Connections
     request_stats: RequestStats
     allocate_producer_id: Callable[[], Awaitable[int]]

@@ -5,7 +5,9 @@ tells the current leader with NOT_LEADER_OR_FOLLOWER; v13 names topics by id.
 Every record is walked before a batch is written. Offset deltas that do not count 0, 1, 2, … are refused, also where Kafka would
 write them (uncompressed) or correct them (compressed). Of the records that are to blame (KIP-467) the first thousand of a request
 are named.
-Left out: transactions; versions 0-2 are advertised, as Kafka does for old librdkafka (KAFKA-18659), and refused.
+Transactional batches need a transactional id, and all those of a request have one producer id. Before the first of a transaction is
+appended the leader asks the coordinator whether the partition is part of it, and from v12 on has it added (KIP-890).
+Left out: versions 0-2 are advertised, as Kafka does for old librdkafka (KAFKA-18659), and refused.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from typing import Final
 from strandline.api.cluster import leader_hints
 from strandline.api.context import NodeContext, RequestContext, code_of
 from strandline.api.requests.pending_reply import PendingReply
+from strandline.api.transactions.produce_verification import ProduceVerification
 from strandline.errors import ErrorCode, KafkaError
 from strandline.log.errors import RecordsBesideLoop
 from strandline.log.record_checks import CheckedRecords, RecordWork, check_beside
@@ -84,12 +87,15 @@ def _append_all(frame: memoryview, ctx: RequestContext, position: int) -> _Outco
     acks = request.acks
     if acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
         return wire.write_response(ctx.version, _all_refused(request.topics, ErrorCode.INVALID_REQUIRED_ACKS))
+    verification = None
     if request.transactional_id is not None:
-        if acks == ACKS_NONE:
-            raise _no_reply()
-        return wire.write_response(ctx.version, _all_refused(request.topics, ErrorCode.INVALID_TXN_STATE))
-    appending = _Appending(ctx, request)
-    if appending.go_on(request):
+        verification = ProduceVerification(ctx, request.transactional_id)
+    appending = _Appending(ctx, request, verification)
+    try:
+        is_unverified = verification is not None and verification.note(request, partial(_partition, ctx.node))
+    except KafkaError as error:
+        return wire.write_response(ctx.version, _all_refused(request.topics, error.code))
+    if not is_unverified and appending.go_on(request):
         return appending.outcome()
     # The frame is valid only during this call.
     try:
@@ -97,7 +103,8 @@ def _append_all(frame: memoryview, ctx: RequestContext, position: int) -> _Outco
     except MemoryError:
         appending.refuse_rest(request, "The node has no memory to check the batch now; try again")
         return appending.outcome()
-    return appending.finish(wire.parse(ctx.version, memoryview(copy), position), ctx.hold_request(len(copy)))
+    request = wire.parse(ctx.version, memoryview(copy), position)
+    return appending.finish(request, ctx.hold_request(len(copy)), asks=is_unverified)
 
 
 def _copy_of(frame: memoryview) -> bytearray:
@@ -108,12 +115,16 @@ class _Appending:
     """A Produce with any number of batches on its way into their logs, one after the other.
 
     Always true: the batches of a connection are appended in the order in which they came. While the records of one are checked
-    beside the event loop (SEC-L8), or other connections have their turn, its request is being awaited, and no later one of the
-    connection is handled. The copy that this takes counts as a request that the node holds, until all is appended (SEC-L4).
+    beside the event loop (SEC-L8), coordinators are asked about its transaction (TXN-V1), or other connections have their turn, its
+    request is being awaited, and no later one of the connection is handled. The copy that this takes counts as a request that the
+    node holds, until all is appended (SEC-L4).
     """
 
-    def __init__(self, ctx: RequestContext, request: wire.ProduceRequest) -> None:
+    def __init__(
+        self, ctx: RequestContext, request: wire.ProduceRequest, verification: ProduceVerification | None
+    ) -> None:
         self._ctx = ctx
+        self._verification = verification
         self._acks = request.acks
         self._timeout_ms = request.timeout_ms
         self._answers: _Answers = [(topic, []) for topic, _ in request.topics]
@@ -180,9 +191,15 @@ class _Appending:
         try:
             if records is None:
                 raise KafkaError(ErrorCode.INVALID_RECORD, "a partition without a record batch")
-            _check(partition, records, self._ctx.version)
+            verification = self._verification
+            _check(partition, records, self._ctx.version, may_be_transactional=verification is not None)
             appended = partition.append(
-                records, node.clock.wall_ms(), for_all=acks == ACKS_ALL, work=self._work, checked=checked
+                records,
+                node.clock.wall_ms(),
+                for_all=acks == ACKS_ALL,
+                work=self._work,
+                checked=checked,
+                guard=None if verification is None else verification.guard((topic_at, len(answered))),
             )
         except (KafkaError, OSError) as error:
             answered.append(_refused(node, partition, error))
@@ -195,13 +212,16 @@ class _Appending:
             self._waiting = self._waiting or _PendingProduce(self._ctx, self._answers)
             self._waiting.on(partition, acks, end_offset, topic_at, len(answered) - 1)
 
-    async def finish(self, request: wire.ProduceRequest, release: Callable[[], None]) -> _Outcome:
-        """Append the rest, with what takes long done beside the event loop.
+    async def finish(self, request: wire.ProduceRequest, release: Callable[[], None], *, asks: bool) -> _Outcome:
+        """Append the rest, with what takes long done beside the event loop; coordinators are asked before, if `asks`.
 
         `request` is a copy: it must outlive its frame. `release` is called once nothing of it is needed any more.
         """
         checked: CheckedRecords | None = None
         try:
+            if asks:
+                assert self._verification is not None, "only transactions are asked about"
+                await self._verification.ask()
             while not self.go_on(request, checked):
                 if self._turn_batches_left > 0:
                     checked = await self._check_next(request)
@@ -273,11 +293,11 @@ def _absent(node: NodeContext, topic: str | bytes, index: int) -> PartitionRespo
     return PartitionResponse(index, code, -1, leader_id=state.leader, leader_epoch=state.leader_epoch)
 
 
-def _check(partition: Partition, records: memoryview, version: int) -> None:
+def _check(partition: Partition, records: memoryview, version: int, *, may_be_transactional: bool = False) -> None:
     if partition.is_internal:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {partition.topic}")
     attributes = records[_ATTRIBUTES_AT] if len(records) > _ATTRIBUTES_AT else 0
-    if attributes & TRANSACTIONAL_FLAG:
+    if attributes & TRANSACTIONAL_FLAG and not may_be_transactional:
         raise KafkaError(
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a transactional batch came without a transactional id"
         )

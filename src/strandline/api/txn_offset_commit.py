@@ -53,6 +53,12 @@ class Verify(Protocol):
     ) -> Mapping[TopicPartition, ErrorCode]: ...
 
 
+def handle(
+    request: TxnOffsetCommitRequest, ctx: RequestContext
+) -> MaybePending[TxnOffsetCommitResponse] | Awaitable[TxnOffsetCommitResponse | _Committed]:
+    return commit(request, ctx, ctx.node.transactions.verify)
+
+
 def commit(
     request: TxnOffsetCommitRequest, ctx: RequestContext, verify: Verify
 ) -> MaybePending[TxnOffsetCommitResponse] | Awaitable[TxnOffsetCommitResponse | _Committed]:

@@ -2,7 +2,7 @@
 
 Always true: a key is HONOURED (its meaning is kept), IGNORED (it only tunes threads, buffers or libraries of a JVM, or a part that
 is turned off; setting it gives a warning) or REFUSED (setting it to anything but its default is an error that says why). There is
-no fourth way; a key whose part of the system is still to come is named in `pending.py`, and setting it gives a warning too.
+no fourth way.
 """
 
 from __future__ import annotations

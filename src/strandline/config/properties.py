@@ -14,7 +14,6 @@ from typing import NamedTuple
 from strandline.config.broker import BROKER, FOREIGN_PREFIX, did_you_mean, unknown
 from strandline.config.errors import ConfigError
 from strandline.config.key import Key, Treatment
-from strandline.config.pending import pending_part
 
 ENVIRONMENT_PREFIX = "KAFKA_"
 OTHER_ENVIRONMENT = frozenset(
@@ -178,8 +177,6 @@ def check(entries: Mapping[str, Property], warnings: Iterable[str]) -> Propertie
             raise error.at(entry.where) from None
         if key.treatment is Treatment.IGNORED:
             notes.append(_note(entry, f"{name} has no effect: {key.doc}"))
-        elif (part := pending_part(name)) is not None and key.parse(entry.text) != key.default_value:
-            notes.append(_note(entry, f"{name} has no effect yet: it is for {part}, which is still to come"))
         accepted[name] = entry
     return Properties(accepted, tuple(notes))
 

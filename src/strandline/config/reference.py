@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from strandline.config.broker import BROKER
 from strandline.config.group import GROUP
 from strandline.config.key import REQUIRED, Dynamic, Key, Treatment
-from strandline.config.pending import pending_part
 from strandline.config.topic import TOPIC
 from strandline.config.types import DAY_MS, GIB, HOUR_MS, INT_MAX, KIB, LONG_MAX, MIB, MINUTE_MS, show
 
@@ -79,12 +78,8 @@ def _lines() -> Iterator[str]:
     yield "\n## Group keys\n\n"
     yield GROUP_KEYS
     yield from _table(_treated(GROUP, Treatment.HONOURED))
-    honoured = _treated(BROKER, Treatment.HONOURED)
     yield "\n## Broker keys\n\n"
-    yield from _table(key for key in honoured if pending_part(key.name) is None)
-    yield "\n## Broker keys whose part is still to come\n\n"
-    yield "They are read and kept; setting one to anything but its default gives a warning, because nothing uses it yet.\n\n"
-    yield from _pending(key for key in honoured if pending_part(key.name) is not None)
+    yield from _table(_treated(BROKER, Treatment.HONOURED))
     yield "\n## Broker keys that are ignored with a warning\n\n"
     yield from _reasons(_treated(BROKER, Treatment.IGNORED))
     yield "\n## Broker keys that are refused\n\n"
@@ -132,12 +127,6 @@ def _in_words(key: Key) -> str:
         if unit and value % size == 0:
             return f" ({value // size} {unit})"
     return ""
-
-
-def _pending(keys: Iterable[Key]) -> Iterator[str]:
-    yield "| Key | Default | For | Meaning |\n| --- | --- | --- | --- |\n"
-    for key in keys:
-        yield f"| `{key.name}` | {_default(key)} | {pending_part(key.name)} | {key.doc} |\n"
 
 
 def _reasons(keys: Iterable[Key]) -> Iterator[str]:

@@ -32,6 +32,13 @@ def check(pattern: str) -> None:
     _compile(pattern)
 
 
+def matcher(pattern: str) -> Callable[[str], bool]:
+    """Whether a whole text matches; INVALID_REGULAR_EXPRESSION if RE2 does not understand the pattern."""
+    check(pattern)
+    matches = _compile(pattern)
+    return lambda text: matches(text) is not None
+
+
 def resolve(patterns: Iterable[str], image: MetadataImage) -> dict[str, frozenset[str]]:
     """The names of the topics that each pattern matches. A pattern that can't be compiled matches none."""
     names = list(image.topics)

@@ -26,6 +26,7 @@ from strandline.histories.shape import Shape, host
 from strandline.histories.transcript import WORLD, Transcript
 from strandline.histories.wire import QuorumMessage, Wiretap
 from strandline.ids import Uuid
+from strandline.metadata.features import TRANSACTION_VERSION, bootstrap_features
 from strandline.metadata.initial_voters import InitialVoter, voters_record
 from strandline.node.log_dirs import format_dirs
 from strandline.node.node import Node
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 CLUSTER_ID = "c2ltdWxhdGVkY2x1c3Rlcg"
 BROKER_PORT, CONTROLLER_PORT, INTER_BROKER_PORT = 9092, 9093, 9094
+FEATURES = bootstrap_features(wanted={TRANSACTION_VERSION: 0})
+"""No load of the histories has transactions yet."""
 STOP_WITHIN_S = 15.0
 POLL_S, POLL_S_MAX = 0.1, 0.4
 """How often to look whether something came true: less often, the longer it takes."""
@@ -122,7 +125,15 @@ class SimulatedCluster:
     def format(self, member: ClusterMember) -> None:
         voters = self._first_voters if member.id in self.shape.voters and not member.was_wiped else None
         randomness = member.machine.randomness
-        format_dirs(member.machine.disk, list(member.config.log_dirs), CLUSTER_ID, member.id, randomness, voters=voters)
+        format_dirs(
+            member.machine.disk,
+            list(member.config.log_dirs),
+            CLUSTER_ID,
+            member.id,
+            randomness,
+            features=FEATURES,
+            voters=voters,
+        )
 
     def _config(self, node_id: int) -> NodeConfig:
         shape = self.shape

@@ -29,6 +29,9 @@ class VerificationGuard:
         self.noted_ms = noted_ms
 
 
+GUARDS_MAX = 100_000
+"""For one more the oldest question is forgotten, whose batch is then refused: strangers may ask for any producer id (SEC-L10)."""
+
 NOT_REQUIRED: Final = VerificationGuard(-1, -1, False, 0)
 """Verification is off: the batch is taken without."""
 
@@ -46,6 +49,8 @@ class VerificationGuards:
         """The guard of a batch about which the coordinator is to be asked; of a newer epoch, another one."""
         found = self._by_producer.get(producer_id)
         if found is None or epoch > found.epoch:
+            if found is None and len(self._by_producer) >= GUARDS_MAX:
+                del self._by_producer[next(iter(self._by_producer))]
             found = self._by_producer[producer_id] = VerificationGuard(epoch, first_sequence, bumps_epoch, now_ms)
         elif epoch == found.epoch and first_sequence < found.lowest_sequence:
             found.lowest_sequence = first_sequence

@@ -14,11 +14,13 @@ from strandline.metadata.records import METADATA_VERSION_4_3, METADATA_VERSION_M
 METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
 GROUP_VERSION = "group.version"
+TRANSACTION_VERSION = "transaction.version"
 ELIGIBLE_LEADER_REPLICAS_VERSION = "eligible.leader.replicas.version"
 
 SUPPORTED: dict[str, range] = {
     METADATA_VERSION: range(METADATA_VERSION_MIN, METADATA_VERSION_4_3 + 1),
     KRAFT_VERSION: range(2),
+    TRANSACTION_VERSION: range(3),
     GROUP_VERSION: range(2),
     ELIGIBLE_LEADER_REPLICAS_VERSION: range(2),
 }
@@ -49,6 +51,7 @@ _LEVELS: dict[str, int] = {name: level for level, name in METADATA_VERSIONS.item
 
 _SINCE: dict[str, dict[int, int]] = {
     KRAFT_VERSION: {1: 21},
+    TRANSACTION_VERSION: {2: 24},
     GROUP_VERSION: {1: 22},
     ELIGIBLE_LEADER_REPLICAS_VERSION: {1: 26},
 }

@@ -6,6 +6,7 @@
     controller     on the quorum: what the active one does of its own accord
     broker         on the channel: lifecycle, replicas, cleaner, fetchers
     groups         on the replicas
+    transactions   on the replicas, the peers and the groups
     context        what the APIs get of all these
     listeners      on the context
     monitoring     on all of them
@@ -31,6 +32,7 @@ from strandline.api.fetching.fetch_sessions import FetchSessions
 from strandline.api.fetching.follower_sessions import FollowerSessions
 from strandline.api.fetching.shared_reads import SharedReads
 from strandline.api.requests.request_stats import RequestStats
+from strandline.api.transactions.marker_writing import MarkerWriter
 from strandline.config.dynamic import DynamicConfig
 from strandline.controller.liveness import Liveness
 from strandline.ids import Uuid
@@ -45,11 +47,12 @@ from strandline.node.connection_counts import ConnectionCounts
 from strandline.node.connection_resources import ConnectionResources
 from strandline.node.controller_channel import ControllerChannel
 from strandline.node.controller_server import ControllerServer
-from strandline.node.coordinator import offsets_topic
+from strandline.node.coordinator import offsets_topic, transaction_topic
 from strandline.node.coordinator.dependencies import NodeGroupDependencies
 from strandline.node.coordinator.groups import GroupCoordinator
 from strandline.node.coordinator.runner import RunnerDependencies
 from strandline.node.coordinator.topic import CoordinatorTopic
+from strandline.node.coordinator.transactions import NodeTransactionDependencies, TransactionCoordinator
 from strandline.node.dir_assignments import DirAssignments
 from strandline.node.events import Events
 from strandline.node.fetching.fetchers import Fetchers
@@ -64,7 +67,7 @@ from strandline.node.monitoring.server import MonitoringServer
 from strandline.node.observation.node import NodeObservation
 from strandline.node.own_endpoints import OwnEndpoints
 from strandline.node.peers import Peers
-from strandline.node.producer_ids import ProducerIds, no_producer_id
+from strandline.node.producer_ids import NoProducerIds, ProducerIds
 from strandline.node.published_metadata import PublishedMetadata
 from strandline.node.quorum.quorum import Quorum
 from strandline.node.repair import Repair
@@ -72,7 +75,11 @@ from strandline.node.replicas import Replicas, directory_ids
 from strandline.node.replication import Replication
 from strandline.node.running import Running
 from strandline.node.scrubber import Scrubber
-from strandline.node.signals import PeerSignals, QuorumSignals, ReplicaSignals, Signal
+from strandline.node.signals import MarkerSignals, PeerSignals, QuorumSignals, ReplicaSignals, Signal
+from strandline.node.transactions.access import NodeTransactions
+from strandline.node.transactions.broker_requests import BrokerRequests
+from strandline.node.transactions.marker_sender import MarkerSender
+from strandline.node.transactions.verifier import TransactionVerifier
 from strandline.ports import Clock, Disk
 from strandline.raft.messages import Address
 
@@ -103,6 +110,14 @@ class NodeGround:
 
 
 @dataclass(frozen=True, slots=True)
+class TransactionParts:
+    coordinator: TransactionCoordinator
+    sender: MarkerSender
+    writer: MarkerWriter
+    access: NodeTransactions
+
+
+@dataclass(frozen=True, slots=True)
 class NodeParts:
     events: Events
     published: PublishedMetadata
@@ -115,6 +130,7 @@ class NodeParts:
     broker_server: BrokerServer | None
     """None for a node that is no broker."""
     groups: GroupCoordinator
+    transactions: TransactionParts
     publisher: MetadataPublisher
     context: NodeContext
     resources: ConnectionResources
@@ -128,6 +144,7 @@ class _Signals:
     peers: PeerSignals = field(default_factory=PeerSignals)
     quorum: QuorumSignals = field(default_factory=QuorumSignals)
     replicas: ReplicaSignals = field(default_factory=ReplicaSignals)
+    markers: MarkerSignals = field(default_factory=MarkerSignals)
     connection_closed: Signal[int] = field(default_factory=Signal)
     """A client's connection of that number, to whichever listener, is no more."""
 
@@ -161,6 +178,7 @@ def assemble(ground: NodeGround) -> NodeParts:
     hosted = _hosted_partitions(broker_server)
     requests = ControllerRequests(channel, ground.dynamic_config)
     groups = _groups(ground, hosted, _applied_image(broker_server), requests)
+    transactions = _transactions(ground, hosted, broker_server, peers, groups, requests, signals)
     context = _context(
         ground,
         published,
@@ -168,7 +186,8 @@ def assemble(ground: NodeGround) -> NodeParts:
         hosted,
         _replica_fetches(broker_server, follower_sessions),
         groups,
-        no_producer_id if broker_server is None else broker_server.producer_ids.allocate,
+        transactions,
+        NoProducerIds().allocate if broker_server is None else broker_server.producer_ids.allocate,
         signals.connection_closed,
     )
     resources = ConnectionResources.of(config)
@@ -187,8 +206,15 @@ def assemble(ground: NodeGround) -> NodeParts:
         controller_server=controller_server,
         broker_server=broker_server,
         groups=groups,
+        transactions=transactions,
         publisher=MetadataPublisher(
-            config.node_id, quorum, published, controller_server, broker_server, groups, events
+            config.node_id,
+            quorum,
+            published,
+            controller_server,
+            broker_server,
+            (groups, transactions.coordinator, transactions.sender),
+            events,
         ),
         context=context,
         resources=resources,
@@ -355,6 +381,56 @@ def _groups(
     return GroupCoordinator(group_dependencies, _runner_dependencies(ground, hosted, applied_image), topic)
 
 
+def _transactions(
+    ground: NodeGround,
+    hosted: HostedPartitions,
+    broker_server: BrokerServer | None,
+    peers: Peers,
+    groups: GroupCoordinator,
+    requests: ControllerRequests,
+    signals: _Signals,
+) -> TransactionParts:
+    """The coordinator of the transactional ids whose partition of `__transaction_state` this node leads."""
+    dynamic_config, image, spawn = ground.dynamic_config, _applied_image(broker_server), ground.running.spawn_short
+    node_id = dynamic_config.current.node_id
+    producer_ids = NoProducerIds() if broker_server is None else broker_server.producer_ids
+
+    def timeout_s() -> float:
+        return dynamic_config.current.request_timeout_ms / 1000
+
+    def requests_for(purpose: str) -> BrokerRequests:
+        addresses = BrokerAddresses(dynamic_config, image)
+        return BrokerRequests(peers, addresses.of, lambda: dynamic_config.current.inter_broker_listener, purpose)
+
+    writer = MarkerWriter(hosted, groups, ground.clock, timeout_s)
+    sender = MarkerSender(
+        node_id,
+        image,
+        requests_for("transaction-markers"),
+        writer,
+        timeout_s,
+        spawn,
+        ground.logger,
+        signals.markers.marked,
+        signals.markers.refused,
+    )
+    coordinator = TransactionCoordinator(
+        NodeTransactionDependencies(lambda: dynamic_config.current, image, producer_ids.take, sender),
+        _runner_dependencies(ground, hosted, image),
+        CoordinatorTopic(
+            transaction_topic.TRANSACTION_STATE,
+            lambda: transaction_topic.settings(dynamic_config.current),
+            requests.ask,
+            spawn,
+            ground.logger,
+        ),
+    )
+    verifier = TransactionVerifier(
+        node_id, image, coordinator, requests_for("transaction-verification"), timeout_s, spawn
+    )
+    return TransactionParts(coordinator, sender, writer, NodeTransactions(coordinator, verifier, producer_ids))
+
+
 def _runner_dependencies(
     ground: NodeGround, hosted: HostedPartitions, applied_image: Callable[[], MetadataImage]
 ) -> RunnerDependencies:
@@ -377,6 +453,7 @@ def _context(
     hosted: HostedPartitions,
     followers: ReplicaFetchResources,
     groups: GroupCoordinator,
+    transactions: TransactionParts,
     allocate_producer_id: Callable[[], Awaitable[int]],
     connection_closed: Callable[[int], None],
 ) -> NodeContext:
@@ -397,6 +474,8 @@ def _context(
         ),
         followers=followers,
         groups=groups,
+        transactions=transactions.access,
+        markers=transactions.writer,
         connections=Connections(SentMetadata(), connection_closed),
         request_stats=RequestStats(),
         allocate_producer_id=allocate_producer_id,
@@ -423,7 +502,7 @@ def _subscribe(parts: NodeParts, signals: _Signals) -> None:
     if controller is not None:
         _subscribe_controller(controller, signals)
     if broker is not None:
-        _subscribe_broker(broker, quorum, parts.groups, signals)
+        _subscribe_broker(broker, quorum, parts.groups, parts.transactions.coordinator, signals)
 
 
 def _note_leader(quorum: Quorum, events: Events) -> None:
@@ -440,7 +519,13 @@ def _subscribe_controller(controller: ControllerServer, signals: _Signals) -> No
     signals.connection_closed.subscribe(controller.connection_closed)
 
 
-def _subscribe_broker(broker: BrokerServer, quorum: Quorum, groups: GroupCoordinator, signals: _Signals) -> None:
+def _subscribe_broker(
+    broker: BrokerServer,
+    quorum: Quorum,
+    groups: GroupCoordinator,
+    transactions: TransactionCoordinator,
+    signals: _Signals,
+) -> None:
     lifecycle, replication, cleaner = broker.lifecycle, broker.replication, broker.cleaner
 
     def heartbeat_anew(node_id: int, purpose: str) -> None:
@@ -450,7 +535,9 @@ def _subscribe_broker(broker: BrokerServer, quorum: Quorum, groups: GroupCoordin
     signals.peers.closed.subscribe(heartbeat_anew)
     signals.quorum.leader_changed.subscribe(lifecycle.controller_changed)
     replicas = signals.replicas
-    replicas.role_changed.subscribe(replication.role_changed, groups.role)
+    replicas.role_changed.subscribe(replication.role_changed, groups.role, transactions.role)
+    signals.markers.marked.subscribe(transactions.marked)
+    signals.markers.refused.subscribe(transactions.refused)
     replicas.hosted.subscribe(replication.hosted)
     replicas.unopened.subscribe(replication.unopened)
     replicas.dropping.subscribe(cleaner.dropping)

@@ -7,16 +7,23 @@ counts. Clients never see an image before the broker has acted on it.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
+from typing import Protocol
 
 from strandline.metadata.image import MetadataImage
 from strandline.node.broker_server import BrokerServer
 from strandline.node.controller_server import ControllerServer
-from strandline.node.coordinator.groups import GroupCoordinator
 from strandline.node.events import Events
 from strandline.node.published_metadata import PublishedMetadata
 from strandline.node.quorum.quorum import Quorum
 from strandline.node.tasks import to_the_end
+
+
+class ImageFollower(Protocol):
+    """A part that acts on an image once the broker has."""
+
+    def image_applied(self, image: MetadataImage) -> None: ...
 
 
 class MetadataPublisher:
@@ -27,7 +34,7 @@ class MetadataPublisher:
         published: PublishedMetadata,
         controller_server: ControllerServer | None,
         broker_server: BrokerServer | None,
-        groups: GroupCoordinator,
+        coordinators: Sequence[ImageFollower],
         events: Events,
     ) -> None:
         self._node_id = node_id
@@ -35,7 +42,7 @@ class MetadataPublisher:
         self._published = published
         self._controller_server = controller_server
         self._broker_server = broker_server
-        self._groups = groups
+        self._coordinators = coordinators
         self._events = events
         self._committed = asyncio.Event()
         self._is_live = False
@@ -61,7 +68,8 @@ class MetadataPublisher:
             if server is not None:
                 await to_the_end(server.apply(image, partial(self._published.show, image)))
             self._published.show(image)
-            self._groups.image_applied(image)
+            for coordinator in self._coordinators:
+                coordinator.image_applied(image)
             self._events.applied(image, self._node_id, live=self._is_live)
             if server is not None:
                 server.lifecycle.metadata_applied(image.end_offset - 1)

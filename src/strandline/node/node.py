@@ -231,6 +231,8 @@ class Node:
             await (lifecycle.close() if self._running.failure.done() else lifecycle.shut_down())
         # Members who still wait hear at once that they have to look for another coordinator.
         parts.groups.close()
+        parts.transactions.coordinator.close()
+        parts.transactions.sender.close()
         await self._stop_listeners(parts, controller=False)
         if server is not None:
             await server.close()

@@ -37,16 +37,34 @@ class ProducerIds:
 
     async def allocate(self) -> int:
         """An id that was never given before. KafkaError: COORDINATOR_LOAD_IN_PROGRESS, which a producer tries again."""
-        while self._given >= len(self._block):
-            if self._next_block:
-                self._block, self._next_block, self._given = self._next_block, range(0), 0
-                continue
+        while (producer_id := self.take()) is None:
+            await self.await_one()
+        return producer_id
+
+    @property
+    def at_hand(self) -> bool:
+        return self._given < len(self._block) or bool(self._next_block)
+
+    def take(self) -> int | None:
+        """An id that was never given before; None if there is none at hand, and then more are asked for."""
+        if self._given >= len(self._block):
+            if not self._next_block:
+                self._ask_soon()
+                return None
+            self._block, self._next_block, self._given = self._next_block, range(0), 0
+        return self._next()
+
+    async def await_one(self) -> None:
+        """Until one is at hand; KafkaError if the controller gives none."""
+        while not self.at_hand:
             asking = self._ask_soon()
             # Not awaited itself: a producer that goes away must not take the block away from the others.
             await asyncio.wait([asking])
             problem = "this node is stopping" if asking.cancelled() else asking.result()
             if problem is not None:
                 raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"no producer ids: {problem}")
+
+    def _next(self) -> int:
         producer_id = self._block[self._given]
         self._given += 1
         if self._given >= len(self._block) * PREFETCH_SHARE and not self._next_block:
@@ -81,5 +99,16 @@ class ProducerIds:
             await asyncio.wait([self._asking])
 
 
-async def no_producer_id() -> int:
-    raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "this node is no broker")
+class NoProducerIds:
+    """Those of a node that is no broker."""
+
+    at_hand = False
+
+    async def allocate(self) -> int:
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "this node is no broker")
+
+    def take(self) -> None:
+        return None
+
+    async def await_one(self) -> None:
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "this node is no broker")

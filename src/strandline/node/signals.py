@@ -11,13 +11,15 @@ raised to the caller. All of them have subscribed before the node starts.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, ParamSpec
 
+from strandline.ids import TopicPartition
 from strandline.log.errors import CorruptBatch
 from strandline.metadata.image import TopicImage
 from strandline.replica.partition import Partition
+from strandline.transactions.markers import EndMarker
 
 if TYPE_CHECKING:
     from strandline.node.log_dirs import LogDir
@@ -76,6 +78,16 @@ class QuorumSignals:
     deactivated: Signal[()] = field(default_factory=Signal)
     """This node is not the active controller any more."""
     leader_changed: Signal[()] = field(default_factory=Signal)
+
+
+@dataclass(frozen=True, slots=True)
+class MarkerSignals:
+    """What has become of the markers that this node's transaction coordinator sends."""
+
+    marked: Signal[EndMarker, Collection[TopicPartition]] = field(default_factory=Signal)
+    """These partitions have the marker, or are no more."""
+    refused: Signal[EndMarker] = field(default_factory=Signal)
+    """A leader knows a newer epoch."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import random
-from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -22,6 +22,7 @@ from strandline.api.fetching.follower_sessions import FollowerSessions
 from strandline.api.fetching.shared_reads import SharedReads
 from strandline.api.requests.pending_reply import PendingReply
 from strandline.api.requests.request_stats import RequestStats
+from strandline.api.transactions.marker_writing import MarkerWriter
 from strandline.config.dynamic import DynamicConfig
 from strandline.config.node import NodeConfig
 from strandline.config.properties import of
@@ -34,12 +35,19 @@ from strandline.log.verification_guards import NOT_REQUIRED
 from strandline.metadata import records as r
 from strandline.metadata.image import TOPIC_RESOURCE, MetadataImage, TopicImage
 from strandline.metadata.replay import replay
-from strandline.node.coordinator import offsets_topic
+from strandline.node.coordinator import offsets_topic, transaction_topic
 from strandline.node.coordinator.dependencies import NodeGroupDependencies
 from strandline.node.coordinator.groups import GroupCoordinator
 from strandline.node.coordinator.runner import RunnerDependencies
 from strandline.node.coordinator.topic import CoordinatorTopic
+from strandline.node.coordinator.transactions import NodeTransactionDependencies, TransactionCoordinator
 from strandline.node.image_watch import ImageWatch
+from strandline.node.producer_ids import ProducerIds
+from strandline.node.signals import MarkerSignals
+from strandline.node.transactions.access import NodeTransactions
+from strandline.node.transactions.broker_requests import BrokerRequests
+from strandline.node.transactions.marker_sender import MarkerSender
+from strandline.node.transactions.verifier import TransactionVerifier
 from strandline.ports import Clock, Disk
 from strandline.raft import events
 from strandline.raft.effects import SendResponse
@@ -86,6 +94,35 @@ def registration(
         fenced=fenced,
         log_dirs=(dir_id(node_id),),
     )
+
+
+class NoOtherBrokers(BrokerRequests):
+    """This broker is alone."""
+
+    def __init__(self) -> None:
+        pass
+
+    async def ask(self, broker_id: int, api_key: int, message: Any, timeout_s: float) -> Any:
+        raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "there is no other broker")
+
+
+class BlockOfProducerIds(ProducerIds):
+    """As the node has them, of blocks that the test's controller gives."""
+
+    def __init__(self, allocate: Callable[[], Awaitable[int]]) -> None:
+        self._allocate = allocate
+        self._ids: list[int] = []
+
+    @property
+    def at_hand(self) -> bool:
+        return bool(self._ids)
+
+    def take(self) -> int | None:
+        return self._ids.pop() if self._ids else None
+
+    async def await_one(self) -> None:
+        if not self._ids:
+            self._ids.append(await self._allocate())
 
 
 class LoneVoter:
@@ -180,6 +217,17 @@ class TestBroker:
         self.liveness = Liveness(3.0)
         self.lines: list[str] = []
         self.groups = self._make_groups()
+        hosted = HostedPartitions(
+            by_name={},
+            by_id={},
+            unopened=self.unopened,
+            log_dirs=lambda: self.online,
+            storage_failed=lambda partition, error: self.storage_errors.append(partition),
+            damaged=lambda partition, error: None,
+        )
+        markers = MarkerWriter(hosted, self.groups, self.clock, lambda: 30.0)
+        self.transactions, verifier = self._make_transactions(markers)
+        self.producer_ids = BlockOfProducerIds(self._allocate_producer_id)
         self.parts = NodeContext(
             dynamic_config=DynamicConfig(NodeConfig.build(of(texts))),
             cluster_id=CLUSTER_ID,
@@ -190,19 +238,14 @@ class TestBroker:
             controller=ControllerAccess(
                 self.quorum, self._decide, self.liveness, ask=self._ask_controller, forward=self._forward
             ),
-            hosted=HostedPartitions(
-                by_name={},
-                by_id={},
-                unopened=self.unopened,
-                log_dirs=lambda: self.online,
-                storage_failed=lambda partition, error: self.storage_errors.append(partition),
-                damaged=lambda partition, error: None,
-            ),
+            hosted=hosted,
             fetches=FetchResources(FetchSessions(10, self.randomness), SharedReads(), TopicBytes()),
             followers=ReplicaFetchResources(
                 FollowerSessions(self.randomness), lambda partition: False, lambda partition, size_bytes: None
             ),
             groups=self.groups,
+            transactions=NodeTransactions(self.transactions, verifier, self.producer_ids),
+            markers=markers,
             connections=Connections(SentMetadata(), closed=lambda connection_id: None),
             request_stats=RequestStats(),
             allocate_producer_id=self._allocate_producer_id,
@@ -231,6 +274,50 @@ class TestBroker:
         )
         group_dependencies = NodeGroupDependencies(lambda: self.parts.config, lambda: self.image, self.randomness)
         return GroupCoordinator(group_dependencies, dependencies, topic)
+
+    def _make_transactions(self, markers: MarkerWriter) -> tuple[TransactionCoordinator, TransactionVerifier]:
+        logger = JsonLogger(self.lines.append, 20)
+        signals = MarkerSignals()
+        sender = MarkerSender(
+            1,
+            lambda: self.image,
+            NoOtherBrokers(),
+            markers,
+            lambda: 30.0,
+            self._spawn,
+            logger,
+            signals.marked,
+            signals.refused,
+        )
+        dependencies = RunnerDependencies(
+            lambda: self.image,
+            self.disk,
+            self.clock,
+            logger,
+            on_storage_error=lambda partition, error: self.parts.hosted.storage_failed(partition, error),
+            on_corrupt=lambda partition, error: None,
+            on_task_ended=lambda task: None,
+        )
+        topic = CoordinatorTopic(
+            transaction_topic.TRANSACTION_STATE,
+            lambda: transaction_topic.settings(self.parts.config),
+            self._ask_controller,
+            self._spawn,
+            logger,
+        )
+        transactions = TransactionCoordinator(
+            NodeTransactionDependencies(
+                lambda: self.parts.config, lambda: self.image, lambda: self.producer_ids.take(), sender
+            ),
+            dependencies,
+            topic,
+        )
+        signals.marked.subscribe(transactions.marked)
+        signals.refused.subscribe(transactions.refused)
+        self.marker_sender = sender
+        return transactions, TransactionVerifier(
+            1, lambda: self.image, transactions, NoOtherBrokers(), lambda: 30.0, self._spawn
+        )
 
     async def _decide(self, decision: Callable[[MetadataImage], Any]) -> Any:
         await asyncio.sleep(0)
@@ -271,20 +358,25 @@ class TestBroker:
                 del self.parts.hosted.by_name[key], self.parts.hosted.by_id[partition.topic_id, partition.index]
                 partition.gone = True
                 partition.stop(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-                self.groups.role(partition)
+                self._role(partition)
                 partition.log.close()
         for topic in self.image.topics.values():
             for index, state in enumerate(topic.partitions):
                 if (topic.name, index) in self.parts.hosted.by_name:
                     if self.parts.hosted.by_name[topic.name, index].apply(state):
-                        self.groups.role(self.parts.hosted.by_name[topic.name, index])
+                        self._role(self.parts.hosted.by_name[topic.name, index])
                 elif 1 in state.replicas and (topic.name, index) not in self.unopened:
                     self._host(topic, index)
         if before.brokers is not self.image.brokers:
             for partition in self.parts.hosted.by_name.values():
                 partition.brokers_changed()
-        self.groups.image_applied(self.image)
+        for part in (self.groups, self.transactions, self.marker_sender):
+            part.image_applied(self.image)
         self.watch.changed()
+
+    def _role(self, partition: Partition) -> None:
+        self.groups.role(partition)
+        self.transactions.role(partition)
 
     def _host(self, topic: TopicImage, index: int) -> None:
         config = self.parts.config.topic_config(self.image.config(TOPIC_RESOURCE, topic.name))
@@ -294,7 +386,7 @@ class TestBroker:
         )
         self.parts.hosted.by_name[topic.name, index] = self.parts.hosted.by_id[topic.topic_id, index] = partition
         self.parts.followers.sessions.opened(topic.name, topic.topic_id, index)
-        self.groups.role(partition)
+        self._role(partition)
 
     def create(
         self,

@@ -33,6 +33,7 @@ async def test_features_come_from_the_metadata_and_the_lowest_level_of_zero_only
         ("group.version", 0, 1),
         ("kraft.version", 0, 1),
         ("metadata.version", 7, 30),
+        ("transaction.version", 0, 2),
     ]
     assert [(f.name, f.min_version_level, f.max_version_level) for f in four.finalized_features] == [
         ("metadata.version", 30, 30)

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from strandline.api import find_coordinator
@@ -27,17 +29,28 @@ async def test_one_key(broker, version):
 
 
 @pytest.mark.parametrize("version", find_coordinator.VERSIONS[1:])
-async def test_a_transactional_id_is_refused_for_good_and_with_the_reason(broker, version):
-    """A retriable error had producers try for a minute; they give up at once at these."""
-    if version < 4:
-        found = await broker.call(find_coordinator, version, key_type=TRANSACTION, key="k")
-        assert found.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "librdkafka gives up at no other"
+async def test_txn_t36_the_coordinator_of_a_transactional_id_leads_its_partition(broker, version):
+    async def ask():
+        if version < 4:
+            return await broker.call(find_coordinator, version, key_type=TRANSACTION, key="k")
+        reply = await broker.call(find_coordinator, version, key_type=TRANSACTION, coordinator_keys=["k"])
+        return reply.coordinators[0]
+
+    found = await ask()
+    assert (found.error_code, found.node_id) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
+    broker.create("__transaction_state", *[(1,)] * 3)
+    found = await ask()
+    assert (found.error_code, found.node_id, found.port) == (0, 1, 9091)
+
+
+async def test_txn_t5_the_topic_is_created_when_it_is_first_asked_for(broker):
+    await broker.call(find_coordinator, 4, key_type=TRANSACTION, coordinator_keys=["k"])
+    await asyncio.gather(*broker.beside)
+    topic = broker.image.topics.get("__transaction_state")
+    if topic is None:
+        assert any("replication" in line for line in broker.lines), "one broker can't hold three replicas"
     else:
-        reply = await broker.call(find_coordinator, version, key_type=TRANSACTION, coordinator_keys=["k", "l"])
-        found = reply.coordinators[1]
-        assert (found.key, found.error_code) == ("l", ErrorCode.UNSUPPORTED_VERSION), "Java hides the message of others"
-    assert (found.node_id, found.host, found.port) == (-1, "", -1)
-    assert found.error_message.startswith("Transactions are not served yet")
+        assert len(topic.partitions) == 50
 
 
 @pytest.mark.parametrize("version", range(4, 7))

@@ -100,7 +100,7 @@ async def test_acks_0_has_no_reply(broker):
     assert broker.parts.hosted.by_name["t", 0].log.log_end_offset == 1
 
 
-@pytest.mark.parametrize("fields", [{"topic": "absent"}, {"transactional_id": "x"}, {"index": 7}])
+@pytest.mark.parametrize("fields", [{"topic": "absent"}, {"index": 7}])
 async def test_acks_0_with_an_error_ends_the_connection(broker, fields):
     broker.create("t")
     with pytest.raises(ConnectionError):
@@ -114,9 +114,9 @@ async def test_other_acks_are_refused(broker, acks):
     assert broker.parts.hosted.by_name["t", 0].log.log_end_offset == 0
 
 
-async def test_transactions_are_refused(broker):
+async def test_txn_p1_plain_batches_with_a_transactional_id_are_a_plain_request(broker):
     broker.create("t")
-    assert code(broker, batch(), transactional_id="x") == ErrorCode.INVALID_TXN_STATE
+    assert code(broker, batch(), transactional_id="x") == 0
 
 
 @pytest.mark.parametrize("partitions", [1, 2], ids=["one batch", "several"])

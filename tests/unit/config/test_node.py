@@ -70,7 +70,7 @@ def test_the_settings_of_a_stock_kafka_file_start_with_warnings_only(tmp_path: P
         ("/tmp/kraft-combined-logs",),
     )
     assert [listener.host for listener in config.listeners] == ["127.0.0.1", "127.0.0.1"]
-    assert len(config.warnings) == 10
+    assert len(config.warnings) == 8
     assert "PLAINTEXT serves clients and brokers alike" in config.warnings[-1]
     assert config.metadata_log_dir == "/tmp/kraft-combined-logs"
 

@@ -28,6 +28,7 @@ def test_a_new_cluster_begins_with_its_bootstrap_records() -> None:
         "metadata.version": 30,
         "eligible.leader.replicas.version": 1,
         "group.version": 1,
+        "transaction.version": 2,
     }
     assert image.config(BROKER_RESOURCE, CLUSTER_DEFAULT) == {"min.insync.replicas": "2"}, "as ELR needs it"
 

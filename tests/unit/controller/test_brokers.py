@@ -222,6 +222,6 @@ def test_an_unregistered_broker_leaves_isr_and_elr() -> None:
 
 def test_a_feature_that_only_kafka_serves_binds_nobody() -> None:
     supported = [(METADATA_VERSION, 7, 30)]
-    check_features(supported, {METADATA_VERSION: 30, "transaction.version": 2})
+    check_features(supported, {METADATA_VERSION: 30, "share.version": 1})
     with pytest.raises(KafkaError, match="at level 31"):
         check_features(supported, {METADATA_VERSION: 31})

@@ -101,3 +101,14 @@ def test_txn_v9_a_cut_forgets_them() -> None:
     guard = note(guards)
     guards.clear()
     assert refused(guards, guard) is ErrorCode.INVALID_TXN_STATE
+
+
+def test_sec_l10_questions_about_made_up_producers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("strandline.log.verification_guards.GUARDS_MAX", 3)
+    guards = VerificationGuards()
+    first = note(guards)
+    for producer_id in range(100, 103):
+        last = guards.note(producer_id, 0, 0, bumps_epoch=False, now_ms=1000)
+    assert len(guards) == 3
+    assert refused(guards, first) is ErrorCode.INVALID_TXN_STATE
+    guards.check(102, last, 0)

@@ -35,19 +35,26 @@ def test_what_a_new_cluster_begins_with() -> None:
         ("metadata.version", 30),
         ("eligible.leader.replicas.version", 1),
         ("group.version", 1),
+        ("transaction.version", 2),
     ]
-    assert features.bootstrap_features(25) == {"metadata.version": 25, "group.version": 1}
+    assert features.bootstrap_features(25) == {"metadata.version": 25, "group.version": 1, "transaction.version": 2}
     assert features.bootstrap_features(21) == {"metadata.version": 21}
     wanted = {"eligible.leader.replicas.version": 1, "kraft.version": 1, "group.version": 0}
-    assert features.bootstrap_features(25, wanted) == {"metadata.version": 25, "eligible.leader.replicas.version": 1}
+    assert features.bootstrap_features(25, wanted) == {
+        "metadata.version": 25,
+        "eligible.leader.replicas.version": 1,
+        "transaction.version": 2,
+    }
     assert features.bootstrap_features(30, {"eligible.leader.replicas.version": 0}) == {
         "metadata.version": 30,
         "group.version": 1,
+        "transaction.version": 2,
     }
     assert [record.name for record in features.bootstrap_records(features.bootstrap_features())] == [
         "metadata.version",
         "eligible.leader.replicas.version",
         "group.version",
+        "transaction.version",
     ]
 
 

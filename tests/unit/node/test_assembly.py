@@ -13,7 +13,7 @@ from strandline.node import assembly
 from strandline.node.assembly import NodeGround, NodeParts, assemble
 from strandline.node.log_dirs import LogDir
 from strandline.node.running import Running
-from strandline.node.signals import ReplicaSignals
+from strandline.node.signals import MarkerSignals, ReplicaSignals
 from strandline.replica.partition import Partition
 from strandline.sim.world import World
 
@@ -22,7 +22,10 @@ from .scripted import quiet_logger
 
 UNUSED = {
     "broker": {"quorum.activated", "quorum.deactivated"},
-    "controller": {f"replicas.{field.name}" for field in dataclasses.fields(ReplicaSignals)},
+    "controller": {
+        *(f"replicas.{field.name}" for field in dataclasses.fields(ReplicaSignals)),
+        *(f"markers.{field.name}" for field in dataclasses.fields(MarkerSignals)),
+    },
     "broker,controller": set(),
 }
 """Signals without a subscriber, by role: what they report does not happen there."""

@@ -200,6 +200,7 @@ def test_a_new_cluster_begins_with_what_was_formatted(disk):
         "metadata.version": 30,
         "eligible.leader.replicas.version": 1,
         "group.version": 1,
+        "transaction.version": 2,
     }
     format_all(disk, "/b", features={"metadata.version": 21})
     assert features(read_bootstrap(disk, "/b")) == {"metadata.version": 21}

@@ -32,7 +32,7 @@ class GroupCoordinator(NodeCoordinator[GroupShard]):
             CONSUMER_OFFSETS,
             "groups",
             framing,
-            new_shard=lambda partition: GroupShard(partition, group_dependencies),
+            new_shard=lambda partition, leader_epoch: GroupShard(partition, group_dependencies),
             count=lambda shard: len(shard.groups),
             codec=lambda: CompressionType(group_dependencies.config.offsets_topic_compression_codec),
             commit_timeout_s=lambda: group_dependencies.config.offsets_commit_timeout_ms / 1000,

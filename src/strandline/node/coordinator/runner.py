@@ -99,7 +99,7 @@ class ShardRunner(Generic[S]):
         spec, dependencies, delay_s = self._spec, self._dependencies, RELOAD_MIN_S
         while True:
             started = self._loop.time()
-            shard = spec.new_shard(self.partition.index)
+            shard = spec.new_shard(self.partition.index, self.leader_epoch)
             try:
                 count = await load(self.partition, shard, spec.framing, dependencies.disk)
             except (KafkaError, MalformedRequest, OSError) as error:

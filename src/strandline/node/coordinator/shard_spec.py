@@ -32,8 +32,8 @@ class ShardSpec(Generic[S]):
     content: str
     """What is coordinated, in the plural, for the log."""
     framing: Framing
-    new_shard: Callable[[int], S]
-    """An empty one, of this partition."""
+    new_shard: Callable[[int, int], S]
+    """An empty one, of this partition and led in this epoch."""
     count: Callable[[S], int]
     """How many are coordinated in a shard, for the log."""
     codec: Callable[[], CompressionType]

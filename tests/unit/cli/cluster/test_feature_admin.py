@@ -28,6 +28,7 @@ def test_a_release_stands_for_the_levels_of_all_features():
         "metadata.version": 25,
         "kraft.version": 1,
         "group.version": 1,
+        "transaction.version": 2,
     }
     assert feature_admin.levels_of("downgrade", (), "4.0")[ELR] == 0
     with pytest.raises(CommandRefused, match=r"Unknown metadata\.version '9\.9'"):

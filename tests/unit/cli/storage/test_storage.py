@@ -30,7 +30,8 @@ def test_format_then_info(call, properties, tmp_path):
         "Bootstrap metadata: BootstrapMetadata(records=[ApiMessageAndVersion(FeatureLevelRecord(name='metadata.version', "
         "featureLevel=30) at version 0), ApiMessageAndVersion(FeatureLevelRecord(name='eligible.leader.replicas.version', "
         "featureLevel=1) at version 0), ApiMessageAndVersion(FeatureLevelRecord(name='group.version', "
-        "featureLevel=1) at version 0)], metadataVersionLevel=30, source=format command)\n"
+        "featureLevel=1) at version 0), ApiMessageAndVersion(FeatureLevelRecord(name='transaction.version', "
+        "featureLevel=2) at version 0)], metadataVersionLevel=30, source=format command)\n"
         f"Formatting metadata directory {tmp_path}/a with metadata.version 4.3-IV0.\n"
         f"Formatting data directory {tmp_path}/b with metadata.version 4.3-IV0.\n"
     )
@@ -98,6 +99,7 @@ def test_bootstrap_records_are_left_in_every_directory(format_, properties, tmp_
             ("metadata.version", 30),
             ("eligible.leader.replicas.version", 1),
             ("group.version", 1),
+            ("transaction.version", 2),
         ]
     assert not list(tmp_path.glob("*/__cluster_metadata-0/*"))
 
@@ -108,11 +110,22 @@ def test_bootstrap_records_are_left_in_every_directory(format_, properties, tmp_
         (["-r", "3.9"], [("metadata.version", 21)]),
         (["--release-version", "3.7-IV2"], [("metadata.version", 17)]),
         (["-f", "metadata.version=22"], [("metadata.version", 22), ("group.version", 1)]),
-        (["-f", "eligible.leader.replicas.version=0"], [("metadata.version", 30), ("group.version", 1)]),
-        (["-f", "group.version=0"], [("metadata.version", 30), ("eligible.leader.replicas.version", 1)]),
+        (
+            ["-f", "eligible.leader.replicas.version=0"],
+            [("metadata.version", 30), ("group.version", 1), ("transaction.version", 2)],
+        ),
+        (
+            ["-f", "group.version=0"],
+            [("metadata.version", 30), ("eligible.leader.replicas.version", 1), ("transaction.version", 2)],
+        ),
         (
             ["-r", "4.0", "--feature", "eligible.leader.replicas.version=1", "-f", "kraft.version=0"],
-            [("metadata.version", 25), ("eligible.leader.replicas.version", 1), ("group.version", 1)],
+            [
+                ("metadata.version", 25),
+                ("eligible.leader.replicas.version", 1),
+                ("group.version", 1),
+                ("transaction.version", 2),
+            ],
         ),
     ],
 )
@@ -218,11 +231,15 @@ def test_a_fixed_quorum_has_no_initial_controllers(call, properties):
 
 
 def test_version_mapping(call):
-    newest = "metadata.version=30 (4.3-IV0)\nkraft.version=1\ngroup.version=1\neligible.leader.replicas.version=1\n"
+    newest = (
+        "metadata.version=30 (4.3-IV0)\nkraft.version=1\ntransaction.version=2\ngroup.version=1\n"
+        "eligible.leader.replicas.version=1\n"
+    )
     assert call("storage", "version-mapping").out == newest
     older = call("kafka-storage", "version-mapping", "-r", "3.8")
     assert (
-        older.out == "metadata.version=20 (3.8)\nkraft.version=0\ngroup.version=0\neligible.leader.replicas.version=0\n"
+        older.out == "metadata.version=20 (3.8)\nkraft.version=0\ntransaction.version=0\ngroup.version=0\n"
+        "eligible.leader.replicas.version=0\n"
     )
     assert "Unknown metadata.version '1'" in call("storage", "version-mapping", "-r", "1").err
 

@@ -88,7 +88,7 @@ def coordinator_of(broker: Any) -> NodeCoordinator[AccountShard]:
         TOPIC,
         "accounts",
         AccountFraming(),
-        new_shard=lambda partition: AccountShard(),
+        new_shard=lambda partition, leader_epoch: AccountShard(),
         count=lambda shard: len(shard.amounts),
         codec=lambda: CompressionType.NONE,
         commit_timeout_s=lambda: 5.0,

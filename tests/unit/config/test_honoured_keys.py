@@ -8,7 +8,6 @@ from pathlib import Path
 from strandline.config import properties
 from strandline.config.broker import BROKER
 from strandline.config.key import Treatment
-from strandline.config.pending import pending_part
 from strandline.config.topic import TOPIC
 
 SOURCE = Path(properties.__file__).parents[1]
@@ -27,19 +26,10 @@ def used_names() -> set[str]:
     return {name for path in files for name in re.findall(r"\w+", path.read_text())}
 
 
-def test_every_honoured_broker_key_is_read_somewhere_or_waits_for_its_part() -> None:
+def test_every_honoured_broker_key_is_read_somewhere() -> None:
     through_topics = {name for key in TOPIC.values() for name, _ in key.synonyms}
     used = used_names()
     for name, key in BROKER.items():
         if key.treatment is not Treatment.HONOURED or name in DERIVED | through_topics or name.startswith("ssl."):
             continue
-        is_read = name.replace(".", "_") in used
-        assert is_read != (pending_part(name) is not None), name
-
-
-def test_setting_a_pending_key_warns_and_its_default_does_not() -> None:
-    warnings = properties.of(
-        {"transactional.id.expiration.ms": "7", "transaction.state.log.num.partitions": "50"}
-    ).warnings
-    assert len(warnings) == 1
-    assert "transactional.id.expiration.ms has no effect yet: it is for transactions" in warnings[0]
+        assert name.replace(".", "_") in used, name

@@ -1,0 +1,1 @@
+"""What the APIs of transactions share."""

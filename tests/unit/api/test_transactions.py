@@ -1,0 +1,414 @@
+"""Transactions through the APIs of one broker: its coordinator, its partitions, its answers in every version."""
+
+# mypy: allow-incomplete-defs, allow-untyped-calls, allow-untyped-defs
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import Any
+
+import pytest
+
+from strandline.api import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
+    describe_transactions,
+    end_txn,
+    init_producer_id,
+    list_transactions,
+    produce,
+    write_txn_markers,
+)
+from strandline.errors import ErrorCode
+from strandline.metadata import records as r
+from strandline.records.batch import BatchBuilder
+from strandline.transactions.metadata import ProducerIdAndEpoch
+from strandline.wire import messages
+
+NONE = ErrorCode.NONE
+STATE, OFFSETS = "__transaction_state", "__consumer_offsets"
+Produce = messages.request(0)
+
+
+@pytest.fixture
+async def cluster(broker):
+    """At level 2, with two topics."""
+    broker.commit([r.FeatureLevelRecord(name="transaction.version", feature_level=2)])
+    broker.create(STATE, *[(1,)] * 4)
+    broker.create(OFFSETS, *[(1,)] * 4)
+    broker.create("a", (1,), (1,))
+    broker.create("b")
+    for runner in broker.transactions.runners.values():
+        await runner._loading
+    yield broker
+    broker.groups.close()
+    broker.transactions.close()
+    broker.marker_sender.close()
+
+
+async def initialize(cluster, tid="t", version=5, **fields):
+    reply = await cluster.call(
+        init_producer_id, version, transactional_id=tid, **{"transaction_timeout_ms": 60_000, **fields}
+    )
+    return ErrorCode(reply.error_code), ProducerIdAndEpoch(reply.producer_id, reply.producer_epoch)
+
+
+async def begun(cluster, tid="t"):
+    code, producer = await initialize(cluster, tid)
+    assert code is NONE
+    return producer
+
+
+async def send(cluster, producer, *places, version=12, sequence=0, tid="t", value=b"v", acks=-1):
+    """The codes of the partitions, in order."""
+    topics: dict[str, list[Any]] = {}
+    for name, index in places:
+        builder = BatchBuilder()
+        builder.append(b"k", value, timestamp=1000)
+        data = builder.build(
+            producer_id=producer.producer_id, producer_epoch=producer.epoch, base_sequence=sequence, transactional=True
+        )
+        topics.setdefault(name, []).append(Produce.PartitionProduceData(index=index, records=bytes(data)))
+    request = Produce(
+        transactional_id=tid,
+        acks=acks,
+        timeout_ms=5000,
+        topic_data=[Produce.TopicProduceData(name=name, partition_data=data) for name, data in topics.items()],
+    )
+    frame = b"\0" * 4 + messages.encode_request(0, version, request)
+    return await _codes_of(cluster, frame, version)
+
+
+async def _codes_of(cluster, frame, version):
+    outcome: Any = produce.handle(memoryview(bytearray(frame)), cluster.context(0, version), 4)
+    if inspect.isawaitable(outcome):
+        outcome = await outcome
+    if hasattr(outcome, "deliver_to"):
+        done = asyncio.get_running_loop().create_future()
+        outcome.deliver_to(done.set_result)
+        outcome = await done
+    reply = messages.decode_response(0, version, outcome)
+    return [ErrorCode(p.error_code) for topic in reply.responses for p in topic.partition_responses]
+
+
+async def add(cluster, producer, *places, tid="t", version=3):
+    topics: dict[str, list[Any]] = {}
+    for name, index in places:
+        topics.setdefault(name, []).append(index)
+    Add = messages.request(24)
+    listed = [Add.AddPartitionsToTxnTopic(name=name, partitions=found) for name, found in topics.items()]
+    reply = await cluster.call(
+        add_partitions_to_txn,
+        version,
+        v3_and_below_transactional_id=tid,
+        v3_and_below_producer_id=producer.producer_id,
+        v3_and_below_producer_epoch=producer.epoch,
+        v3_and_below_topics=listed,
+    )
+    return {
+        (topic.name, p.partition_index): ErrorCode(p.partition_error_code)
+        for topic in reply.results_by_topic_v3_and_below
+        for p in topic.results_by_partition
+    }
+
+
+async def end(cluster, producer, *, commit=True, tid="t", version=5):
+    reply = await cluster.call(
+        end_txn,
+        version,
+        transactional_id=tid,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.epoch,
+        committed=commit,
+    )
+    return ErrorCode(reply.error_code), ProducerIdAndEpoch(reply.producer_id, reply.producer_epoch)
+
+
+async def state_of(cluster, tid="t"):
+    reply = await cluster.call(describe_transactions, 0, transactional_ids=[tid])
+    return reply.transaction_states[0]
+
+
+async def complete(cluster, tid="t"):
+    """Until the transaction is ended everywhere."""
+    async with asyncio.timeout(5):
+        while True:
+            found = await state_of(cluster, tid)
+            if found.transaction_state.startswith("Complete"):
+                return found.transaction_state
+            await asyncio.sleep(0)
+
+
+def stable(cluster, name, index=0):
+    partition = cluster.parts.hosted.by_name[name, index]
+    return partition.last_stable_offset, partition.high_watermark
+
+
+async def test_a_transaction_of_version_2_from_begin_to_end(cluster):
+    producer = await begun(cluster)
+    assert await send(cluster, producer, ("a", 0), ("b", 0)) == [NONE, NONE]
+    assert stable(cluster, "a") == (0, 1)
+    found = await state_of(cluster)
+    assert (found.transaction_state, found.producer_id) == ("Ongoing", producer.producer_id)
+    assert [(topic.topic, list(topic.partitions)) for topic in found.topics] == [("a", [0]), ("b", [0])]
+    code, after = await end(cluster, producer)
+    assert (code, after) == (NONE, (producer.producer_id, producer.epoch + 1))
+    assert await complete(cluster) == "CompleteCommit"
+    assert stable(cluster, "a") == stable(cluster, "b") == (2, 2)
+    assert await send(cluster, after, ("a", 1)) == [NONE]
+    assert (await end(cluster, after, commit=False))[0] is NONE
+    assert await complete(cluster) == "CompleteAbort"
+
+
+async def test_a_transaction_of_an_old_client(cluster):
+    producer = await begun(cluster)
+    assert await send(cluster, producer, ("a", 0), version=11) == [ErrorCode.TRANSACTION_ABORTABLE]
+    assert await send(cluster, producer, ("a", 0), version=10) == [ErrorCode.INVALID_TXN_STATE]
+    assert await add(cluster, producer, ("a", 0), ("a", 1)) == {("a", 0): NONE, ("a", 1): NONE}
+    assert await send(cluster, producer, ("a", 0), version=9) == [NONE]
+    assert await send(cluster, producer, ("a", 0), version=9, sequence=1) == [NONE]
+    assert await end(cluster, producer, version=3) == (NONE, (-1, -1))
+    assert await complete(cluster) == "CompleteCommit"
+    assert await add(cluster, producer, ("a", 0)) == {("a", 0): NONE}
+    assert await send(cluster, producer, ("a", 0), version=9, sequence=2) == [NONE], "sequences go on at the same epoch"
+    assert await end(cluster, producer, commit=False, version=1) == (NONE, (-1, -1))
+    assert await complete(cluster) == "CompleteAbort"
+
+
+@pytest.mark.parametrize("version", init_producer_id.VERSIONS)
+async def test_every_version_of_init_producer_id(cluster, version):
+    first = await initialize(cluster, version=version)
+    second = await initialize(cluster, version=version)
+    assert (first[0], second[0]) == (NONE, NONE)
+    assert second[1].epoch == first[1].epoch + 1
+    if version >= 3:
+        fields = {"producer_id": first[1].producer_id, "producer_epoch": first[1].epoch}
+        expected = ErrorCode.PRODUCER_FENCED if version >= 4 else ErrorCode.INVALID_PRODUCER_EPOCH
+        assert (await initialize(cluster, version=version, **fields))[0] is expected
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1, 2**31 - 1])
+async def test_timeouts_that_are_none(cluster, timeout_ms):
+    code, _ = await initialize(cluster, transaction_timeout_ms=timeout_ms)
+    assert code is ErrorCode.INVALID_TRANSACTION_TIMEOUT
+
+
+@pytest.mark.parametrize("version", end_txn.VERSIONS)
+async def test_txn_t14_a_fenced_producer_hears_it_in_its_version(cluster, version):
+    producer = await begun(cluster)
+    await begun(cluster)
+    expected = ErrorCode.PRODUCER_FENCED if version >= 2 else ErrorCode.INVALID_PRODUCER_EPOCH
+    assert (await end(cluster, producer, version=version))[0] is expected
+
+
+@pytest.mark.parametrize("version", range(4))
+async def test_txn_t16_all_partitions_are_added_or_none(cluster, version):
+    producer = await begun(cluster)
+    assert await add(cluster, producer, ("a", 0), ("nowhere", 0), ("a", 7), version=version) == {
+        ("a", 0): ErrorCode.OPERATION_NOT_ATTEMPTED,
+        ("nowhere", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ("a", 7): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+    assert (await state_of(cluster)).transaction_state == "Empty"
+
+
+@pytest.mark.parametrize("version", add_offsets_to_txn.VERSIONS)
+async def test_offsets_are_part_of_a_transaction(cluster, version):
+    producer = await begun(cluster)
+    fields = {"transactional_id": "t", "producer_id": producer.producer_id, "group_id": "g"}
+    reply = await cluster.call(add_offsets_to_txn, version, producer_epoch=producer.epoch, **fields)
+    assert reply.error_code == NONE
+    assert [topic.topic for topic in (await state_of(cluster)).topics] == [OFFSETS]
+    reply = await cluster.call(add_offsets_to_txn, version, producer_epoch=producer.epoch - 1, **fields)
+    assert reply.error_code == (ErrorCode.PRODUCER_FENCED if version >= 2 else ErrorCode.INVALID_PRODUCER_EPOCH)
+
+
+async def test_txn_p1_one_request_has_one_producer(cluster):
+    one, two = await begun(cluster, "one"), await begun(cluster, "two")
+    builder = BatchBuilder()
+    builder.append(b"k", b"v", timestamp=1000)
+    data = [
+        Produce.PartitionProduceData(
+            index=index,
+            records=bytes(
+                builder.build(
+                    producer_id=producer.producer_id, producer_epoch=producer.epoch, base_sequence=0, transactional=True
+                )
+            ),
+        )
+        for index, producer in enumerate((one, two))
+    ]
+    request = Produce(
+        transactional_id="one",
+        acks=-1,
+        timeout_ms=5000,
+        topic_data=[Produce.TopicProduceData(name="a", partition_data=data)],
+    )
+    frame = b"\0" * 4 + messages.encode_request(0, 12, request)
+    assert await _codes_of(cluster, frame, 12) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 2
+
+
+async def test_a_producer_that_the_coordinator_does_not_know(cluster):
+    stranger = ProducerIdAndEpoch(999, 0)
+    assert await send(cluster, stranger, ("a", 0)) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING]
+    assert cluster.parts.hosted.by_name["a", 0].log.log_end_offset == 0
+
+
+async def test_txn_v2_an_older_epoch_is_refused_before_the_coordinator_is_asked(cluster):
+    producer = await begun(cluster)
+    assert await send(cluster, producer, ("a", 0)) == [NONE]
+    _, after = await end(cluster, producer)
+    await complete(cluster)
+    assert await send(cluster, after, ("a", 0)) == [NONE]
+    assert await send(cluster, producer, ("a", 0), sequence=1) == [ErrorCode.INVALID_PRODUCER_EPOCH]
+
+
+async def test_txn_t27_a_leader_waits_a_moment_for_the_transaction_before(cluster):
+    producer = await begun(cluster)
+    assert await send(cluster, producer, ("a", 0)) == [NONE]
+    _, after = await end(cluster, producer)
+    assert await send(cluster, after, ("b", 0)) == [NONE]
+
+
+async def test_with_acks_0_a_transaction_begins_too(cluster):
+    producer = await begun(cluster)
+    request = Produce(transactional_id="t", acks=0, timeout_ms=5000, topic_data=[])
+    assert request.acks == 0
+    assert await send(cluster, producer, ("a", 0), acks=1) == [NONE]
+
+
+async def test_without_verification_old_clients_open_transactions_unasked(cluster):
+    cluster.parts.dynamic_config.update({}, {"transaction.partition.verification.enable": "false"})
+    producer = await begun(cluster)
+    assert await send(cluster, producer, ("a", 0), version=11) == [NONE]
+    assert await send(cluster, ProducerIdAndEpoch(999, 0), ("a", 1)) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING]
+
+
+async def test_txn_v8_a_produce_that_waits_is_a_barrier_and_has_a_copy_of_its_bytes(cluster):
+    producer = await begun(cluster)
+    builder = BatchBuilder()
+    builder.append(b"k", b"kept", timestamp=1000)
+    data = builder.build(
+        producer_id=producer.producer_id, producer_epoch=producer.epoch, base_sequence=0, transactional=True
+    )
+    partition = Produce.PartitionProduceData(index=0, records=bytes(data))
+    topic = Produce.TopicProduceData(name="a", partition_data=[partition])
+    request = Produce(transactional_id="t", acks=-1, timeout_ms=5000, topic_data=[topic])
+    frame = bytearray(b"\0" * 4 + messages.encode_request(0, 12, request))
+    outcome: Any = produce.handle(memoryview(frame), cluster.context(0, 12), 4)
+    assert inspect.isawaitable(outcome), "the next request waits for it"
+    frame[:] = bytes(len(frame))
+    reply = await outcome
+    assert not hasattr(reply, "deliver_to") or reply.may_be_overtaken
+    log = cluster.parts.hosted.by_name["a", 0].log
+    assert b"kept" in bytes(log.read(0, 1000, log.log_end_offset, min_one=True))
+
+
+# Markers
+
+
+def markers(producer, *places, commit=False, coordinator_epoch=0, version=0):
+    Write = messages.request(27)
+    topics: dict[str, list[Any]] = {}
+    for name, index in places:
+        topics.setdefault(name, []).append(index)
+    return [
+        Write.WritableTxnMarker(
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            transaction_result=commit,
+            topics=[Write.WritableTxnMarkerTopic(name=name, partition_indexes=found) for name, found in topics.items()],
+            coordinator_epoch=coordinator_epoch,
+            transaction_version=version,
+        )
+    ]
+
+
+async def marked(cluster, producer, *places, api_version=2, listener=None, **fields):
+    reply = await cluster.call(
+        write_txn_markers,
+        api_version,
+        **({} if listener is None else {"listener": listener}),
+        markers=markers(producer, *places, **fields),
+    )
+    return {
+        (topic.name, p.partition_index): ErrorCode(p.error_code)
+        for marker in reply.markers
+        for topic in marker.topics
+        for p in topic.partitions
+    }
+
+
+async def test_txn_t35_each_partition_has_its_answer(cluster):
+    producer = await begun(cluster)
+    await send(cluster, producer, ("a", 0))
+    cluster.create("elsewhere", (2, 1), leader=2)
+    codes = await marked(cluster, producer, ("a", 0), ("a", 1), ("elsewhere", 0), ("nowhere", 0), ("a", 9))
+    assert codes == {
+        ("a", 0): NONE,
+        ("a", 1): NONE,
+        ("elsewhere", 0): ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ("nowhere", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ("a", 9): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+    assert stable(cluster, "a") == (2, 2)
+    stale = await marked(cluster, ProducerIdAndEpoch(producer.producer_id, producer.epoch - 1), ("a", 0))
+    assert stale == {("a", 0): ErrorCode.INVALID_PRODUCER_EPOCH}
+
+
+async def test_no_markers_no_results(cluster):
+    reply = await cluster.call(write_txn_markers, 1, markers=[])
+    assert reply.markers == []
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+async def test_txn_t40_a_client_may_abort_only_what_hangs(cluster, hangs):
+    producer = await begun(cluster)
+    await send(cluster, producer, ("a", 0))
+    if not hangs:
+        cluster.parts.hosted.by_name["a", 0].log.producers.by_id[
+            producer.producer_id
+        ].last_timestamp = cluster.clock.wall_ms()
+    refused = {("a", 0): ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
+    for fields in ({"commit": True}, {"version": 2}):
+        assert await marked(cluster, producer, ("a", 0), listener="OTHER", **fields) == refused
+    stranger = ProducerIdAndEpoch(producer.producer_id + 1, 0)
+    assert await marked(cluster, stranger, ("a", 0), listener="OTHER") == refused
+    expected = {("a", 0): NONE} if hangs else refused
+    assert await marked(cluster, producer, ("a", 0), listener="OTHER") == expected
+
+
+# What can be seen
+
+
+async def test_txn_t37_what_is_not_there(cluster):
+    assert (await state_of(cluster, "nobody")).error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+    assert (await state_of(cluster, "")).error_code == ErrorCode.INVALID_REQUEST
+
+
+@pytest.mark.parametrize("version", list_transactions.VERSIONS)
+async def test_txn_t38_transactions_are_listed(cluster, version):
+    producer = await begun(cluster, "open")
+    await send(cluster, producer, ("a", 0), tid="open")
+    await begun(cluster, "idle")
+
+    async def listed(**fields):
+        reply = await cluster.call(list_transactions, version, **fields)
+        assert reply.error_code == NONE
+        return {one.transactional_id: one.transaction_state for one in reply.transaction_states}
+
+    assert await listed() == {"open": "Ongoing", "idle": "Empty"}
+    assert await listed(state_filters=["Ongoing"]) == {"open": "Ongoing"}
+    assert await listed(state_filters=["Nonsense"]) == {}
+    assert await listed(producer_id_filters=[producer.producer_id]) == {"open": "Ongoing"}
+    if version >= 1:
+        assert await listed(duration_filter=10**9) == {"idle": "Empty"}
+    if version >= 2:
+        assert await listed(transactional_id_pattern="o.*") == {"open": "Ongoing"}
+        reply = await cluster.call(list_transactions, version, transactional_id_pattern="(")
+        assert reply.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+
+
+async def test_the_longest_transactional_id_there_is(cluster):
+    assert (await initialize(cluster, "x" * 32_767))[0] is NONE
