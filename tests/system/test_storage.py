@@ -144,11 +144,15 @@ def test_the_tables_of_features_are_kafkas(kafka: Kafka) -> None:
         for name in ("kraft.version", "group.version", "eligible.leader.replicas.version")
         for level in (0, 1)
     ]
+    features += [f"transaction.version={level}" for level in (0, 1, 2)]
     needs = ("feature-dependencies", *(word for feature in features for word in ("-f", feature)))
     *mappings, dependencies = kafka.run_all(
         [*(Run(STORAGE, ("version-mapping", "-r", release)) for release in releases), Run(STORAGE, needs)]
     )
-    served = ("metadata.version", "kraft.version", "group.version", "eligible.leader.replicas.version")
+    served = (
+        *("metadata.version", "kraft.version", "transaction.version"),
+        *("group.version", "eligible.leader.replicas.version"),
+    )
     for release, mapping in zip(releases, mappings, strict=True):
         lines = [line for line in mapping.check().out.splitlines() if line.startswith(served)]
         assert strandline("kafka-storage", "version-mapping", "-r", release).splitlines() == lines
