@@ -55,13 +55,24 @@ def aborted_txn(producers: Producers, completed: CompletedTxn) -> AbortedTxn:
 
 
 def rebuild_producers(
-    disk: Disk, directory: str, segments: Sequence[Segment], end_offset: int, producers: Producers
+    disk: Disk,
+    directory: str,
+    segments: Sequence[Segment],
+    end_offset: int,
+    producers: Producers,
+    high_watermark: int | None = None,
 ) -> None:
-    """Producer state at `end_offset`, from the newest snapshot not beyond it and the batches that came after. Blocks."""
+    """Producer state at `end_offset`, from the newest snapshot not beyond it and the batches that came after. Blocks.
+
+    A snapshot does not know of transactions that have ended: of one that ended above the high watermark, and is not stable yet,
+    only its marker tells. So it has to be below that, or the producers have to know of those ends themselves (TXN-P31).
+    """
+    ended = producers.ended_before(end_offset)
     producers.clear(end_offset)
     # A snapshot from before the oldest batch knows less than nothing: what came between is gone.
     oldest = segments[0].base_offset if segments else end_offset
-    start = producer_snapshot.load_latest(disk, directory, oldest, end_offset, producers) or 0
+    newest = end_offset if high_watermark is None else min(end_offset, max(high_watermark, oldest))
+    start = producer_snapshot.load_latest(disk, directory, oldest, newest, producers) or 0
     for segment, position, header in batches_in(segments, start):
         if header.base_offset >= start:
             is_checked = position >= segment.checked.unchecked_end
@@ -70,6 +81,7 @@ def rebuild_producers(
             )
             if is_checked or crc_valid(batch):
                 note_producer(producers, batch, header)
+    producers.restore_ended(ended)
     producers.end_offset = end_offset
 
 

@@ -235,6 +235,14 @@ class Producers:
         self._ended_txns[first_offset] = offset
         return CompletedTxn(producer_id, first_offset, offset, aborted)
 
+    def ended_before(self, end_offset: int) -> dict[int, int]:
+        """First offset to marker offset of those that ended below `end_offset` and may not be stable yet."""
+        return {first: end for first, end in self._ended_txns.items() if end < end_offset}
+
+    def restore_ended(self, ended: dict[int, int]) -> None:
+        """These ended before a cut, which left their markers."""
+        self._ended_txns |= ended
+
     def first_unstable_offset(self, high_watermark: int) -> int | None:
         """The first offset that a reader of committed records may not pass: an open transaction's, or an unreplicated end's."""
         if self._ended_txns:

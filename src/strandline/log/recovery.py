@@ -63,9 +63,13 @@ def load(
     recovery_point: int = 0,
     log_start_offset: int = 0,
     clean_offset: int = 0,
+    high_watermark: int | None = None,
     now_ms: int = 0,
 ) -> RecoveredLog:
-    """The log in `directory`, which may be empty or not exist yet. `clean_offset`: up to there it was surely compacted."""
+    """The log in `directory`, which may be empty or not exist yet. `clean_offset`: up to there it was surely compacted.
+
+    `high_watermark`: as it was checkpointed. Transactions whose marker is above it are not stable yet (TXN-P31).
+    """
     disk.mkdir(directory)
     present = settle(disk, directory, config)
     epochs, epochs_are_rotten = epoch_recovery.read(disk, directory)
@@ -130,7 +134,7 @@ def load(
     if any(name.endswith(names.PRODUCER_SNAPSHOT_SUFFIX) for name in present):
         _remove_snapshots_above(disk, directory, end_offset)
     if end_offset:
-        rebuild_producers(disk, directory, segments, end_offset, log.producers)
+        rebuild_producers(disk, directory, segments, end_offset, log.producers, high_watermark)
     if epochs.dirty:
         # The recovery point says that all this was seen to; a scan that starts from it would not find them again.
         checkpoints.write_epochs(disk, f"{directory}/{checkpoints.LEADER_EPOCH_CHECKPOINT}", epochs.entries)

@@ -164,6 +164,7 @@ class LogLoading:
                 recovery_point=log_dir.recovery_points.get(key, 0) if place.known else 0,
                 log_start_offset=log_dir.start_offsets.get(key, 0) if place.known else 0,
                 clean_offset=log_dir.clean_offsets.get(key, 0) if place.known else 0,
+                high_watermark=place.high_watermark,
                 now_ms=self._clock.wall_ms(),
             )
             metadata = f"{directory}/{checkpoints.PARTITION_METADATA}"

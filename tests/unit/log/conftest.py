@@ -86,7 +86,14 @@ class LogDir:
         self.path = path
 
     def recover(
-        self, *, clean: bool = False, recovery_point: int = 0, start: int = 0, clean_offset: int = 0, **fields: Any
+        self,
+        *,
+        clean: bool = False,
+        recovery_point: int = 0,
+        start: int = 0,
+        clean_offset: int = 0,
+        high_watermark: int | None = None,
+        **fields: Any,
     ) -> RecoveredLog:
         config = topic(**fields)
         return load(
@@ -97,6 +104,7 @@ class LogDir:
             recovery_point=recovery_point,
             log_start_offset=start,
             clean_offset=clean_offset,
+            high_watermark=high_watermark,
             now_ms=NOW,
         )
 

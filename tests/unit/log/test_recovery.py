@@ -337,6 +337,37 @@ def test_an_abort_is_known_though_its_transaction_began_before_the_recovery_poin
     assert log.aborted_between(0, 4) == [AbortedTxn(5, 0, 3, 4)]
 
 
+@pytest.mark.parametrize("clean", [False, True])
+def test_txn_p31_an_end_above_the_high_watermark_is_not_stable_after_a_restart(directory: LogDir, clean: bool) -> None:
+    """The snapshot that was taken when the segment was rolled has forgotten the transaction."""
+    log = directory.open()
+    log.append_as_leader(batch("a", producer_id=5, producer_epoch=0, base_sequence=0, transactional=True), 0, NOW)
+    log.append_own(marker(ControlRecordType.COMMIT, 5, 0), 0, NOW)
+    log.roll(NOW)
+    log.append_as_leader(batch("b"), 0, NOW)
+    directory.flush(log)
+    log.close_clean() if clean else log.close()
+    for high_watermark, stable in ((1, 0), (2, None), (3, None)):
+        log = directory.recover(clean=clean, recovery_point=3, high_watermark=high_watermark).log
+        assert log.producers.first_unstable_offset(high_watermark) == stable
+        log.close_clean() if clean else log.close()
+
+
+def test_txn_p31_a_cut_above_the_marker_leaves_the_end_unstable(directory: LogDir) -> None:
+    log = directory.open()
+    log.append_as_leader(batch("a", producer_id=5, producer_epoch=0, base_sequence=0, transactional=True), 0, NOW)
+    log.append_own(marker(ControlRecordType.ABORT, 5, 0), 0, NOW)
+    log.roll(NOW)
+    log.append_as_leader(batch("b"), 0, NOW)
+    log.append_as_leader(batch("c"), 0, NOW)
+    directory.flush(log)
+    log.truncate_to(3)
+    assert log.producers.first_unstable_offset(1) == 0
+    assert log.producers.first_unstable_offset(2) is None
+    log.truncate_to(1)
+    assert log.producers.first_unstable_offset(1) == 0, "it is open again"
+
+
 def test_an_open_transaction_survives_a_restart(directory: LogDir) -> None:
     log = directory.open()
     for i, clean in enumerate((True, False, True)):
