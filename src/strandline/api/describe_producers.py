@@ -1,6 +1,7 @@
 """DescribeProducers (61), version 0: who writes to a partition with a producer id, and since where with a transaction open.
 
-It is how a hanging transaction is found (KIP-664). A partition that is named twice is described once.
+It is how a hanging transaction is found (KIP-664). A partition that is named twice is described once; a follower describes what it
+has, too.
 Left out: nothing.
 """
 
@@ -52,7 +53,7 @@ def _describe(topic: str, index: int, ctx: RequestContext) -> Work[DescribeProdu
         if problem := topic_name_problem(topic):
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {problem}")
         partition = ctx.node.partition(topic, index)
-        partition.check_leads()
+        partition.check_online()
     except KafkaError as error:
         described.error_code, described.error_message = error.code, error.message
         return described

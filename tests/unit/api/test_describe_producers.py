@@ -50,3 +50,10 @@ async def test_partitions_that_are_not_here(broker):
         "bad name": [ErrorCode.INVALID_TOPIC_EXCEPTION] * 2,
         "offline": [ErrorCode.KAFKA_STORAGE_ERROR, unknown],
     }
+
+
+async def test_a_follower_describes_what_it_has(broker):
+    broker.create("t", (2, 1), leader=2)
+    topics = [messages.request(describe_producers.KEY).TopicRequest(name="t", partition_indexes=[0])]
+    reply = await broker.call(describe_producers, 0, topics=topics)
+    assert reply.topics[0].partitions[0].error_code == 0
