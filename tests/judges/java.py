@@ -93,9 +93,9 @@ class Kafka:
     def run_all(self, runs: Sequence[Run], *, timeout_s: float = TOOL_TIMEOUT_S) -> list[Result]:
         """Several tools, one after another in one JVM, which saves a second each."""
         lines = "".join(" ".join(map(_encode, (run.stdin, run.tool, *run.arguments))) + "\n" for run in runs)
-        command = self.command("Batch")
-        command[command.index("-cp") + 1] = f"{self.classpath}{os.pathsep}{self._batch()}"
-        done = subprocess.run(command, input=lines, capture_output=True, text=True, timeout=timeout_s, check=False)
+        done = subprocess.run(
+            self.own_command("Batch"), input=lines, capture_output=True, text=True, timeout=timeout_s, check=False
+        )
         results = []
         for line in done.stdout.splitlines():
             code, out, err = line.split(" ")
@@ -103,11 +103,16 @@ class Kafka:
         assert len(results) == len(runs), f"the JVM ended after {len(results)} of {len(runs)} runs\n{done.stderr}"
         return results
 
-    def _batch(self) -> Path:
-        """The compiled Batch.java, made once for each state of its source."""
-        source = HERE / "Batch.java"
-        classes = self.jars.parent / f"batch-{hashlib.sha256(source.read_bytes()).hexdigest()[:12]}"
-        if not (classes / "Batch.class").exists():
+    def own_command(self, name: str, *arguments: str, log_level: str = "off") -> list[str]:
+        """The command line that runs a class of ours: NAME.java beside this file, compiled once for each state of its source."""
+        command = self.command(name, *arguments, log_level=log_level)
+        command[command.index("-cp") + 1] = f"{self.classpath}{os.pathsep}{self._compiled(HERE / f'{name}.java')}"
+        return command
+
+    def _compiled(self, source: Path) -> Path:
+        digest = hashlib.sha256(source.read_bytes()).hexdigest()[:12]
+        classes = self.jars.parent / f"{source.stem.lower()}-{digest}"
+        if not (classes / f"{source.stem}.class").exists():
             compiler = shutil.which("javac") or str(Path(self.java).with_name("javac"))
             subprocess.run(
                 [compiler, "-cp", self.classpath, "-d", str(classes), str(source)], check=True, capture_output=True
