@@ -68,7 +68,7 @@ class TransactionCore:
         self.state = ProducerState.UNINITIALISED
         self.identity: ProducerIdentity = NO_IDENTITY
         self.is_v2 = False
-        """This transaction, or the next, is of transaction.version 2 or later."""
+        """This transaction, or the last, is of transaction.version 2 or later."""
         self.retry_at = float("-inf")
         """No question comes before that."""
         self._requests = TransactionRequests(transactional_id, timeout_ms)
@@ -112,8 +112,12 @@ class TransactionCore:
             self._change(ProducerState.INITIALISING)
 
     def begin(self) -> None:
+        """Which protocol is spoken is decided here; going up, the old epoch is fenced first (TXN-TC1)."""
         if self.state is not ProducerState.READY:
             raise self._refusal()
+        is_v2 = self._cluster.transaction_version >= 2
+        self._needs_pair = self._needs_pair or (is_v2 and not self.is_v2)
+        self.is_v2 = is_v2
         self._change(ProducerState.IN_TRANSACTION)
 
     def commit(self) -> None:
@@ -315,15 +319,12 @@ class TransactionCore:
             self._change(ProducerState.READY)
 
     def _ended(self, identity: ProducerIdentity) -> None:
-        """TXN-TC1: which protocol comes next is decided here; going up, the old epoch is fenced first."""
-        is_v2 = self._cluster.transaction_version >= 2
         if identity.producer_id >= 0:
             self.identity = identity
             self._needs_pair = False
         elif not self.is_v2:
             was_aborted = self.state is ProducerState.ABORTING and self._is_started
-            self._needs_pair = self._needs_pair or self._may_be_late or was_aborted or is_v2
-        self.is_v2 = is_v2
+            self._needs_pair = self._needs_pair or self._may_be_late or was_aborted
         self._forget()
         self._change(ProducerState.READY)
 

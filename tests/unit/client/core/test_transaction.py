@@ -563,9 +563,10 @@ def test_txn_tc1_the_protocol_changes_between_transactions_after_the_old_epoch_w
         > commit
         ? EndTxn 7/0 commit v4           # as it began
         ! NONE
+        > begin
+        > send t-0
         ? InitProducerId 7/0
         ! 7/1
-        > begin
         > send t-0
         level 0
         > commit
