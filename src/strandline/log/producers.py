@@ -250,6 +250,13 @@ class Producers:
         candidates = [*self._open_txns.values(), *self._ended_txns]
         return min(candidates) if candidates else None
 
+    @property
+    def oldest_open_timestamp(self) -> int:
+        """When the producer whose open transaction began first has last written; -1 if none is open (TXN-T39)."""
+        if not self._open_txns:
+            return -1
+        return self.by_id[min(self._open_txns, key=self._open_txns.__getitem__)].last_timestamp
+
     def last_stable_offset_before(self, completed: CompletedTxn) -> int:
         """What was stable when `completed` ended, looking only at the transactions still open."""
         others = [first for producer, first in self._open_txns.items() if producer != completed.producer_id]

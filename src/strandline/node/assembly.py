@@ -114,6 +114,7 @@ class TransactionParts:
     coordinator: TransactionCoordinator
     sender: MarkerSender
     writer: MarkerWriter
+    verifier: TransactionVerifier
     access: NodeTransactions
 
 
@@ -178,7 +179,7 @@ def assemble(ground: NodeGround) -> NodeParts:
     hosted = _hosted_partitions(broker_server)
     requests = ControllerRequests(channel, ground.dynamic_config)
     groups = _groups(ground, hosted, _applied_image(broker_server), requests)
-    transactions = _transactions(ground, hosted, broker_server, peers, groups, requests, signals)
+    transactions = _transactions(ground, events, hosted, broker_server, peers, groups, requests, signals)
     context = _context(
         ground,
         published,
@@ -383,6 +384,7 @@ def _groups(
 
 def _transactions(
     ground: NodeGround,
+    events: Events,
     hosted: HostedPartitions,
     broker_server: BrokerServer | None,
     peers: Peers,
@@ -415,7 +417,7 @@ def _transactions(
         signals.markers.refused,
     )
     coordinator = TransactionCoordinator(
-        NodeTransactionDependencies(lambda: dynamic_config.current, image, producer_ids.take, sender),
+        NodeTransactionDependencies(lambda: dynamic_config.current, image, producer_ids.take, sender, events),
         _runner_dependencies(ground, hosted, image),
         CoordinatorTopic(
             transaction_topic.TRANSACTION_STATE,
@@ -428,7 +430,8 @@ def _transactions(
     verifier = TransactionVerifier(
         node_id, image, coordinator, requests_for("transaction-verification"), timeout_s, spawn
     )
-    return TransactionParts(coordinator, sender, writer, NodeTransactions(coordinator, verifier, producer_ids))
+    access = NodeTransactions(coordinator, verifier, producer_ids)
+    return TransactionParts(coordinator, sender, writer, verifier, access)
 
 
 def _runner_dependencies(

@@ -48,10 +48,14 @@ KINDS = frozenset(
         "topic created",
         "topic deleted",
         "controller active",
+        "transactions loaded",
+        "transaction aborted",
+        "producer fenced",
+        "marker refused",
     }
 )
 """Tools read them: they stay as they are."""
-GRAVE = frozenset({"leader lost", "unclean election", "dir failed", "corrupt batch"})
+GRAVE = frozenset({"leader lost", "unclean election", "dir failed", "corrupt batch", "marker refused"})
 """An operator should look at these."""
 ALWAYS_LOGGED = frozenset({"dir failed", "corrupt batch"})
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from strandline.coordinator.result import CoordinatorResult, Moment
 from strandline.errors import ErrorCode
 from strandline.ids import TopicPartition
+from strandline.transactions import journal
 from strandline.transactions.markers import EndMarker
 from strandline.transactions.metadata import TransactionMetadata
 from strandline.transactions.records import transaction_record
@@ -82,7 +83,8 @@ def marked(
 
 def refused(shard: TransactionShard, marker: EndMarker) -> None:
     """Somebody newer ends this transaction, or there is a bug: it stays as it is until the next load (TXN-T33)."""
-    if is_current(shard, marker):
+    if is_current(shard, marker) and marker.transactional_id not in shard.refused_markers:
+        journal.refused(shard, marker)
         shard.refused_markers.add(marker.transactional_id)
 
 

@@ -1,4 +1,5 @@
-"""The dependencies of a transaction shard on its node: configuration, the cluster's level, producer ids, where markers go.
+"""The dependencies of a transaction shard on its node: configuration, the cluster's level, producer ids, where markers go, its
+journal.
 
 Always true: they are the newest that the node has acted on; nothing here waits.
 """
@@ -35,4 +36,8 @@ class TransactionDependencies(Protocol):
 
     def forget_markers(self, partition: int, coordinator_epoch: int) -> None:
         """Stop sending the markers of exactly this load of a partition of `__transaction_state` (TXN-T31)."""
+        ...
+
+    def note(self, kind: str, partition: int, reason: str, **facts: object) -> None:
+        """Keep in the node's journal what happened in this partition of `__transaction_state`."""
         ...

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from strandline.coordinator.result import CoordinatorResult, Moment, coordinator_error
 from strandline.errors import ErrorCode, KafkaError
 from strandline.records.control import EPOCH_BUMPING_VERSION, EPOCH_MAX
-from strandline.transactions import completion, initialization
+from strandline.transactions import completion, initialization, journal
 from strandline.transactions.metadata import (
     NO_PRODUCER,
     NO_PRODUCER_ID,
@@ -118,11 +118,14 @@ def _decide(
         wall_ms=at.wall_ms,
     )
     producer = decided.after_completion if version >= EPOCH_BUMPING_VERSION else NO_PRODUCER
-    return decision(shard, request.transactional_id, decided, lambda code: _answer(answer, code, producer))
+    return _decision(shard, request.transactional_id, decided, lambda code: _answer(answer, code, producer))
 
 
-def abort(shard: TransactionShard, transactional_id: str, at: Moment, answer: CodeAnswer) -> CoordinatorResult:
-    """The coordinator's own abort of an open transaction, which fences its producer; the cluster's level decides how."""
+def abort(
+    shard: TransactionShard, transactional_id: str, at: Moment, answer: CodeAnswer, why: str
+) -> CoordinatorResult:
+    """The coordinator's own abort of an open transaction, which fences its producer; the cluster's level decides how. `why` is for
+    the journal."""
     metadata = shard.transactions[transactional_id]
     version = shard.dependencies.transaction_version
     if version >= EPOCH_BUMPING_VERSION:
@@ -134,7 +137,7 @@ def abort(shard: TransactionShard, transactional_id: str, at: Moment, answer: Co
         )
     else:
         decided = metadata.fenced(at.wall_ms)
-    return decision(shard, transactional_id, decided, answer)
+    return _decision(shard, transactional_id, decided, answer, why)
 
 
 def _next_producer_id(shard: TransactionShard, metadata: TransactionMetadata, version: int) -> int:
@@ -144,13 +147,20 @@ def _next_producer_id(shard: TransactionShard, metadata: TransactionMetadata, ve
     return initialization.new_producer_id(shard)
 
 
-def decision(
-    shard: TransactionShard, transactional_id: str, decided: TransactionMetadata, answer: CodeAnswer
+def _decision(
+    shard: TransactionShard,
+    transactional_id: str,
+    decided: TransactionMetadata,
+    answer: CodeAnswer,
+    why: str | None = None,
 ) -> CoordinatorResult:
+    def committed(at: Moment) -> None:
+        if why is not None:
+            journal.aborted(shard, transactional_id, decided, why)
+        completion.begin(shard, transactional_id, at)
+
     return CoordinatorResult(
-        [transaction_record(transactional_id, decided)],
-        lambda code, at: answer(code),
-        committed=lambda at: completion.begin(shard, transactional_id, at),
+        [transaction_record(transactional_id, decided)], lambda code, at: answer(code), committed=committed
     )
 
 

@@ -52,7 +52,10 @@ def initialize(
     if found.state.is_prepared:
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
     if found.state is TransactionState.ONGOING:
-        return ending.abort(shard, request.transactional_id, at, lambda code: answer(_come_again(code), NO_PRODUCER))
+        why = "another producer took over its transactional id"
+        return ending.abort(
+            shard, request.transactional_id, at, lambda code: answer(_come_again(code), NO_PRODUCER), why
+        )
     metadata = _next(shard, found, request, timeout_ms, at)
 
     def done(code: ErrorCode, at: Moment) -> None:

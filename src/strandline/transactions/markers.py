@@ -76,6 +76,12 @@ class MarkerQueue:
         sent = sum(request.partitions_count for request in self._in_flight.values())
         return sent + sum(map(len, self._waiting.values()))
 
+    def leaderless_count(self, targets: MarkerTargets) -> int:
+        """Partitions that wait because none leads them."""
+        return sum(
+            targets.leader(partition) is None for partitions in self._waiting.values() for partition in partitions
+        )
+
     def add(self, marker: EndMarker) -> None:
         self._waiting[marker] = dict.fromkeys(sorted(marker.partitions), 0.0)
 

@@ -18,10 +18,19 @@ from strandline.coordinator.timers import CoordinatorTimers
 from strandline.errors import ErrorCode
 from strandline.ids import TopicPartition
 from strandline.metadata.image import MetadataImage
-from strandline.transactions import completion, ending, expiration, initialization, listing, partitions, timeouts
+from strandline.transactions import (
+    completion,
+    ending,
+    expiration,
+    initialization,
+    journal,
+    listing,
+    partitions,
+    timeouts,
+)
 from strandline.transactions.dependencies import TransactionDependencies
 from strandline.transactions.markers import EndMarker
-from strandline.transactions.metadata import TransactionMetadata
+from strandline.transactions.metadata import ProducerIdAndEpoch, TransactionMetadata
 from strandline.transactions.records import TransactionLogKey
 from strandline.transactions.states import TransactionState
 
@@ -36,6 +45,8 @@ class TransactionShard:
         """Of transactions whose decision is committed: the partitions that have no marker yet."""
         self.refused_markers: set[str] = set()
         """Transactional ids whose markers a leader refuses although this is the newest coordinator (TXN-T33)."""
+        self.fenced_by: dict[str, ProducerIdAndEpoch] = {}
+        """The producer that a transactional id had when the journal last noted that an older one was refused."""
         self.timers = CoordinatorTimers()
 
     # Requests
@@ -43,21 +54,25 @@ class TransactionShard:
     def initialize(
         self, request: initialization.Initialization, at: Moment, answer: initialization.ProducerAnswer
     ) -> CoordinatorResult | None:
-        return initialization.initialize(self, request, at, answer)
+        with journal.noting_fenced(self, request.transactional_id, request.expected):
+            return initialization.initialize(self, request, at, answer)
 
     def add_partitions(
         self, request: partitions.Addition, at: Moment, answer: partitions.CodeAnswer
     ) -> CoordinatorResult | None:
-        return partitions.add(self, request, at, answer)
+        with journal.noting_fenced(self, request.transactional_id, request.producer):
+            return partitions.add(self, request, at, answer)
 
     def verify(self, request: partitions.Addition) -> dict[TopicPartition, ErrorCode]:
         """Whether these partitions are part of the transaction. A read."""
-        return partitions.verify(self, request)
+        with journal.noting_fenced(self, request.transactional_id, request.producer):
+            return partitions.verify(self, request)
 
     def end(
         self, request: ending.Ending, at: Moment, answer: initialization.ProducerAnswer
     ) -> CoordinatorResult | None:
-        return ending.end(self, request, at, answer)
+        with journal.noting_fenced(self, request.transactional_id, request.producer):
+            return ending.end(self, request, at, answer)
 
     def describe(self, transactional_id: str) -> listing.TransactionDescription:
         """A read."""
@@ -87,6 +102,7 @@ class TransactionShard:
         transactional_id = key.transactional_id
         if metadata is None:
             self.transactions.pop(transactional_id, None)
+            self.fenced_by.pop(transactional_id, None)
         else:
             self.transactions[transactional_id] = metadata
         if metadata is None or not metadata.state.is_prepared:
@@ -98,6 +114,7 @@ class TransactionShard:
         for transactional_id, metadata in self.transactions.items():
             if metadata.state is TransactionState.ONGOING:
                 self.transactions[transactional_id] = replace(metadata, started_s=at.now)
+        journal.loaded(self)
         timeouts.schedule(self, at)
         expiration.schedule(self, at)
         return CoordinatorResult([], committed=self._resume)

@@ -44,6 +44,7 @@ def _abort(shard: TransactionShard, transactional_id: str, at: Moment) -> Coordi
     if metadata is None or not is_late(metadata, at.now):
         return None
     try:
-        return ending.abort(shard, transactional_id, at, lambda code: None)
+        why = f"it was open for longer than its timeout of {metadata.timeout_ms} ms"
+        return ending.abort(shard, transactional_id, at, lambda code: None, why)
     except KafkaError:
         return None  # there is no producer id yet: the next sweep

@@ -41,6 +41,7 @@ from strandline.node.coordinator.groups import GroupCoordinator
 from strandline.node.coordinator.runner import RunnerDependencies
 from strandline.node.coordinator.topic import CoordinatorTopic
 from strandline.node.coordinator.transactions import NodeTransactionDependencies, TransactionCoordinator
+from strandline.node.events import Events
 from strandline.node.image_watch import ImageWatch
 from strandline.node.producer_ids import ProducerIds
 from strandline.node.signals import MarkerSignals
@@ -277,6 +278,7 @@ class TestBroker:
 
     def _make_transactions(self, markers: MarkerWriter) -> tuple[TransactionCoordinator, TransactionVerifier]:
         logger = JsonLogger(self.lines.append, 20)
+        events = Events(self.clock, logger, dir_id(1))
         signals = MarkerSignals()
         sender = MarkerSender(
             1,
@@ -307,7 +309,7 @@ class TestBroker:
         )
         transactions = TransactionCoordinator(
             NodeTransactionDependencies(
-                lambda: self.parts.config, lambda: self.image, lambda: self.producer_ids.take(), sender
+                lambda: self.parts.config, lambda: self.image, lambda: self.producer_ids.take(), sender, events
             ),
             dependencies,
             topic,

@@ -218,3 +218,16 @@ def test_batches_out_of_order_break_the_invariant() -> None:
     producers.end_offset = 10
     with pytest.raises(AssertionError, match="42"):
         producers.check_invariants()
+
+
+def test_when_the_producer_of_the_oldest_open_transaction_last_wrote(story: Story) -> None:
+    assert story.producers.oldest_open_timestamp == -1
+    story.send(0, pid=1, txn=True, at=1000)
+    story.send(0, pid=2, txn=True, at=2000)
+    assert story.producers.oldest_open_timestamp == 1000
+    story.send(1, pid=1, txn=True, at=3000)
+    assert story.producers.oldest_open_timestamp == 3000
+    story.end(pid=1)
+    assert story.producers.oldest_open_timestamp == 2000
+    story.end(pid=2)
+    assert story.producers.oldest_open_timestamp == -1

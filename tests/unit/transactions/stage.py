@@ -55,6 +55,10 @@ class PlayedNode:
         self.two_phase_commit_enabled = False
         self.sent: list[EndMarker] = []
         self.forgotten: list[tuple[int, int]] = []
+        self.noted: list[tuple[str, str]] = []
+        """Kinds and reasons."""
+        self.facts: dict[str, object] = {}
+        """Of the newest."""
 
     def take_producer_id(self) -> int | None:
         return next(self.producer_ids) if self.has_producer_ids else None
@@ -64,6 +68,10 @@ class PlayedNode:
 
     def forget_markers(self, partition: int, coordinator_epoch: int) -> None:
         self.forgotten.append((partition, coordinator_epoch))
+
+    def note(self, kind: str, partition: int, reason: str, **facts: object) -> None:
+        self.noted.append((kind, reason))
+        self.facts = facts
 
 
 def config_of(**settings: str) -> NodeConfig:

@@ -157,3 +157,11 @@ def test_a_request_is_bounded() -> None:
         )
     assert sent == 4500
     assert len(queue) == 0
+
+
+def test_partitions_without_a_leader_are_counted() -> None:
+    queue = MarkerQueue()
+    queue.add(marker_of(7, A, B))
+    queue.add(marker_of(8, B, C))
+    assert queue.leaderless_count(LEADERS) == 0
+    assert queue.leaderless_count(Leaders(a=1, b=None, c=1)) == 2

@@ -10,7 +10,19 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypedDict
 
 OF_ONE_NODE = frozenset(
-    {"truncated", "became leader", "became follower", "dir failed", "corrupt batch", "batch repaired", "compacted"}
+    {
+        "truncated",
+        "became leader",
+        "became follower",
+        "dir failed",
+        "corrupt batch",
+        "batch repaired",
+        "compacted",
+        "transactions loaded",
+        "transaction aborted",
+        "producer fenced",
+        "marker refused",
+    }
 )
 """Kinds of events of a node itself; the others are of the cluster."""
 _IDENTITY = ("leader_epoch", "partition_epoch", "broker", "broker_epoch", "topic_id", "controller", "epoch")

@@ -18,6 +18,7 @@ from strandline.node.coordinator.shard_spec import ShardSpec
 from strandline.node.coordinator.stats import CoordinatorStats
 from strandline.node.coordinator.topic import CoordinatorTopic
 from strandline.node.coordinator.transaction_topic import TRANSACTION_STATE
+from strandline.node.events import Events
 from strandline.node.transactions.marker_sender import MarkerSender
 from strandline.records.compression import CompressionType
 from strandline.transactions.framing import TransactionFraming
@@ -37,11 +38,13 @@ class NodeTransactionDependencies:
         applied: Callable[[], MetadataImage],
         take_producer_id: Callable[[], int | None],
         sender: MarkerSender,
+        events: Events,
     ) -> None:
         self._config = config
         self._applied = applied
         self._take_producer_id = take_producer_id
         self._sender = sender
+        self._events = events
 
     @property
     def config(self) -> NodeConfig:
@@ -59,6 +62,9 @@ class NodeTransactionDependencies:
 
     def forget_markers(self, partition: int, coordinator_epoch: int) -> None:
         self._sender.forget(partition, coordinator_epoch)
+
+    def note(self, kind: str, partition: int, reason: str, **facts: object) -> None:
+        self._events.note(kind, reason, topic=TRANSACTION_STATE, partition=partition, **facts)
 
 
 class TransactionCoordinator(NodeCoordinator[TransactionShard]):

@@ -24,11 +24,13 @@ from strandline.errors import error_code
 from strandline.metadata.image import MetadataImage
 from strandline.node.monitoring.cleaner_metrics import of_cleaner
 from strandline.node.monitoring.group_metrics import of_groups
+from strandline.node.monitoring.histograms import cumulative
 from strandline.node.monitoring.limit_metrics import of_limits
 from strandline.node.monitoring.positions import follower_lag, lag_of
+from strandline.node.monitoring.transaction_metrics import late_transactions, of_transactions
 from strandline.node.observation.node import NodeObservation
 from strandline.node.observation.replicas import ObservedReplica
-from strandline.node.observation.requests import BOUNDS_S, ObservedApi
+from strandline.node.observation.requests import ObservedApi
 from strandline.node.observation.topics import COUNTS
 from strandline.ports import Clock
 from strandline.records import walk
@@ -81,6 +83,7 @@ class NodeMetrics(Collector):
                 walk.in_use is not walk.PLAIN,
             )
             yield from of_groups(observed)
+            yield from of_transactions(observed.transactions)
             yield from of_cleaner(observed, self._clock.wall_ms())
             yield from of_logs(replicas)
             yield from of_leaders([replica for replica in replicas if replica.leads])
@@ -113,6 +116,11 @@ class NodeMetrics(Collector):
                 "reassigningpartitions",
                 "Led here and being reassigned.",
                 sum(bool(r.metadata.adding_replicas or r.metadata.removing_replicas) for r in led),
+            ),
+            (
+                "partitionswithlatetransactionscount",
+                "Led here, with a transaction that is open for longer than any timeout allows.",
+                late_transactions(led, observed.transaction_max_timeout_ms, self._clock.wall_ms()),
             ),
             (
                 "produceridcount",
@@ -164,7 +172,7 @@ class NodeMetrics(Collector):
             requests.add_metric((name, str(version)), api.count)
             merged[name] = _sum(merged.get(name), api)
         for name, (buckets, total_s) in merged.items():
-            times.add_metric((name,), list(_cumulative(buckets)), total_s * 1000)
+            times.add_metric((name,), list(cumulative(buckets)), total_s * 1000)
         errors = CounterMetricFamily(f"{prefix}_errors", "Errors that were answered.", labels=("request", "error"))
         for (key, code), count in sorted(self._observed.errors.items()):
             errors.add_metric((NAMES.get(key, str(key)), error_code(code).name), count)
@@ -337,11 +345,3 @@ def _sum(one: tuple[list[int], float] | None, api: ObservedApi) -> tuple[list[in
     if one is None:
         return list(api.buckets), api.total_s
     return [a + b for a, b in zip(one[0], api.buckets, strict=True)], one[1] + api.total_s
-
-
-def _cumulative(buckets: list[int]) -> Iterator[tuple[str, int]]:
-    """Each bucket with what all before it hold, by its upper end in milliseconds."""
-    count = 0
-    for bound_s, in_bucket in zip((*BOUNDS_S, float("inf")), buckets, strict=True):
-        count += in_bucket
-        yield "+Inf" if bound_s == float("inf") else f"{bound_s * 1000:g}", count

@@ -41,6 +41,10 @@ class ObservedProducers(Protocol):
         """Those that are remembered, by their producer id."""
 
     @property
+    def oldest_open_timestamp(self) -> int:
+        """When the producer whose open transaction began first has last written; -1 if none is open."""
+
+    @property
     def forgotten_early(self) -> int:
         """Those for which there was no room any more."""
 

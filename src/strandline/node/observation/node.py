@@ -1,5 +1,5 @@
-"""What can be seen of a node: its replicas, its part in the quorum, its group shards, its registration, its log dirs,
-its events, its requests and connections.
+"""What can be seen of a node: its replicas, its part in the quorum, its group shards, its transactions, its
+registration, its log dirs, its events, its requests and connections.
 
     observed = node.observe()                       once for each node; it stays true as the node changes
     observed.replica("orders", 0).high_watermark
@@ -33,6 +33,7 @@ from strandline.node.observation.replicas import ObservedReplica
 from strandline.node.observation.requests import ObservedLargeRequests, ObservedRequests
 from strandline.node.observation.shards import ObservedGroupStats, ObservedShard
 from strandline.node.observation.topics import ObservedTopics
+from strandline.node.observation.transactions import ObservedTransactions
 from strandline.replica.partition import Partition
 from strandline.replica.topic_stats import BrokerTopicStats
 
@@ -240,6 +241,18 @@ class NodeObservation:
     def group_stats(self) -> ObservedGroupStats:
         return self._opened.groups.stats
 
+    # Transactions
+
+    @property
+    def transactions(self) -> ObservedTransactions:
+        """Those that the node coordinates, and its part in those of others."""
+        return ObservedTransactions(self._opened.transactions)
+
+    @property
+    def transaction_max_timeout_ms(self) -> int:
+        """`transaction.max.timeout.ms`: no producer may ask for a longer timeout."""
+        return self._opened.context.config.transaction_max_timeout_ms
+
     # Requests and connections
 
     @property
@@ -275,8 +288,10 @@ class NodeObservation:
         for observed in self._all():
             observed.check_invariants()
 
-    def _all(self) -> Iterator[ObservedReplica | ObservedQuorum | ObservedShard]:
+    def _all(self) -> Iterator[ObservedReplica | ObservedQuorum | ObservedShard | ObservedTransactions]:
         yield from self.replicas
         if self.quorum is not None:
             yield self.quorum
         yield from self.shards
+        if self._parts() is not None:
+            yield self.transactions

@@ -59,6 +59,11 @@ class MarkerSender:
         """Partitions whose marker is waited for."""
         return len(self._queue)
 
+    @property
+    def leaderless_count(self) -> int:
+        """Those of them that no broker leads."""
+        return self._queue.leaderless_count(_ImageTargets(self._image()))
+
     def send(self, marker: EndMarker) -> None:
         self._queue.add(marker)
         self._soon()

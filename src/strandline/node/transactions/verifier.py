@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from strandline.api.groups.placement import partition_of
+from strandline.api.requests.request_stats import ApiStats
 from strandline.coordinator.result import coordinator_error
 from strandline.errors import ErrorCode, KafkaError, error_code
 from strandline.ids import TopicPartition
@@ -29,6 +30,20 @@ if TYPE_CHECKING:
 ADD_PARTITIONS_TO_TXN: Final = 24
 
 
+class VerificationStats:
+    """What was asked since the node started."""
+
+    def __init__(self) -> None:
+        self.times = ApiStats()
+        """Of each question until its answer."""
+        self.failures = 0
+        """Partitions that a coordinator did not confirm, for whatever reason."""
+
+    def answered(self, codes: Codes, took_s: float) -> None:
+        self.times.answered(took_s)
+        self.failures += sum(code is not ErrorCode.NONE for code in codes.values())
+
+
 class TransactionVerifier:
     def __init__(
         self,
@@ -46,6 +61,7 @@ class TransactionVerifier:
         self._timeout_s = timeout_s
         self._spawn = spawn
         self._queue = VerificationQueue()
+        self.stats = VerificationStats()
 
     async def verify(
         self,
@@ -55,6 +71,20 @@ class TransactionVerifier:
         *,
         verify_only: bool,
     ) -> Mapping[TopicPartition, ErrorCode]:
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
+        codes = await self._ask_coordinator(transactional_id, producer, partitions, verify_only=verify_only)
+        self.stats.answered(codes, loop.time() - began_s)
+        return codes
+
+    async def _ask_coordinator(
+        self,
+        transactional_id: str,
+        producer: ProducerIdAndEpoch,
+        partitions: frozenset[TopicPartition],
+        *,
+        verify_only: bool,
+    ) -> Codes:
         answered: asyncio.Future[Codes] = asyncio.get_running_loop().create_future()
 
         def done(codes: Codes) -> None:
