@@ -1,4 +1,5 @@
-"""The checks of `doctor` in a cluster: quorum, brokers, disks, partitions, the durability of topics, settings, groups.
+"""The checks of `doctor` in a cluster: quorum, brokers, disks, partitions, the durability of topics, settings, groups,
+transactions.
 
 Always true: a broker is healthy only if it is unfenced and answers; a check that fails to run is reported, and the others go on.
 """
@@ -6,12 +7,13 @@ Always true: a broker is healthy only if it is unfenced and answers; a check tha
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from strandline.cli.configs.config_admin import DYNAMIC_TOPIC
-from strandline.cli.doctor import group_checks, listener_checks
+from strandline.cli.doctor import group_checks, listener_checks, transaction_checks
 from strandline.cli.doctor.checks import FAIL, OK, WARN, Finding
 from strandline.cli.topics import topic_admin
 from strandline.cli.topics.durability import effective_min_isr
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
         QuorumInfo,
         QuorumReplicaState,
     )
+    from strandline.ids import TopicPartition
 
 FREE_SHARE_MIN = 0.10
 CONNECT_TIMEOUT_S = 2.0
@@ -57,7 +60,12 @@ def cluster(admin: Admin) -> Iterator[Finding]:
     yield from topics(views, silent)
     if live:
         yield from group_checks.groups(admin)
-        yield from group_checks.cleaners({b.node_id: group_checks.metrics_of(admin, b) for b in live})
+        if transaction_checks.STATE_TOPIC in names:
+            now_ms = time.time_ns() // 1_000_000
+            yield from transaction_checks.transactions(admin, _led_by_live(views, silent), now_ms)
+        metrics = {broker.node_id: group_checks.metrics_of(admin, broker) for broker in live}
+        yield from transaction_checks.markers(metrics)
+        yield from group_checks.cleaners(metrics)
 
 
 def _ask(question: Callable[[], QuorumInfo]) -> QuorumInfo | KafkaError:
@@ -224,6 +232,15 @@ def partitions(view: TopicView, silent: Collection[int] = ()) -> Iterator[Findin
     for (level, found, advice), indexes in grouped.items():
         which = ", ".join(f"{view.topic.name}-{run}" for run in _runs(indexes))
         yield Finding(level, "partitions", f"{which}: {found}", advice)
+
+
+def _led_by_live(views: Iterable[TopicView], silent: Collection[int]) -> list[TopicPartition]:
+    return [
+        (view.topic.name, partition.partition)
+        for view in views
+        for partition in view.topic.partitions
+        if topic_admin.has_leader(partition) and partition.leader not in silent
+    ]
 
 
 def _runs(indexes: Iterable[int]) -> Iterator[str]:
