@@ -1,6 +1,6 @@
 """Transactions of our client, at both protocols, with librdkafka and our own consumer as readers.
 
-Apache Kafka judges the client; a cluster of another kind is one more line in TARGETS.
+Apache Kafka judges the client, and both judge our cluster.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import random
 import re
+import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
@@ -31,6 +32,7 @@ from strandline.ids import TopicPartition
 from strandline.runtime.clock import SystemClock
 from strandline.wire.feature_upgrades import FeatureUpgradeType
 from tests.judges.java import judge
+from tests.system.server import format_data, running
 
 if TYPE_CHECKING:
     from strandline.wire.stubs.base import ApiRequest, ApiResponse
@@ -43,12 +45,26 @@ PARTITIONS = 2
 FEATURE = "transaction.version"
 
 
+PROPERTIES = {
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+    "group.initial.rebalance.delay.ms": "0",
+}
+
+
 @contextmanager
 def _kafka(level: int) -> Iterator[str]:
     judge()
-    properties = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "500"}
-    with kafka_cluster(1, features={FEATURE: level}, properties=properties) as cluster:
+    with kafka_cluster(1, features={FEATURE: level}, properties=PROPERTIES) as cluster:
         yield cluster.bootstrap
+
+
+@contextmanager
+def _ours(level: int) -> Iterator[str]:
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        format_data(directory / "data", {FEATURE: level})
+        with running(directory, directory / "data", PROPERTIES) as server:
+            yield server.bootstrap
 
 
 class Target(NamedTuple):
@@ -60,6 +76,8 @@ class Target(NamedTuple):
 TARGETS = {
     "kafka-0": Target(0, lambda: _kafka(0)),
     "kafka-2": Target(2, lambda: _kafka(2)),
+    "ours-0": Target(0, lambda: _ours(0)),
+    "ours-2": Target(2, lambda: _ours(2)),
 }
 
 
@@ -385,7 +403,10 @@ async def test_the_example_of_the_page(bootstrap: str) -> None:
         )
 
 
-async def test_the_level_of_the_cluster_changes_while_a_producer_lives() -> None:
+@pytest.mark.parametrize("start", [_kafka, _ours])
+async def test_the_level_of_the_cluster_changes_while_a_producer_lives(
+    start: Callable[[int], AbstractContextManager[str]],
+) -> None:
     """Up while a transaction is open, down between two: Kafka cannot end one of version 2 at level 0.
     A client hears of it with its next connection.
     """
@@ -399,7 +420,7 @@ async def test_the_level_of_the_cluster_changes_while_a_producer_lives() -> None
                 client.close_lane(MAIN)
                 await client.refresh([topic])
 
-    with _kafka(0) as bootstrap:
+    with start(0) as bootstrap:
         async with connected(bootstrap, topic) as client, transactional(client, topic) as producer:
             for number in range(6):
                 if number == 4:
