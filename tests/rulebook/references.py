@@ -132,7 +132,7 @@ class Repository:
                 continue
             found = self.references.get(rule, {kind: set() for kind in Kind})
             # Invariants follow from the other rules: for them a judge will do.
-            if not found[Kind.CODE] and not (rule.startswith("I") and found[Kind.JUDGE]):
+            if not found[Kind.CODE] and not (rule.startswith(("I", "TXN-TI")) and found[Kind.JUDGE]):
                 yield f"{PROTOCOL}: no code cites {rule}"
             if not found[Kind.TEST] | found[Kind.JUDGE]:
                 yield f"{PROTOCOL}: neither a test nor a judge cites {rule}"

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 CLUSTER_ID = "c2ltdWxhdGVkY2x1c3Rlcg"
 BROKER_PORT, CONTROLLER_PORT, INTER_BROKER_PORT = 9092, 9093, 9094
-FEATURES = bootstrap_features(wanted={TRANSACTION_VERSION: 0})
-"""No load of the histories has transactions yet."""
 STOP_WITHIN_S = 15.0
 POLL_S, POLL_S_MAX = 0.1, 0.4
 """How often to look whether something came true: less often, the longer it takes."""
@@ -131,7 +129,7 @@ class SimulatedCluster:
             CLUSTER_ID,
             member.id,
             randomness,
-            features=FEATURES,
+            features=bootstrap_features(wanted={TRANSACTION_VERSION: self.shape.transaction_version}),
             voters=voters,
         )
 

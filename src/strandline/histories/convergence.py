@@ -12,10 +12,15 @@ from strandline.histories.cluster import SimulatedCluster
 from strandline.histories.compaction.cleaned_batches import records
 from strandline.histories.compaction.plan import COMPACTED
 from strandline.histories.replica_observation import Key, ReplicaObservation
+from strandline.histories.transactions.plan import COPIES, LEDGER
 from strandline.ids import TopicPartition
 from strandline.metadata.image import PartitionImage
 from strandline.node.coordinator.offsets_topic import CONSUMER_OFFSETS
+from strandline.node.coordinator.transaction_topic import TRANSACTION_STATE
 from strandline.node.observation.logs import ObservedLog
+
+ALSO = (CONSUMER_OFFSETS, COMPACTED, TRANSACTION_STATE, LEDGER, COPIES)
+"""Topics that are looked at if they are there."""
 
 
 class Convergence:
@@ -49,7 +54,7 @@ class Convergence:
     def _all(self) -> list[tuple[Key, PartitionImage]]:
         """Those of the load, and those of the offsets topic once there is one."""
         topics = self._replicas.image.topics
-        names = [*dict.fromkeys(topic for topic, _ in self.names), CONSUMER_OFFSETS, COMPACTED]
+        names = [*dict.fromkeys(topic for topic, _ in self.names), *ALSO]
         found = [topics[name] for name in names if name in topics]
         return [((topic.topic_id, index), state) for topic in found for index, state in enumerate(topic.partitions)]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-FAULT, SPARED, NEMESIS, QUORUM, REPLICA, SNAPSHOT, ERROR, CLIENT, GROUP, COMPACTION, SETTING = (
+FAULT, SPARED, NEMESIS, QUORUM, REPLICA, SNAPSHOT, ERROR, CLIENT, GROUP, COMPACTION, TRANSACTION, SETTING = (
     "fault",
     "spared fault",
     "act",
@@ -20,6 +20,7 @@ FAULT, SPARED, NEMESIS, QUORUM, REPLICA, SNAPSHOT, ERROR, CLIENT, GROUP, COMPACT
     "client",
     "group",
     "compaction",
+    "transaction",
     "setting",
 )
 """The categories: a name within one says what was counted, such as ("replica", "truncation")."""

@@ -44,8 +44,8 @@ _SESSION_ID = struct.Struct(">5x6xi")
 """In the answer to a flexible Fetch: behind the header, the throttle time and the error."""
 _FETCH_ERROR = struct.Struct(">5x4xh")
 _CORRELATION_ID = struct.Struct(">i")
-_ACKS = struct.Struct(">xh")
-"""Of a flexible Produce without a transactional id."""
+_ACKS = struct.Struct(">h")
+"""Of a flexible Produce, behind the transactional id, which has a length of one byte."""
 
 NamedPartition = tuple[str | bytes, int]
 """A partition: its topic's name or id, and its number."""
@@ -107,6 +107,7 @@ class BrokerExchange:
         "asked_at",
         "named",
         "produced",
+        "reads_committed",
         "replica_epoch",
         "replica_id",
         "response",
@@ -123,6 +124,8 @@ class BrokerExchange:
         """Of a follower: its broker epoch."""
         self.acks = 0
         """Of a Produce."""
+        self.reads_committed = False
+        """Of a Fetch or a ListOffsets: it is about what is stable."""
         self.asked: Mapping[NamedPartition, AskedPosition] = {}
         """Of all partitions of its session, if it has one."""
         self.named: frozenset[NamedPartition] = frozenset()
@@ -229,7 +232,8 @@ class RequestReader:
             self.produced.append(frame)
             header = read_request_header(frame)
             exchange = BrokerExchange(api_key, header.api_version, now, self.produced)
-            exchange.acks = _ACKS.unpack_from(frame, header.body_position)[0]
+            id_bytes = max(frame[header.body_position] - 1, 0)
+            exchange.acks = _ACKS.unpack_from(frame, header.body_position + 1 + id_bytes)[0]
             self.unanswered[header.correlation_id] = exchange
         elif api_key in ANSWERED:
             header = read_request_header(frame)
@@ -254,6 +258,7 @@ class RequestReader:
             for p in partitions
         }
         exchange.replica_id, exchange.replica_epoch = request.replica_id, request.replica_epoch
+        exchange.reads_committed = bool(request.isolation_level)
         exchange.named, exchange.asked = frozenset(named), named
         if request.session_epoch > _FULL_EPOCH:
             held = dict(self.sessions.get((self.broker_id, request.session_id), {}))
@@ -269,6 +274,7 @@ class RequestReader:
     def _read_other(self, exchange: BrokerExchange, frame: bytes, position: int) -> None:
         message = messages.decode_request(exchange.api_key, exchange.version, frame, position)
         is_list = exchange.api_key == LIST_OFFSETS
+        exchange.reads_committed = is_list and bool(message.isolation_level)
         exchange.asked = {
             (topic.name, asked.partition_index) if is_list else (topic.topic, asked.partition): AskedPosition(
                 asked.current_leader_epoch, timestamp=asked.timestamp if is_list else 0

@@ -24,6 +24,7 @@ from strandline.histories.groups.observation import GroupObservation
 from strandline.histories.judges import quorum_judges, replica_judges
 from strandline.histories.judges.groups import group_judges
 from strandline.histories.judges.quorum.stable_leadership import StableLeadership
+from strandline.histories.judges.transactions import transaction_judges
 from strandline.histories.load import Load
 from strandline.histories.member import ClusterMember
 from strandline.histories.nemeses.context import NemesisContext
@@ -32,8 +33,9 @@ from strandline.histories.nemeses.nemesis import COMPACTION as COMPACTION_NEMESE
 from strandline.histories.noise import Noise
 from strandline.histories.outcome import HistoryOutcome, Problem
 from strandline.histories.quorum_observation import Violation
-from strandline.histories.replica_observation import ReplicaObservation
+from strandline.histories.replica_observation import ReplicaJudge, ReplicaObservation
 from strandline.histories.setting import HistorySetting
+from strandline.histories.transactions.observation import TransactionObservation
 from strandline.histories.transcript import WORLD, Transcript
 from strandline.sim.world import World
 
@@ -112,8 +114,13 @@ class History:
         judges = quorum_judges()
         self.cluster = SimulatedCluster(world, setting.shape, judges, self.transcript, coverage=self.coverage)
         progress = ReplicaProgress()
+        also: list[ReplicaJudge] = [progress]
+        self.transactions: TransactionObservation | None = None
+        if setting.transactions is not None:
+            self.transactions = TransactionObservation(self.cluster.observed, transaction_judges())
+            also.append(self.transactions)
         self.replicas = ReplicaObservation(
-            self.cluster.observed, self.cluster.members, [*replica_judges(), progress], self.transcript
+            self.cluster.observed, self.cluster.members, [*replica_judges(), *also], self.transcript
         )
         self.replicas.may_lose = setting.may_lose
         self._stable_leadership = next(judge for judge in judges if isinstance(judge, StableLeadership))
@@ -249,8 +256,9 @@ class History:
     def _heal(self) -> None:
         self.world.network.restore_links()
         self.cluster.heal()
-        if self.load.group is not None:
-            self.load.group.heal()
+        for also in (self.load.group, self.load.transactions):
+            if also is not None:
+                also.heal()
 
     async def _until_whole(self, when: str) -> None:
         await self._until(self.convergence.is_whole, f"the cluster is whole {when}")
@@ -269,6 +277,7 @@ class History:
         )
         await self.load.stop_writing()
         await self._end_of_group()
+        await self._end_of_transactions()
         await self._until(
             lambda: self.convergence.is_caught_up() and self.convergence.is_agreed(), "all agree at the end"
         )
@@ -283,6 +292,20 @@ class History:
         except LivenessFailure as stuck:
             raise LivenessFailure(f"{stuck}; {group.describe()}") from None
         await group.stop()
+
+    async def _end_of_transactions(self) -> None:
+        transactions, observed = self.load.transactions, self.transactions
+        if transactions is None or observed is None:
+            return
+        try:
+            await self._until(transactions.is_copied, "everything that is committed is copied")
+        except LivenessFailure as stuck:
+            raise LivenessFailure(f"{stuck}; {transactions.describe()}") from None
+        await transactions.stop_copying()
+        try:
+            await self._until(lambda: not observed.still_open(), "every transaction is over")
+        except LivenessFailure as stuck:
+            raise LivenessFailure(f"{stuck}; {observed.still_open()}") from None
 
     async def _until(self, condition: Callable[[], bool], what: str) -> None:
         try:

@@ -28,13 +28,14 @@ from strandline.histories.compaction.plan import COMPACTED
 from strandline.histories.compaction.replica_progress import ReplicaProgress
 from strandline.histories.coverage import CLIENT, Coverage
 from strandline.histories.groups.load import GroupLoad
-from strandline.histories.judges import clients
+from strandline.histories.judges import clients, transactions
 from strandline.histories.judges.compaction import last_value_survives
 from strandline.histories.judges.groups import at_the_end
 from strandline.histories.outcome import Problem
 from strandline.histories.record_history import RecordHistory, RecordPosition
 from strandline.histories.replica_observation import Key, ReplicaObservation
 from strandline.histories.setting import HistorySetting
+from strandline.histories.transactions.load import TransactionLoad
 from strandline.histories.transcript import WORLD
 from strandline.ids import TopicPartition
 
@@ -82,6 +83,7 @@ class Load:
         self._reading: asyncio.Task[None] | None = None
         self.keyed = None if setting.compaction is None else KeyedLoad(self, setting.compaction)
         self.group = None if setting.group is None else GroupLoad(self, setting.group)
+        self.transactions = None if setting.transactions is None else TransactionLoad(self, setting.transactions)
         observed.on_loss = self._lost
 
     @property
@@ -91,7 +93,10 @@ class Load:
     @property
     def hosts(self) -> list[str]:
         hosts = [*(f"writer-{writing.name}" for writing in WRITERS), "reader", "admin"]
-        return [*hosts, *(host for also in (self.keyed, self.group) if also is not None for host in also.hosts)]
+        return [
+            *hosts,
+            *(host for also in (self.keyed, self.group, self.transactions) if also is not None for host in also.hosts),
+        ]
 
     # Beginning and ending
 
@@ -99,6 +104,8 @@ class Load:
         topics = [plan.as_new_topic() for plan in self._setting.topics]
         if (plan := self._setting.compacted) is not None and self._setting.compaction is not None:
             topics.append(plan.as_new_topic(**self._setting.compaction.topic_configs))
+        if self.transactions is not None and (ledger := self._setting.ledger) is not None:
+            topics += self.transactions.topics(ledger)
         await self.operate(lambda admin: self._create(admin, topics))
 
     async def _create(self, admin: Admin, topics: list[NewTopic]) -> None:
@@ -122,7 +129,7 @@ class Load:
         self._working = [nodes[f"writer-{writer.writing.name}"].spawn(writer.run()) for writer in self.writers]
         self._working.append(nodes["admin"].spawn(self._admin.run()))
         self._reading = nodes["reader"].spawn(self._reader.run())
-        for also in (self.keyed, self.group):
+        for also in (self.keyed, self.group, self.transactions):
             if also is not None:
                 also.start()
 
@@ -133,6 +140,8 @@ class Load:
         await asyncio.gather(*self._working)
         if self.keyed is not None:
             await self.keyed.stop()
+        if self.transactions is not None:
+            await self.transactions.stop_writing()
 
     async def stop_reading(self) -> None:
         """Now that all is committed: read everything once more, and let the consumer come to where that ends."""
@@ -141,6 +150,8 @@ class Load:
         await self._reader.read_to(ends, self._reading)
         if self.keyed is not None:
             await self.keyed.read()
+        if self.transactions is not None:
+            await self.transactions.stop_reading()
 
     async def operate(self, work: Callable[[Admin], Awaitable[T]]) -> T:
         """Do something as the operator."""
@@ -268,6 +279,8 @@ class Load:
             found += at_the_end.judge(self.group.history, self.history, self.cluster.world.now)
         if self.keyed is not None:
             found += self._judge_keys(self.keyed)
+        if self.transactions is not None:
+            found += transactions.judge(self.transactions.history, self.observed, self.cluster.world.now)
         images = {id(seen.image): seen.image for m in self.cluster.members.values() if (seen := m.look()) is not None}
         for image in images.values():
             for topic in self.topics.values():

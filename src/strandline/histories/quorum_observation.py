@@ -223,6 +223,8 @@ class QuorumObservation:
 
     def fail(self, judge: object, node_id: int, violation: Violation, where: str = "") -> None:
         """End the history: what a judge found becomes a problem with its property and its moment."""
+        if hasattr(violation, "problem"):
+            raise violation  # from a judge within this one
         violation.problem = Problem(repr(judge), self.now(), f"n{node_id}: {where}{violation}")
         self.transcript.note(f"n{node_id}", f"VIOLATES {violation.problem.property}: {where}{violation}")
         violation.args = (str(violation.problem),)

@@ -20,6 +20,8 @@ from strandline.histories.groups.plan import GROUPED, GroupPlan
 from strandline.histories.member import LOG_DIR
 from strandline.histories.replica_observation import PermittedLoss
 from strandline.histories.shape import Shape
+from strandline.histories.transactions import plan as transaction_plans
+from strandline.histories.transactions.plan import LEDGER, TransactionPlan
 from strandline.ids import TopicPartition
 
 OTHER_DIRS = ("/other", "/third")
@@ -114,6 +116,7 @@ class HistorySetting:
     """Leadership returns to the preferred replicas by itself."""
     group: GroupPlan | None = None
     compaction: CompactionPlan | None = None
+    transactions: TransactionPlan | None = None
 
     @property
     def voters(self) -> int:
@@ -146,6 +149,13 @@ class HistorySetting:
         return replace(self.topics[0], name=COMPACTED, partitions=1, assignments=())
 
     @property
+    def ledger(self) -> TopicPlan | None:
+        """What transactional producers write to; it keeps the same promise as the others."""
+        if self.transactions is None:
+            return None
+        return replace(self.topics[0], name=LEDGER, partitions=self.transactions.partitions, assignments=())
+
+    @property
     def cached(self) -> list[TopicPlan]:
         return [topic for topic in self.topics if not topic.is_synced]
 
@@ -157,7 +167,7 @@ class HistorySetting:
         parts += ["racks"] * bool(self.shape.racks) + [f"{self.log_dirs} log dirs"] * (self.log_dirs > 1)
         parts += ["two listeners"] * self.shape.two_listeners
         parts += ["snapshots often"] * self.snapshots_often + ["preferred leaders"] * self.rebalances
-        parts += [str(plan) for plan in (self.group, self.compaction) if plan is not None]
+        parts += [str(plan) for plan in (self.group, self.compaction, self.transactions) if plan is not None]
         return [*parts, f"may lose {self.may_lose.value}"]
 
     def __str__(self) -> str:
@@ -167,11 +177,11 @@ class HistorySetting:
 def draw(seed: int, fits: Callable[[HistorySetting], bool]) -> HistorySetting:
     """The seed's setting, of those that fit."""
     chance = random.Random(f"{seed}/setting")
-    compaction = compaction_plans.draw(seed)
+    compaction, transactions = compaction_plans.draw(seed), transaction_plans.draw(seed)
     plans = group_plans.plans(seed) if group_plans.has_group(seed) else None
     for _ in range(TRIES_MAX):
         setting = _with_group(_draw(chance), next(plans) if plans else None)
-        setting = _with_compaction(setting, compaction)
+        setting = _with_transactions(_with_compaction(setting, compaction), transactions)
         if fits(setting):
             return setting
     raise AssertionError("no setting fits")
@@ -194,6 +204,17 @@ def _with_compaction(setting: HistorySetting, compaction: CompactionPlan | None)
         return setting
     shape = replace(setting.shape, config={**(setting.shape.config or {}), **compaction.config})
     return replace(setting, shape=shape, compaction=compaction)
+
+
+def _with_transactions(setting: HistorySetting, transactions: TransactionPlan | None) -> HistorySetting:
+    """Where nothing may be lost: a transaction may be torn by what took a part of it."""
+    if transactions is None or setting.may_lose is not PermittedLoss.NOTHING:
+        return setting
+    first = setting.topics[0]
+    config = transactions.config(first.replicas, is_synced=first.is_synced)
+    config |= setting.shape.config or {}  # the group's, if there is one
+    shape = replace(setting.shape, config=config, transaction_version=transactions.version)
+    return replace(setting, shape=shape, transactions=transactions)
 
 
 SHAPES: tuple[tuple[int, Shape], ...] = (

@@ -28,6 +28,8 @@ class Shape:
     """Of every node."""
     two_listeners: bool = False
     """Brokers talk to each other on a listener of their own."""
+    transaction_version: int = 0
+    """The level of the feature with which the cluster is formatted."""
 
     @classmethod
     def combined(cls, nodes: int, config: Mapping[str, str] | None = None) -> Shape:

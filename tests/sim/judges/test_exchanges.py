@@ -191,7 +191,7 @@ def test_ends_of_epochs_are_shown() -> None:
 
 def test_what_is_produced_is_kept_for_whoever_asks() -> None:
     line = Line()
-    line.ask(PRODUCE, 9, b"whatever")
+    line.ask(PRODUCE, 9, b"\x00\xff\xffwhatever")
     assert not line.seen
     line.fetch((0, 0), p0=7)
     (request,) = line.fetched().produced

@@ -89,6 +89,8 @@ class FakePartition:
     high_watermark: int = 0
     leader_epoch: int = 0
     leadership: Any = None
+    unstable: int | None = None
+    """Where a transaction is open."""
     offline: bool = False
     gone: bool = False
     topic_id: Any = ZERO_UUID
@@ -97,6 +99,10 @@ class FakePartition:
     @property
     def local_end(self) -> int:
         return self.log.log_end_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        return self.high_watermark if self.unstable is None else min(self.unstable, self.high_watermark)
 
     @property
     def leads(self) -> bool:
@@ -234,11 +240,13 @@ class Stage:
         epoch: int = 0,
         answer: FetchedPartition | None = None,
         is_named: bool = True,
+        reads_committed: bool = False,
     ) -> None:
         """A Fetch that left at that time is answered now by broker 1; with nothing new unless said otherwise."""
         exchange = BrokerExchange(FETCH, VERSION, at)
         exchange.replica_id = follower
         exchange.replica_epoch = self.members[follower].broker_epoch if follower in self.members else -1
+        exchange.reads_committed = reads_committed
         exchange.asked = {KEY: AskedPosition(epoch, offset)}
         exchange.named = frozenset(exchange.asked if is_named else ())
         body = write_response(VERSION, [(ZERO_UUID, [answer])] if answer is not None else [])

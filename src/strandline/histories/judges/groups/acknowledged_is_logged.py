@@ -14,6 +14,7 @@ from strandline.histories.groups.observation import GroupJudge, GroupObservation
 from strandline.histories.quorum_observation import Violation
 from strandline.histories.replica_observation import Key
 from strandline.records.batch import decode
+from strandline.records.header import read_header
 
 REMEMBERED_MAX = 2_000
 """Batches, of this history and those before."""
@@ -72,7 +73,9 @@ def _committed(observed: GroupObservation, batch: LoggedBatch) -> set[tuple[Key,
 @lru_cache(maxsize=REMEMBERED_MAX)
 def _offsets(batch: LoggedBatch) -> list[tuple[str, str, int, int]]:
     """Group, topic, partition and offset of each commit in a batch."""
-    found = []
+    found: list[tuple[str, str, int, int]] = []
+    if read_header(batch.content).is_control:
+        return found
     for record in decode(batch.content, check_crc=False):
         if record.value is None or record.key is None:
             continue

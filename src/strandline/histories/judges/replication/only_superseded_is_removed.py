@@ -1,4 +1,5 @@
-"""F1, F2: compaction removes records that a later committed one with the same key supersedes, and old tombstones."""
+"""F1, F2: compaction removes records that a later committed one with the same key supersedes, and old tombstones;
+and what was aborted."""
 
 from __future__ import annotations
 

@@ -1,0 +1,47 @@
+"""Properties of transactions: all or nothing, what may be read and when, who decides and who may
+end.
+
+Those of logs are judged after every turn of a node, those of what clients wrote and read at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from strandline.histories.batches import all_batches
+from strandline.histories.judges.transactions import all_or_nothing, copied_once, reads_committed
+from strandline.histories.outcome import Problem
+from strandline.histories.replica_observation import ReplicaObservation
+from strandline.histories.transactions import partition_log
+from strandline.histories.transactions.history import TransactionHistory
+from strandline.histories.transactions.observation import TransactionJudge
+from strandline.histories.transactions.partition_log import PartitionTransactions
+from strandline.histories.transactions.plan import COPIES, LEDGER
+from strandline.ids import TopicPartition
+
+TRANSACTIONS: tuple[type[TransactionJudge], ...] = ()
+
+
+def transaction_judges() -> list[TransactionJudge]:
+    return [judge() for judge in TRANSACTIONS]
+
+
+def judge(history: TransactionHistory, observed: ReplicaObservation, now: float) -> list[Problem]:
+    """When everything was read once more, and all replicas are alike."""
+    logs = _logs(observed)
+    return [
+        Problem(each.NAME, now, what)
+        for each in (all_or_nothing, reads_committed, copied_once)
+        for what in each.judge(history, logs)
+    ]
+
+
+def _logs(observed: ReplicaObservation) -> Mapping[TopicPartition, PartitionTransactions]:
+    found: dict[TopicPartition, PartitionTransactions] = {}
+    for name in (LEDGER, COPIES):
+        topic = observed.image.topics.get(name)
+        for index, state in enumerate(() if topic is None else topic.partitions):
+            assert topic is not None
+            log = observed.log(state.leader, (topic.topic_id, index))
+            found[name, index] = partition_log.of([] if log is None else all_batches(log))
+    return found
