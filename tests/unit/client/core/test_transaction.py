@@ -550,7 +550,7 @@ def test_txn_tc4_a_pair_that_was_given_up_is_never_used_again() -> None:
 
 
 def test_txn_tc1_the_protocol_changes_between_transactions_after_the_old_epoch_was_fenced() -> None:
-    play(
+    script = play(
         0,
         f"""
         {INIT}
@@ -578,6 +578,7 @@ def test_txn_tc1_the_protocol_changes_between_transactions_after_the_old_epoch_w
         ? AddPartitionsToTxn 7/2 t-0
         """,
     )
+    assert script.admitted == [False, True, False, True, False]
 
 
 def test_a_broker_that_lags_behind_is_not_believed() -> None:

@@ -175,6 +175,17 @@ async def test_offsets_that_a_group_refuses_end_the_block_with_an_abort() -> Non
         assert coordinator.ends == [(0, True), (1, False)]
 
 
+async def test_a_block_that_cannot_be_committed_is_aborted() -> None:
+    coordinator = Coordinator()
+    async with producing(coordinator) as producer:
+        with pytest.raises(TransactionAbortable, match="t has partitions 0-0, not 9"):
+            async with producer.transaction():
+                producer.send("t", b"v", partition=9)
+        async with producer.transaction():
+            producer.send("t", b"v")
+        assert coordinator.ends == [(0, True)], "nothing of the first was sent"
+
+
 async def test_the_exception_of_the_block_is_raised_if_the_abort_fails_too() -> None:
     coordinator = Coordinator()
     async with producing(coordinator) as producer:
@@ -197,6 +208,7 @@ async def test_closing_aborts_what_is_open() -> None:
         assert coordinator.ends == [(0, False)]
         with pytest.raises(Closed):
             producer.begin_transaction()
+        assert producer._client.on_closed == [], "no coordinator is looked for any more"
 
 
 async def test_a_producer_that_closes_lets_go_of_who_waits() -> None:
