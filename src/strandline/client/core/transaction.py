@@ -25,7 +25,6 @@ from strandline.client.core.batches import NO_IDENTITY, ProducerIdentity
 from strandline.client.core.cluster_metadata import ClusterMetadata
 from strandline.client.core.group.member import GroupMetadata
 from strandline.client.core.group.offsets import OffsetAndMetadata
-from strandline.client.core.producer_state import ENDING, OPEN, ProducerState
 from strandline.client.core.transaction_requests import (
     ADD_OFFSETS_TO_TXN,
     ADD_PARTITIONS_TO_TXN,
@@ -43,6 +42,7 @@ from strandline.client.core.transaction_requests import (
     is_fatal,
     judge,
 )
+from strandline.client.core.transactional_state import ENDING, OPEN, TransactionalState
 from strandline.client.errors import ProducerUnusable, TransactionAbortable, TransactionAborted
 from strandline.errors import ErrorCode, KafkaError, error_code
 from strandline.ids import TopicPartition
@@ -65,7 +65,7 @@ class TransactionCore:
         randomness: random.Random,
     ) -> None:
         self.transactional_id = transactional_id
-        self.state = ProducerState.UNINITIALISED
+        self.state = TransactionalState.UNINITIALISED
         self.identity: ProducerIdentity = NO_IDENTITY
         self.is_v2 = False
         """This transaction, or the last, is of transaction.version 2 or later."""
@@ -101,37 +101,37 @@ class TransactionCore:
 
     def initialise(self) -> None:
         """Take the transactional id over, and give up what this producer began under it (TXN-TC4)."""
-        if self.state in (ProducerState.IN_TRANSACTION, ProducerState.ABORTABLE_ERROR):
+        if self.state in (TransactionalState.IN_TRANSACTION, TransactionalState.ABORTABLE_ERROR):
             raise self._refusal()
-        if self.state is ProducerState.FATAL_ERROR:
+        if self.state is TransactionalState.FATAL_ERROR:
             raise self._failure()
-        if self.state is not ProducerState.INITIALISING:
+        if self.state is not TransactionalState.INITIALISING:
             self._is_given_up = self._asked is not None
             self._doubtful = None
             self._drop(TransactionAborted())
-            self._change(ProducerState.INITIALISING)
+            self._change(TransactionalState.INITIALISING)
 
     def begin(self) -> None:
         """Which protocol is spoken is decided here; going up, the old epoch is fenced first (TXN-TC1)."""
-        if self.state is not ProducerState.READY:
+        if self.state is not TransactionalState.READY:
             raise self._refusal()
         is_v2 = self._cluster.transaction_version >= 2
         self._needs_pair = self._needs_pair or (is_v2 and not self.is_v2)
         self.is_v2 = is_v2
-        self._change(ProducerState.IN_TRANSACTION)
+        self._change(TransactionalState.IN_TRANSACTION)
 
     def commit(self) -> None:
         if self.state not in OPEN:
             raise self._refusal()
-        self._change(ProducerState.COMMITTING)
+        self._change(TransactionalState.COMMITTING)
 
     def abort(self) -> None:
-        can = (ProducerState.IN_TRANSACTION, ProducerState.ABORTABLE_ERROR, ProducerState.ABORTING)
-        if self.state not in can and not (self.state is ProducerState.COMMITTING and not self._ends_asked):
-            raise self._failure() if self.state is ProducerState.FATAL_ERROR else self._refusal()
-        if self.state is not ProducerState.ABORTING:
+        can = (TransactionalState.IN_TRANSACTION, TransactionalState.ABORTABLE_ERROR, TransactionalState.ABORTING)
+        if self.state not in can and not (self.state is TransactionalState.COMMITTING and not self._ends_asked):
+            raise self._failure() if self.state is TransactionalState.FATAL_ERROR else self._refusal()
+        if self.state is not TransactionalState.ABORTING:
             self._drop(TransactionAborted())
-            self._change(ProducerState.ABORTING)
+            self._change(TransactionalState.ABORTING)
 
     def send_offsets(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], stamp: GroupMetadata
@@ -145,21 +145,21 @@ class TransactionCore:
 
     def ensure_open(self) -> None:
         """KafkaError unless records and offsets may be sent now."""
-        if self.state is not ProducerState.IN_TRANSACTION:
+        if self.state is not TransactionalState.IN_TRANSACTION:
             raise self._refusal()
 
     @property
     def is_on_its_way(self) -> bool:
         """Something that the application called has not ended."""
-        return self.state in ENDING or self.state is ProducerState.INITIALISING
+        return self.state in ENDING or self.state is TransactionalState.INITIALISING
 
     @property
     def is_open(self) -> bool:
         """There is a transaction to abort."""
-        return self.state in (ProducerState.IN_TRANSACTION, ProducerState.ABORTABLE_ERROR)
+        return self.state in (TransactionalState.IN_TRANSACTION, TransactionalState.ABORTABLE_ERROR)
 
     def ensure_no_error(self) -> None:
-        if self.state in (ProducerState.ABORTABLE_ERROR, ProducerState.FATAL_ERROR):
+        if self.state in (TransactionalState.ABORTABLE_ERROR, TransactionalState.FATAL_ERROR):
             raise self._failure()
 
     # What the records need
@@ -167,7 +167,7 @@ class TransactionCore:
     @property
     def is_ending(self) -> bool:
         """Records are sent without lingering."""
-        return self.state is ProducerState.COMMITTING
+        return self.state is TransactionalState.COMMITTING
 
     def admits(self, partition: TopicPartition) -> bool:
         """A batch of this partition may leave now. If not, and if that helps, the coordinator is told first (TXN-TC2)."""
@@ -183,7 +183,7 @@ class TransactionCore:
 
     def batch_failed(self, error: KafkaError) -> None:
         """A record of it will not be in the log, or may be there and is not known to be (TXN-TC5)."""
-        if self.state in (*OPEN, ProducerState.ABORTABLE_ERROR, ProducerState.ABORTING):
+        if self.state in (*OPEN, TransactionalState.ABORTABLE_ERROR, TransactionalState.ABORTING):
             if is_fatal(error.code):
                 self._fail(error)
             else:
@@ -192,9 +192,9 @@ class TransactionCore:
     def why_dropped(self) -> KafkaError | None:
         """What to say of records that have to stay here; None: they are sent."""
         match self.state:
-            case ProducerState.ABORTABLE_ERROR | ProducerState.FATAL_ERROR:
+            case TransactionalState.ABORTABLE_ERROR | TransactionalState.FATAL_ERROR:
                 return self._failure()
-            case ProducerState.ABORTING | ProducerState.INITIALISING:
+            case TransactionalState.ABORTING | TransactionalState.INITIALISING:
                 return TransactionAborted()
         return None
 
@@ -209,9 +209,9 @@ class TransactionCore:
 
     def _next(self, is_quiet: bool) -> TransactionQuestion | None:
         state, is_v2 = self.state, self.is_v2
-        if state is ProducerState.FATAL_ERROR:
+        if state is TransactionalState.FATAL_ERROR:
             return None
-        if state is ProducerState.INITIALISING:
+        if state is TransactionalState.INITIALISING:
             return self._requests.init(NO_IDENTITY) if is_quiet else None
         if self._doubtful is not None:
             return self._doubtful
@@ -220,8 +220,8 @@ class TransactionCore:
             self._ended(NO_IDENTITY)
         elif can_end:
             self._ends_asked += 1
-            return self._requests.end(self.identity, committed=state is ProducerState.COMMITTING, is_v2=is_v2)
-        if self._needs_pair and self.state in (*OPEN, ProducerState.READY):
+            return self._requests.end(self.identity, committed=state is TransactionalState.COMMITTING, is_v2=is_v2)
+        if self._needs_pair and self.state in (*OPEN, TransactionalState.READY):
             return self._requests.init(self.identity)
         if self._new:
             self._adding = tuple(self._new)
@@ -243,7 +243,7 @@ class TransactionCore:
         if asked is None:
             return TransactionVerdict.DONE
         code = self._read(response)
-        verdict = judge(asked.api_key, code, is_abort=self.state is ProducerState.ABORTING)
+        verdict = judge(asked.api_key, code, is_abort=self.state is TransactionalState.ABORTING)
         match verdict:
             case TransactionVerdict.DONE:
                 self._failures = 0
@@ -274,7 +274,7 @@ class TransactionCore:
     def _take_asked(self) -> TransactionQuestion | None:
         asked, self._asked = self._asked, None
         is_given_up, self._is_given_up = self._is_given_up, False
-        return None if is_given_up or self.state is ProducerState.FATAL_ERROR else asked
+        return None if is_given_up or self.state is TransactionalState.FATAL_ERROR else asked
 
     def _read(self, response: TransactionalResponse) -> ErrorCode:
         if isinstance(response, messages.response(TXN_OFFSET_COMMIT)):
@@ -313,20 +313,20 @@ class TransactionCore:
     def _initialised(self, identity: ProducerIdentity) -> None:
         self.identity = identity
         self._needs_pair = False
-        if self.state is ProducerState.INITIALISING:
+        if self.state is TransactionalState.INITIALISING:
             self.is_v2 = self._cluster.transaction_version >= 2
             self._forget()
-            self._change(ProducerState.READY)
+            self._change(TransactionalState.READY)
 
     def _ended(self, identity: ProducerIdentity) -> None:
         if identity.producer_id >= 0:
             self.identity = identity
             self._needs_pair = False
         elif not self.is_v2:
-            was_aborted = self.state is ProducerState.ABORTING and self._is_started
+            was_aborted = self.state is TransactionalState.ABORTING and self._is_started
             self._needs_pair = self._needs_pair or self._may_be_late or was_aborted
         self._forget()
-        self._change(ProducerState.READY)
+        self._change(TransactionalState.READY)
 
     def _forget(self) -> None:
         self._is_started = self._may_be_late = False
@@ -348,7 +348,7 @@ class TransactionCore:
                 self._new = dict.fromkeys(self._adding) | self._new
             self._adding = ()
         is_first = not self._partitions and not self._groups and asked.api_key != END_TXN
-        if code is ErrorCode.CONCURRENT_TRANSACTIONS and is_first and self.state is not ProducerState.INITIALISING:
+        if code is ErrorCode.CONCURRENT_TRANSACTIONS and is_first and self.state is not TransactionalState.INITIALISING:
             self.retry_at = now + FIRST_RETRY_S
         else:
             self.retry_at = now + delay_s(self._backoff, self._failures, self._randomness)
@@ -367,13 +367,13 @@ class TransactionCore:
             self._cause = error
             self._drop(TransactionAbortable(error))
             self._ends_asked = 0
-            self._change(ProducerState.ABORTABLE_ERROR)
+            self._change(TransactionalState.ABORTABLE_ERROR)
 
     def _fail(self, error: KafkaError) -> None:
         self._cause = error
-        self._is_outcome_unknown = self.state is ProducerState.COMMITTING and self._ends_asked > 1
+        self._is_outcome_unknown = self.state is TransactionalState.COMMITTING and self._ends_asked > 1
         self._drop(ProducerUnusable(error))
-        self._change(ProducerState.FATAL_ERROR)
+        self._change(TransactionalState.FATAL_ERROR)
 
     def _drop(self, error: KafkaError) -> None:
         self._new.clear()
@@ -381,7 +381,7 @@ class TransactionCore:
             offsets.error = error
         self._offsets.clear()
 
-    def _change(self, state: ProducerState) -> None:
+    def _change(self, state: TransactionalState) -> None:
         self.state = state
         self._failures = 0
         self.retry_at = float("-inf")
@@ -389,17 +389,17 @@ class TransactionCore:
     def _failure(self) -> KafkaError:
         """A new exception each time: one that is raised in many places would collect their tracebacks."""
         assert self._cause is not None
-        if self.state is ProducerState.FATAL_ERROR:
+        if self.state is TransactionalState.FATAL_ERROR:
             return ProducerUnusable(self._cause, is_outcome_unknown=self._is_outcome_unknown)
         return TransactionAbortable(self._cause)
 
     def _refusal(self) -> KafkaError:
-        if self.state is ProducerState.FATAL_ERROR or self.state is ProducerState.ABORTABLE_ERROR:
+        if self.state is TransactionalState.FATAL_ERROR or self.state is TransactionalState.ABORTABLE_ERROR:
             return self._failure()
         return KafkaError(ErrorCode.INVALID_TXN_STATE, self.state.value)
 
     def _name(self, asked: TransactionQuestion) -> str:
-        end = "commit" if self.state is ProducerState.COMMITTING else "abort"
+        end = "commit" if self.state is TransactionalState.COMMITTING else "abort"
         what = {
             INIT_PRODUCER_ID: "a producer id",
             ADD_PARTITIONS_TO_TXN: "adding partitions",

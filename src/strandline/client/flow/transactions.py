@@ -19,9 +19,9 @@ from strandline.client.core.group.coordinator import CoordinatorType
 from strandline.client.core.group.member import GroupMetadata
 from strandline.client.core.group.offsets import OffsetAndMetadata
 from strandline.client.core.producer import ProducerCore
-from strandline.client.core.producer_state import ProducerState
 from strandline.client.core.transaction import TransactionCore
 from strandline.client.core.transaction_requests import TransactionQuestion, TransactionVerdict
+from strandline.client.core.transactional_state import TransactionalState
 from strandline.client.errors import Closed, TimedOut, TransactionAbortable
 from strandline.client.flow.client import FlowClient
 from strandline.client.flow.coordinator_link import CoordinatorLink
@@ -53,7 +53,7 @@ class FlowTransactions:
         self._progress = Condition(client.io)
 
     @property
-    def state(self) -> ProducerState:
+    def state(self) -> TransactionalState:
         return self._core.state
 
     # What the application calls
@@ -197,14 +197,14 @@ class TransactionBlock:
         self._transactions = transactions
 
     async def __aenter__(self) -> None:
-        if self._transactions.state in (ProducerState.UNINITIALISED, ProducerState.INITIALISING):
+        if self._transactions.state in (TransactionalState.UNINITIALISED, TransactionalState.INITIALISING):
             await self._transactions.init()
         self._transactions.begin()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._transactions.state is ProducerState.READY:
+        if self._transactions.state is TransactionalState.READY:
             return  # it was ended inside the block
         if error is not None:
             await self._abort_after(error)

@@ -10,8 +10,8 @@ from strandline.client.config import ProducerConfig
 from strandline.client.core.backoff import Backoff
 from strandline.client.core.batches import RecordDelivery, Wakeup
 from strandline.client.core.producer import ProduceCall, ProducerCore
-from strandline.client.core.producer_state import ProducerState
 from strandline.client.core.transaction import TransactionCore
+from strandline.client.core.transactional_state import TransactionalState
 from strandline.client.core.versions import FinalizedFeatures
 from strandline.client.core.whole_batches import Ledger
 from strandline.client.errors import ConnectionLost, RecordTooLarge, TransactionAbortable, TransactionAborted
@@ -84,7 +84,7 @@ class Story:
         """What is in flight is answered, nothing more leaves, and the transaction ends."""
         assert self.drain() == []
         self.settle()
-        assert self.transaction.state is ProducerState.READY
+        assert self.transaction.state is TransactionalState.READY
 
 
 def headers(call: ProduceCall) -> list[BatchHeader]:
@@ -236,20 +236,20 @@ def test_txn_tc5_a_record_that_was_not_taken_or_found_no_place_spoils_the_transa
     story.transaction.begin()
     with pytest.raises(RecordTooLarge):
         story.send(bytes(2_000_000))
-    assert story.transaction.state is ProducerState.ABORTABLE_ERROR
+    assert story.transaction.state is TransactionalState.ABORTABLE_ERROR
 
     story = Story()
     story.transaction.begin()
     lost = story.send(partition=9)
     assert error_of(lost).code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert story.transaction.state is ProducerState.ABORTABLE_ERROR
+    assert story.transaction.state is TransactionalState.ABORTABLE_ERROR
 
     story = Story()
     story.transaction.begin()
     story.send(topic="secret")
     story.cluster.update(metadata({}, topic="secret", error=ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     story.core.metadata_changed(0.0)
-    assert story.transaction.state is ProducerState.ABORTABLE_ERROR
+    assert story.transaction.state is TransactionalState.ABORTABLE_ERROR
 
 
 def test_txn_tc6_a_record_whose_time_is_over_spoils_the_transaction() -> None:
@@ -260,7 +260,7 @@ def test_txn_tc6_a_record_whose_time_is_over_spoils_the_transaction() -> None:
     story.now = 60.0
     story.drain()
     assert error_of(delivery).code is ErrorCode.REQUEST_TIMED_OUT
-    assert story.transaction.state is ProducerState.ABORTABLE_ERROR
+    assert story.transaction.state is TransactionalState.ABORTABLE_ERROR
 
 
 def test_the_next_pair_is_waited_for_before_the_next_transaction_writes() -> None:

@@ -9,7 +9,7 @@ import enum
 from typing import Final
 
 
-class ProducerState(enum.Enum):
+class TransactionalState(enum.Enum):
     UNINITIALISED = "init_transactions comes first"
     INITIALISING = "init_transactions has not ended: call it again"
     READY = "no transaction is open: begin_transaction comes first"
@@ -23,6 +23,6 @@ class ProducerState(enum.Enum):
     FATAL_ERROR = "this producer can only be closed"
 
 
-OPEN: Final = frozenset({ProducerState.IN_TRANSACTION, ProducerState.COMMITTING})
+OPEN: Final = frozenset({TransactionalState.IN_TRANSACTION, TransactionalState.COMMITTING})
 """Its records and offsets may still be sent."""
-ENDING: Final = frozenset({ProducerState.COMMITTING, ProducerState.ABORTING})
+ENDING: Final = frozenset({TransactionalState.COMMITTING, TransactionalState.ABORTING})
