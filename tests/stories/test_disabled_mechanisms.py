@@ -12,6 +12,7 @@ from strandline.replica.partition import Partition
 from strandline.stories.disabled_mechanisms import LAG_MESSAGES_MAX, SWAPS, swapped
 from strandline.stories.options import Option
 from strandline.stories.registry import Story, UnknownOption, UnknownStory, play
+from strandline.transactions.metadata import TransactionMetadata
 from tests.stories.played_stories import STORIES
 
 DECISIONS = (
@@ -19,6 +20,8 @@ DECISIONS = (
     (Partition, "follow"),
     (FollowerProgress, "is_caught_up"),
     (Partition, "readable_end"),
+    (TransactionMetadata, "fenced"),
+    (TransactionMetadata, "initialized"),
 )
 
 

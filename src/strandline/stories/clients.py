@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypedDict, TypeVar
+from typing import Literal, TypeAlias, TypedDict, TypeVar
 
 from strandline.client.aio import AsyncClient, ClientConfig, Consumer, ConsumerConfig, Producer, ProducerConfig
 from strandline.client.config import ACKS_ALL
@@ -20,6 +20,7 @@ from strandline.stories.frames import BilingualText, ClientStatus
 from strandline.stories.nodes import name_of, tombstone
 
 T = TypeVar("T")
+IsolationLevel: TypeAlias = Literal["read_uncommitted", "read_committed"]
 TIMEOUT_MS = 30_000
 DELIVERY_TIMEOUT_MS = 60_000
 POLL_S = 0.2
@@ -144,11 +145,39 @@ class Clients:
         machine.spawn(take())
         return message
 
+    async def producer(self, client: str, config: ProducerConfig) -> Producer:
+        """One that the story itself calls."""
+        flow = await self.client(client)
+
+        async def make() -> Producer:
+            return Producer(flow, config, allow_auto_topic_creation=False)
+
+        return await self._machine(client).spawn(make())
+
+    async def send_with(self, producer: Producer, client: str, name: str, partition: int) -> SentMessage:
+        message = SentMessage(name, client, ACKS_ALL)
+        self.sent.append(message)
+
+        async def take() -> None:
+            try:
+                delivery = producer.send(self._topic, name.encode(), partition=partition)
+            except KafkaError as error:
+                self._resolve(message, error)
+            else:
+                await self._deliver(delivery, message)
+
+        self._machine(client).spawn(take())
+        return message
+
     async def _deliver(self, delivery: RecordDelivery, message: SentMessage) -> None:
         try:
-            message.resolve(await delivery)
+            outcome: RecordMetadata | KafkaError = await delivery
         except KafkaError as error:
-            message.resolve(error)
+            outcome = error
+        self._resolve(message, outcome)
+
+    def _resolve(self, message: SentMessage, outcome: RecordMetadata | KafkaError) -> None:
+        message.resolve(outcome)
         if message.error is not None:
             said = BilingualText(f"{message.name}: {message.error_name}", f"{message.name}: {message.error_name}")
         elif message.acks == 0:
@@ -164,12 +193,16 @@ class Clients:
             )
         self.note(message.client, said)
 
-    async def read(self, client: str, offset: int, partition: int, wait_s: float) -> list[str]:
+    async def read(
+        self, client: str, offset: int, partition: int, wait_s: float, isolation_level: IsolationLevel
+    ) -> list[str]:
         """What a consumer finds from `offset` on, until a poll finds nothing more."""
         flow = await self.client(client)
 
         async def run() -> list[str]:
-            consumer = Consumer(flow, ConsumerConfig(auto_offset_reset="none", fetch_max_wait_ms=100))
+            consumer = Consumer(
+                flow, ConsumerConfig(auto_offset_reset="none", fetch_max_wait_ms=100, isolation_level=isolation_level)
+            )
             consumer.assign([(self._topic, partition)])
             consumer.seek(self._topic, partition, offset)
             found: list[str] = []
@@ -182,10 +215,11 @@ class Clients:
 
         found = await self._machine(client).spawn(run())
         names = ", ".join(found)
+        how = f" ({isolation_level})" if isolation_level == "read_committed" else ""
         said = (
-            BilingualText(f"reads {names}", f"{names} 읽음")
+            BilingualText(f"reads {names}{how}", f"{names} 읽음{how}")
             if found
-            else BilingualText("reads nothing", "읽은 메시지 없음")
+            else BilingualText(f"reads nothing{how}", f"읽은 메시지 없음{how}")
         )
         self.note(client, said)
         return found

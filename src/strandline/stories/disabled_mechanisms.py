@@ -3,9 +3,12 @@
     leader-epochs    `LeaderEpochs.end_offset_for`: every epoch ends at the log end, so logs are compared by offsets alone;
                      and `Partition.follow`: with nothing else to go by, a new follower cuts its log at its high watermark
     high-watermark   `Partition.readable_end`: consumers read up to the log end
+    epoch-bump       `TransactionMetadata.fenced` and `initialized`: who takes over a transactional id gets the same epoch
+    last-stable-offset  `Partition.readable_end`: readers of committed records read up to the high watermark
     lag-by messages  `Follower.is_caught_up`: by how many messages it lags, not since when
 
-Idempotence, acks and unclean elections need nothing of this: they are settings of a producer and of a topic.
+Idempotence, transactions, acks, verification and unclean elections need nothing of this: they are settings of a producer, of a
+topic, of a broker.
 
 Always true: the server has no such switch; nothing is replaced outside of `swapped`.
 """
@@ -14,11 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 
 from strandline.log.epochs import LeaderEpochs
 from strandline.replica.followers import FollowerProgress
 from strandline.replica.partition import Partition
 from strandline.stories.options import Option
+from strandline.transactions.metadata import TransactionMetadata
 
 LAG_MESSAGES_MAX = 5
 """As the notes set `replica.lag.max.messages`, which Kafka has no more."""
@@ -56,6 +61,28 @@ def _readable_to_the_log_end(self: Partition, isolation_level: int) -> int:
     return self.log.log_end_offset
 
 
+# Without an epoch bump
+
+_fenced, _initialized = TransactionMetadata.fenced, TransactionMetadata.initialized
+
+
+def _fenced_in_its_epoch(self: TransactionMetadata, wall_ms: int) -> TransactionMetadata:
+    return replace(_fenced(self, wall_ms), epoch=self.epoch)
+
+
+def _initialized_in_its_epoch(
+    self: TransactionMetadata, expected_epoch: int | None, timeout_ms: int, wall_ms: int
+) -> TransactionMetadata:
+    return replace(_initialized(self, expected_epoch, timeout_ms, wall_ms), epoch=max(self.epoch, 0))
+
+
+# Without a last stable offset
+
+
+def _readable_to_the_high_watermark(self: Partition, isolation_level: int) -> int:
+    return self.high_watermark
+
+
 # Lag by messages
 
 
@@ -69,5 +96,10 @@ SWAPS: dict[Option, tuple[tuple[object, str, object], ...]] = {
         (Partition, "follow", _follow_from_the_high_watermark),
     ),
     Option.WITHOUT_HIGH_WATERMARK: ((Partition, "readable_end", _readable_to_the_log_end),),
+    Option.WITHOUT_EPOCH_BUMP: (
+        (TransactionMetadata, "fenced", _fenced_in_its_epoch),
+        (TransactionMetadata, "initialized", _initialized_in_its_epoch),
+    ),
+    Option.WITHOUT_LAST_STABLE_OFFSET: ((Partition, "readable_end", _readable_to_the_high_watermark),),
     Option.LAG_BY_MESSAGES: ((FollowerProgress, "is_caught_up", _lags_by_few_messages),),
 }

@@ -94,6 +94,7 @@ class FrameBuilder:
             0 if replica is None else replica.log.log_start_offset,
             end,
             node.high_watermark_of(partition),
+            None if self._stage.has(Option.WITHOUT_LAST_STABLE_OFFSET) else node.last_stable_of(partition),
         )
 
     def _messages(
@@ -111,6 +112,8 @@ class FrameBuilder:
                 mark = AnomalyKind.DOUBLED
             elif (AnomalyKind.REORDERED, name) in marked:
                 mark = AnomalyKind.REORDERED
+            elif (AnomalyKind.DIRTY, name) in marked:
+                mark = AnomalyKind.DIRTY
             elif (AnomalyKind.DIVERGED, str(offset)) in marked:
                 mark = AnomalyKind.DIVERGED
             messages.append(ShownRecord(offset, name, epoch if has_epochs else None, mark))
@@ -140,7 +143,7 @@ class FrameBuilder:
             node.metadata_start,
             node.metadata_end,
             node.metadata_high_watermark,
-            tuple(node.snapshots),
+            snapshots=tuple(node.snapshots),
         )
 
     def quorum(self) -> ShownQuorum | None:

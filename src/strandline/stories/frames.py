@@ -31,6 +31,8 @@ class AnomalyKind(enum.Enum):
     DOUBLED = "doubled"
     DIVERGED = "diverged"
     REORDERED = "reordered"
+    DIRTY = "dirty"
+    """It was read, and never committed."""
 
 
 class ShownRole(enum.Enum):
@@ -71,6 +73,8 @@ class ShownLog:
     log_end: int
     high_watermark: int | None
     """None if nothing is known of it. Of a broker that is down: as its checkpoint file has it."""
+    last_stable: int | None = None
+    """The last stable offset, where it is below the high watermark: a transaction is open, or ended just now."""
     snapshots: tuple[int, ...] = ()
     """Of the metadata: the end offsets of those on its disk."""
 
@@ -114,7 +118,7 @@ class ClientStatus:
 
 @dataclass(frozen=True, slots=True)
 class Anomaly:
-    """Something that was lost, doubled, put in another order, or is not the same everywhere."""
+    """Something that was lost, doubled, put in another order, read though it never was committed, or is not the same everywhere."""
 
     mark: AnomalyKind
     what: str

@@ -113,6 +113,13 @@ class StageNode:
         replica = self.replica(partition)
         return self.checkpoint(partition) if replica is None else replica.high_watermark
 
+    def last_stable_of(self, partition: int) -> int | None:
+        """None where it is the high watermark."""
+        replica = self.replica(partition)
+        if replica is None or replica.last_stable_offset >= replica.high_watermark:
+            return None
+        return replica.last_stable_offset
+
     def checkpoint(self, partition: int = 0) -> int:
         """The high watermark that `replication-offset-checkpoint` has."""
         written = self.member.machine.disk.peek(f"{LOG_DIR}/{REPLICATION_OFFSET_CHECKPOINT}") or b""

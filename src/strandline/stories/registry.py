@@ -42,6 +42,10 @@ ORDER = (
     "pull-or-ack",
     "retention",
     "compaction",
+    "transaction-commit",
+    "read-committed",
+    "zombie-fencing",
+    "late-produce",
 )
 VIRTUAL_S_MAX = 600.0
 

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TypeVar, Unpack
 
-from strandline.client.aio import Admin, AsyncClient
+from strandline.client.aio import Admin, AsyncClient, ProducerConfig
 from strandline.client.config import ACKS_ALL
 from strandline.client.flow.descriptions import NewTopic
 from strandline.errors import ErrorCode, KafkaError
@@ -23,12 +23,13 @@ from strandline.metadata.image import MetadataImage, PartitionImage
 from strandline.sim.context import SimProcess
 from strandline.sim.network import NetworkLink
 from strandline.sim.world import World
-from strandline.stories.clients import POLL_S, Clients, ProducerSettings, SendOptions, SentMessage
+from strandline.stories.clients import POLL_S, Clients, IsolationLevel, ProducerSettings, SendOptions, SentMessage
 from strandline.stories.frame_builder import FrameBuilder
 from strandline.stories.frames import Anomaly, AnomalyKind, BilingualText, Frame, PlayedStory
 from strandline.stories.nodes import StageNode
 from strandline.stories.options import Option
 from strandline.stories.request_counter import FETCH, RequestCounter
+from strandline.stories.transactions import TransactionalProducer
 
 T = TypeVar("T")
 WITHIN_S = 20.0
@@ -43,6 +44,8 @@ CONFIG = {
     "replica.socket.timeout.ms": "30000",
     "replica.high.watermark.checkpoint.interval.ms": str(int(CHECKPOINT_S * 1000)),
     "auto.leader.rebalance.enable": "false",
+    "transaction.state.log.num.partitions": "1",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
 }
 
 
@@ -225,10 +228,24 @@ class Stage:
         return messages
 
     async def read(
-        self, client: str = "consumer", *, offset: int = 0, partition: int = 0, wait_s: float = POLL_S
+        self,
+        client: str = "consumer",
+        *,
+        offset: int = 0,
+        partition: int = 0,
+        wait_s: float = POLL_S,
+        isolation_level: IsolationLevel = "read_uncommitted",
     ) -> list[str]:
         """What a consumer reads from `offset` on until it finds nothing more for `wait_s`."""
-        return await self.clients.read(client, offset, partition, wait_s)
+        return await self.clients.read(client, offset, partition, wait_s, isolation_level)
+
+    async def transactional(
+        self, client: str, transactional_id: str, **settings: Unpack[ProducerSettings]
+    ) -> TransactionalProducer:
+        """A producer of transactions; it has not taken over its id yet."""
+        config = ProducerConfig(transactional_id=transactional_id, linger_ms=0, **settings)
+        producer = await self.clients.producer(client, config)
+        return TransactionalProducer(self.clients, client, self.world.node(client), producer)
 
     async def do(self, client: str, work: Callable[[AsyncClient], Awaitable[T]]) -> T:
         """Anything else that a client can do: `await stage.do("operator", lambda client: Admin(client).…)`."""
@@ -241,9 +258,12 @@ class Stage:
     # The world
 
     def kill(self, *names: str) -> None:
-        """As SIGKILL: the process is gone, what it wrote stays."""
+        """As SIGKILL: the process is gone, what it wrote stays. Clients have names too."""
         for name in names:
-            self.cluster.kill(self[name].id)
+            if name in self.nodes:
+                self.cluster.kill(self[name].id)
+            else:
+                self.world.node(name).kill()
 
     def power_loss(self, *names: str) -> None:
         """The host goes dark: what was not on the device is lost."""
@@ -260,10 +280,17 @@ class Stage:
             self.cluster.start(self[name].id)
 
     def pause(self, name: str) -> None:
-        self.cluster.pause(self[name].id)
+        """As SIGSTOP. Clients have names too."""
+        if name in self.nodes:
+            self.cluster.pause(self[name].id)
+        else:
+            self.world.node(name).pause()
 
     def resume(self, name: str) -> None:
-        self.cluster.resume(self[name].id)
+        if name in self.nodes:
+            self.cluster.resume(self[name].id)
+        else:
+            self.world.node(name).resume()
 
     def hold(self, source: str, target: str) -> None:
         """Keep back all that `source` sends to `target`; nothing is lost, it arrives on `release`. Clients have names too."""
@@ -385,6 +412,10 @@ class Stage:
     def reordered(self, name: str, en: str = "", ko: str = "") -> None:
         """A message is behind one that was sent after it."""
         self._wrong.append(Anomaly(AnomalyKind.REORDERED, name, BilingualText(en, ko)))
+
+    def dirty(self, name: str, en: str = "", ko: str = "") -> None:
+        """A message was read as committed, and never was."""
+        self._wrong.append(Anomaly(AnomalyKind.DIRTY, name, BilingualText(en, ko)))
 
     def diverged(self, offset: int, en: str = "", ko: str = "") -> None:
         """At this offset the logs hold different messages."""

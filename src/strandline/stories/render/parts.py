@@ -77,10 +77,13 @@ def _box(message: ShownRecord, language: str) -> Box:
 
 
 def marks(row: ShownLog) -> list[tuple[int, str]]:
-    """The offsets of a log that have a name, each once: HW 1, or HW=LEO 2 where both are."""
+    """The offsets of a log that have a name, each once: HW 1, or HW=LEO 2 where both are;
+    LSO, the last stable offset, where it is not HW."""
     named: dict[int, list[str]] = {}
     if row.log_start:
         named[row.log_start] = ["START"]
+    if row.last_stable is not None:
+        named.setdefault(row.last_stable, []).append("LSO")
     if row.high_watermark is not None:
         named.setdefault(row.high_watermark, []).append("HW")
     named.setdefault(row.log_end, []).append("LEO")

@@ -26,6 +26,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "doubled": ("DOUBLED", "중복"),
     "diverged": ("DIVERGED", "불일치"),
     "reordered": ("REORDERED", "순서 바뀜"),
+    "dirty": ("DIRTY READ", "더티 리드"),
     # Clients
     "producer": ("producer", "프로듀서"),
     "consumer": ("consumer", "컨슈머"),
