@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,9 +60,10 @@ def kafka_cluster(
     directory: Path | None = None,
     heap: str = "1G",
     log_level: str = "warn",
+    ports: Sequence[int] = (),
 ) -> Iterator[KafkaCluster]:
     """`nodes` combined nodes with these extra properties, and features at these levels instead of Kafka's own.
-    A directory that is given is kept, otherwise all data goes at the end.
+    A directory that is given is kept, otherwise all data goes at the end. Ports are for clients, in place of free ones.
     """
     kafka = find_kafka()
     with contextlib.ExitStack() as stack:
@@ -71,8 +72,8 @@ def kafka_cluster(
                 stack.enter_context(tempfile.TemporaryDirectory(prefix="kafka-cluster-", ignore_cleanup_errors=True))
             )
         directory.mkdir(parents=True, exist_ok=True)
-        ports = free_ports(2 * nodes)
-        client_ports, controller_ports = ports[:nodes], ports[nodes:]
+        free = free_ports(2 * nodes)
+        client_ports, controller_ports = [*ports] or free[:nodes], free[nodes:]
         files = [
             _write_properties(directory, node, client_ports, controller_ports, properties or {})
             for node in range(1, nodes + 1)

@@ -15,7 +15,8 @@ from strandline.records.batch import BatchBuilder
 from strandline.records.header import BatchHeader, read_header
 from strandline.transactions import framing
 
-CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+NEWER = (".kafka_cleanshutdown", "recovery-point-offset-checkpoint", "replication-offset-checkpoint")
+"""What a node writes now and then, and when it stops: a process that was killed before has not."""
 
 
 def stored_headers(partition: Path) -> Iterator[BatchHeader]:
@@ -36,7 +37,7 @@ def append_transaction_record(partition: Path, record: CoordinatorRecord, transa
     builder.append(key, value, timestamp=time.time_ns() // 1_000_000)
     with _segment(partition).open("ab") as file:
         file.write(builder.build(base_offset=last.next_offset, leader_epoch=last.partition_leader_epoch))
-    (partition.parent / CLEAN_SHUTDOWN).unlink(missing_ok=True)
+    (partition.parent / NEWER[0]).unlink(missing_ok=True)
 
 
 def cut_last_batch(partition: Path) -> BatchHeader:
@@ -44,7 +45,8 @@ def cut_last_batch(partition: Path) -> BatchHeader:
     *_, last = stored_headers(partition)
     segment = _segment(partition)
     os.truncate(segment, segment.stat().st_size - last.size_bytes)
-    (partition.parent / CLEAN_SHUTDOWN).unlink(missing_ok=True)
+    for newer in (*partition.glob("*.snapshot"), *(partition.parent / name for name in NEWER)):
+        newer.unlink(missing_ok=True)
     return last
 
 

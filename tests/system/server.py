@@ -69,17 +69,20 @@ class Server:
         self.process.wait()
 
 
-def format_data(data: Path, features: Mapping[str, int] | None = None) -> None:
+def format_data(data: Path, features: Mapping[str, int] | None = None, cluster_id: str | None = None) -> None:
     """Make this the log dir of a new cluster's only node; of features that are not given, the usual levels."""
     randomness = random.SystemRandom()
     levels = bootstrap_features(wanted=features)
-    format_dirs(FileDisk(), [str(data)], str(Uuid.draw(randomness)), NODE_ID, randomness, features=levels)
+    format_dirs(FileDisk(), [str(data)], cluster_id or str(Uuid.draw(randomness)), NODE_ID, randomness, features=levels)
 
 
 @contextlib.contextmanager
-def running(directory: Path, data: Path, properties: Mapping[str, str] | None = None) -> Iterator[Server]:
-    """A node over a formatted log dir. `properties` come on top; `{port}`s beyond the first are the caller's business."""
-    port, controller_port = free_ports(2)
+def running(
+    directory: Path, data: Path, properties: Mapping[str, str] | None = None, *, port: int | None = None
+) -> Iterator[Server]:
+    """A node over a formatted log dir. `properties` come on top; ports beyond the first are the caller's business."""
+    free_port, controller_port = free_ports(2)
+    port = port or free_port
     values = {
         "process.roles": "broker,controller",
         "node.id": str(NODE_ID),
