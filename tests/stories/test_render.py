@@ -97,6 +97,11 @@ def test_a_note_that_does_not_fit_beside_the_boxes_stands_below() -> None:
     assert _text(list(step(_frame(short), "en")))[1].endswith("│ snapshot 17")
 
 
+def test_the_last_stable_offset_is_marked_where_there_is_one() -> None:
+    row = dataclasses.replace(_row(ShownRole.LEADER, ["m1", "m2"], 2), last_stable=1)
+    assert _text(list(step(_frame(row), "en")))[2].split() == ["^LSO", "1", "^HW=LEO", "2"]
+
+
 def test_widths_count_columns() -> None:
     assert (width("리더"), width("abc"), width("e\u0301")) == (4, 3, 1)
     assert padded("리더", 6) == "리더  "

@@ -24,8 +24,9 @@ A story is a file under `scenarios/`:
         stage.narrate(...)
         stage.point(m3.is_acknowledged and "M3" in y.names, en="the story's point", ko="…")   # raises if it is not so
 
-Verbs: open, send, send_soon, read, do (anything of a client: Admin, …), kill, power_loss, stop, restart, pause, resume, hold, cut,
-isolate, release, until, wait (virtual seconds), settle, narrate, show, lost, doubled, reordered, diverged, note_of, pin, point.
+Verbs: open, send, send_soon, transactional (a producer with init, begin, send, commit, abort), read, do (anything of a client:
+Admin, …), kill, power_loss, stop, restart, pause, resume, hold, cut, isolate, release, until, wait (virtual seconds), settle,
+narrate, show, lost, doubled, reordered, dirty, diverged, note_of, pin, point.
 To look: stage["X"] (`nodes.StageNode`: end, high_watermark, epoch, leads, is_up, is_back, names, held(), checkpoint(), and of the
 metadata log quorum_role, quorum_epoch, metadata_end, metadata_high_watermark, metadata_held(), snapshots), stage.leader,
 stage.epoch, stage.isr, stage.state(), stage.image, stage.active_controller.

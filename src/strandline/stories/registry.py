@@ -46,6 +46,7 @@ ORDER = (
     "read-committed",
     "zombie-fencing",
     "late-produce",
+    "exactly-once-copy",
 )
 VIRTUAL_S_MAX = 600.0
 

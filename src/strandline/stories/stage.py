@@ -45,6 +45,7 @@ CONFIG = {
     "replica.high.watermark.checkpoint.interval.ms": str(int(CHECKPOINT_S * 1000)),
     "auto.leader.rebalance.enable": "false",
     "transaction.state.log.num.partitions": "1",
+    "offsets.topic.num.partitions": "1",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
 }
 
@@ -245,7 +246,7 @@ class Stage:
         """A producer of transactions; it has not taken over its id yet."""
         config = ProducerConfig(transactional_id=transactional_id, linger_ms=0, **settings)
         producer = await self.clients.producer(client, config)
-        return TransactionalProducer(self.clients, client, self.world.node(client), producer)
+        return TransactionalProducer(self.clients, client, self.world.node(client), producer, self.topic)
 
     async def do(self, client: str, work: Callable[[AsyncClient], Awaitable[T]]) -> T:
         """Anything else that a client can do: `await stage.do("operator", lambda client: Admin(client).…)`."""

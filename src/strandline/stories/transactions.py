@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from strandline.client.aio import Producer
+from strandline.client.core.group.member import NO_GENERATION, NO_MEMBER, GroupMetadata
 from strandline.errors import KafkaError
 from strandline.sim.world import SimNode
 from strandline.stories.clients import Clients, SentMessage
@@ -21,13 +22,14 @@ from strandline.stories.frames import BilingualText
 
 
 class TransactionalProducer:
-    def __init__(self, clients: Clients, client: str, machine: SimNode, producer: Producer) -> None:
+    def __init__(self, clients: Clients, client: str, machine: SimNode, producer: Producer, topic: str) -> None:
         self.client = client
         self.error_name = ""
         """Of the newest call."""
         self._clients = clients
         self._machine = machine
         self._producer = producer
+        self._topic = topic
 
     async def init(self) -> bool:
         return await self._call(
@@ -45,6 +47,15 @@ class TransactionalProducer:
     async def send(self, name: str, partition: int = 0) -> SentMessage:
         """Send a message and go on; its answer: `await message.answered()`."""
         return await self._clients.send_with(self._producer, self.client, name, partition)
+
+    async def send_offset(self, group_id: str, partition: int, offset: int) -> bool:
+        """The offset of a group without members: from there on it goes on, once the transaction is committed."""
+
+        async def send() -> None:
+            metadata = GroupMetadata(group_id, NO_GENERATION, NO_MEMBER, None)
+            await self._producer.send_offsets_to_transaction({(self._topic, partition): offset}, metadata)
+
+        return await self._call(send, f"sends offset {offset} of {group_id}", f"{group_id}의 {offset}번 오프셋 전송")
 
     async def commit(self) -> bool:
         return await self._call(self._producer.commit_transaction, "commit: done", "커밋 완료", "commit", "커밋")

@@ -31,6 +31,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "producer": ("producer", "프로듀서"),
     "consumer": ("consumer", "컨슈머"),
     "operator": ("operator", "운영자"),
+    "copier": ("copier", "복사기"),
     # Around the lanes
     "controller": ("controller", "컨트롤러"),
     "quorum": ("quorum", "쿼럼"),
