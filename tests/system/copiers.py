@@ -30,6 +30,7 @@ POLL_S = 0.1
 CALL_S = 5.0
 PATIENCE_S = 90.0
 """How long a call is repeated that may be repeated."""
+TRANSACTION_TIMEOUT_MS = 60_000
 SESSION_MS = 20_000
 """Longer than any failover."""
 
@@ -94,9 +95,18 @@ class CopyingClient(ABC):
 
 
 class ConfluentCopying(CopyingClient):
-    def __init__(self, bootstrap: str, source: str, target: str, partitions: int, protocol: str) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        source: str,
+        target: str,
+        partitions: int,
+        protocol: str,
+        timeout_ms: int = TRANSACTION_TIMEOUT_MS,
+    ) -> None:
         self._source, self._target, self._partitions = source, target, partitions
         self._bootstrap = bootstrap
+        self._timeout_ms = timeout_ms
         sessions = {"session.timeout.ms": SESSION_MS, "heartbeat.interval.ms": 500}
         self._consumer = Consumer(
             {
@@ -129,8 +139,8 @@ class ConfluentCopying(CopyingClient):
         return found
 
     def open_producer(self) -> None:
-        settings = {**EAGER, "linger.ms": 0, "transactional.id": self._target, "transaction.timeout.ms": 60_000}
-        self._producer = Producer({"bootstrap.servers": self._bootstrap, **settings})
+        settings = {"linger.ms": 0, "transactional.id": self._target, "transaction.timeout.ms": self._timeout_ms}
+        self._producer = Producer({"bootstrap.servers": self._bootstrap, **EAGER, **settings})
         self._repeat(lambda: self._open.init_transactions(CALL_S))
 
     @property
@@ -186,8 +196,17 @@ class ConfluentCopying(CopyingClient):
 
 
 class OurCopying(CopyingClient):
-    def __init__(self, bootstrap: str, source: str, target: str, partitions: int, protocol: str) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        source: str,
+        target: str,
+        partitions: int,
+        protocol: str,
+        timeout_ms: int = TRANSACTION_TIMEOUT_MS,
+    ) -> None:
         self._source, self._target, self._partitions = source, target, partitions
+        self._timeout_ms = timeout_ms
         self._client = blocking.Client(bootstrap)
         config = blocking.ConsumerConfig(
             group_id=target,
@@ -207,7 +226,7 @@ class OurCopying(CopyingClient):
     def open_producer(self) -> None:
         if self._producer is not None:
             self._producer.close(0)
-        config = blocking.ProducerConfig(transactional_id=self._target)
+        config = blocking.ProducerConfig(transactional_id=self._target, transaction_timeout_ms=self._timeout_ms)
         self._producer = blocking.Producer(self._client, config)
         self._repeat(self._open.init_transactions)
 

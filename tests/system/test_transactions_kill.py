@@ -33,6 +33,8 @@ SETTINGS = (
 PAUSE_S = 0.004
 """Between two records of the input."""
 BACK_TIMEOUT_S = 90
+IMPATIENT_MS = 1_500
+"""How long some transactions may take: less than it takes until a node that stands still is replaced."""
 COMMITS_AFTER = 3
 """Of each copier, before the next act."""
 MakeCopying = Callable[[str, str, str, int], CopyingClient]
@@ -41,6 +43,12 @@ KINDS: dict[str, MakeCopying] = {
     "confluent-consumer": functools.partial(ConfluentCopying, protocol="consumer"),
     "strandline-consumer": functools.partial(OurCopying, protocol="consumer"),
 }
+
+IMPATIENT: dict[str, MakeCopying] = {
+    "confluent-impatient": functools.partial(ConfluentCopying, protocol="classic", timeout_ms=IMPATIENT_MS),
+    "strandline-impatient": functools.partial(OurCopying, protocol="classic", timeout_ms=IMPATIENT_MS),
+}
+"""Their producers are fenced and made anew, some also because of how librdkafka takes errors; in `make soak` only."""
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +91,7 @@ class Run:
         self.copiers: list[Copier] = []
         self.took: dict[str, dict[str, list[float]]] = {}
         self.feeder = Feeder(cluster.bootstrap, self.source)
-        for kind, make in KINDS.items():
+        for kind, make in (KINDS | IMPATIENT if SOAK else KINDS).items():
             target = make_topic(cluster, f"{name}-{kind}", REPLICAS)
             client = make(cluster.bootstrap, self.source, target, PARTITIONS)
             self.copiers.append(Copier(kind, target, client, PARTITIONS))
