@@ -22,7 +22,7 @@ from strandline.log.errors import CorruptBatch
 from strandline.log.fetched import AppendedFetch, whole_valid_batches
 from strandline.log.opening import new_segment
 from strandline.log.producer_replay import aborted_txn, batches_in, note_producer
-from strandline.log.producers import SEQUENCE_MAX, Producers
+from strandline.log.producers import Producers, last_sequence_of
 from strandline.log.record_checks import CheckedRecords, RecordWork
 from strandline.log.retired import RetiredFiles
 from strandline.log.segment import RELATIVE_OFFSET_MAX, Segment
@@ -103,9 +103,7 @@ class Log:
         last_offset = base_offset + valid.last_offset_delta
         producer_id = valid.producer_id
         if producer_id >= 0:
-            last_sequence = valid.base_sequence + valid.last_offset_delta
-            if last_sequence > SEQUENCE_MAX:
-                last_sequence -= SEQUENCE_MAX + 1
+            last_sequence = last_sequence_of(valid.base_sequence, valid.last_offset_delta)
             duplicate = self.producers.check_client_batch(
                 producer_id, valid.producer_epoch, valid.base_sequence, last_sequence, valid.transactional
             )
@@ -134,6 +132,15 @@ class Log:
         self.log_end_offset = self.producers.end_offset = last_offset + 1
         self.appended_bytes += len(data)
         return Appended(base_offset, valid.append_time)
+
+    def has_batch(self, header: BatchHeader) -> bool:
+        """One of the last that its producer wrote, which comes again."""
+        producer = self.producers.by_id.get(header.producer_id)
+        last_sequence = last_sequence_of(header.base_sequence, header.last_offset_delta)
+        return (
+            producer is not None
+            and producer.duplicate_of(header.producer_epoch, header.base_sequence, last_sequence) is not None
+        )
 
     def _check_guard(self, producer_id: int, guard: VerificationGuard | None, first_sequence: int) -> None:
         """Refuse a batch that may not open a transaction (TXN-V3, TXN-V5), or that has to be its producer's first (TXN-P5)."""

@@ -106,6 +106,11 @@ def follows(last_sequence: int, first_sequence: int) -> bool:
     return first_sequence == last_sequence + 1 or (first_sequence == 0 and last_sequence == SEQUENCE_MAX)
 
 
+def last_sequence_of(first_sequence: int, last_offset_delta: int) -> int:
+    last = first_sequence + last_offset_delta
+    return last if last <= SEQUENCE_MAX else last - SEQUENCE_MAX - 1
+
+
 class CompletedTxn(NamedTuple):
     """A transaction that a marker ended here."""
 

@@ -264,6 +264,19 @@ async def test_txn_v2_an_older_epoch_is_refused_before_the_coordinator_is_asked(
     assert await send(cluster, producer, ("a", 0), sequence=1) == [ErrorCode.INVALID_PRODUCER_EPOCH]
 
 
+async def test_txn_v2_a_batch_of_an_ended_transaction_that_comes_again_holds_up_no_other(cluster):
+    """A connection that stood still delivers it late; the epoch of old clients is the same in the next transaction."""
+    producer = await begun(cluster)
+    for sequence in (0, 1):
+        assert await add(cluster, producer, ("a", 0)) == {("a", 0): NONE}
+        assert await send(cluster, producer, ("a", 0), version=9, sequence=sequence) == [NONE]
+        await end(cluster, producer, version=1)
+        await complete(cluster)
+        assert await send(cluster, producer, ("a", 0), version=9, sequence=sequence) == [NONE]
+        assert len(cluster.parts.hosted.by_name["a", 0].log.guards) == 0
+    assert stable(cluster, "a") == (4, 4)
+
+
 async def test_txn_t27_a_leader_waits_a_moment_for_the_transaction_before(cluster):
     producer = await begun(cluster)
     assert await send(cluster, producer, ("a", 0)) == [NONE]

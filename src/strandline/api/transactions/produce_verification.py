@@ -1,7 +1,7 @@
 """Before a Produce opens transactions: what the coordinators have to be asked, and what came of it (TXN-V1 to TXN-V8, TXN-P1).
 
-Always true: a batch of a transaction that is open here in its very epoch needs no question; any other is appended only with the
-guard that was noted before its coordinator was asked.
+Always true: a batch of a transaction that is open here in its very epoch needs no question, nor does one that is in the log; any
+other is appended only with the guard that was noted before its coordinator was asked.
 """
 
 from __future__ import annotations
@@ -74,6 +74,8 @@ class ProduceVerification:
         except KafkaError as error:
             self._errors[place] = error
             return
+        if log.has_batch(header):
+            return  # it is answered, not written; its sequence, of a transaction that has ended, is none that is missing (TXN-V5)
         if self._verify_only and not self._ctx.node.config.transaction_partition_verification_enable:
             self._guards[place] = NOT_REQUIRED
             return
