@@ -24,7 +24,7 @@ from strandline.histories.groups.observation import GroupObservation
 from strandline.histories.judges import quorum_judges, replica_judges
 from strandline.histories.judges.groups import group_judges
 from strandline.histories.judges.quorum.stable_leadership import StableLeadership
-from strandline.histories.judges.transactions import transaction_judges
+from strandline.histories.judges.transactions import no_hanging, transaction_judges
 from strandline.histories.load import Load
 from strandline.histories.member import ClusterMember
 from strandline.histories.nemeses.context import NemesisContext
@@ -117,7 +117,9 @@ class History:
         also: list[ReplicaJudge] = [progress]
         self.transactions: TransactionObservation | None = None
         if setting.transactions is not None:
-            self.transactions = TransactionObservation(self.cluster.observed, transaction_judges())
+            self.transactions = TransactionObservation(
+                self.cluster.observed, transaction_judges(), setting.transactions.version
+            )
             also.append(self.transactions)
         self.replicas = ReplicaObservation(
             self.cluster.observed, self.cluster.members, [*replica_judges(), *also], self.transcript
@@ -302,10 +304,9 @@ class History:
         except LivenessFailure as stuck:
             raise LivenessFailure(f"{stuck}; {transactions.describe()}") from None
         await transactions.stop_copying()
-        try:
-            await self._until(lambda: not observed.still_open(), "every transaction is over")
-        except LivenessFailure as stuck:
-            raise LivenessFailure(f"{stuck}; {observed.still_open()}") from None
+        within_s = no_hanging.within_s(transactions.plan.timeout_s)
+        if not await self.cluster.comes_true(lambda: not no_hanging.hanging(observed), within_s):
+            raise LivenessFailure(f"transactions hang after {within_s} s: {no_hanging.hanging(observed)}")
 
     async def _until(self, condition: Callable[[], bool], what: str) -> None:
         try:

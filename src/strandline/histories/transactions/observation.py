@@ -19,6 +19,7 @@ from strandline.histories.transactions.partition_log import (
     LoggedTransaction,
     PartitionTransactions,
     TransactionalBatch,
+    read_transactional,
 )
 from strandline.histories.transactions.plan import COPIES, LEDGER
 from strandline.ids import TopicPartition
@@ -26,7 +27,7 @@ from strandline.node.coordinator.transaction_topic import TRANSACTION_STATE
 from strandline.node.observation.replicas import ObservedReplica
 from strandline.records.batch import decode
 from strandline.transactions import framing
-from strandline.transactions.metadata import ProducerIdAndEpoch, TransactionMetadata
+from strandline.transactions.metadata import TransactionMetadata
 from strandline.transactions.records import TransactionLogKey
 
 
@@ -88,7 +89,9 @@ class TransactionJudge:
 
 
 class TransactionObservation(ReplicaJudge):
-    def __init__(self, observed: QuorumObservation, judges: Sequence[TransactionJudge]) -> None:
+    def __init__(self, observed: QuorumObservation, judges: Sequence[TransactionJudge], version: int) -> None:
+        self.version = version
+        """The cluster's level of `transaction.version`; all clients speak it."""
         self.states: dict[str, TransactionMetadata] = {}
         """By transactional id, as it is committed."""
         self.decisions: dict[str, TransactionMetadata] = {}
@@ -124,7 +127,7 @@ class TransactionObservation(ReplicaJudge):
                     self._tell(self._appended, node_id, lambda judge: judge.appended(self, node_id, record))  # noqa: B023
             return
         known = self.logs.get((node_id, key))
-        if known is None or not is_growth:
+        if known is None or not is_growth or batches[0].base_offset < known.end_offset:
             known = self.logs[node_id, key] = PartitionTransactions()
         is_leader = is_growth and self._is_newest_leader(place)
         for logged in batches:
@@ -140,12 +143,15 @@ class TransactionObservation(ReplicaJudge):
         if place.name[0] == TRANSACTION_STATE:
             self.refresh()
             return
-        known = self.logs.setdefault((node_id, key), PartitionTransactions())
+        known = self.logs.get((node_id, key))
+        if known is None or place.replica.log.log_end_offset < known.end_offset:
+            known = self.logs[node_id, key] = PartitionTransactions()  # nothing is left of what it had
         self._tell(self._changed, node_id, lambda judge: judge.changed(self, place, known))
 
     def _add(self, place: Place, known: PartitionTransactions, logged: LoggedBatch, *, is_leader: bool) -> None:
-        batch = known.peek(logged)
+        batch = read_transactional(logged)
         if batch is None:
+            known.add(logged)
             return
         self._tell(self._kept, place.node_id, lambda judge: judge.kept(self, place, known, batch))
         open_before = known.open.get(batch.producer_id)
@@ -185,10 +191,7 @@ class TransactionObservation(ReplicaJudge):
 
     def _read_committed(self, node_id: int, key: Key, replica: ObservedReplica) -> None:
         start, end = self._committed_ends.get(key, 0), replica.high_watermark
-        reader = self._readers.get((node_id, key))
-        if reader is None or reader.log is not replica.log:
-            reader = self._readers[node_id, key] = LogReader(replica.log)
-        reader.read()
+        reader = self._reader(node_id, key, replica)
         self._committed_ends[key] = end
         for record in _records(batch for batch in reader.between(start, end) if batch.base_offset >= start):
             self._commit(node_id, record)
@@ -213,21 +216,30 @@ class TransactionObservation(ReplicaJudge):
         transactional_id = self.ids.get(producer_id)
         return None if transactional_id is None else self.states.get(transactional_id)
 
-    def has_marker(self, name: TopicPartition, producer: ProducerIdAndEpoch, *, is_commit: bool) -> bool | None:
-        """Whether some replica has a marker of that kind below its high watermark; None if there is no such partition."""
+    def is_there(self, name: TopicPartition) -> bool:
+        """Its transactions are judged, and it is not deleted."""
         observed = self._replicas
-        topic = None if observed is None else observed.image.topics.get(name[0])
-        if observed is None or topic is None or name[0] not in (LEDGER, COPIES):
+        return observed is not None and name[0] in (LEDGER, COPIES) and name[0] in observed.image.topics
+
+    def last_committed(self, name: TopicPartition, producer_id: int) -> TransactionalBatch | None:
+        """The last batch or marker of a producer id below the newest high watermark of a partition."""
+        observed = self._replicas
+        if observed is None:
             return None
+        topic = observed.image.topics[name[0]]
         key = (topic.topic_id, name[1])
-        for node_id in topic.partitions[name[1]].replicas:
-            replica = observed.partition(node_id, key)
-            if replica is None:
+        replicas = [(i, observed.partition(i, key)) for i in topic.partitions[name[1]].replicas]
+        found = [(replica.high_watermark, i, replica) for i, replica in replicas if replica is not None]
+        if not found:
+            return None
+        high_watermark, node_id, replica = max(found, key=lambda each: each[:2])
+        for logged in reversed(self._reader(node_id, key, replica).batches):
+            if logged.base_offset >= high_watermark:
                 continue
-            for batch in _transactional(self._reader(node_id, key, replica), replica.high_watermark):
-                if (batch.producer_id, batch.epoch, batch.is_commit) == (*producer, is_commit):
-                    return True
-        return False
+            batch = read_transactional(logged)
+            if batch is not None and batch.producer_id == producer_id:
+                return batch
+        return None
 
     def _reader(self, node_id: int, key: Key, replica: ObservedReplica) -> LogReader:
         reader = self._readers.get((node_id, key))
@@ -236,19 +248,13 @@ class TransactionObservation(ReplicaJudge):
         reader.read()
         return reader
 
-    def still_open(self) -> list[str]:
-        """What is not over: states that are open or prepared, and transactions in the bytes of any replica."""
+    def places(self) -> Iterable[tuple[Place, PartitionTransactions]]:
+        """All replicas that are judged, with what their bytes say."""
         self.refresh()
-        found = [f"{tid} is {m.state.label}" for tid, m in self.states.items() if not m.state.may_expire]
-        observed = self._replicas
         for (node_id, key), known in self.logs.items():
             place = self._place(node_id, key)
-            if place is None or observed is None:
-                continue
-            found += [f"n{node_id} has {place} open: {each}" for each in known.open.values()]
-            if place.replica.last_stable_offset != place.replica.high_watermark:
-                found.append(f"n{node_id}: {place} is stable to {place.replica.last_stable_offset}")
-        return found
+            if place is not None:
+                yield place, known
 
     def _place(self, node_id: int, key: Key) -> Place | None:
         observed = self._replicas
@@ -280,10 +286,3 @@ def _records(batches: Iterable[LoggedBatch]) -> Iterable[TransactionRecord]:
                 assert isinstance(key, TransactionLogKey)
                 assert metadata is None or isinstance(metadata, TransactionMetadata)
                 yield TransactionRecord(key.transactional_id, metadata, record.offset)
-
-
-def _transactional(reader: LogReader, high_watermark: int) -> Iterable[TransactionalBatch]:
-    for logged in reader.between(0, high_watermark):
-        found = PartitionTransactions.peek(logged)
-        if found is not None:
-            yield found

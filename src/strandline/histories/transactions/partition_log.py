@@ -63,9 +63,11 @@ class PartitionTransactions:
         self.epochs: dict[int, int] = {}
         """The newest of each producer id, of data and markers."""
         self.coordinator_epochs: dict[int, int] = {}
+        self.end_offset = 0
 
     def add(self, logged: LoggedBatch) -> tuple[TransactionalBatch, LoggedTransaction | None] | None:
         """The batch if it belongs to a transaction, and the transaction that was open before of its producer."""
+        self.end_offset = logged.last_offset + 1
         batch = read_transactional(logged)
         if batch is None:
             return None
@@ -82,10 +84,6 @@ class PartitionTransactions:
         else:
             before.batches.append(logged)
         return batch, before
-
-    @staticmethod
-    def peek(logged: LoggedBatch) -> TransactionalBatch | None:
-        return read_transactional(logged)
 
     def first_unstable(self, high_watermark: int) -> int | None:
         """The first offset of what is open, or ended by a marker that is not committed."""

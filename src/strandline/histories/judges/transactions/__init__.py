@@ -10,6 +10,14 @@ from collections.abc import Mapping
 
 from strandline.histories.batches import all_batches
 from strandline.histories.judges.transactions import all_or_nothing, copied_once, reads_committed
+from strandline.histories.judges.transactions.complete_means_done import CompleteMeansDone
+from strandline.histories.judges.transactions.coordinator_epochs import CoordinatorEpochs
+from strandline.histories.judges.transactions.coordinator_first import CoordinatorFirst
+from strandline.histories.judges.transactions.epochs_rise import EpochsRise
+from strandline.histories.judges.transactions.fenced_is_silent import FencedIsSilent
+from strandline.histories.judges.transactions.legal_states import LegalTransactionStates
+from strandline.histories.judges.transactions.one_decision import OneDecision
+from strandline.histories.judges.transactions.stable_offset import StableOffset
 from strandline.histories.outcome import Problem
 from strandline.histories.replica_observation import ReplicaObservation
 from strandline.histories.transactions import partition_log
@@ -19,7 +27,16 @@ from strandline.histories.transactions.partition_log import PartitionTransaction
 from strandline.histories.transactions.plan import COPIES, LEDGER
 from strandline.ids import TopicPartition
 
-TRANSACTIONS: tuple[type[TransactionJudge], ...] = ()
+TRANSACTIONS: tuple[type[TransactionJudge], ...] = (
+    StableOffset,
+    CoordinatorFirst,
+    OneDecision,
+    CompleteMeansDone,
+    EpochsRise,
+    FencedIsSilent,
+    CoordinatorEpochs,
+    LegalTransactionStates,
+)
 
 
 def transaction_judges() -> list[TransactionJudge]:
