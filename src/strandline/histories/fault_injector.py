@@ -21,6 +21,7 @@ from strandline.histories.replica_observation import ReplicaObservation
 from strandline.histories.shape import host
 from strandline.histories.transcript import WORLD
 from strandline.sim.faults import Fault
+from strandline.sim.world import SimNode
 
 PER_ACT_MAX = 100
 
@@ -235,6 +236,9 @@ class FaultInjector:
 
     def pause_member(self, member: GroupMember) -> bool:
         return self.inject("member pause", member.name, member.machine.pause, possible=member.is_running)
+
+    def pause_client(self, machine: SimNode) -> bool:
+        return self.inject("member pause", machine.name, machine.pause, possible=machine.alive)
 
     # The network
 

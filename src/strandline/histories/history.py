@@ -28,13 +28,14 @@ from strandline.histories.judges.transactions import no_hanging, transaction_jud
 from strandline.histories.load import Load
 from strandline.histories.member import ClusterMember
 from strandline.histories.nemeses.context import NemesisContext
-from strandline.histories.nemeses.nemesis import CLUSTER, GROUPS, Nemesis, deck
+from strandline.histories.nemeses.nemesis import CLUSTER, GROUPS, TRANSACTIONS, Nemesis, deck
 from strandline.histories.nemeses.nemesis import COMPACTION as COMPACTION_NEMESES
 from strandline.histories.noise import Noise
 from strandline.histories.outcome import HistoryOutcome, Problem
 from strandline.histories.quorum_observation import Violation
 from strandline.histories.replica_observation import ReplicaJudge, ReplicaObservation
 from strandline.histories.setting import HistorySetting
+from strandline.histories.transactions import plan as transaction_plans
 from strandline.histories.transactions.observation import TransactionObservation
 from strandline.histories.transcript import WORLD, Transcript
 from strandline.sim.world import World
@@ -45,7 +46,7 @@ NEMESES_DENSE, NEMESES_UNTIL_S = 3, 30.0
 """Before that time another nemesis begins, up to so many: the least that a history lasts should not be spent in
 peace."""
 OWN_SHARE = 0.7
-"""Of the nemeses of a history with a group or a compacted topic, so many are about that."""
+"""Of the nemeses of a history with a group, a compacted topic or transactions, so many are about that."""
 CALM_S = (0.5, 5.0)
 """Between two nemeses."""
 RECORDS_FIRST, RECORDS_WITHIN_S = 8, 6.0
@@ -61,17 +62,18 @@ Watch = Callable[[bytes, float, int, bytes], None]
 
 
 def first_nemesis(seed: int) -> Nemesis:
-    """Seeds walk through the nemeses, so that each has its share; with a group or a compacted topic some begin with
-    one on it."""
+    """Seeds walk through the nemeses, so that each has its share; with a group, a compacted topic or transactions some
+    begin with one on it."""
     has_group, has_compaction = group_plans.has_group(seed), compaction_plans.draw(seed) is not None
-    nemeses = deck(_family(seed, 1, has_group, has_compaction))
+    nemeses = deck(_family(seed, 1, has_group, has_compaction, transaction_plans.draw(seed) is not None))
     return nemeses[seed % len(nemeses)]
 
 
-def _family(seed: int, number: int, has_group: bool, has_compaction: bool) -> str:
+def _family(seed: int, number: int, has_group: bool, has_compaction: bool, has_transactions: bool) -> str:
     """The family of the nemesis with this number: those of every setting, or those that not every setting could
     have."""
     families = [GROUPS] * has_group + [COMPACTION_NEMESES] * has_compaction
+    families += [TRANSACTIONS] * has_transactions
     chance = random.Random(f"{seed}/act/{number}/family")
     return chance.choice(families) if families and chance.random() < OWN_SHARE else CLUSTER
 
@@ -203,7 +205,10 @@ class History:
     def _act(self, number: int) -> Nemesis:
         if number == 1:
             return self._first
-        family = _family(self._seed, number, self.setting.group is not None, self.setting.compaction is not None)
+        has = self.setting
+        family = _family(
+            self._seed, number, has.group is not None, has.compaction is not None, has.transactions is not None
+        )
         fitting = [nemesis for nemesis in deck(family) if nemesis.fits(self.setting)]
         fitting = fitting or [nemesis for nemesis in deck() if nemesis.fits(self.setting)]
         return random.Random(f"{self._seed}/act/{number}/which").choice(fitting)
@@ -250,6 +255,7 @@ class History:
             self._stable_leadership,
             chance,
             self.groups,
+            self.transactions,
         )
         await nemesis.play(context)
         self._heal()

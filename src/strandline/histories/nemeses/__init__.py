@@ -22,6 +22,7 @@ from strandline.histories.nemeses import (
     snapshots,
     storage,
     timing,
+    transactions,
 )
 from strandline.histories.nemeses.nemesis import NEMESES
 
@@ -42,4 +43,5 @@ __all__ = [
     "snapshots",
     "storage",
     "timing",
+    "transactions",
 ]

@@ -30,6 +30,7 @@ from strandline.histories.noise import Noise
 from strandline.histories.outcome import UNDER_FAULTS
 from strandline.histories.replica_observation import ReplicaObservation
 from strandline.histories.setting import ClusterTimers, HistorySetting
+from strandline.histories.transactions.observation import TransactionObservation
 from strandline.metadata.image import PartitionImage
 
 WITHIN_S = 20.0
@@ -52,8 +53,10 @@ class NemesisContext:
         stable_leadership: StableLeadership,
         chance: random.Random,
         groups: GroupObservation | None = None,
+        transactions: TransactionObservation | None = None,
     ) -> None:
         self._groups = groups
+        self._transactions = transactions
         self.setting = setting
         self.cluster = cluster
         self.replicas = replicas
@@ -210,6 +213,11 @@ class NemesisContext:
     def groups(self) -> GroupObservation:
         assert self._groups is not None
         return self._groups
+
+    @property
+    def transactions(self) -> TransactionObservation:
+        assert self._transactions is not None, "a nemesis about transactions fits a setting that has them"
+        return self._transactions
 
     def coordinator_state(self) -> PartitionImage | None:
         """Of the group's partition of the offsets topic, once there is one."""

@@ -18,8 +18,9 @@ from strandline.histories.setting import HistorySetting
 if TYPE_CHECKING:
     from strandline.histories.nemeses.context import NemesisContext
 
-CLUSTER, GROUPS, COMPACTION = "cluster", "groups", "compaction"
-"""Families of nemeses: every history can have those of the first, the others need a group or a compacted topic."""
+CLUSTER, GROUPS, COMPACTION, TRANSACTIONS = "cluster", "groups", "compaction", "transactions"
+"""Families of nemeses: every history can have those of the first, the others need a group, a compacted topic or
+transactions."""
 
 Play = Callable[["NemesisContext"], Awaitable[None]]
 
@@ -99,6 +100,11 @@ def movable(setting: HistorySetting) -> bool:
 def compacting(setting: HistorySetting) -> bool:
     """There is a compacted topic, and a broker may go."""
     return setting.compaction is not None and replicated(setting)
+
+
+def transacting(setting: HistorySetting) -> bool:
+    """There are transactions, and a broker may go."""
+    return setting.transactions is not None and replicated(setting)
 
 
 def grouped(setting: HistorySetting) -> bool:

@@ -1,0 +1,120 @@
+"""Transactions whose coordinator, leaders or producers fail between two of their steps."""
+
+from __future__ import annotations
+
+from strandline.histories.nemeses.context import NemesisContext
+from strandline.histories.nemeses.nemesis import TRANSACTIONS, nemesis, transacting
+from strandline.histories.transactions.plan import LEDGER
+from strandline.metadata.image import PartitionImage
+from strandline.node.coordinator.transaction_topic import TRANSACTION_STATE
+from strandline.transactions.metadata import TransactionMetadata
+
+STEP_WITHIN_S = 6.0
+TIMES = 3
+
+
+def _coordinator(context: NemesisContext) -> int:
+    """Of some transactional id; any broker if there is none."""
+    topic = context.replicas.image.topics.get(TRANSACTION_STATE)
+    leaders = [] if topic is None else [state.leader for state in topic.partitions if state.leader >= 0]
+    return context.chance.choice(leaders or context.brokers)
+
+
+def _prepared(context: NemesisContext) -> list[TransactionMetadata]:
+    context.transactions.refresh()
+    return [each for each in context.transactions.states.values() if each.state.is_prepared]
+
+
+def _is_prepared(context: NemesisContext) -> bool:
+    return bool(_prepared(context))
+
+
+def _unwritten(context: NemesisContext) -> list[PartitionImage]:
+    """Partitions of the ledger that are part of an open transaction, and whose leader has nothing of it yet."""
+    seen = context.transactions
+    seen.refresh()
+    topic = context.replicas.image.topics[LEDGER]
+    found = []
+    for each in seen.states.values():
+        for name, index in sorted(each.partitions if not each.state.may_expire else ()):
+            if name == LEDGER:
+                state = topic.partitions[index]
+                known = seen.logs.get((state.leader, (topic.topic_id, index)))
+                if known is None or each.producer_id not in known.open:
+                    found.append(state)
+    return found
+
+
+@nemesis("transaction coordinator killed", transacting, weight=2, family=TRANSACTIONS)
+async def coordinator_killed(context: NemesisContext) -> None:
+    """The coordinator dies while a transaction is open or ending: the next one knows it, and ends it."""
+    with context.haste():
+        for _ in range(TIMES):
+            await context.until_soon(lambda: _is_prepared(context), context.chance.uniform(0.2, STEP_WITHIN_S))
+            coordinator = _coordinator(context)
+            context.faults.dies(coordinator, power=context.chance.random() < 0.3)
+            await context.wait(0.2, 3.0)
+            context.start(coordinator)
+            await context.wait(0.2, 3.0)
+    await context.whole()
+
+
+@nemesis("leader killed between addition and append", transacting, weight=2, family=TRANSACTIONS)
+async def leader_killed_before_append(context: NemesisContext) -> None:
+    """A partition is part of a transaction, and its leader dies before it has written anything of it."""
+    with context.haste():
+        for _ in range(TIMES):
+            await context.until_soon(lambda: bool(_unwritten(context)), STEP_WITHIN_S)
+            found = _unwritten(context)
+            leader = found[0].leader if found and found[0].leader >= 0 else context.chance.choice(context.brokers)
+            context.faults.kill(leader)
+            await context.wait(0.2, 3.0)
+            context.start(leader)
+            await context.wait(0.2, 2.0)
+    await context.whole()
+
+
+@nemesis("page cache lost under a decision", transacting, family=TRANSACTIONS)
+async def page_cache_lost(context: NemesisContext) -> None:
+    """A decision is written and its markers are not all there: the coordinator's host goes dark."""
+    with context.haste():
+        for _ in range(2):
+            await context.until_soon(lambda: _is_prepared(context), STEP_WITHIN_S)
+            coordinator = _coordinator(context)
+            context.faults.power_loss(coordinator)
+            await context.wait(0.5, 4.0)
+            context.start(coordinator)
+            await context.whole()
+
+
+@nemesis("markers delayed", transacting, weight=2, family=TRANSACTIONS)
+async def markers_delayed(context: NemesisContext) -> None:
+    """The coordinator does not reach the leaders for a while, so that its markers come late, or twice; now and then it
+    is deposed meanwhile."""
+    with context.haste():
+        for _ in range(TIMES):
+            coordinator = _coordinator(context)
+            for broker_id in context.others(context.brokers, coordinator):
+                context.faults.cut_one_way(coordinator, broker_id)
+            await context.wait(0.3, 3.0)
+            if context.chance.random() < 0.3:
+                context.faults.kill(coordinator)
+                context.start(coordinator)
+            context.heal_network()
+            await context.wait(0.3, 2.0)
+    await context.whole()
+
+
+@nemesis("producer paused past its timeout", transacting, family=TRANSACTIONS)
+async def producer_paused(context: NemesisContext) -> None:
+    """A producer stands still in its transaction until the coordinator has aborted it, and goes on."""
+    transactions = context.load.transactions
+    assert transactions is not None, "a nemesis about transactions fits a setting that has them"
+    with context.haste():
+        for _ in range(2):
+            writer = context.chance.choice(transactions.writers)
+            context.faults.pause_client(writer.machine)
+            await context.wait(0.5, 1.3 * transactions.plan.timeout_s + 1.5)
+            writer.machine.resume()
+            await context.wait(0.2, 2.0)
+    await context.whole()
