@@ -19,7 +19,6 @@ from strandline.api.transactions.coordination import coordinate, for_version
 from strandline.coordinator.result import CoordinatorResult, Moment, coordinator_error
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import TopicPartition
-from strandline.metadata.image import TOPIC_RESOURCE
 from strandline.transactions.metadata import ProducerIdAndEpoch
 from strandline.transactions.partitions import Addition
 from strandline.transactions.shard import TransactionShard
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 KEY: Final = 24
 VERSIONS = range(6)
 FENCED_SINCE, FOR_BROKERS_SINCE = 2, 4
-TRANSACTION_STATE = "__transaction_state"
 Codes = Mapping[TopicPartition, ErrorCode]
 
 
@@ -58,7 +56,6 @@ def _of_client(request: AddPartitionsToTxnRequest, ctx: RequestContext) -> Maybe
         request.v3_and_below_transactional_id,
         ProducerIdAndEpoch(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch),
         frozenset(partitions),
-        record_bytes_max=_record_bytes_max(ctx),
     )
 
     def add(
@@ -104,7 +101,6 @@ def _ask(
         ProducerIdAndEpoch(asked.producer_id, asked.producer_epoch),
         frozenset(partitions),
         transaction_version=2,
-        record_bytes_max=_record_bytes_max(ctx),
     )
     transactions = ctx.node.transactions
 
@@ -149,8 +145,3 @@ def _topics(codes: Codes) -> list[AddPartitionsToTxnResponse.AddPartitionsToTxnT
             response.AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
         )
     return list(topics.values())
-
-
-def _record_bytes_max(ctx: RequestContext) -> int:
-    image = ctx.node.metadata.image()
-    return ctx.node.config.topic_config(image.config(TOPIC_RESOURCE, TRANSACTION_STATE)).max_message_bytes

@@ -78,5 +78,6 @@ def _is_hanging(place: TopicPartition, marker: WritableMarker, ctx: RequestConte
     producers = partition.log.producers
     if not producers.is_in_transaction(producer_id, epoch):
         return False
-    silent_ms = ctx.now_ms - producers.by_id[producer_id].last_timestamp
-    return silent_ms > ctx.node.config.transaction_max_timeout_ms
+    # Producers choose timestamps; what this node has let in is as old as it knows.
+    last_ms = max(producers.by_id[producer_id].last_timestamp, partition.log.txn_began_ms.get(producer_id, 0))
+    return ctx.now_ms - last_ms > ctx.node.config.transaction_max_timeout_ms

@@ -23,7 +23,6 @@ Every key of Kafka 4 is known. A key is *honoured*, *ignored* with a warning (it
 libraries, or a part that is off), or *refused* with a reason; a refused key may be spelled out with its default. A name that is no
 key is refused. DescribeConfigs has the rows of Kafka 4.3: a key that is refused shows its default. Read-only here and not in
 Kafka are `listeners`, `listener.security.protocol.map` and the `ssl.*` keys, which count from the next start, and what is refused.
-Keys for parts that are still to come (transactions) are kept, and warn too: they have a section below.
 
 `cleanup.policy=compact` asks for keys, and the cleaner keeps the last value of each: it works in a niced child process, on one log
 at a time (`log.cleaner.threads`), and starts none while there is nothing to compact.

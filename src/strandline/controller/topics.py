@@ -23,6 +23,7 @@ from strandline.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataI
 
 PARTITIONS_PER_REQUEST_MAX = 10_000
 MIN_ISR = "min.insync.replicas"
+TRANSACTION_STATE = "__transaction_state"
 
 
 class RequestedTopic(NamedTuple):
@@ -200,6 +201,11 @@ def add_partitions(
     topic = image.topics.get(name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+    if name == TRANSACTION_STATE:
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"Where the coordinator of a transactional id is depends on how many partitions {name} has: it keeps them.",
+        )
     present = len(topic.partitions)
     if count == present:
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {present} partition(s).")

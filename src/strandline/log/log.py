@@ -66,6 +66,8 @@ class Log:
         self.epochs = epochs
         self.producers = producers
         self.guards = VerificationGuards()
+        self.txn_began_ms: dict[int, int] = {}
+        """When the open transactions began that this node let in, by its own clock; by producer id."""
         self.appended_bytes = 0
         """Since it was opened."""
         self.truncations = 0
@@ -129,6 +131,7 @@ class Log:
             )
             if valid.transactional:
                 self.guards.began(producer_id)
+                self.txn_began_ms.setdefault(producer_id, now_ms)
         self.log_end_offset = self.producers.end_offset = last_offset + 1
         self.appended_bytes += len(data)
         return Appended(base_offset, valid.append_time)
@@ -166,6 +169,7 @@ class Log:
         self.producers.check_marker(*producer, coordinator_epoch, transaction_version)
         offset = self.append_own(end_txn_batch(*producer, commit, coordinator_epoch, now_ms), leader_epoch, now_ms)
         self.guards.ended(*producer)
+        self.txn_began_ms.pop(producer[0], None)
         return offset
 
     def append_own(self, batch: bytearray, leader_epoch: int, now_ms: int) -> int:
@@ -381,11 +385,13 @@ class Log:
     def truncate_to(self, offset: int) -> None:
         """Remove everything at or after `offset` (KIP-101's truncation; blocks shortly)."""
         self.guards.clear()
+        self.txn_began_ms.clear()
         truncation.truncate_to(self, offset)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Forget everything and begin anew at `offset`."""
         self.guards.clear()
+        self.txn_began_ms.clear()
         truncation.truncate_fully_and_start_at(self, offset)
 
     def advance_start(self, offset: int) -> None:

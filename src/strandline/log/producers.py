@@ -44,7 +44,15 @@ class BatchMetadata(NamedTuple):
 
 
 class ProducerState:
-    __slots__ = ("batches", "coordinator_epoch", "current_txn_first_offset", "epoch", "last_timestamp", "producer_id")
+    __slots__ = (
+        "batches",
+        "coordinator_epoch",
+        "current_txn_first_offset",
+        "epoch",
+        "last_timestamp",
+        "marker_offset",
+        "producer_id",
+    )
 
     def __init__(self, producer_id: int) -> None:
         self.producer_id = producer_id
@@ -52,6 +60,8 @@ class ProducerState:
         self.coordinator_epoch = -1
         self.last_timestamp = -1
         self.current_txn_first_offset = -1
+        self.marker_offset = -1
+        """Of the last end of a transaction that was seen in this life of the log."""
         self.batches: deque[BatchMetadata] = deque(maxlen=BATCHES_KEPT)
 
     @property
@@ -215,7 +225,7 @@ class Producers:
         `producer.id.expiration.ms`, whatever they send next is taken for their first batch.
         """
         silent = [producer for producer in self.by_id.values() if producer.current_txn_first_offset < 0]
-        silent.sort(key=lambda producer: (producer.last_offset, producer.producer_id))
+        silent.sort(key=lambda producer: (max(producer.last_offset, producer.marker_offset), producer.producer_id))
         for producer in silent[: max(self.ids_max // FORGOTTEN_AT_ONCE, 1)]:
             del self.by_id[producer.producer_id]
             self.forgotten_early += 1
@@ -232,6 +242,7 @@ class Producers:
             producer.batches.clear()
         producer.coordinator_epoch = coordinator_epoch
         producer.last_timestamp = timestamp
+        producer.marker_offset = offset
         first_offset = producer.current_txn_first_offset
         if first_offset < 0:
             return None

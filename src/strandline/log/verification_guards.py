@@ -18,7 +18,7 @@ from strandline.errors import ErrorCode, KafkaError
 class VerificationGuard:
     """One question to the coordinator; only this very object is its answer."""
 
-    __slots__ = ("bumps_epoch", "epoch", "lowest_sequence", "noted_ms")
+    __slots__ = ("bumps_epoch", "epoch", "is_outlived", "lowest_sequence", "noted_ms")
 
     def __init__(self, epoch: int, lowest_sequence: int, bumps_epoch: bool, noted_ms: int) -> None:
         self.epoch = epoch
@@ -27,6 +27,8 @@ class VerificationGuard:
         self.bumps_epoch = bumps_epoch
         """Each transaction of this producer has an epoch of its own."""
         self.noted_ms = noted_ms
+        self.is_outlived = False
+        """The leader epoch in which it was noted is over."""
 
 
 GUARDS_MAX = 100_000
@@ -60,6 +62,10 @@ class VerificationGuards:
         """Refuse a batch that would open a transaction on an answer that is too old, or on none."""
         if guard is NOT_REQUIRED:
             return
+        if guard is not None and guard.is_outlived:
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER, "another leader epoch has begun since the coordinator was asked"
+            )
         noted = self._by_producer.get(producer_id)
         if guard is None or noted is not guard:
             raise KafkaError(
@@ -90,4 +96,7 @@ class VerificationGuards:
                 del self._by_producer[producer_id]
 
     def clear(self) -> None:
+        """The leader epoch is over, or the log was cut."""
+        for guard in self._by_producer.values():
+            guard.is_outlived = True
         self._by_producer.clear()

@@ -105,6 +105,7 @@ class Partition:
         )
         if state.leader_epoch > before.leader_epoch:
             self.log.guards.clear()
+            self.log.txn_began_ms.clear()
         self._take_role(before.leader_epoch)
         self.check_invariants()
         return (state.leader, state.leader_epoch) != (before.leader, before.leader_epoch)

@@ -26,10 +26,10 @@ RETRY_S = 0.5
 """Before the record of a completion is written again."""
 
 
-def begin(shard: TransactionShard, transactional_id: str, at: Moment) -> None:
-    """The decision is committed."""
+def begin(shard: TransactionShard, transactional_id: str, decided: TransactionMetadata, at: Moment) -> None:
+    """This decision is committed."""
     metadata = shard.transactions.get(transactional_id)
-    if metadata is None or not metadata.state.is_prepared or transactional_id in shard.unmarked:
+    if metadata is not decided or transactional_id in shard.unmarked:
         return
     shard.unmarked[transactional_id] = set(metadata.partitions)
     if metadata.partitions:
@@ -39,9 +39,9 @@ def begin(shard: TransactionShard, transactional_id: str, at: Moment) -> None:
         shard.timers.schedule(("complete", transactional_id), at.now, again)
 
 
-def begin_later(shard: TransactionShard, transactional_id: str, at: Moment) -> None:
+def begin_later(shard: TransactionShard, transactional_id: str, decided: TransactionMetadata, at: Moment) -> None:
     """In a turn of its own: a load may find thousands."""
-    shard.timers.schedule(("begin", transactional_id), at.now, partial(begin, shard, transactional_id))
+    shard.timers.schedule(("begin", transactional_id), at.now, partial(begin, shard, transactional_id, decided))
 
 
 def _marker(shard: TransactionShard, transactional_id: str, metadata: TransactionMetadata) -> EndMarker:

@@ -22,6 +22,11 @@ class TransactionDependencies(Protocol):
         ...
 
     @property
+    def record_bytes_max(self) -> int:
+        """`max.message.bytes` of the transaction log."""
+        ...
+
+    @property
     def two_phase_commit_enabled(self) -> bool:
         """`transaction.two.phase.commit.enable` (TXN-Q4)."""
         ...

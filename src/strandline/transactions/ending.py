@@ -157,7 +157,7 @@ def _decision(
     def committed(at: Moment) -> None:
         if why is not None:
             journal.aborted(shard, transactional_id, decided, why)
-        completion.begin(shard, transactional_id, at)
+        completion.begin(shard, transactional_id, decided, at)
 
     return CoordinatorResult(
         [transaction_record(transactional_id, decided)], lambda code, at: answer(code), committed=committed

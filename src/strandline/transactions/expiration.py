@@ -10,6 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from strandline.coordinator.result import CoordinatorResult, Moment
+from strandline.errors import ErrorCode
 from strandline.transactions.records import transaction_record
 
 if TYPE_CHECKING:
@@ -42,8 +43,17 @@ def _sweep(shard: TransactionShard, at: Moment) -> CoordinatorResult | None:
     )
     if len(expired) < REMOVED_AT_ONCE_MAX:
         schedule(shard, at)
-    else:
-        shard.timers.schedule(("expiration",), at.now, partial(_sweep, shard))
     if not expired:
         return None
-    return CoordinatorResult([transaction_record(transactional_id, None) for transactional_id in expired])
+    records = [transaction_record(transactional_id, None) for transactional_id in expired]
+    return CoordinatorResult(records, partial(_removed, shard, is_more=len(expired) == REMOVED_AT_ONCE_MAX))
+
+
+def _removed(shard: TransactionShard, code: ErrorCode, at: Moment, *, is_more: bool) -> CoordinatorResult | None:
+    """The next ones; if these could not be written, later."""
+    if not is_more:
+        return None
+    if code:
+        schedule(shard, at)
+        return None
+    return _sweep(shard, at)

@@ -69,12 +69,14 @@ class MarkerQueue:
     def __init__(self) -> None:
         self._waiting: dict[EndMarker, dict[TopicPartition, float]] = {}
         """Partitions that are to be asked, and not before when."""
+        self._stalled: dict[EndMarker, dict[TopicPartition, float]] = {}
+        """Partitions without a leader: looked at again when the metadata says more."""
         self._in_flight: dict[int, MarkerRequest] = {}
 
     def __len__(self) -> int:
         """Partitions that are waited for, for the metric."""
         sent = sum(request.partitions_count for request in self._in_flight.values())
-        return sent + sum(map(len, self._waiting.values()))
+        return sent + sum(map(len, self._waiting.values())) + sum(map(len, self._stalled.values()))
 
     def leaderless_count(self, targets: MarkerTargets) -> int:
         """Partitions that wait because none leads them."""
@@ -87,18 +89,24 @@ class MarkerQueue:
 
     def forget(self, coordinator_partition: int, coordinator_epoch: int) -> None:
         """The markers of exactly this load; never those of a newer one (TXN-T31)."""
-        known = {marker for request in self._in_flight.values() for marker in request.entries}.union(self._waiting)
+        known = {marker for request in self._in_flight.values() for marker in request.entries}.union(
+            self._waiting, self._stalled
+        )
         for marker in known:
             if _is_of(marker, coordinator_partition, coordinator_epoch):
                 self._drop(marker)
 
     def _drop(self, marker: EndMarker) -> None:
         self._waiting.pop(marker, None)
+        self._stalled.pop(marker, None)
         for request in self._in_flight.values():
             request.partitions_count -= len(request.entries.pop(marker, ()))
 
-    def deleted(self, targets: MarkerTargets) -> Entries:
-        """The partitions that are no more: nothing is to be ended there."""
+    def metadata_changed(self, targets: MarkerTargets) -> Entries:
+        """Partitions that had no leader may have one; those that are no more are returned: nothing is to be ended there."""
+        for marker, partitions in self._stalled.items():
+            self._waiting.setdefault(marker, {}).update(partitions)
+        self._stalled.clear()
         gone: Entries = {}
         for marker, partitions in tuple(self._waiting.items()):
             found = [partition for partition in partitions if not targets.exists(partition)]
@@ -111,9 +119,13 @@ class MarkerQueue:
         """What can be sent now. Each request has to be answered."""
         requests: dict[int, MarkerRequest] = {}
         producers: set[tuple[int, int]] = set()
+        stalled: Entries = {}
         for marker, partition in self._due(now):
             broker_id = targets.leader(partition)
-            if broker_id is None or broker_id in self._in_flight:
+            if broker_id is None:
+                stalled.setdefault(marker, []).append(partition)
+                continue
+            if broker_id in self._in_flight:
                 continue
             request = requests.setdefault(broker_id, MarkerRequest(broker_id))
             if request.partitions_count >= PARTITIONS_PER_REQUEST_MAX:
@@ -129,6 +141,9 @@ class MarkerQueue:
             self._in_flight[request.broker_id] = request
             for marker, partitions in request.entries.items():
                 self._remove(marker, partitions)
+        for marker, partitions in stalled.items():
+            self._remove(marker, partitions)
+            self._stalled.setdefault(marker, {}).update(dict.fromkeys(partitions, 0.0))
         return found
 
     def _due(self, now: float) -> Iterator[tuple[EndMarker, TopicPartition]]:
@@ -144,9 +159,10 @@ class MarkerQueue:
         if not waiting:
             del self._waiting[marker]
 
-    def next_s(self) -> float | None:
-        """When something that waits may be tried again."""
-        return min((when for partitions in self._waiting.values() for when in partitions.values()), default=None)
+    def next_s(self, now: float) -> float | None:
+        """When something may be tried again that waits for its time; what is due waits for an answer or for metadata."""
+        times = (when for partitions in self._waiting.values() for when in partitions.values() if when > now)
+        return min(times, default=None)
 
     def answered(
         self, request: MarkerRequest, codes: Mapping[int, Mapping[TopicPartition, ErrorCode]] | None, now: float

@@ -34,8 +34,6 @@ class Addition(NamedTuple):
     partitions: frozenset[TopicPartition]
     transaction_version: int = 0
     """The client's."""
-    record_bytes_max: int = 2**31 - 1
-    """`max.message.bytes` of the transaction log."""
 
 
 def add(shard: TransactionShard, request: Addition, at: Moment, answer: CodeAnswer) -> CoordinatorResult | None:
@@ -45,7 +43,7 @@ def add(shard: TransactionShard, request: Addition, at: Moment, answer: CodeAnsw
     else:
         metadata = metadata.with_partitions(request.partitions, request.transaction_version, at.wall_ms, at.now)
         records = [transaction_record(request.transactional_id, metadata)]
-        _check_size(records[0], request)
+        _check_size(records[0], request, shard.dependencies.record_bytes_max)
 
     def done(code: ErrorCode, at: Moment) -> None:
         answer(coordinator_error(code))
@@ -74,17 +72,17 @@ def _found(shard: TransactionShard, request: Addition) -> TransactionMetadata:
     return metadata
 
 
-def _check_size(record: CoordinatorRecord, request: Addition) -> None:
+def _check_size(record: CoordinatorRecord, request: Addition, record_bytes_max: int) -> None:
     """A transaction grows with its partitions: the addition is refused, because the end must not be (TXN-TF7)."""
     assert isinstance(record.value, TransactionMetadata)
     about = len(request.transactional_id) * 4 + len(record.value.partitions) * PARTITION_BYTES_MAX
-    if about + ROOM_FOR_THE_END_BYTES < request.record_bytes_max:
+    if about + ROOM_FOR_THE_END_BYTES < record_bytes_max:
         return  # no need to count
     key, value = framing.encode(record, framing.VERSIONS[-1])
     size = len(key) + len(value or b"") + ROOM_FOR_THE_END_BYTES
-    if size > request.record_bytes_max:
+    if size > record_bytes_max:
         raise KafkaError(
             ErrorCode.UNKNOWN_SERVER_ERROR,
             f"The transaction would have so many partitions that its record of {size} bytes is larger than "
-            f"max.message.bytes of __transaction_state ({request.record_bytes_max}).",
+            f"max.message.bytes of __transaction_state ({record_bytes_max}).",
         )

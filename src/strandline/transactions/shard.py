@@ -9,8 +9,9 @@ decision that is committed (TXN-T30), with the leader epoch of the load that sen
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import partial
 
 from strandline.coordinator.record import CoordinatorRecord
 from strandline.coordinator.result import CoordinatorResult, Moment
@@ -117,12 +118,14 @@ class TransactionShard:
         journal.loaded(self)
         timeouts.schedule(self, at)
         expiration.schedule(self, at)
-        return CoordinatorResult([], committed=self._resume)
+        prepared = {tid: metadata for tid, metadata in self.transactions.items() if metadata.state.is_prepared}
+        return CoordinatorResult([], committed=partial(self._resume, prepared))
 
-    def _resume(self, at: Moment) -> None:
-        for transactional_id, metadata in tuple(self.transactions.items()):
-            if metadata.state.is_prepared and transactional_id not in self.unmarked:
-                completion.begin_later(self, transactional_id, at)
+    def _resume(self, prepared: Mapping[str, TransactionMetadata], at: Moment) -> None:
+        """What was read back is committed. A decision that was made since is not, perhaps: it goes on by itself."""
+        for transactional_id, metadata in prepared.items():
+            if self.transactions.get(transactional_id) is metadata:
+                completion.begin_later(self, transactional_id, metadata, at)
 
     def replay_marker(self, producer_id: int, *, commit: bool) -> None:
         """The records of this topic are never part of a transaction."""

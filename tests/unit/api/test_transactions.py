@@ -249,6 +249,27 @@ async def test_txn_p1_one_request_has_one_producer(cluster):
     assert await _codes_of(cluster, frame, 12) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 2
 
 
+async def test_txn_p1_nor_two_epochs_of_one(cluster):
+    producer = await begun(cluster)
+    builder = BatchBuilder()
+    builder.append(b"k", b"v", timestamp=1000)
+    data = [
+        Produce.PartitionProduceData(
+            index=index,
+            records=bytes(
+                builder.build(
+                    producer_id=producer.producer_id, producer_epoch=epoch, base_sequence=0, transactional=True
+                )
+            ),
+        )
+        for index, epoch in enumerate((producer.epoch, producer.epoch + 1))
+    ]
+    topic = Produce.TopicProduceData(name="a", partition_data=data)
+    request = Produce(transactional_id="t", acks=-1, timeout_ms=5000, topic_data=[topic])
+    frame = b"\0" * 4 + messages.encode_request(0, 12, request)
+    assert await _codes_of(cluster, frame, 12) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 2
+
+
 async def test_a_producer_that_the_coordinator_does_not_know(cluster):
     stranger = ProducerIdAndEpoch(999, 0)
     assert await send(cluster, stranger, ("a", 0)) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING]
@@ -379,10 +400,8 @@ async def test_no_markers_no_results(cluster):
 async def test_txn_t40_a_client_may_abort_only_what_hangs(cluster, hangs):
     producer = await begun(cluster)
     await send(cluster, producer, ("a", 0))
-    if not hangs:
-        cluster.parts.hosted.by_name["a", 0].log.producers.by_id[
-            producer.producer_id
-        ].last_timestamp = cluster.clock.wall_ms()
+    if hangs:  # for a quarter of an hour; what its producer says of the time does not count
+        cluster.parts.hosted.by_name["a", 0].log.txn_began_ms[producer.producer_id] -= 15 * 60_000 + 1
     refused = {("a", 0): ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
     for fields in ({"commit": True}, {"version": 2}):
         assert await marked(cluster, producer, ("a", 0), listener="OTHER", **fields) == refused

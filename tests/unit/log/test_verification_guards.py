@@ -100,7 +100,7 @@ def test_txn_v9_a_cut_forgets_them() -> None:
     guards = VerificationGuards()
     guard = note(guards)
     guards.clear()
-    assert refused(guards, guard) is ErrorCode.INVALID_TXN_STATE
+    assert refused(guards, guard) is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 def test_sec_l10_questions_about_made_up_producers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

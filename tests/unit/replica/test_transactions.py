@@ -232,4 +232,4 @@ def test_txn_v9_guards_end_with_the_leader_epoch_and_with_a_cut(what: str) -> No
         on.partition.log.truncate_to(0)
     else:
         on.partition.apply(image(replicas=(ME,), isr=(ME,), epoch=6, partition_epoch=2))
-    assert begin(on, guard) is ErrorCode.INVALID_TXN_STATE
+    assert begin(on, guard) is ErrorCode.NOT_LEADER_OR_FOLLOWER, "to be tried again, where the leader is"

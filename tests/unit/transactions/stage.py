@@ -53,6 +53,7 @@ class PlayedNode:
         self.producer_ids = itertools.count(100)
         self.has_producer_ids = True
         self.two_phase_commit_enabled = False
+        self.record_bytes_max = 1_048_588
         self.sent: list[EndMarker] = []
         self.forgotten: list[tuple[int, int]] = []
         self.noted: list[tuple[str, str]] = []
@@ -138,6 +139,13 @@ class TransactionStage:
             if result.committed is not None:
                 result.committed(self.at)
             self._carry_out(result.done(ErrorCode.NONE, self.at))
+
+    def commit_one(self) -> None:
+        """The high watermark reaches what the first one waits for."""
+        self.committed_end, result = self._waiting.pop(0)
+        if result.committed is not None:
+            result.committed(self.at)
+        self._carry_out(result.done(ErrorCode.NONE, self.at))
 
     def append_times_out(self) -> None:
         """All that waits is answered with REQUEST_TIMED_OUT; it may still be committed."""

@@ -106,3 +106,19 @@ def test_a_thousand_decisions_are_resumed(stage: TransactionStage) -> None:
         stage.end(producer, tid=tid)
     stage.failover()
     assert len(stage.node.sent) == 1001
+
+
+def test_txn_tf2_a_decision_made_since_the_load_goes_on_when_it_is_committed_itself() -> None:
+    """The high watermark reaches what was read, and not what came after: the next failover may take that back."""
+    stage = TransactionStage(2)
+    producer = stage.initialize()
+    stage.add(producer, A)
+    stage.holds = True
+    stage.failover()
+    stage.ask_end(producer)
+    assert stage.state == "PrepareCommit"
+    stage.commit_one()
+    stage.advance(0)
+    assert not stage.node.sent
+    stage.commit()
+    assert len(stage.node.sent) == 1

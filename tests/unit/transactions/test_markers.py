@@ -83,16 +83,31 @@ def test_txn_t32_a_partition_without_a_leader_waits() -> None:
     queue = MarkerQueue()
     queue.add(marker_of(7, A))
     assert queue.take(0, Leaders(a=None)) == []
+    assert (len(queue), queue.next_s(0)) == (1, None)
+    assert queue.take(0, LEADERS) == [], "only the metadata can say that it has one"
+    assert queue.metadata_changed(LEADERS) == {}
     assert plan(queue.take(0, LEADERS)) == {1: {7: {A}}}
+
+
+def test_a_partition_that_waits_for_a_leader_holds_up_no_retry_of_another() -> None:
+    queue = MarkerQueue()
+    queue.add(marker_of(7, A))
+    queue.add(marker_of(8, B))
+    leaders = Leaders(a=None, b=2)
+    (request,) = queue.take(5, leaders)
+    queue.answered(request, {8: {B: ErrorCode.NOT_ENOUGH_REPLICAS}}, 5)
+    assert queue.next_s(5) == 5 + RETRY_S
+    queue.forget(3, 5)
+    assert len(queue) == 0
 
 
 def test_txn_t32_a_deleted_topic_is_done() -> None:
     queue = MarkerQueue()
     marker = marker_of(7, A, B)
     queue.add(marker)
-    assert queue.deleted(Leaders(b=2)) == {marker: [A]}
+    assert queue.metadata_changed(Leaders(b=2)) == {marker: [A]}
     assert plan(queue.take(0, LEADERS)) == {2: {7: {B}}}
-    assert queue.deleted(Leaders()) == {}
+    assert queue.metadata_changed(Leaders()) == {}
 
 
 def test_txn_t32_errors_are_tried_again_with_the_leader_looked_up_anew() -> None:
@@ -102,9 +117,9 @@ def test_txn_t32_errors_are_tried_again_with_the_leader_looked_up_anew() -> None
     settled = queue.answered(request, {7: {A: ErrorCode.NOT_LEADER_OR_FOLLOWER, C: NONE}}, 10)
     assert list(settled.done.values()) == [[C]]
     assert queue.take(10, LEADERS) == []
-    assert queue.next_s() == 10 + RETRY_S
+    assert queue.next_s(10) == 10 + RETRY_S
     assert plan(queue.take(10 + RETRY_S, Leaders(a=2))) == {2: {7: {A}}}
-    assert queue.next_s() is None
+    assert queue.next_s(10 + RETRY_S) is None
 
 
 def test_txn_t32_no_answer_or_half_of_one_is_tried_again() -> None:

@@ -98,8 +98,9 @@ def test_txn_t18_a_verification_says_it_of_each_partition_and_changes_nothing(st
 def test_txn_tf7_an_addition_that_would_not_fit_is_refused_and_the_end_is_not(stage: TransactionStage) -> None:
     producer = stage.initialize()
     many = [(f"{'topic' * 20}-{number}", 0) for number in range(200)]
-    assert stage.add(producer, *many[:40], record_bytes_max=8000) is ErrorCode.NONE
-    assert stage.add(producer, *many, record_bytes_max=8000) is ErrorCode.UNKNOWN_SERVER_ERROR
+    stage.node.record_bytes_max = 8000
+    assert stage.add(producer, *many[:40]) is ErrorCode.NONE
+    assert stage.add(producer, *many) is ErrorCode.UNKNOWN_SERVER_ERROR
     assert len(stage.metadata.partitions) == 40
     assert stage.end(producer).code is ErrorCode.NONE
     assert len(stage.log[-1][1] or b"") < 8000

@@ -98,3 +98,18 @@ def test_txn_t29_many_go_in_batches(stage: TransactionStage) -> None:
         stage.initialize(f"t{number}")
     stage.advance(WEEK_S + 2 * 3600)
     assert not stage.shard.transactions
+
+
+def test_txn_t29_what_can_not_be_removed_waits_for_the_next_time(stage: TransactionStage) -> None:
+    for number in range(150):
+        stage.initialize(f"t{number}")
+    stage.advance(WEEK_S - 1800)
+    stage.refuses = ErrorCode.NOT_ENOUGH_REPLICAS
+    stage.advance(2 * 3600)
+    assert len(stage.shard.transactions) == 150
+    next_s = stage.shard.timers.next_s
+    assert next_s is not None
+    assert next_s > stage.now, "it is not tried again at once"
+    stage.refuses = None
+    stage.advance(3600)
+    assert not stage.shard.transactions

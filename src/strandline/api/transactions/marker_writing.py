@@ -13,7 +13,6 @@ from typing import NamedTuple, Protocol
 from strandline.api.access.hosted_partitions import HostedPartitions
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import TopicPartition
-from strandline.log.errors import CorruptBatch
 from strandline.ports import Clock
 
 CONSUMER_OFFSETS = "__consumer_offsets"
@@ -94,9 +93,6 @@ class MarkerWriter:
             answer(error.code)
         except OSError as error:
             self._hosted.storage_failed(partition, error)
-            answer(ErrorCode.KAFKA_STORAGE_ERROR)
-        except CorruptBatch as error:
-            self._hosted.damaged(partition, error)
             answer(ErrorCode.KAFKA_STORAGE_ERROR)
         else:
             partition.when_committed(end_offset, answer, lambda: answer.is_given)

@@ -50,8 +50,14 @@ class ProduceVerification:
                 if header is None:
                     continue
                 self._check_producer(header)
-                if partition is not None and partition.leads:
+                if partition is None:
+                    continue
+                if partition.leads:
                     self._note((topic_at, at), partition, header)
+                else:
+                    # It may be led here by the time the others are verified, but was not asked about.
+                    reason = f"this node does not lead {partition}"
+                    self._errors[topic_at, at] = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, reason)
         return bool(self._unverified)
 
     def _check_producer(self, header: BatchHeader) -> None:
@@ -59,10 +65,10 @@ class ProduceVerification:
         producer = ProducerIdAndEpoch(header.producer_id, header.producer_epoch)
         if self._producer is None:
             self._producer = producer
-        elif self._producer.producer_id != producer.producer_id:
+        elif self._producer != producer:
             raise KafkaError(
                 ErrorCode.INVALID_PRODUCER_ID_MAPPING,
-                "transactional batches of several producer ids came in one request",
+                "transactional batches of several producer ids or epochs came in one request",
             )
 
     def _note(self, place: Place, partition: Partition, header: BatchHeader) -> None:

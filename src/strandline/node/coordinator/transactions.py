@@ -11,7 +11,7 @@ from strandline.config.node import NodeConfig
 from strandline.errors import KafkaError
 from strandline.ids import TopicPartition
 from strandline.metadata.features import TRANSACTION_VERSION
-from strandline.metadata.image import MetadataImage
+from strandline.metadata.image import TOPIC_RESOURCE, MetadataImage
 from strandline.node.coordinator.coordinator import NodeCoordinator
 from strandline.node.coordinator.runner import RunnerDependencies
 from strandline.node.coordinator.shard_spec import ShardSpec
@@ -53,6 +53,11 @@ class NodeTransactionDependencies:
     @property
     def transaction_version(self) -> int:
         return self._applied().features.get(TRANSACTION_VERSION, 0)
+
+    @property
+    def record_bytes_max(self) -> int:
+        configured = self._applied().config(TOPIC_RESOURCE, TRANSACTION_STATE).get("max.message.bytes")
+        return self.config.topic_defaults.max_message_bytes if configured is None else int(configured)
 
     def take_producer_id(self) -> int | None:
         return self._take_producer_id()

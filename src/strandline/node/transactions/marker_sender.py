@@ -52,6 +52,8 @@ class MarkerSender:
         self._on_refused = on_refused
         self._queue = MarkerQueue()
         self._is_due = False
+        self._is_stale = False
+        """The metadata has changed since markers were last looked at."""
         self._alarm: asyncio.TimerHandle | None = None
         self._is_closed = False
 
@@ -66,6 +68,8 @@ class MarkerSender:
 
     def send(self, marker: EndMarker) -> None:
         self._queue.add(marker)
+        # One of its topics may have been deleted before.
+        self._is_stale = self._is_stale or not all(map(_ImageTargets(self._image()).exists, marker.partitions))
         self._soon()
 
     def forget(self, coordinator_partition: int, coordinator_epoch: int) -> None:
@@ -74,6 +78,7 @@ class MarkerSender:
     def image_applied(self, image: MetadataImage) -> None:
         """Partitions may have another leader, or be gone."""
         if len(self._queue):
+            self._is_stale = True
             self._soon()
 
     def close(self) -> None:
@@ -94,18 +99,20 @@ class MarkerSender:
         if self._is_closed:
             return
         targets = _ImageTargets(self._image())
-        for marker, partitions in self._queue.deleted(targets).items():
-            self._on_marked(marker, partitions)
+        if self._is_stale:
+            self._is_stale = False
+            for marker, partitions in self._queue.metadata_changed(targets).items():
+                self._on_marked(marker, partitions)
         for request in self._queue.take(asyncio.get_running_loop().time(), targets):
             if request.broker_id == self._node_id:
                 self._write_here(request)
             else:
                 self._spawn(self._send(request))
-        next_s = self._queue.next_s()
+        next_s = self._queue.next_s(asyncio.get_running_loop().time())
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
-        if next_s is not None and next_s > asyncio.get_running_loop().time():
+        if next_s is not None:
             self._alarm = asyncio.get_running_loop().call_at(next_s, self._soon)
 
     async def _send(self, request: MarkerRequest) -> None:
@@ -116,8 +123,6 @@ class MarkerSender:
         except KafkaError as error:
             self._logger.info("markers could not be sent", broker=request.broker_id, error=error.message)
             self._answered(request, None)
-        except asyncio.CancelledError:
-            raise
         else:
             self._answered(request, _codes(response))
 
@@ -131,7 +136,8 @@ class MarkerSender:
             if not left:
                 self._answered(request, codes)
 
-        for marker, partitions in request.entries.items():
+        # A log dir that fails in the middle of it ends coordinators of this node, and their markers are forgotten.
+        for marker, partitions in tuple(request.entries.items()):
             writable = WritableMarker(
                 marker.producer, marker.commit, marker.coordinator_epoch, marker.transaction_version
             )

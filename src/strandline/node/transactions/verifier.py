@@ -135,7 +135,10 @@ class TransactionVerifier:
             response = await self._requests.ask(
                 coordinator_id, ADD_PARTITIONS_TO_TXN, _message(asked), self._timeout_s()
             )
-            codes = error_code(response.error_code) or _codes(response)
+            code = error_code(response.error_code)
+            # Producers would take it for their own, and for the end: what the coordinator refuses is this broker.
+            refused = ErrorCode.INVALID_TXN_STATE if code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED else code
+            codes = refused or _codes(response)
         except KafkaError:
             pass  # it was not reached, or said nothing: NETWORK_EXCEPTION
         finally:
