@@ -79,10 +79,9 @@ class MarkerQueue:
         return sent + sum(map(len, self._waiting.values())) + sum(map(len, self._stalled.values()))
 
     def leaderless_count(self, targets: MarkerTargets) -> int:
-        """Partitions that wait because none leads them."""
-        return sum(
-            targets.leader(partition) is None for partitions in self._waiting.values() for partition in partitions
-        )
+        """Partitions of them that have no leader now."""
+        places = (place for marked in (self._waiting, self._stalled) for places in marked.values() for place in places)
+        return sum(targets.leader(place) is None for place in places)
 
     def add(self, marker: EndMarker) -> None:
         self._waiting[marker] = dict.fromkeys(sorted(marker.partitions), 0.0)
