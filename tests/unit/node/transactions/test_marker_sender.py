@@ -170,3 +170,20 @@ async def test_txn_t31_what_is_forgotten_is_neither_sent_nor_reported(sending: S
     sending.sender.forget(0, 5)
     await answer(asked)
     assert (sending.marked, sending.brokers.asked) == ([], [])
+
+
+async def test_txn_t31_a_write_that_ends_the_coordinator_forgets_the_others(
+    sending: Sending, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(place: TopicPartition, marker: WritableMarker, done: Callable[[ErrorCode], None]) -> None:
+        sending.sender.forget(0, 5)
+        done(ErrorCode.KAFKA_STORAGE_ERROR)
+
+    monkeypatch.setattr(sending.here, "write", write)
+    sending.send(("a", 0))
+    sending.send(("a", 0), producer_id=8)
+    failures: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: failures.append(context))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert (failures, sending.marked, len(sending.sender)) == ([], [], 0)
