@@ -36,6 +36,8 @@ class JavaClients:
     def __init__(self, process: subprocess.Popen[str], bootstrap: str) -> None:
         self._process = process
         self._bootstrap = bootstrap
+        self._askers: set[str] = set()
+        """Consumers that are no members of a group, kept for the next question."""
 
     def __call__(self, command: str) -> list[str]:
         """What the command found; JavaError if it failed."""
@@ -65,20 +67,23 @@ class JavaClients:
         self(f"{kind} {name} {' '.join(f'{key}={value}' for key, value in whole.items())}")
 
     def read(self, topic: str, partitions: int = 1, isolation: str = "read_committed") -> dict[int, list[str]]:
-        """Everything that a new consumer reads, up to the end that this isolation level has."""
-        self.consumer("reader", isolation_level=isolation)
+        """Everything that a consumer reads from the beginning to the end that this isolation level has."""
+        if isolation not in self._askers:
+            self.consumer(isolation, isolation_level=isolation)
+            self._askers.add(isolation)
         found: dict[int, list[str]] = {partition: [] for partition in range(partitions)}
-        for word in self(f"read reader {topic} {partitions}"):
+        for word in self(f"read {isolation} {topic} {partitions}"):
             partition, _, value = word.partition(":")
             found[int(partition)].append(value)
-        self("leave reader")
         return found
 
     def committed(self, group_id: str, topic: str, partitions: int = 1) -> dict[int, int]:
         """The offsets of a group once no transaction that may change them is open."""
-        self.consumer("asker", group_id=group_id)
-        words = self(f"committed asker {topic} {partitions}")
-        self("leave asker")
+        asker = f"asks-{group_id}"
+        if asker not in self._askers:
+            self.consumer(asker, group_id=group_id)
+            self._askers.add(asker)
+        words = self(f"committed {asker} {topic} {partitions}")
         return {int(partition): int(offset) for partition, _, offset in (word.partition(":") for word in words)}
 
 

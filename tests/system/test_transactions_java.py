@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
+from bench.kafka_cluster import free_ports
 
 from strandline.client.blocking import Admin, Client
 from strandline.client.flow.transaction_descriptions import DescribedTransaction
@@ -63,21 +64,23 @@ def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     directory = tmp_path_factory.mktemp("java-transactions")
     data = directory / "data"
     format_data(data, {"transaction.version": request.param})
-    with running(directory, data, PROPERTIES) as server:
-        with Client(server.bootstrap) as client:
-            Admin(client).fence_producers(["first"])
-        server.stop()
-    for name, (producer_id, epoch) in AGED.items():
-        aged = TransactionMetadata(
-            producer_id=producer_id,
-            epoch=epoch,
-            timeout_ms=60_000,
-            state=TransactionState.EMPTY,
-            update_ms=time.time_ns() // 1_000_000,
-        )
-        append_transaction_record(data / "__transaction_state-0", transaction_record(name, aged), request.param)
-    with running(directory, data, PROPERTIES) as server, java_clients(server.bootstrap) as java:
-        yield Target(java, server, request.param)
+    (port,) = free_ports(1)
+    with java_clients(f"127.0.0.1:{port}") as java:  # first, because a JVM takes a while to start
+        with running(directory, data, PROPERTIES) as server:
+            with Client(server.bootstrap) as client:
+                Admin(client).fence_producers(["first"])  # makes the topic of transactions
+            server.stop()
+        for name, (producer_id, epoch) in AGED.items():
+            aged = TransactionMetadata(
+                producer_id=producer_id,
+                epoch=epoch,
+                timeout_ms=60_000,
+                state=TransactionState.EMPTY,
+                update_ms=time.time_ns() // 1_000_000,
+            )
+            append_transaction_record(data / "__transaction_state-0", transaction_record(name, aged), request.param)
+        with running(directory, data, PROPERTIES, port=port) as server:
+            yield Target(java, server, request.param)
 
 
 def test_what_is_committed_is_read_and_what_is_aborted_is_not(target: Target) -> None:
