@@ -139,6 +139,7 @@ def test_a_second_producer_fences_the_first(target: Target) -> None:
 
 
 def test_a_transaction_that_takes_too_long_is_aborted(target: Target) -> None:
+    """TXN-T28."""
     java, topic = target.java, "slow"
     java.producer(topic, transaction_timeout_ms=500)
     java(f"begin {topic}")
@@ -157,6 +158,7 @@ def test_a_transaction_that_takes_too_long_is_aborted(target: Target) -> None:
 
 
 def test_after_the_last_epoch_comes_another_producer_id(target: Target) -> None:
+    """TXN-T13, and at level 2 TXN-T23."""
     java, topic = target.java, "aged"
     expected: list[str] = []
     seen = []
@@ -187,6 +189,7 @@ def test_after_the_last_epoch_comes_another_producer_id(target: Target) -> None:
 
 
 def test_fencing_at_the_last_epoch(target: Target) -> None:
+    """TXN-T11, TXN-T13, TXN-T23."""
     java, topic = target.java, "aged-open"
     seen = []
     for number in range(4):

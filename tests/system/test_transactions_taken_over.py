@@ -140,7 +140,7 @@ def begin_all(place: Place, java: JavaClients) -> None:
 
 
 def end_all(place: Place, java: JavaClients) -> None:
-    # What was decided stays so, and is carried out by the next coordinator.
+    # What was decided stays so, and is carried out by the next coordinator (TXN-TF2).
     assert has_ended(place, COMMITS) == "CompleteCommit"
     assert has_ended(place, ABORTS) == "CompleteAbort"
     # What took too long is aborted, what was open is not.
