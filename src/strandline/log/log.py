@@ -236,7 +236,7 @@ class Log:
                     break
                 size = more
                 end += 1
-            written = segment.file.size
+            written, aborted = segment.file.size, []
             segment.file.append(view[position : position + size])
             for header in headers[start:end]:
                 base_offset, length, epoch, _, _, attributes, delta, _, max_timestamp, producer_id, *_ = header
@@ -247,11 +247,14 @@ class Log:
                     batch = view[position : position + LOG_OVERHEAD + length] if attributes & CONTROL_FLAG else b""
                     completed = note_producer(self.producers, batch, header)
                     if completed is not None and completed.aborted:
-                        segment.txn_index.add(aborted_txn(self.producers, completed))
+                        aborted.append(aborted_txn(self.producers, completed))
                 written += LOG_OVERHEAD + length
                 position += LOG_OVERHEAD + length
             self.log_end_offset = self.producers.end_offset = segment.next_offset
             self.appended_bytes += size
+            # Last: the index may have no room, and then the log ends where its segment does all the same.
+            for each in aborted:
+                segment.txn_index.add(each)
             start = end
 
     def _roll_if_due(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> None:

@@ -118,6 +118,17 @@ def test_a_full_disk_leaves_no_half_batch(powered: PoweredLogDir) -> None:
     assert contents(log) == [(0, "a"), (1, "c")]
 
 
+def test_a_marker_whose_index_has_no_room_leaves_a_log_that_ends_where_its_segment_does(powered: PoweredLogDir) -> None:
+    log = powered.open()
+    append(log, "t", producer_id=2, producer_epoch=0, base_sequence=0, transactional=True)
+    ending = marker(ControlRecordType.ABORT, 2, 0)
+    powered.node.disk.faults.set("/data", Fault.FULL, after_bytes=len(ending))
+    with pytest.raises(OSError):
+        log.append_own(ending, 0, NOW)
+    log.check_invariants()
+    assert log.log_end_offset == 2
+
+
 # Rolling
 
 

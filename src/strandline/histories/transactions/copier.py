@@ -92,6 +92,7 @@ class Copier:
             isolation_level="read_committed",
             session_timeout_ms=SESSION_MS,
             heartbeat_interval_ms=SESSION_MS // 3,
+            max_poll_interval_ms=4 * SESSION_MS,  # so long it waits for the answer of a host that is dark
             enable_auto_commit=False,
             allow_auto_create_topics=False,
             auto_offset_reset="earliest",

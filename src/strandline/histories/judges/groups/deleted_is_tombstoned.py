@@ -8,6 +8,7 @@ from strandline.histories.exchanges import DELETE_GROUPS, GroupExchange
 from strandline.histories.groups.observation import GroupJudge, GroupObservation
 from strandline.histories.quorum_observation import Violation
 from strandline.records.batch import decode
+from strandline.records.header import read_header
 
 
 class DeletedIsTombstoned(GroupJudge):
@@ -21,6 +22,8 @@ class DeletedIsTombstoned(GroupJudge):
             return
         left: dict[bytes, str] = {}
         for batch in observed.replicas.batches(broker_id, log_key, 0, replica.log_end_offset):
+            if read_header(batch.content).is_control:
+                continue
             for record in decode(batch.content, check_crc=False):
                 found = None if record.key is None else framing.decode(record.key, record.value)
                 if found is None or record.key is None or _group_of(found.key) != observed.group_id:
