@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from strandline.api.changes.resources import layers
 from strandline.api.context import RequestContext
 from strandline.controller.alter_partition import ANY_EPOCH, Answer, NewIsr, alter
-from strandline.controller.elections import policy_of
+from strandline.controller.election_policy import policy_of
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
 from strandline.metadata.image import MetadataImage

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from strandline.api.changes.decisions import check_count
 from strandline.api.changes.resources import layers
 from strandline.api.context import RequestContext
-from strandline.controller.elections import policy_of
+from strandline.controller.election_policy import policy_of
 from strandline.controller.reassignments import alter
 from strandline.errors import ErrorCode, KafkaError
 from strandline.metadata.image import MetadataImage

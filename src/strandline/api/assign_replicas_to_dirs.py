@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from strandline.api.changes.resources import layers
 from strandline.api.context import RequestContext
 from strandline.controller.dir_assignments import ReplicaDirAssignment, assign
-from strandline.controller.elections import policy_of
+from strandline.controller.election_policy import policy_of
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
 from strandline.metadata.image import MetadataImage

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from strandline.api.changes.resources import layers
 from strandline.api.context import RequestContext
-from strandline.controller.elections import policy_of
+from strandline.controller.election_policy import policy_of
 from strandline.controller.heartbeats import BrokerHeartbeat, BrokerHeartbeatReply, heartbeat
 from strandline.errors import KafkaError
 from strandline.ids import Uuid

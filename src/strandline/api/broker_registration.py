@@ -16,7 +16,7 @@ from strandline.api.changes.resources import layers
 from strandline.api.context import RequestContext
 from strandline.api.requests.pending_reply import MaybePending
 from strandline.controller.brokers import BrokerRegistration, register
-from strandline.controller.elections import policy_of
+from strandline.controller.election_policy import policy_of
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
 from strandline.metadata.image import Endpoint, MetadataImage

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Final
 from strandline.api.changes.decisions import check_count
 from strandline.api.changes.resources import layers
 from strandline.api.context import RequestContext
-from strandline.controller.elections import elect, needs_election, policy_of
-from strandline.controller.partition_change import Election
+from strandline.controller.election_policy import policy_of
+from strandline.controller.leader_election import Election
+from strandline.controller.requested_elections import elect, needs_election
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import TopicPartition
 from strandline.metadata.image import MetadataImage

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from strandline.controller.brokers import check_epoch
-from strandline.controller.elections import ElectionPolicy
-from strandline.controller.partition_change import RECOVERED, RECOVERING, PartitionTarget, active_brokers, change
+from strandline.controller.election_policy import ElectionPolicy
+from strandline.controller.leader_election import active_brokers
+from strandline.controller.partition_change import RECOVERED, RECOVERING, PartitionTarget, change
 from strandline.errors import ErrorCode
 from strandline.ids import Uuid
 from strandline.metadata.image import MetadataImage, PartitionImage

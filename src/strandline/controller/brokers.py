@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from strandline.controller import elections
+from strandline.controller import broker_changes
+from strandline.controller.election_policy import ElectionPolicy
 from strandline.controller.liveness import Liveness
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
@@ -60,7 +61,7 @@ def check_epoch(image: MetadataImage, broker_id: int, broker_epoch: int) -> Brok
 def register(
     image: MetadataImage,
     wanted: BrokerRegistration,
-    policy: elections.ElectionPolicy,
+    policy: ElectionPolicy,
     *,
     is_live: bool,
     kraft_version: int,
@@ -126,13 +127,13 @@ def _amend(
 
 
 def _leave_behind(
-    image: MetadataImage, wanted: BrokerRegistration, known: BrokerImage | None, policy: elections.ElectionPolicy
+    image: MetadataImage, wanted: BrokerRegistration, known: BrokerImage | None, policy: ElectionPolicy
 ) -> list[r.PartitionChangeRecord]:
     """What the incarnation before led and replicated, this one does not. If that did not stop in order it may have lost what
     it had acknowledged, so that it is not even eligible to lead (B11)."""
     if known is not None and known.epoch == wanted.previous_broker_epoch:
-        return elections.broker_fenced(image, wanted.broker_id, policy)
-    return elections.broker_uncleanly_restarted(image, wanted.broker_id, policy)
+        return broker_changes.broker_fenced(image, wanted.broker_id, policy)
+    return broker_changes.broker_uncleanly_restarted(image, wanted.broker_id, policy)
 
 
 def _check_log_dirs(image: MetadataImage, wanted: BrokerRegistration) -> None:
@@ -175,17 +176,17 @@ def check_features(supported: Sequence[tuple[str, int, int]], finalized: Mapping
 # The end
 
 
-def fence(image: MetadataImage, broker_id: int, policy: elections.ElectionPolicy) -> list[r.MetadataRecord]:
+def fence(image: MetadataImage, broker_id: int, policy: ElectionPolicy) -> list[r.MetadataRecord]:
     """Take a broker out of all ISRs and leaderships and fence it; nothing if it is fenced or gone already."""
     broker = image.brokers.get(broker_id)
     if broker is None or broker.fenced:
         return []
     fenced = r.BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker.epoch, fenced=FENCE)
-    return [*elections.broker_fenced(image, broker_id, policy), fenced]
+    return [*broker_changes.broker_fenced(image, broker_id, policy), fenced]
 
 
 def fence_one_overdue(
-    image: MetadataImage, liveness: Liveness, now: float, policy: elections.ElectionPolicy
+    image: MetadataImage, liveness: Liveness, now: float, policy: ElectionPolicy
 ) -> tuple[list[r.MetadataRecord], int | None]:
     """Fence the broker whose session ended first; the records and its id. One at a time: the next decision sees this one."""
     for broker_id in liveness.overdue(now):
@@ -195,12 +196,12 @@ def fence_one_overdue(
     return [], None
 
 
-def unregister(image: MetadataImage, broker_id: int, policy: elections.ElectionPolicy) -> list[r.MetadataRecord]:
+def unregister(image: MetadataImage, broker_id: int, policy: ElectionPolicy) -> list[r.MetadataRecord]:
     """Take a broker out of the cluster; its id may be registered again."""
     broker = image.brokers.get(broker_id)
     if broker is None:
         raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"There is no broker {broker_id}.")
     return [
-        *elections.broker_unregistered(image, broker_id, policy),
+        *broker_changes.broker_unregistered(image, broker_id, policy),
         r.UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.epoch),
     ]

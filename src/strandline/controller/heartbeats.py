@@ -15,8 +15,9 @@ import enum
 from collections.abc import Collection, Hashable, Sequence
 from typing import NamedTuple
 
-from strandline.controller import elections
+from strandline.controller import broker_changes
 from strandline.controller.brokers import DIRECTORIES_FROM, UNFENCE, check_epoch, fence
+from strandline.controller.election_policy import ElectionPolicy
 from strandline.controller.liveness import Liveness
 from strandline.ids import Uuid
 from strandline.metadata import records as r
@@ -66,7 +67,7 @@ class BrokerHeartbeatReply(NamedTuple):
 
 
 def heartbeat(
-    image: MetadataImage, liveness: Liveness, request: BrokerHeartbeat, now: float, policy: elections.ElectionPolicy
+    image: MetadataImage, liveness: Liveness, request: BrokerHeartbeat, now: float, policy: ElectionPolicy
 ) -> tuple[list[r.MetadataRecord], BrokerHeartbeatReply]:
     """What follows from a heartbeat, which also prolongs the session."""
     broker = check_epoch(image, request.broker_id, request.broker_epoch)
@@ -140,14 +141,14 @@ def leads_any(image: MetadataImage, broker_id: int) -> bool:
 
 
 def _enter(
-    state: BrokerControlState, image: MetadataImage, broker: BrokerImage, policy: elections.ElectionPolicy
+    state: BrokerControlState, image: MetadataImage, broker: BrokerImage, policy: ElectionPolicy
 ) -> list[r.MetadataRecord]:
     match state:
         case BrokerControlState.UNFENCED:
             unfenced = _change(broker, fenced=UNFENCE)
-            return [unfenced, *elections.broker_unfenced(image, broker.broker_id, policy)]
+            return [unfenced, *broker_changes.broker_unfenced(image, broker.broker_id, policy)]
         case BrokerControlState.CONTROLLED_SHUTDOWN:
-            moved = elections.broker_shutting_down(image, broker.broker_id, policy)
+            moved = broker_changes.broker_shutting_down(image, broker.broker_id, policy)
             if broker.in_controlled_shutdown:
                 return [*moved]
             return [_change(broker, in_controlled_shutdown=BEGIN_CONTROLLED_SHUTDOWN), *moved]
@@ -156,13 +157,13 @@ def _enter(
 
 
 def _log_dirs_failed(
-    image: MetadataImage, broker: BrokerImage, offline: Collection[Uuid], policy: elections.ElectionPolicy
+    image: MetadataImage, broker: BrokerImage, offline: Collection[Uuid], policy: ElectionPolicy
 ) -> list[r.MetadataRecord]:
     """The broker leaves leadership and ISR of the partitions in log dirs that failed since they were registered."""
     failed = set(broker.log_dirs).intersection(offline)
     if not failed or image.features.get(METADATA_VERSION, 0) < DIRECTORIES_FROM:
         return []
-    records: list[r.MetadataRecord] = [*elections.dirs_offline(image, broker.broker_id, failed, policy)]
+    records: list[r.MetadataRecord] = [*broker_changes.dirs_offline(image, broker.broker_id, failed, policy)]
     remaining = tuple(directory for directory in broker.log_dirs if directory not in failed)
     if remaining:
         # The record can't say that none is left; a broker without a log dir stops by itself.

@@ -7,8 +7,9 @@ Always true: only a preferred replica that is in sync and active is elected; a s
 
 from __future__ import annotations
 
-from strandline.controller.elections import ElectionPolicy
-from strandline.controller.partition_change import AS_IT_IS, Election, active_brokers, change
+from strandline.controller.election_policy import ElectionPolicy
+from strandline.controller.leader_election import Election, active_brokers
+from strandline.controller.partition_change import AS_IT_IS, change
 from strandline.metadata.image import MetadataImage
 from strandline.metadata.records import PartitionChangeRecord
 

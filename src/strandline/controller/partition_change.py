@@ -1,8 +1,8 @@
 """One partition's change: who leads it, who is in sync, who could lead it without loss.
 
 Every decision about a partition that exists goes through `change`, in this order: a reassignment that can be completed is
-completed (rule B15), the eligible leader replicas follow from the ISR (B10), a leader is elected (B7 to B9), and what
-differs from before becomes one record.
+completed (rule B15), the eligible leader replicas follow from the ISR (B10) and a leader is elected (B7 to B9; both in
+`leader_election.py`), and what differs from before becomes one record.
 
 Always true: the leader is in the ISR, and a leader that may stay stays; a replica that is not active neither leads nor is
 elected; ISR and ELR have no member in common and none outside of the replicas; the leader epoch rises with each election and
@@ -12,44 +12,18 @@ epoch whenever a record names a leader, also the same one again).
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Hashable, Mapping
 from typing import NamedTuple
 
-from strandline.controller.placement import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
+from strandline.controller.leader_election import Replicas, Terms, elect_leader, eligible_leader_replicas
+from strandline.controller.placement import MIGRATING_DIRECTORY
 from strandline.ids import Uuid
-from strandline.metadata.image import MetadataImage, PartitionImage
+from strandline.metadata.image import PartitionImage
 from strandline.metadata.records import NO_LEADER, NO_LEADER_CHANGE, PartitionChangeRecord
 from strandline.metadata.sharing import unfrozen
 
 RECOVERED, RECOVERING, NO_CHANGE = 0, 1, -1
 """Kafka's LeaderRecoveryState: RECOVERING from an unclean election until the leader says that it is done."""
-
-Replicas = tuple[int, ...]
-
-
-class Election(enum.Enum):
-    ONLINE = enum.auto()
-    """A replica that holds all committed records."""
-    PREFERRED = enum.auto()
-    """The same, and the first replica before the present leader."""
-    UNCLEAN = enum.auto()
-    """The same, and if there is none any active replica."""
-
-
-class Terms(NamedTuple):
-    """What a change has to respect."""
-
-    active: Mapping[int, tuple[Uuid, ...]]
-    """The brokers that may lead, as the event leaves them, with their log dirs that are online."""
-    min_isr: int
-    """min.insync.replicas of the topic; for a partition of fewer replicas, all of them are enough."""
-    elr_enabled: bool
-    election: Election = Election.ONLINE
-
-    def enough(self, replicas: Replicas) -> int:
-        """How many in sync are enough to commit."""
-        return min(self.min_isr, len(replicas))
 
 
 class PartitionTarget(NamedTuple):
@@ -69,15 +43,6 @@ class PartitionTarget(NamedTuple):
 AS_IT_IS = PartitionTarget()
 
 
-def active_brokers(image: MetadataImage, *, but: int | None = None) -> dict[int, tuple[Uuid, ...]]:
-    """The brokers that may lead, except one of which the image does not know yet that it no longer may."""
-    return {
-        broker_id: broker.log_dirs
-        for broker_id, broker in image.brokers.items()
-        if broker_id != but and not broker.fenced and not broker.in_controlled_shutdown
-    }
-
-
 def change(
     topic_id: Uuid, index: int, partition: PartitionImage, target: PartitionTarget, terms: Terms
 ) -> PartitionChangeRecord | None:
@@ -90,8 +55,8 @@ def change(
         isr, replicas = kept
         adding = removing = ()
 
-    elr = _eligible(partition, isr, replicas, target.lost, terms)
-    leader, unclean = _elect(partition, isr, elr, replicas, terms)
+    elr = eligible_leader_replicas(partition, isr, replicas, target.lost, terms)
+    leader, unclean = elect_leader(partition, isr, elr, replicas, terms)
     recovery = partition.leader_recovery_state if target.leader_recovery_state is None else target.leader_recovery_state
     if unclean:
         isr, elr, recovery = (leader,), (), RECOVERING
@@ -180,56 +145,6 @@ def _completed(
     if len(new_isr) < len(isr) and len(new_isr) < terms.enough(new_replicas):
         return None
     return new_isr, new_replicas
-
-
-def _eligible(partition: PartitionImage, isr: Replicas, replicas: Replicas, lost: Replicas, terms: Terms) -> Replicas:
-    """The ELR: who left the ISR since it became smaller than min.insync.replicas (B10). Nothing is committed with fewer."""
-    if not terms.elr_enabled:
-        # What was eligible stays so until there is a leader again.
-        return () if isr else partition.elr
-    if len(isr) >= terms.enough(replicas):
-        return ()
-    was_isr, was_elr = partition.isr, partition.elr
-    return tuple(
-        replica
-        for replica in replicas
-        if (replica in was_isr or replica in was_elr) and replica not in isr and replica not in lost
-    )
-
-
-def _elect(
-    partition: PartitionImage, isr: Replicas, elr: Replicas, replicas: Replicas, terms: Terms
-) -> tuple[int, bool]:
-    """The leader, and whether it may lack committed records."""
-    valid = isr or elr
-    leader, preferred = partition.leader, replicas[0]
-    if terms.election is Election.PREFERRED and preferred in valid and _may_lead(partition, preferred, terms.active):
-        return preferred, False
-    if leader in isr and _may_lead(partition, leader, terms.active):
-        return leader, False
-    for replica in replicas:
-        if replica in valid and _may_lead(partition, replica, terms.active):
-            return replica, False
-    if terms.elr_enabled and not valid and len(partition.last_known_elr) == 1:
-        (last,) = partition.last_known_elr
-        if last in replicas and _may_lead(partition, last, terms.active):
-            return last, True
-    if terms.election is Election.UNCLEAN:
-        for replica in replicas:
-            if _may_lead(partition, replica, terms.active):
-                return replica, True
-    return NO_LEADER, False
-
-
-def _may_lead(partition: PartitionImage, replica: int, active: Mapping[int, tuple[Uuid, ...]]) -> bool:
-    """Whether its broker is active and its log dir, where both are known, is online."""
-    online = active.get(replica)
-    if online is None or replica not in partition.replicas:
-        return False
-    if not online or not partition.directories:
-        return True
-    directory = partition.directories[partition.replicas.index(replica)]
-    return directory in online or directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY)
 
 
 def _last_known(partition: PartitionImage, isr: Replicas, elr: Replicas, leader: int, elr_enabled: bool) -> Replicas:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from strandline.controller.elections import ElectionPolicy
-from strandline.controller.partition_change import Election, PartitionTarget, active_brokers, change
+from strandline.controller.election_policy import ElectionPolicy
+from strandline.controller.leader_election import Election, active_brokers
+from strandline.controller.partition_change import PartitionTarget, change
 from strandline.controller.placement import default_directory
 from strandline.controller.topics import check_assignments
 from strandline.errors import ErrorCode, KafkaError

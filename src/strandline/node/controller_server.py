@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from strandline.config.layers import Layers
 from strandline.config.node import NodeConfig
-from strandline.controller import brokers, elections, leader_balance
+from strandline.controller import broker_changes, brokers, leader_balance
 from strandline.controller.activation import activation_records
+from strandline.controller.election_policy import ElectionPolicy, policy_of
 from strandline.controller.liveness import Liveness
 from strandline.errors import ErrorCode, KafkaError
 from strandline.metadata.image import BROKER_RESOURCE, BrokerImage, MetadataImage
@@ -140,12 +141,12 @@ class ControllerServer:
             self._logger.warning("fenced a broker that is gone", broker=broker_id)
         return records, broker_id is not None
 
-    def _policy(self, image: MetadataImage) -> elections.ElectionPolicy:
+    def _policy(self, image: MetadataImage) -> ElectionPolicy:
         own = image.config(BROKER_RESOURCE, str(self._config.node_id))
-        return elections.policy_of(image, Layers(self._config.layers.static, dynamic_broker=own))
+        return policy_of(image, Layers(self._config.layers.static, dynamic_broker=own))
 
     def _elect_uncleanly(self, image: MetadataImage) -> tuple[Records, bool]:
-        return [*elections.unclean_elections(image, self._policy(image))], False
+        return [*broker_changes.unclean_elections(image, self._policy(image))], False
 
     def _balance_leaders(self, image: MetadataImage) -> tuple[Records, bool]:
         records, may_go_on = leader_balance.balance(image, self._policy(image))

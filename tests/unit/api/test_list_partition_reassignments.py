@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from strandline.api import list_partition_reassignments
-from strandline.controller.elections import ElectionPolicy
+from strandline.controller.election_policy import ElectionPolicy
 from strandline.controller.reassignments import alter
 from strandline.errors import ErrorCode, KafkaError
 from strandline.wire import messages

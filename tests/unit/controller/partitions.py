@@ -7,12 +7,13 @@ After an event `epoch+1` tells that the leader epoch rose.
 
 from __future__ import annotations
 
-from strandline.controller import elections, leader_balance, reassignments
+from strandline.controller import broker_changes, leader_balance, reassignments, requested_elections
 from strandline.controller.alter_partition import ANY_EPOCH, NewIsr
 from strandline.controller.alter_partition import alter as alter_partition
 from strandline.controller.dir_assignments import ReplicaDirAssignment, assign
-from strandline.controller.elections import ElectionPolicy
-from strandline.controller.partition_change import RECOVERED, RECOVERING, Election
+from strandline.controller.election_policy import ElectionPolicy
+from strandline.controller.leader_election import Election
+from strandline.controller.partition_change import RECOVERED, RECOVERING
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
 from strandline.metadata.image import MetadataImage, PartitionImage, TopicImage
@@ -109,32 +110,32 @@ def records_of(image: MetadataImage, event: str, rules: ElectionPolicy) -> list[
     broker_id = int(rest) if rest.isdigit() and len(rest) == 1 else 0
     match what:
         case "fence":
-            return [*elections.broker_fenced(image, broker_id, rules), registration(broker_id, fenced=1)]
+            return [*broker_changes.broker_fenced(image, broker_id, rules), registration(broker_id, fenced=1)]
         case "unfence":
-            return [registration(broker_id, fenced=-1), *elections.broker_unfenced(image, broker_id, rules)]
+            return [registration(broker_id, fenced=-1), *broker_changes.broker_unfenced(image, broker_id, rules)]
         case "stop":
             stopping = registration(broker_id, in_controlled_shutdown=1)
-            return [stopping, *elections.broker_shutting_down(image, broker_id, rules)]
+            return [stopping, *broker_changes.broker_shutting_down(image, broker_id, rules)]
         case "restart":
-            return [*elections.broker_fenced(image, broker_id, rules), _registered(broker_id)]
+            return [*broker_changes.broker_fenced(image, broker_id, rules), _registered(broker_id)]
         case "crash":
-            return [*elections.broker_uncleanly_restarted(image, broker_id, rules), _registered(broker_id)]
+            return [*broker_changes.broker_uncleanly_restarted(image, broker_id, rules), _registered(broker_id)]
         case "unregister":
             gone = UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker_id)
-            return [*elections.broker_unregistered(image, broker_id, rules), gone]
+            return [*broker_changes.broker_unregistered(image, broker_id, rules), gone]
         case "disk":
             left = registration(broker_id, log_dirs=(directory(broker_id, 1),))
-            return [*elections.dirs_offline(image, broker_id, {directory(broker_id)}, rules), left]
+            return [*broker_changes.dirs_offline(image, broker_id, {directory(broker_id)}, rules), left]
         case "place":
             return assign(
                 image, broker_id, broker_id, [ReplicaDirAssignment(directory(broker_id, 1), TOPIC_ID, 0)], rules
             )[0]
         case "periodic":
-            return [*elections.unclean_elections(image, rules)]
+            return [*broker_changes.unclean_elections(image, rules)]
         case "balance":
             return [*leader_balance.balance(image, rules)[0]]
         case "elect":
-            return [elections.elect(image, TOPIC, 0, Election[rest.upper()], rules)]
+            return [requested_elections.elect(image, TOPIC, 0, Election[rest.upper()], rules)]
         case "isr":
             return _alter(image, rest, rules)
         case "reassign":

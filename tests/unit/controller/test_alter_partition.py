@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from strandline.controller.alter_partition import ANY_EPOCH, NewIsr, alter
-from strandline.controller.elections import ElectionPolicy
+from strandline.controller.election_policy import ElectionPolicy
 from strandline.controller.partition_change import RECOVERING
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid

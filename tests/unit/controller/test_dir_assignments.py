@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from strandline.controller.dir_assignments import ReplicaDirAssignment, assign
-from strandline.controller.elections import ElectionPolicy
+from strandline.controller.election_policy import ElectionPolicy
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import Uuid
 

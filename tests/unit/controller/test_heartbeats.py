@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strandline.controller.brokers import BrokerRegistration, fence_one_overdue, register, unregister
-from strandline.controller.elections import ElectionPolicy
+from strandline.controller.election_policy import ElectionPolicy
 from strandline.controller.heartbeats import BrokerControlState, BrokerHeartbeat, BrokerHeartbeatReply, heartbeat
 from strandline.controller.liveness import Liveness
 from strandline.errors import ErrorCode, KafkaError

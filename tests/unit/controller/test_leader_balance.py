@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from strandline.controller.elections import ElectionPolicy
+from strandline.controller.election_policy import ElectionPolicy
 from strandline.controller.leader_balance import balance
 from strandline.ids import Uuid
 from strandline.metadata.image import MetadataImage, PartitionImage, TopicImage

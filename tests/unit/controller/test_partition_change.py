@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from strandline.controller.partition_change import AS_IT_IS, Election, PartitionTarget, Terms, active_brokers, change
+from strandline.controller.leader_election import Election, Terms, active_brokers
+from strandline.controller.partition_change import AS_IT_IS, PartitionTarget, change
 from strandline.controller.placement import MIGRATING_DIRECTORY
 from strandline.metadata.records import PartitionChangeRecord
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strandline.controller.elections import ElectionPolicy
+from strandline.controller.election_policy import ElectionPolicy
 from strandline.controller.partition_change import RECOVERING
 from strandline.controller.reassignments import is_reassigning
 from strandline.errors import KafkaError

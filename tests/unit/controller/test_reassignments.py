@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from strandline.controller.elections import ElectionPolicy
+from strandline.controller.election_policy import ElectionPolicy
 from strandline.controller.reassignments import alter, under_way
 from strandline.controller.topics import delete
 from strandline.errors import ErrorCode, KafkaError

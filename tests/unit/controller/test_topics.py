@@ -11,7 +11,7 @@ import pytest
 
 from strandline.config.layers import DEFAULTS
 from strandline.controller import reassignments, topics
-from strandline.controller.elections import ElectionPolicy
+from strandline.controller.election_policy import ElectionPolicy
 from strandline.controller.placement import UNASSIGNED_DIRECTORY
 from strandline.controller.topics import RequestedTopic, TakenNames, TopicDefaults
 from strandline.errors import ErrorCode, KafkaError

@@ -8,12 +8,13 @@ from dataclasses import fields, replace
 import pytest
 
 from strandline.config.layers import Layers
-from strandline.controller import elections, leader_balance
+from strandline.controller import broker_changes, leader_balance, requested_elections
 from strandline.controller.alter_partition import ANY_EPOCH, NewIsr
 from strandline.controller.alter_partition import alter as alter_partition
 from strandline.controller.dir_assignments import ReplicaDirAssignment, assign
-from strandline.controller.elections import ElectionPolicy, policy_of
-from strandline.controller.partition_change import Election, PartitionTarget, active_brokers, addressed, change
+from strandline.controller.election_policy import ElectionPolicy, policy_of
+from strandline.controller.leader_election import Election, active_brokers
+from strandline.controller.partition_change import PartitionTarget, addressed, change
 from strandline.errors import KafkaError
 from strandline.ids import Uuid
 from strandline.metadata import records as r
@@ -29,31 +30,31 @@ Decision = Callable[[MetadataImage, ElectionPolicy], Sequence[r.MetadataRecord]]
 
 
 def fenced(broker_id: int) -> Decision:
-    return lambda image, policy: elections.broker_fenced(image, broker_id, policy)
+    return lambda image, policy: broker_changes.broker_fenced(image, broker_id, policy)
 
 
 def stopped(broker_id: int) -> Decision:
-    return lambda image, policy: elections.broker_shutting_down(image, broker_id, policy)
+    return lambda image, policy: broker_changes.broker_shutting_down(image, broker_id, policy)
 
 
 def restarted(broker_id: int) -> Decision:
-    return lambda image, policy: elections.broker_uncleanly_restarted(image, broker_id, policy)
+    return lambda image, policy: broker_changes.broker_uncleanly_restarted(image, broker_id, policy)
 
 
 def unregistered(broker_id: int) -> Decision:
-    return lambda image, policy: elections.broker_unregistered(image, broker_id, policy)
+    return lambda image, policy: broker_changes.broker_unregistered(image, broker_id, policy)
 
 
 def unfenced(broker_id: int) -> Decision:
-    return lambda image, policy: elections.broker_unfenced(image, broker_id, policy)
+    return lambda image, policy: broker_changes.broker_unfenced(image, broker_id, policy)
 
 
 def dir_lost(broker_id: int) -> Decision:
-    return lambda image, policy: elections.dirs_offline(image, broker_id, [directory(broker_id, 1)], policy)
+    return lambda image, policy: broker_changes.dirs_offline(image, broker_id, [directory(broker_id, 1)], policy)
 
 
 def unclean(_: int) -> Decision:
-    return elections.unclean_elections
+    return broker_changes.unclean_elections
 
 
 def balanced(_: int) -> Decision:
@@ -94,7 +95,7 @@ def asked_for(kind: Election) -> Callable[[int], Decision]:
         for topic in image.topics.values():
             for index in range(len(topic.partitions)):
                 try:
-                    records.append(elections.elect(image, topic.name, index, kind, policy))
+                    records.append(requested_elections.elect(image, topic.name, index, kind, policy))
                 except KafkaError:
                     continue  # refused for this one
         return records
@@ -197,9 +198,9 @@ def test_b9_an_unclean_election_is_held_only_where_the_topic_allows_it(names: st
     partition = led((1, 2), (1,))
     image = of(dict.fromkeys(names, (partition, partition)), 2, a=UNCLEAN)
     policy = policy_of(image, Layers())
-    assert places(elections.unclean_elections(image, policy)) == [("a", 0, 2), ("a", 1, 2)]
+    assert places(broker_changes.unclean_elections(image, policy)) == [("a", 0, 2), ("a", 1, 2)]
     unfenced_later = of(dict.fromkeys(names, (partition, partition)), a=UNCLEAN)
-    assert places(elections.broker_unfenced(unfenced_later, 2, policy)) == [("a", 0, 2), ("a", 1, 2)]
+    assert places(broker_changes.broker_unfenced(unfenced_later, 2, policy)) == [("a", 0, 2), ("a", 1, 2)]
 
 
 @pytest.mark.parametrize(
@@ -212,11 +213,11 @@ def test_b13_a_lost_log_dir_takes_the_replicas_that_are_in_it_wherever_they_stan
 ) -> None:
     """Broker 3 has its replicas in log dir 1, and broker 2 in 0; in the ISR they are in another order than in the replicas."""
     image = of({"a": (led((2, 3), (3, 2), 3), led((2, 3), (2,), 2), led((2, 3), (2, 3), 2))}, 2, 3)
-    records = elections.dirs_offline(image, 3, [directory(3, lost)], ElectionPolicy(1, False, True))
+    records = broker_changes.dirs_offline(image, 3, [directory(3, lost)], ElectionPolicy(1, False, True))
     assert {record.partition_id: record.isr for record in records} == afterwards
     image = of({"a": (led((3, 2, 1), (1, 2), 1),)}, 1, 2, 3)
-    assert elections.dirs_offline(image, 1, [directory(1, 0)], ElectionPolicy(1)) == []
-    assert len(elections.dirs_offline(image, 1, [directory(1, 1)], ElectionPolicy(1))) == 1
+    assert broker_changes.dirs_offline(image, 1, [directory(1, 0)], ElectionPolicy(1)) == []
+    assert len(broker_changes.dirs_offline(image, 1, [directory(1, 1)], ElectionPolicy(1))) == 1
 
 
 @pytest.mark.parametrize("names", ["ab", "ba"])
@@ -234,7 +235,7 @@ def test_b13_partitions_with_other_isrs_get_other_leaders_and_isrs() -> None:
     """Alike in all but their ISRs, in one decision."""
     isrs = [(1, 2, 3), (1, 3), (1, 3, 2), (1, 2), (1,)]
     image = of({"a": tuple(led((1, 2, 3), isr, 1) for isr in isrs)}, 1, 2, 3)
-    records = elections.broker_fenced(image, 1, ElectionPolicy(1, False, True))
+    records = broker_changes.broker_fenced(image, 1, ElectionPolicy(1, False, True))
     assert [(record.isr, record.leader) for record in records] == [
         ((2, 3), 2), ((3,), 3), ((3, 2), 2), ((2,), 2), ((), NO_LEADER),
     ]  # fmt: skip

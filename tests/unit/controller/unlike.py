@@ -10,7 +10,7 @@ import random
 from dataclasses import replace
 
 from strandline.config.layers import Layers
-from strandline.controller.elections import ElectionPolicy, policy_of
+from strandline.controller.election_policy import ElectionPolicy, policy_of
 from strandline.controller.partition_change import RECOVERED, RECOVERING
 from strandline.controller.placement import UNASSIGNED_DIRECTORY
 from strandline.ids import Uuid

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from strandline.controller.elections import ElectionPolicy
+from strandline.controller.election_policy import ElectionPolicy
 from strandline.controller.heartbeats import BrokerHeartbeatReply
 from strandline.errors import ErrorCode, KafkaError
 from strandline.records.batch import BatchBuilder

@@ -5,11 +5,18 @@ Always true: images follow each other as the records say; whoever reads them may
 
 from __future__ import annotations
 
-from strandline.controller import brokers, elections, heartbeats, leader_balance, reassignments
+from strandline.controller import (
+    broker_changes,
+    brokers,
+    heartbeats,
+    leader_balance,
+    reassignments,
+    requested_elections,
+)
 from strandline.controller.alter_partition import Answer, NewIsr, alter
-from strandline.controller.elections import ElectionPolicy
+from strandline.controller.election_policy import ElectionPolicy
+from strandline.controller.leader_election import Election
 from strandline.controller.liveness import Liveness
-from strandline.controller.partition_change import Election
 from strandline.ids import Uuid
 from strandline.metadata import records as r
 from strandline.metadata.features import METADATA_VERSION, SUPPORTED
@@ -94,13 +101,13 @@ class Controller:
         return answer
 
     def elect(self, kind: Election) -> None:
-        self.commit([elections.elect(self.image, TOPIC, 0, kind, self.policy)])
+        self.commit([requested_elections.elect(self.image, TOPIC, 0, kind, self.policy)])
 
     def balance(self) -> None:
         self.commit([*leader_balance.balance(self.image, self.policy)[0]])
 
     def elect_uncleanly_if_allowed(self) -> None:
-        self.commit([*elections.unclean_elections(self.image, self.policy)])
+        self.commit([*broker_changes.unclean_elections(self.image, self.policy)])
 
     def reassign(self, replicas: tuple[int, ...] | None) -> None:
         record = reassignments.alter(self.image, TOPIC, 0, replicas, self.policy)

@@ -11,7 +11,7 @@ import random
 
 import pytest
 
-from strandline.controller.partition_change import Election
+from strandline.controller.leader_election import Election
 from strandline.errors import KafkaError
 from strandline.log.log import Log
 from strandline.records.header import iterate

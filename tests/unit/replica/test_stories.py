@@ -31,7 +31,7 @@ from pathlib import Path
 import pytest
 
 from strandline.api import list_offsets
-from strandline.controller.partition_change import Election
+from strandline.controller.leader_election import Election
 from strandline.errors import KafkaError, error_code
 from strandline.wire.fetch import FetchedPartition
 

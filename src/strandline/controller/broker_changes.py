@@ -1,8 +1,8 @@
-"""What becomes of partitions when brokers come and go, and elections that are asked for.
+"""What becomes of partitions when brokers come and go, and log dirs fail.
 
 Each function returns what follows from one event that the image does not show yet: a broker that is being fenced may not lead
 any more though the image still has it unfenced, and the other way round. The caller adds its own record of the event. Who is
-elected, from the ISR, the ELR or uncleanly, is decided in `partition_change.py`.
+elected, from the ISR, the ELR or uncleanly, is decided in `leader_election.py`.
 
 Always true: one look at every partition, and a record only for those that change; a replica that can't serve is in no ISR
 afterwards, except, while ELR is off, as the last one.
@@ -11,81 +11,16 @@ afterwards, except, while ELR is off, as the last one.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping
-from dataclasses import dataclass, field
 
-from strandline.config.layers import Layers
-from strandline.config.topic import TOPIC
-from strandline.config.types import Value
-from strandline.controller.partition_change import (
-    AS_IT_IS,
-    Election,
-    PartitionTarget,
-    Terms,
-    active_brokers,
-    addressed,
-    change,
-    likeness,
-)
-from strandline.controller.topics import MIN_ISR
-from strandline.errors import ErrorCode, KafkaError
+from strandline.controller.election_policy import ElectionPolicy
+from strandline.controller.leader_election import active_brokers
+from strandline.controller.partition_change import AS_IT_IS, PartitionTarget, addressed, change, likeness
 from strandline.ids import Uuid
-from strandline.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION
 from strandline.metadata.image import (
-    BROKER_RESOURCE,
-    CLUSTER_DEFAULT,
-    TOPIC_RESOURCE,
     MetadataImage,
     PartitionImage,
 )
 from strandline.metadata.records import NO_LEADER, NO_LEADER_CHANGE, PartitionChangeRecord
-
-UNCLEAN_ELECTION = "unclean.leader.election.enable"
-
-
-@dataclass(frozen=True, slots=True)
-class ElectionPolicy:
-    """What the configuration says about elections."""
-
-    default_min_isr: int = 1
-    default_unclean: bool = False
-    elr_enabled: bool = False
-    configs: Mapping[tuple[int, str], Mapping[str, str]] = field(default_factory=dict)
-    """Overrides, of which those of topics are looked at."""
-
-    def min_isr(self, topic: str) -> int:
-        text = self._override(topic, MIN_ISR)
-        return self.default_min_isr if text is None else _number(TOPIC[MIN_ISR].parse(text))
-
-    def unclean(self, topic: str) -> bool:
-        text = self._override(topic, UNCLEAN_ELECTION)
-        return self.default_unclean if text is None else bool(TOPIC[UNCLEAN_ELECTION].parse(text))
-
-    def _override(self, topic: str, name: str) -> str | None:
-        overrides = self.configs.get((TOPIC_RESOURCE, topic))
-        return None if overrides is None else overrides.get(name)
-
-    def terms(self, topic: str, active: Mapping[int, tuple[Uuid, ...]], election: Election | None = None) -> Terms:
-        """What a change of the topic's partitions has to respect. Unless said otherwise, the topic says which election."""
-        if election is None:
-            election = Election.UNCLEAN if self.unclean(topic) else Election.ONLINE
-        return Terms(active, self.min_isr(topic), self.elr_enabled, election)
-
-
-def policy_of(image: MetadataImage, layers: Layers) -> ElectionPolicy:
-    """The policy by this image, on top of a node's own layers. The cluster's dynamic defaults are the image's."""
-    layers = Layers(layers.static, image.config(BROKER_RESOURCE, CLUSTER_DEFAULT), layers.dynamic_broker)
-    return ElectionPolicy(
-        default_min_isr=_number(layers.topic_default(TOPIC[MIN_ISR])),
-        default_unclean=bool(layers.topic_default(TOPIC[UNCLEAN_ELECTION])),
-        elr_enabled=image.features.get(ELIGIBLE_LEADER_REPLICAS_VERSION, 0) > 0,
-        configs=image.configs,
-    )
-
-
-def _number(value: Value) -> int:
-    assert isinstance(value, int)
-    return value
-
 
 # Brokers and log dirs that go
 
@@ -191,30 +126,3 @@ def _changes(
                 if record is not None:
                     records.append(addressed(record, topic.topic_id, index))
     return records
-
-
-# Elections that are asked for
-
-
-def needs_election(partition: PartitionImage, kind: Election) -> bool:
-    return partition.leader != partition.replicas[0] if kind is Election.PREFERRED else not partition.has_leader
-
-
-def elect(
-    image: MetadataImage, topic: str, index: int, kind: Election, policy: ElectionPolicy
-) -> PartitionChangeRecord:
-    """The election of the preferred leader, or of any replica that the election allows: KafkaError if there is none (B8)."""
-    partition = image.partition(topic, index)
-    if partition is None:
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no partition {topic}-{index}.")
-    if not needs_election(partition, kind):
-        raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
-    terms = policy.terms(topic, active_brokers(image), kind)
-    record = change(image.topics[topic].topic_id, index, partition, AS_IT_IS, terms)
-    if record is None or record.leader in (NO_LEADER_CHANGE, partition.leader):
-        if kind is Election.PREFERRED:
-            raise KafkaError(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available.")
-        raise KafkaError(
-            ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "Eligible topic partition leaders are not available."
-        )
-    return record

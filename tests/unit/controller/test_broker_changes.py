@@ -1,4 +1,4 @@
-"""Brokers that come and go, and elections that are asked for. What one partition becomes is in `test_partition_change.py`."""
+"""Brokers that come and go. What one partition becomes is in `test_partition_change.py`."""
 
 # mypy: disable-error-code="attr-defined"
 
@@ -6,15 +6,13 @@ from __future__ import annotations
 
 import pytest
 
-from strandline.config.layers import Layers
-from strandline.controller import elections
-from strandline.controller.elections import ElectionPolicy, policy_of
-from strandline.controller.partition_change import PartitionTarget, active_brokers, change
+from strandline.controller import broker_changes
+from strandline.controller.election_policy import ElectionPolicy
+from strandline.controller.leader_election import active_brokers
+from strandline.controller.partition_change import PartitionTarget, change
 from strandline.ids import Uuid
 from strandline.metadata import records as r
 from strandline.metadata.image import (
-    BROKER_RESOURCE,
-    CLUSTER_DEFAULT,
     TOPIC_RESOURCE,
     MetadataImage,
     PartitionImage,
@@ -65,35 +63,6 @@ def test_i5_the_broker_is_judged_by_what_is_becoming_of_it() -> None:
     assert happen("12 isr=1 leader=1 down=2", "crash 1", "unclean min=2 elr") == "12 last=1 epoch+1"
 
 
-@pytest.mark.parametrize(
-    ("words", "before", "event", "afterwards"),
-    [
-        ("", "123 isr=123 leader=2", "elect preferred", "123 isr=123 leader=1 epoch+1"),
-        ("", "123 isr=123 leader=1", "elect preferred", "ELECTION_NOT_NEEDED"),
-        ("", "123 isr=23 leader=2", "elect preferred", "PREFERRED_LEADER_NOT_AVAILABLE"),
-        ("", "123 isr=123 leader=2 stopping=1", "elect preferred", "PREFERRED_LEADER_NOT_AVAILABLE"),
-        ("", "123 isr=3", "elect preferred", "123 isr=3 leader=3 epoch+1"),
-        ("", "123 isr=3 down=3", "elect preferred", "PREFERRED_LEADER_NOT_AVAILABLE"),
-        ("", "123 isr=3 down=3", "elect unclean", "123 isr=1 leader=1 recovering epoch+1"),
-        ("", "123 isr=3", "elect unclean", "123 isr=3 leader=3 epoch+1"),
-        ("", "123 isr=3 leader=3", "elect unclean", "ELECTION_NOT_NEEDED"),
-        ("", "123 isr=3 down=123", "elect unclean", "ELIGIBLE_LEADERS_NOT_AVAILABLE"),
-        ("min=2 elr", "123 elr=2 last=2", "elect unclean", "123 isr=2 leader=2 epoch+1"),
-        ("min=2 elr", "123 last=2", "elect preferred", "123 isr=2 leader=2 recovering epoch+1"),
-    ],
-)
-def test_b8_elections_that_are_asked_for(words: str, before: str, event: str, afterwards: str) -> None:
-    assert happen(before, event, words) == afterwards
-
-
-def test_a_partition_that_is_not_there_can_not_be_elected_for() -> None:
-    image = image_of("123 isr=123 leader=2")
-    for topic, index in (("t", 1), ("t", -1), ("u", 0)):
-        with pytest.raises(elections.KafkaError) as error:
-            elections.elect(image, topic, index, elections.Election.PREFERRED, ElectionPolicy())
-        assert error.value.code is elections.ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
-
 def test_what_it_led_an_unregistered_broker_leaves_to_the_others_with_its_records_in_one_go() -> None:
     image = image_of("123 isr=123 leader=1")
     gone = after(image, records_of(image, "unregister 1", policy("")))
@@ -102,31 +71,6 @@ def test_what_it_led_an_unregistered_broker_leaves_to_the_others_with_its_record
 
 
 # The policy
-
-
-def config(kind: int, name: str, key: str, value: str) -> r.ConfigRecord:
-    return r.ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value)
-
-
-def test_the_policy_is_the_topics_then_the_clusters_then_the_files() -> None:
-    layers = Layers({"min.insync.replicas": "2"})
-    image = MetadataImage()
-    assert policy_of(image, layers).min_isr("t") == 2
-    image = after(image, [config(BROKER_RESOURCE, CLUSTER_DEFAULT, "min.insync.replicas", "3")])
-    image = after(image, [config(BROKER_RESOURCE, CLUSTER_DEFAULT, "unclean.leader.election.enable", "true")])
-    image = after(image, [config(TOPIC_RESOURCE, "t", "min.insync.replicas", "4")])
-    image = after(image, [config(TOPIC_RESOURCE, "t", "unclean.leader.election.enable", "false")])
-    found = policy_of(image, layers)
-    assert (found.min_isr("t"), found.min_isr("u")) == (4, 3)
-    assert (found.unclean("t"), found.unclean("u")) == (False, True)
-    assert not found.elr_enabled
-    feature = r.FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=1)
-    assert policy_of(after(image, [feature]), layers).elr_enabled
-
-
-# Many partitions
-
-
 def many(count: int) -> MetadataImage:
     partition = PartitionImage((1, 2, 3), (1, 2, 3), leader=1, leader_epoch=0, partition_epoch=0)
     topics = [TopicImage(f"t{i}", Uuid(i.to_bytes(16)), (partition,) * 100) for i in range(count // 100)]
@@ -146,9 +90,11 @@ def test_partitions_that_are_alike_become_alike_and_others_not() -> None:
     image = MetadataImage(
         brokers=image_of("1").brokers, topics={t.name: t for t in topics}, topics_by_id={t.topic_id: t for t in topics}
     )
-    image = after(image, [config(TOPIC_RESOURCE, "u", "min.insync.replicas", "3")])
+    image = after(
+        image, [r.ConfigRecord(resource_type=TOPIC_RESOURCE, resource_name="u", name="min.insync.replicas", value="3")]
+    )
     rules = ElectionPolicy(2, False, True, image.configs)
-    records = elections.broker_fenced(image, 1, rules)
+    records = broker_changes.broker_fenced(image, 1, rules)
     one_by_one = [
         record
         for topic in topics
