@@ -2,7 +2,8 @@
 
 Always true: an answer counts only if the follower is still where it was when it asked, in the same leader epoch (rule A10); batches
 are checked before they are written, and the good ones before a bad one are kept; where the logs part, the follower cuts its own by
-leader epoch, never by watermark (KIP-101, KIP-279, rule A9), and only then goes on.
+leader epoch, never by watermark (KIP-101, KIP-279, rule A9), and only then goes on. Where the leader's log ends before the
+follower's (OFFSET_OUT_OF_RANGE), it is cut there. The files are cut in `log/truncation.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The node's metrics, by Kafka's names in the spelling of Prometheus.
+"""The node's metrics, by Kafka's names in the spelling of Prometheus; those of groups, transactions, the cleaner and limits
+are named in `*_metrics.py` beside this file.
 
 Kafka's `kafka.server:type=ReplicaManager,name=LeaderCount` is `kafka_server_replicamanager_leadercount`, and a meter
 `…PerSec` is a counter `…_total`, as the usual rules of the JMX exporter write them. What Kafka has no name for begins
