@@ -1,5 +1,7 @@
 """A stream: what Spark asks of the driver at each trigger, in one Python process as long as the query runs.
 
+Its offsets start in `bounds.py`, go as far as `limits.py` lets them, and become JSON in `checkpointed_offsets.py`.
+
 Who calls what, as Spark 4.2 does (MicroBatchExecution, PythonMicroBatchStream):
     prepareForTriggerAvailableNow()  once and first, with Trigger.AvailableNow only; then getDefaultReadLimit(), once
     initialOffset()                  of a query without a checkpoint: before the first latestOffset() and again before the first

@@ -7,7 +7,7 @@ with `strandline_`.
 
 Always true: everything is read from the node's observation when a scrape asks, so that between two looks nothing is
 spent on it; each node has a registry of its own. A topic's counts stand beside those of all topics, which have no topic label,
-as in Kafka.
+as in Kafka. Names are put together from a prefix and the name of a field, those of topics in `replica/topic_stats.py`.
 """
 
 from __future__ import annotations
