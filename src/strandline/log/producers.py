@@ -9,6 +9,7 @@ remembered than `ids_max` (SEC-L10).
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -141,7 +142,6 @@ class Producers:
         self.end_offset = 0
         self.forgotten_early = 0
         self._open_txns: dict[int, int] = {}
-        """First offset of each open transaction, by producer, in the order they began."""
         self._ended_txns: dict[int, int] = {}
         """First offset to marker offset of those ended by a marker that is not yet below the high watermark."""
 
@@ -277,6 +277,16 @@ class Producers:
         """What was stable when `completed` ended, looking only at the transactions still open."""
         others = [first for producer, first in self._open_txns.items() if producer != completed.producer_id]
         return min(others, default=completed.last_offset + 1)
+
+    def forget_open(self, producer_id: int) -> None:
+        """Its open transaction has ended, though no marker says so here."""
+        self.by_id[producer_id].current_txn_first_offset = -1
+        del self._open_txns[producer_id]
+
+    @property
+    def open_txns(self) -> Mapping[int, int]:
+        """First offset of each open transaction, by producer, in the order they began."""
+        return self._open_txns
 
     def adopt(self, producer: ProducerState) -> None:
         """Take over an entry from a snapshot."""

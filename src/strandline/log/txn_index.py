@@ -6,9 +6,10 @@ Always true: entries are in the order in which the transactions were aborted. Th
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from strandline.log import names
 from strandline.log.errors import CorruptLog
 from strandline.ports import Disk, File
 
@@ -73,6 +74,26 @@ class TxnIndex:
             if version != VERSION:
                 raise CorruptLog(f"{self.path} has an entry of version {version}, we read version {VERSION}")
             yield AbortedTxn(*fields)
+
+    def written_beside(self, entries: Sequence[AbortedTxn]) -> TxnIndex:
+        """An index with these entries, on the device under a name of its own: to take this one's place. Blocks."""
+        beside = TxnIndex(self._disk, self.path + names.REPAIR_SUFFIX)
+        beside.begin()  # an earlier attempt may have failed
+        file = beside._file = beside._file or self._disk.open(beside.path, create=True)
+        file.append(b"".join(ENTRY.pack(VERSION, *aborted) for aborted in entries))
+        file.sync_blocking()
+        return beside
+
+    def adopt(self, beside: TxnIndex) -> list[File]:
+        """Let the file of another one take the place of ours; what is to be closed then."""
+        replaced = [] if self._file is None else [self._file]
+        self._disk.rename(beside.path, self.path)
+        self._file = beside._file
+        return replaced
+
+    def remove(self) -> None:
+        self.close()
+        self._disk.remove(self.path)
 
     def truncate_to(self, offset: int) -> None:
         """Forget what was aborted at or after `offset`."""
