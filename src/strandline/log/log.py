@@ -33,7 +33,7 @@ from strandline.log.unsynced import UnsyncedFiles
 from strandline.log.validation import validate
 from strandline.log.verification import check_gap, sound_from, sound_prefix
 from strandline.log.verification_guards import NOT_REQUIRED, VerificationGuard, VerificationGuards
-from strandline.ports import Buffer, Disk, File
+from strandline.ports import Buffer, Disk, File, is_out_of_handles
 from strandline.records.header import CONTROL_FLAG, HEADER, LOG_OVERHEAD, RECORDS_AT, BatchHeader, assign, iterate
 
 
@@ -358,21 +358,22 @@ class Log:
             return damaged.position
         return segment.size if found is None else found[0]
 
-    def aborted_between(self, offset: int, limit_offset: int) -> list[AbortedTxn]:
+    def aborted_between(self, offset: int, limit_offset: int, *, blocking: bool = True) -> list[AbortedTxn]:
         """Transactions aborted in the log that overlap [offset, limit_offset), also those that began before."""
         found = []
         for segment in self.segments[self.segments.position_of(offset) :]:
-            for aborted in segment.txn_index.since(offset):
+            for aborted in segment.txn_index.since(offset, blocking=blocking):
                 if aborted.first_offset < limit_offset:
                     found.append(aborted)
                 if aborted.last_stable_offset >= limit_offset:
                     return found
         return found
 
-    def has_aborted_since(self, offset: int) -> bool:
+    def has_aborted_since(self, offset: int, *, blocking: bool = True) -> bool:
         """Some transaction was aborted at or after `offset`."""
         return any(
-            segment.txn_index.ends_after(offset) for segment in self.segments[self.segments.position_of(offset) :]
+            segment.txn_index.ends_after(offset, blocking=blocking)
+            for segment in self.segments[self.segments.position_of(offset) :]
         )
 
     @property
@@ -427,8 +428,16 @@ class Log:
             unsynced = self.unsynced
             if unsynced.names_changed or self.needs_flush:
                 snapshots = {at for at, _ in unsynced.snapshots}
-                work = unsynced.take(self.disk, self.directory, self.epochs)
-                yield from offloaded(self.disk, work, self.directory)
+                taken = unsynced.take(self.epochs)
+                try:
+                    yield from offloaded(self.disk, lambda: taken.bring(self.disk, self.directory), self.directory)
+                except OSError as error:
+                    if is_out_of_handles(error):
+                        # The log dir goes on, and the next flush must not vouch for what this one did not bring.
+                        unsynced.give_back(
+                            taken, self.segments, self.epochs, with_snapshots=truncations == self.truncations
+                        )
+                    raise
                 if truncations != self.truncations:
                     # They may speak of batches that were cut meanwhile.
                     truncation.drop_snapshots(self, snapshots.__contains__)

@@ -80,7 +80,13 @@ class Following:
         taken_bytes = 0
         problem = None
         if records:
-            fetched = log.append_fetched(memoryview(records), leader_epoch, now_ms)
+            try:
+                fetched = log.append_fetched(memoryview(records), leader_epoch, now_ms)
+            except OSError:
+                # The first of several segments may have been filled. Once it is known to be written, the rest is asked for.
+                if log.log_end_offset > asked.fetch_offset:
+                    self._partition.after_append()
+                raise
             taken_bytes, problem = fetched.bytes, fetched.problem
         advanced = self._advance(taken_bytes, answer.high_watermark, answer.log_start_offset)
         if problem is not None:
