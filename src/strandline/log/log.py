@@ -447,8 +447,8 @@ class Log:
                     self.recovery_point = max(self.recovery_point, end_offset)
 
     def has_segment(self, file: File) -> bool:
-        """This file is one of a segment that is still part of the log."""
-        return any(segment.file is file for segment in self.segments)
+        """This file is one of a segment that is still part of the log: its records, or its aborted transactions."""
+        return any(segment.file is file or segment.txn_index.has_file(file) for segment in self.segments)
 
     def held(self) -> AbstractContextManager[None]:
         """No file of this log is closed meanwhile: work beside the event loop may be using it."""

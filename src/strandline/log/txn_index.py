@@ -149,6 +149,9 @@ class TxnIndex:
         if self._file is not None:
             self._file.sync_blocking()
 
+    def has_file(self, file: File) -> bool:
+        return self._file is file
+
     def close(self) -> None:
         if self._file is not None:
             self._file.close()

@@ -697,6 +697,21 @@ def test_cold_records_are_read_beside_the_loop(cold_probability):
     in_simulation(story, cold_probability)
 
 
+def test_cold_aborted_transactions_are_read_beside_the_loop():
+    async def story(broker, disk):
+        partition = broker.parts.hosted.by_name["t", 0]
+        broker.append("t", 1000, producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
+        partition.append_marker((7, 1), False, 1, 1000, transaction_version=2)
+        [index] = [file for file in disk.listdir(partition.log.directory) if file.endswith(".txnindex")]
+        disk.open(f"{partition.log.directory}/{index}").inode.cold.add(0)
+        reply = handled(broker, 12, part(100), isolation_level=1)
+        assert inspect.isawaitable(reply)
+        [answer] = answers(12, await reply)
+        assert [(txn.producer_id, txn.first_offset) for txn in answer.aborted_transactions] == [(7, 100)]
+
+    in_simulation(story, 0)
+
+
 def test_what_stays_cold_is_left_for_the_next_fetch():
     async def story(broker, disk):
         reply = handled(broker, 12, part(0))
