@@ -25,7 +25,7 @@ KEYS = (
         "A producer id that wrote nothing for this long is forgotten by its partitions."),
     Key("producer.id.max.per.partition", INT, 100_000, AT_LEAST_1, LOW, READ_ONLY,
         "The most producer ids that a partition remembers; for one more, those that were silent longest are forgotten before "
-        "their time."),
+        "their time. No more than nine tenths of them may have a transaction open there."),
     Key("producer.id.expiration.check.interval.ms", INT, 10 * MINUTE_MS, AT_LEAST_1, LOW, READ_ONLY,
         "How often producer ids are looked at for that.", internal=True),
     Key("transactional.id.expiration.ms", INT, 7 * DAY_MS, AT_LEAST_1, HIGH, READ_ONLY,

@@ -148,6 +148,7 @@ class Log:
     def _check_guard(self, producer_id: int, guard: VerificationGuard | None, first_sequence: int) -> None:
         """Refuse a batch that may not open a transaction (TXN-V3, TXN-V5), or that has to be its producer's first (TXN-P5)."""
         self.guards.check(producer_id, guard, first_sequence)
+        self.producers.check_open(producer_id)
         is_unknown = producer_id not in self.producers.by_id
         if is_unknown and guard is not None and guard.bumps_epoch and first_sequence != 0:
             raise KafkaError(

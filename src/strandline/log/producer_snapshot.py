@@ -83,7 +83,6 @@ def load_latest(disk: Disk, directory: str, at_least: int, at_most: int, into: P
             disk.remove(path)
             continue
         into.clear(offset)
-        for producer in producers:
-            into.adopt(producer)
+        into.adopt(producers)
         return offset
     return None

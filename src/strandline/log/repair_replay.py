@@ -132,12 +132,10 @@ class RepairReplay:
     def _keep_what_was_known(self) -> None:
         """Of what comes before the snapshot, or was compacted, the log knows more than was read."""
         known, producers = self._log.producers, self._producers
-        for producer_id, producer in known.by_id.items():
-            read = producers.by_id.get(producer_id)
-            if read is None:
-                producers.adopt(producer)
-            else:
-                _merge(producer, read)
+        for producer_id, read in producers.by_id.items():
+            if producer_id in known.by_id:
+                _merge(known.by_id[producer_id], read)
+        producers.adopt([producer for producer in known.by_id.values() if producer.producer_id not in producers.by_id])
         producers.restore_ended(known.ended_before(self._start))
         for producer_id, first_offset in tuple(producers.open_txns.items()):
             is_new = self._damaged.first_offset <= first_offset < self._damaged.end_offset

@@ -541,3 +541,22 @@ def test_txn_p11_the_search_goes_on_until_nothing_older_was_open(powered: Powere
     log.roll(NOW)
     log.append_own(marker(ControlRecordType.ABORT, 1, 0), 0, NOW)  # 6
     assert log.aborted_between(0, 2) == [AbortedTxn(1, 0, 6, 7)]
+
+
+def test_sec_l10_a_leader_opens_no_more_transactions_than_it_may_remember(powered: PoweredLogDir) -> None:
+    log = powered.open()
+    log.producers.ids_max = 10
+
+    def send(producer_id: int, sequence: int = 0) -> None:
+        transaction = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": sequence}
+        log.append_as_leader(batch("a", **transaction, transactional=True), 0, NOW)
+
+    for producer_id in range(9):
+        send(producer_id)
+    with pytest.raises(KafkaError) as refused:
+        send(9)
+    assert refused.value.code is ErrorCode.POLICY_VIOLATION
+    assert log.log_end_offset == 9
+    send(0, 1)
+    log.append_marker((3, 0), True, 0, 0, NOW, transaction_version=0)
+    send(9)

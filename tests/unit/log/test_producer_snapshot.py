@@ -37,8 +37,7 @@ def test_the_bytes_are_kafkas() -> None:
 
 def test_a_snapshot_brings_back_what_a_restart_needs() -> None:
     restored = Producers()
-    for producer in producer_snapshot.decode(KAFKA_BYTES, "s"):
-        restored.adopt(producer)
+    restored.adopt(producer_snapshot.decode(KAFKA_BYTES, "s"))
     first, second = restored.by_id[42], restored.by_id[7]
     assert (first.epoch, list(first.batches)) == (3, [BatchMetadata(14, 99, 4, 60_000)])
     assert (first.coordinator_epoch, first.current_txn_first_offset, first.last_timestamp) == (5, 90, 60_000)

@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Iterator
+
 import pytest
 
 from strandline.errors import ErrorCode, KafkaError
@@ -186,6 +189,69 @@ def test_only_so_many_are_remembered_and_the_silent_ones_go() -> None:
     for pid in range(1000, 3000):
         story.send(0, pid=pid, at=pid)
     assert len(story.producers.by_id) <= 20
+
+
+def test_sec_l10_no_more_than_nine_tenths_have_a_transaction_open() -> None:
+    """They can not be forgotten; so those that come without one find room, and are not looked for in vain."""
+    story = Story()
+    story.producers.ids_max = 20
+    for pid in range(18):
+        story.producers.check_open(pid)
+        story.send(0, pid=pid, txn=True)
+    with pytest.raises(KafkaError) as refused:
+        story.producers.check_open(18)
+    assert refused.value.code is ErrorCode.POLICY_VIOLATION
+    story.producers.check_open(17)
+    for pid in range(100, 200):
+        story.send(0, pid=pid)
+    assert len(story.producers.by_id) <= 20
+    story.end(pid=3)
+    story.producers.check_open(18)
+
+
+def test_sec_l10_a_follower_takes_what_its_leader_took() -> None:
+    story = Story()
+    story.producers.ids_max = 3
+    for pid in range(10):
+        story.send(0, pid=pid, txn=True)
+    assert len(story.producers.by_id) == 10
+    story.producers.end_offset = 10
+    story.producers.check_invariants()
+
+
+def test_what_is_stable_is_found_without_looking_at_all_that_is_open() -> None:
+    """Every Fetch asks for it, and a hundred thousand may be open."""
+
+    class Counting(OrderedDict[int, int]):
+        looked_at = 0
+
+        def values(self) -> Iterator[int]:  # type: ignore[override]
+            for value in super().values():
+                Counting.looked_at += 1
+                yield value
+
+    story = Story()
+    for pid in range(100):
+        story.send(0, pid=pid, txn=True)
+    story.producers._open_txns = Counting(story.producers._open_txns)
+    assert story.producers.first_unstable_offset(0) == 0
+    for pid in range(50):
+        story.end(pid=pid)
+    assert story.producers.first_unstable_offset(1000) == 50
+    assert Counting.looked_at == 2
+
+
+def test_adopted_transactions_are_in_the_order_in_which_they_began() -> None:
+    story, other = Story(), Story()
+    for pid in (3, 1, 2):
+        story.send(0, pid=pid, txn=True)
+    producers = [story.producers.by_id[pid] for pid in (1, 2, 3)]
+    other.producers.adopt(producers[:2])
+    other.producers.adopt(producers[2:])
+    assert list(other.producers.open_txns.items()) == [(3, 0), (1, 1), (2, 2)]
+    other.producers.forget_open_below(2)
+    assert list(other.producers.open_txns) == [2]
+    assert other.producers.by_id[3].current_txn_first_offset == -1
 
 
 def test_who_wrote_last_the_longest_ago_goes_whatever_time_it_claims() -> None:
