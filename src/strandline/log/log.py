@@ -489,6 +489,7 @@ class Log:
         self.close()
 
     def close(self) -> None:
+        self.guards.clear()
         if self.unsynced.companion is not None:
             self.unsynced.companion.close()
             self.unsynced.companion = None

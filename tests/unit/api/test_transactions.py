@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -273,7 +274,26 @@ async def test_txn_p1_nor_two_epochs_of_one(cluster):
 async def test_a_producer_that_the_coordinator_does_not_know(cluster):
     stranger = ProducerIdAndEpoch(999, 0)
     assert await send(cluster, stranger, ("a", 0)) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING]
-    assert cluster.parts.hosted.by_name["a", 0].log.log_end_offset == 0
+    log = cluster.parts.hosted.by_name["a", 0].log
+    assert log.log_end_offset == 0
+    assert len(log.guards) == 0, "what strangers claim is not remembered"
+
+
+@pytest.mark.parametrize("epochs_ahead", [0, 1000])
+async def test_txn_v5_a_stranger_holds_up_no_producer_whose_id_it_claims(cluster, epochs_ahead):
+    producer, log = await begun(cluster), cluster.parts.hosted.by_name["a", 0].log
+    await begun(cluster, "stranger")
+    assert await add(cluster, producer, ("a", 0)) == {("a", 0): NONE}
+    assert await send(cluster, producer, ("a", 0), version=9, sequence=6) == [NONE]
+    await end(cluster, producer, version=1)
+    await complete(cluster)
+    claim = ProducerIdAndEpoch(producer.producer_id, producer.epoch + epochs_ahead)
+    taken, refused = await asyncio.gather(
+        send(cluster, producer, ("a", 0), sequence=7), send(cluster, claim, ("a", 0), tid="stranger")
+    )
+    assert taken == [NONE]
+    assert refused != [NONE]
+    assert (log.log_end_offset, len(log.guards)) == (3, 0)
 
 
 async def test_txn_v2_an_older_epoch_is_refused_before_the_coordinator_is_asked(cluster):
@@ -337,6 +357,27 @@ async def test_txn_v8_a_produce_that_waits_is_a_barrier_and_has_a_copy_of_its_by
     assert not hasattr(reply, "deliver_to") or reply.may_be_overtaken
     log = cluster.parts.hosted.by_name["a", 0].log
     assert b"kept" in bytes(log.read(0, 1000, log.log_end_offset, min_one=True))
+
+
+@pytest.mark.parametrize("leader", [1, 2])
+async def test_txn_v8_a_produce_that_waited_over_an_election_is_refused(cluster, leader):
+    """Also where the same node was elected again: its guards are those of the leader epoch before."""
+    producer, partition = await begun(cluster), cluster.parts.hosted.by_name["a", 0]
+    waiting = asyncio.create_task(send(cluster, producer, ("a", 0)))
+    await asyncio.sleep(0)
+    assert len(partition.log.guards) == 1, "the question is open"
+    state = partition.state
+    partition.apply(
+        replace(
+            state,
+            leader=leader,
+            replicas=(1, 2),
+            leader_epoch=state.leader_epoch + 1,
+            partition_epoch=state.partition_epoch + 1,
+        )
+    )
+    assert await waiting == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    assert partition.log.log_end_offset == 0
 
 
 # Markers

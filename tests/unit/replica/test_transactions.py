@@ -105,6 +105,15 @@ def test_txn_p21_the_epoch_of_a_marker_while_a_transaction_is_open(version: int,
         assert on.partition.log.producers.is_in_transaction(1, 5)
 
 
+def test_txn_t40_each_transaction_has_begun_at_a_time_of_its_own() -> None:
+    on = alone()
+    for sequence in (0, 1):
+        send(on, sequence=sequence)
+        assert on.partition.log.txn_began_ms == {1: NOW_MS}
+        on.marker()
+        assert on.partition.log.txn_began_ms == {}
+
+
 def test_txn_p21_a_repeated_marker_is_written_again_and_ends_nothing() -> None:
     on = alone()
     send(on, epoch=5)
@@ -200,6 +209,15 @@ def test_txn_v3_what_was_overtaken_by_an_abort_opens_nothing() -> None:
     on.marker()
     assert begin(on, late) is ErrorCode.INVALID_TXN_STATE
     assert on.partition.last_stable_offset == on.partition.high_watermark
+
+
+def test_txn_v3_a_batch_uses_up_the_answer_with_which_it_was_taken() -> None:
+    """A marker of the same epoch leaves the guards of version 2 alone, and may be of a transaction that an old client ended."""
+    on = alone()
+    guard = note(on, bumps=True)
+    assert begin(on, guard) is ErrorCode.NONE
+    on.marker()
+    assert begin(on, guard, sequence=1) is ErrorCode.INVALID_TXN_STATE
 
 
 def test_a_plain_batch_and_a_repeated_one_need_no_guard() -> None:
