@@ -452,6 +452,17 @@ async def test_txn_p9_the_list_of_aborted_transactions_ends_with_the_records_tha
     assert [txn.first_offset for txn in answer.aborted_transactions] == [6]
 
 
+@pytest.mark.parametrize("isolation_level", [-1, 2])
+@pytest.mark.parametrize("version", range(4, fetch.VERSIONS[-1] + 1))
+async def test_an_isolation_level_that_there_is_not_is_refused(transactions, version, isolation_level):
+    """It would be read up to the last stable offset, and not be told what of that was aborted."""
+    topic = transactions.image.topics["t"].topic_id if version >= BY_ID else "t"
+    reply = handled(transactions, version, part(0), topic=topic, isolation_level=isolation_level)
+    [answer] = answers(version, reply)
+    assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert not answer.records
+
+
 async def test_aborted_transactions_are_listed(filled):
     log = filled.parts.hosted.by_name["t", 0].log
     log.segments.active.txn_index.add(AbortedTxn(producer_id=7, first_offset=2, last_offset=4, last_stable_offset=5))
