@@ -3,7 +3,8 @@
 v2 brings the level of `transaction.version` at which the transaction was ended.
 The answer for a partition comes once its marker is committed, and for `__consumer_offsets` once its offsets are visible.
 Only brokers may send it. On a listener for clients an abort at level 0, as `kafka-transactions abort` sends it, is taken for a
-transaction that is open for longer than `transaction.max.timeout.ms`: nobody else ends it.
+transaction that is open for longer than `transaction.max.timeout.ms`: nobody else ends it. With
+`transaction.two.phase.commit.enable` that is not so, and brokers alone may send one.
 Left out: nothing.
 """
 
@@ -70,14 +71,16 @@ def handle(request: WriteTxnMarkersRequest, ctx: RequestContext) -> MaybePending
 
 
 def _is_hanging(place: TopicPartition, marker: WritableMarker, ctx: RequestContext) -> bool:
-    """A person may abort a transaction that nobody else ends any more (TXN-T40)."""
+    """A person may abort a transaction that nobody else ends any more (TXN-T40). One of two-phase commit may be open for as
+    long as it takes, and aborted at a single partition it would be torn (TXN-Q4)."""
+    config = ctx.node.config
     partition = ctx.node.hosted.by_name.get(place)
     producer_id, epoch = marker.producer
-    if partition is None or marker.commit or marker.transaction_version:
+    if partition is None or marker.commit or marker.transaction_version or config.transaction_two_phase_commit_enable:
         return False
     producers = partition.log.producers
     if not producers.is_in_transaction(producer_id, epoch):
         return False
     # Producers choose timestamps; what this node has let in is as old as it knows.
     last_ms = max(producers.by_id[producer_id].last_timestamp, partition.log.txn_began_ms.get(producer_id, 0))
-    return ctx.now_ms - last_ms > ctx.node.config.transaction_max_timeout_ms
+    return ctx.now_ms - last_ms > config.transaction_max_timeout_ms
