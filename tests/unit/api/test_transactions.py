@@ -28,12 +28,15 @@ from .transaction_side import (
     Produce,
     add,
     begun,
+    codes_in,
     codes_of,
     complete,
     coordinating,
     end,
     initialize,
     marked,
+    produce_frame,
+    produced,
     send,
     stable,
     state_of,
@@ -175,6 +178,21 @@ async def test_a_producer_that_the_coordinator_does_not_know(cluster):
     stranger = ProducerIdAndEpoch(999, 0)
     assert await send(cluster, stranger, ("a", 0)) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING]
     assert cluster.parts.hosted.by_name["a", 0].log.log_end_offset == 0
+
+
+@pytest.mark.parametrize("version", [3, 7, 8, 9, 12])
+async def test_a_refusal_repeats_no_endless_transactional_id_for_each_partition(cluster, version):
+    """Nor could it be written down: an error message has its length in 16 bits up to version 8, and clients take no more in
+    later ones."""
+    tid = "x" * 32_767
+    producer = await begun(cluster, tid)
+    fenced = ProducerIdAndEpoch(producer.producer_id + 1, 0)
+    places = [("a", index) for index in (0, 1)] * 100
+    refused = ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    frame = produce_frame(fenced, *places, version=version, tid=tid)
+    reply = await produced(cluster, frame, version)
+    assert len(reply) < 200 * len(places)
+    assert codes_in(reply, version) == [refused] * len(places)
 
 
 async def test_txn_v2_an_older_epoch_is_refused_before_the_coordinator_is_asked(cluster):

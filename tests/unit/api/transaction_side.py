@@ -66,8 +66,12 @@ async def begun(cluster, tid="t"):
     return producer
 
 
-async def send(cluster, producer, *places, version=12, sequence=0, tid="t", value=b"v", acks=-1):
+async def send(cluster, producer, *places, version=12, **fields):
     """The codes of the partitions, in order."""
+    return await codes_of(cluster, produce_frame(producer, *places, version=version, **fields), version)
+
+
+def produce_frame(producer, *places, version=12, sequence=0, tid="t", value=b"v", acks=-1):
     topics: dict[str, list[Any]] = {}
     for name, index in places:
         builder = BatchBuilder()
@@ -82,11 +86,15 @@ async def send(cluster, producer, *places, version=12, sequence=0, tid="t", valu
         timeout_ms=5000,
         topic_data=[Produce.TopicProduceData(name=name, partition_data=data) for name, data in topics.items()],
     )
-    frame = b"\0" * 4 + messages.encode_request(0, version, request)
-    return await codes_of(cluster, frame, version)
+    return b"\0" * 4 + messages.encode_request(0, version, request)
 
 
 async def codes_of(cluster, frame, version):
+    return codes_in(await produced(cluster, frame, version), version)
+
+
+async def produced(cluster, frame, version):
+    """The reply's bytes."""
     outcome: Any = produce.handle(memoryview(bytearray(frame)), cluster.context(0, version), 4)
     if inspect.isawaitable(outcome):
         outcome = await outcome
@@ -94,7 +102,11 @@ async def codes_of(cluster, frame, version):
         done = asyncio.get_running_loop().create_future()
         outcome.deliver_to(done.set_result)
         outcome = await done
-    reply = messages.decode_response(0, version, outcome)
+    return outcome
+
+
+def codes_in(reply, version):
+    reply = messages.decode_response(0, version, reply)
     return [ErrorCode(p.error_code) for topic in reply.responses for p in topic.partition_responses]
 
 
