@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
 from strandline.api.requests.pending_reply import MaybePending, PendingReply
+from strandline.api.requests.slices import answer
 from strandline.api.transactions.marker_writing import WritableMarker
 from strandline.errors import ErrorCode
 from strandline.ids import TopicPartition
+from strandline.sliced_work import Work
 from strandline.wire import messages
 
 if TYPE_CHECKING:
@@ -27,6 +29,10 @@ VERSIONS = range(1, 3)
 
 
 def handle(request: WriteTxnMarkersRequest, ctx: RequestContext) -> MaybePending[WriteTxnMarkersResponse]:
+    return answer(_write_all(request, ctx), request, ctx)
+
+
+def _write_all(request: WriteTxnMarkersRequest, ctx: RequestContext) -> Work[MaybePending[WriteTxnMarkersResponse]]:
     response = messages.response(KEY)
     reply = response()
     later: PendingReply[WriteTxnMarkersResponse] = PendingReply(may_be_overtaken=True)
@@ -51,14 +57,14 @@ def handle(request: WriteTxnMarkersRequest, ctx: RequestContext) -> MaybePending
             of_topic = response.WritableTxnMarkerTopicResult(name=topic.name)
             result.topics.append(of_topic)
             for index in topic.partition_indexes:
-                answer = response.WritableTxnMarkerPartitionResult(partition_index=index)
-                of_topic.partitions.append(answer)
+                found = response.WritableTxnMarkerPartitionResult(partition_index=index)
+                of_topic.partitions.append(found)
                 left += 1
 
                 def done(
-                    code: ErrorCode, answer: WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult = answer
+                    code: ErrorCode, found: WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult = found
                 ) -> None:
-                    answer.error_code = code
+                    found.error_code = code
                     settle()
 
                 place = (topic.name, index)
@@ -66,6 +72,9 @@ def handle(request: WriteTxnMarkersRequest, ctx: RequestContext) -> MaybePending
                     ctx.node.markers.write(place, marker, done)
                 else:
                     done(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+                yield 0
+            yield 0
+        yield 0
     settle()
     return later
 

@@ -11,6 +11,7 @@ import pytest
 
 from strandline.api import (
     add_offsets_to_txn,
+    add_partitions_to_txn,
     end_txn,
     init_producer_id,
     list_transactions,
@@ -27,6 +28,7 @@ from .transaction_side import (
     OFFSETS,
     Produce,
     add,
+    add_for_leader,
     begun,
     codes_in,
     codes_of,
@@ -178,6 +180,31 @@ async def test_a_producer_that_the_coordinator_does_not_know(cluster):
     stranger = ProducerIdAndEpoch(999, 0)
     assert await send(cluster, stranger, ("a", 0)) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING]
     assert cluster.parts.hosted.by_name["a", 0].log.log_end_offset == 0
+
+
+@pytest.mark.parametrize("version", [0, 3, 5])
+async def test_ten_thousand_partitions_in_one_addition(cluster, version):
+    """They are led elsewhere, if they exist."""
+    count = add_partitions_to_txn.PARTITIONS_MAX + 1
+    cluster.create("wide", *[(2,)] * count, leader=2)
+    producer = await begun(cluster)
+    adding = add if version < add_partitions_to_txn.FOR_BROKERS_SINCE else add_for_leader
+    places = [("wide", index) for index in range(count)]
+    codes = await adding(cluster, producer, *places, version=version)
+    assert codes == dict.fromkeys(places, ErrorCode.INVALID_REQUEST)
+    assert (await state_of(cluster)).transaction_state == "Empty", "none was added"
+    absent = await adding(cluster, producer, *places[:5000], ("nowhere", 0), ("wide", count), version=version)
+    assert {place for place, code in absent.items() if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION} == {
+        ("nowhere", 0),
+        ("wide", count),
+    }
+    assert set(absent.values()) == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED}
+    assert (await state_of(cluster)).transaction_state == "Empty"
+    codes = await adding(cluster, producer, *places[1:], *places[1:], version=version)
+    assert codes == dict.fromkeys(places[1:], NONE)
+    found = await state_of(cluster)
+    assert [(topic.topic, len(topic.partitions)) for topic in found.topics] == [("wide", count - 1)]
+    assert (await end(cluster, producer))[0] is NONE, "an end is never too large"
 
 
 @pytest.mark.parametrize("version", [3, 7, 8, 9, 12])

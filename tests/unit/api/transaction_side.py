@@ -131,6 +131,28 @@ async def add(cluster, producer, *places, tid="t", version=3):
     }
 
 
+async def add_for_leader(cluster, producer, *places, tid="t", version=5, verify_only=False):
+    """As the leaders of the partitions ask."""
+    topics: dict[str, list[Any]] = {}
+    for name, index in places:
+        topics.setdefault(name, []).append(index)
+    Add = messages.request(24)
+    asked = Add.AddPartitionsToTxnTransaction(
+        transactional_id=tid,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.epoch,
+        verify_only=verify_only,
+        topics=[Add.AddPartitionsToTxnTopic(name=name, partitions=found) for name, found in topics.items()],
+    )
+    reply = await cluster.call(add_partitions_to_txn, version, transactions=[asked])
+    [result] = reply.results_by_transaction
+    return {
+        (topic.name, p.partition_index): ErrorCode(p.partition_error_code)
+        for topic in result.topic_results
+        for p in topic.results_by_partition
+    }
+
+
 async def end(cluster, producer, *, commit=True, tid="t", version=5):
     reply = await cluster.call(
         end_txn,
