@@ -137,6 +137,16 @@ def test_txn_p21_an_unknown_producer_takes_any() -> None:
     assert on.partition.log.producers.by_id[1].epoch == 3
 
 
+@pytest.mark.parametrize("version", [OLD, NEW])
+def test_txn_p21_a_marker_of_no_producer_is_refused(version: int) -> None:
+    on = alone()
+    assert refused(on, -1, version=version) is ErrorCode.INVALID_PRODUCER_EPOCH
+    with pytest.raises(KafkaError) as nobody:
+        on.partition.append_marker((-1, 0), False, 0, 0, transaction_version=version)
+    assert nobody.value.code is ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert on.offsets == (0, 0)
+
+
 def test_txn_p22_an_older_coordinator_is_refused_and_the_same_is_not() -> None:
     on = alone()
     send(on)
