@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
 KEY: Final = 24
 VERSIONS = range(6)
-FENCED_SINCE, FOR_BROKERS_SINCE = 2, 4
+FENCED_SINCE = 2
+FOR_BROKERS_SINCE = 4
+"""Older ones are of clients (TXN-T15)."""
 PARTITIONS_MAX = 10_000
 """Of one transaction in one request: as many as a Produce may have. The coordinator takes them in one step (SEC-L2)."""
 

@@ -81,7 +81,7 @@ class ProducerState:
         return None
 
     def check(self, epoch: int, first_sequence: int, transactional: bool) -> None:
-        """Refuse what may not follow: an old epoch, a sequence out of order, a plain batch inside a transaction."""
+        """Refuse what may not follow: an old epoch, a sequence out of order, a plain batch inside a transaction (TXN-P2)."""
         if epoch < self.epoch:
             raise KafkaError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
@@ -237,7 +237,8 @@ class Producers:
     def end_txn(
         self, producer_id: int, epoch: int, coordinator_epoch: int, offset: int, timestamp: int, aborted: bool
     ) -> CompletedTxn | None:
-        """A marker at `offset` ends the producer's transaction; None if it had none."""
+        """A marker at `offset` ends the producer's transaction (TXN-P23); None if it had none, as of one that is repeated
+        (TXN-TF3)."""
         producer = self.by_id.get(producer_id)
         if producer is None:
             producer = self._new(producer_id)

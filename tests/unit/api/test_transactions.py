@@ -182,6 +182,36 @@ async def test_a_producer_that_the_coordinator_does_not_know(cluster):
     assert cluster.parts.hosted.by_name["a", 0].log.log_end_offset == 0
 
 
+@pytest.mark.parametrize("version", [4, 5])
+async def test_txn_t15_from_version_4_on_an_addition_is_of_brokers(cluster, version):
+    producer = await begun(cluster)
+    Add = messages.request(add_partitions_to_txn.KEY)
+    topics = [Add.AddPartitionsToTxnTopic(name="a", partitions=[0])]
+    pair = {"producer_id": producer.producer_id, "producer_epoch": producer.epoch}
+    asked = Add.AddPartitionsToTxnTransaction(transactional_id="t", topics=topics, **pair)
+    reply = await cluster.call(add_partitions_to_txn, version, listener="OTHER", transactions=[asked])
+    assert (reply.error_code, reply.results_by_transaction) == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, [])
+    unverified = await add_for_leader(cluster, producer, ("a", 0), version=version, verify_only=True)
+    assert unverified == {("a", 0): ErrorCode.TRANSACTION_ABORTABLE}
+    assert (await state_of(cluster)).transaction_state == "Empty", "a verification changes nothing"
+    assert await add_for_leader(cluster, producer, ("a", 0), version=version) == {("a", 0): NONE}
+    verified = await add_for_leader(cluster, producer, ("a", 0), ("a", 1), version=version, verify_only=True)
+    assert verified == {("a", 0): NONE, ("a", 1): ErrorCode.TRANSACTION_ABORTABLE}
+    [shard] = [shard for shard in cluster.transactions.shards() if shard.transactions]
+    assert shard.transactions["t"].transaction_version == 2, "its client speaks version 2"
+
+
+async def test_txn_t15_offsets_are_added_as_a_partition_and_their_client_speaks_version_0(cluster):
+    producer = await begun(cluster)
+    pair = {"producer_id": producer.producer_id, "producer_epoch": producer.epoch}
+    reply = await cluster.call(add_offsets_to_txn, 4, transactional_id="t", group_id="g", **pair)
+    assert reply.error_code == NONE
+    [topic] = (await state_of(cluster)).topics
+    assert (topic.topic, len(topic.partitions)) == (OFFSETS, 1)
+    [shard] = [shard for shard in cluster.transactions.shards() if shard.transactions]
+    assert shard.transactions["t"].transaction_version == 0
+
+
 @pytest.mark.parametrize("version", [0, 3, 5])
 async def test_ten_thousand_partitions_in_one_addition(cluster, version):
     """They are led elsewhere, if they exist."""

@@ -48,6 +48,7 @@ def test_txn_p7_what_is_open_and_what_is_ended_above_the_watermark_is_not_stable
 
 
 def test_txn_p7_deleting_records_of_an_open_transaction_moves_the_stable_offset_along() -> None:
+    """And its marker still ends it (TXN-P33)."""
     on = alone()
     on.append()
     send(on, count=2)
@@ -106,6 +107,7 @@ def test_txn_p21_the_epoch_of_a_marker_while_a_transaction_is_open(version: int,
 
 
 def test_txn_p21_a_repeated_marker_is_written_again_and_ends_nothing() -> None:
+    """As that of a coordinator that has just taken over (TXN-TF3)."""
     on = alone()
     send(on, epoch=5)
     on.marker(6, version=NEW)
@@ -168,7 +170,7 @@ def test_a_marker_goes_to_the_leader() -> None:
     assert refused(on) is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_at_an_equal_epoch_the_sequences_go_on_and_at_a_newer_one_they_begin_again() -> None:
+def test_txn_p23_at_an_equal_epoch_the_sequences_go_on_and_at_a_newer_one_they_begin_again() -> None:
     """Below version 2 a client's next transaction has the same epoch, and its sequences go on."""
     on = alone()
     send(on, count=3)

@@ -116,7 +116,7 @@ class TransactionCore:
             self._change(TransactionalState.INITIALISING)
 
     def begin(self) -> None:
-        """Which protocol is spoken is decided here; going up, the old epoch is fenced first (TXN-TC1)."""
+        """Which protocol is spoken is decided here; going up, the old epoch is fenced first (TXN-TC1, TXN-T46)."""
         if self.state is not TransactionalState.READY:
             raise self._refusal()
         is_v2 = self._cluster.transaction_version >= 2

@@ -552,6 +552,7 @@ def test_txn_tc4_a_pair_that_was_given_up_is_never_used_again() -> None:
 
 
 def test_txn_tc1_the_protocol_changes_between_transactions_after_the_old_epoch_was_fenced() -> None:
+    """And never within one (TXN-T46)."""
     script = play(
         0,
         f"""
