@@ -239,7 +239,7 @@ async def test_ten_thousand_partitions_in_one_addition(cluster, version):
 
 @pytest.mark.parametrize("version", [3, 7, 8, 9, 12])
 async def test_a_refusal_repeats_no_endless_transactional_id_for_each_partition(cluster, version):
-    """Nor could it be written down: an error message has its length in 16 bits up to version 8, and clients take no more in
+    """SEC-L2. Nor could it be written down: an error message has its length in 16 bits up to version 8, and clients take no more in
     later ones."""
     tid = "x" * 32_767
     producer = await begun(cluster, tid)

@@ -211,7 +211,7 @@ def test_names_that_are_not_utf_8_are_malformed():
 @pytest.mark.parametrize("version", FLEXIBLE)
 @pytest.mark.parametrize("of", ["transactional_id", "name"])
 def test_a_text_that_is_longer_than_kafka_takes_is_malformed(version, of):
-    """The schemas' codec takes none either: else an answer could name what no client can read."""
+    """SEC-L2. The schemas' codec takes none either: else an answer could name what no client can read."""
     if of == "name" and version >= TOPIC_ID_SINCE:
         return
     Request = messages.request(0)
