@@ -83,7 +83,7 @@ class ProducerState:
         return None
 
     def check(self, epoch: int, first_sequence: int, transactional: bool) -> None:
-        """Refuse what may not follow: an old epoch, a sequence out of order, a plain batch inside a transaction."""
+        """Refuse what may not follow: an old epoch, a sequence out of order, a plain batch inside a transaction (TXN-P2)."""
         if epoch < self.epoch:
             raise KafkaError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
@@ -184,7 +184,11 @@ class Producers:
             )
 
     def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int, transaction_version: int) -> None:
-        """Refuse a marker of an older producer (TXN-P21) or from an older coordinator (TXN-P22)."""
+        """Refuse a marker of no producer, of an older one (TXN-P21) or from an older coordinator (TXN-P22)."""
+        if producer_id < 0:
+            raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{producer_id} is no producer id")
+        if epoch < 0:
+            raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, f"{epoch} is no epoch of a producer")
         producer = self.by_id.get(producer_id)
         if producer is None:
             return
@@ -232,8 +236,9 @@ class Producers:
     def _forget_silent(self) -> None:
         """Make room for a tenth of all: those that wrote last the longest ago, never one with an open transaction.
 
-        Offsets tell how long ago, because clients choose timestamps; so a leader and its followers forget the same ones. As after
-        `producer.id.expiration.ms`, whatever they send next is taken for their first batch.
+        Offsets tell how long ago, because clients choose timestamps; so a leader and its followers forget the same ones, as long as
+        none was started again: a snapshot does not hold the offsets of markers. As after `producer.id.expiration.ms`, whatever they
+        send next is taken for their first batch.
         """
         silent = [producer for producer in self.by_id.values() if producer.current_txn_first_offset < 0]
         silent.sort(key=lambda producer: (max(producer.last_offset, producer.marker_offset), producer.producer_id))
@@ -244,7 +249,8 @@ class Producers:
     def end_txn(
         self, producer_id: int, epoch: int, coordinator_epoch: int, offset: int, timestamp: int, aborted: bool
     ) -> CompletedTxn | None:
-        """A marker at `offset` ends the producer's transaction; None if it had none."""
+        """A marker at `offset` ends the producer's transaction (TXN-P23); None if it had none, as of one that is repeated
+        (TXN-TF3)."""
         producer = self.by_id.get(producer_id)
         if producer is None:
             producer = self._new(producer_id)

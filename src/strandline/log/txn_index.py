@@ -1,8 +1,8 @@
 """The aborted transactions of a segment, for readers of committed records.
 
-Always true: entries are in the order in which the transactions were aborted, and none is lost while the process has no descriptor
-left to write it with: it waits in memory, and is written before the next one and before the index is synced. The file exists only
-once a transaction was aborted.
+Always true: entries are in the order in which the transactions were aborted, in the segment of the marker (TXN-P11), and none is
+lost while the process has no descriptor left to write it with: it waits in memory, and is written before the next one and before
+the index is synced. The file exists only once a transaction was aborted.
 """
 
 from __future__ import annotations

@@ -225,3 +225,27 @@ def test_two_partitions_both_need_their_marker() -> None:
     stage.mark(marker, B)
     assert stage.state == "CompleteCommit"
     assert stage.metadata.partitions == frozenset()
+
+
+@pytest.mark.parametrize("commit", [True, False])
+@pytest.mark.parametrize(("before", "after"), [(OLD, NEW), (NEW, OLD)])
+def test_txn_t47_a_level_that_changes_while_a_transaction_is_open_changes_nothing_for_it(
+    before: int, after: int, commit: bool
+) -> None:
+    """The client ends it as it began it, also at a coordinator that has read it from records of either version."""
+    stage = TransactionStage(before)
+    producer = stage.initialize()
+    stage.add(producer, A)
+    stage.node.transaction_version = after
+    stage.failover()
+    assert stage.add(producer, B, transaction_version=before) is NONE
+    stage.failover()
+    heard = stage.end(producer, commit=commit, version=before)
+    assert heard == (NONE, (100, 1) if before == NEW else NO_PRODUCER)
+    (marker,) = stage.node.sent
+    assert (marker.transaction_version, marker.partitions) == (before, frozenset({A, B}))
+    stage.mark_all()
+    assert stage.state == ("CompleteCommit" if commit else "CompleteAbort")
+    # The next one is of the other version, after the old epoch was fenced if the level went up.
+    producer = stage.initialize(expected=stage.metadata.producer)
+    assert stage.transact(producer) is not None
