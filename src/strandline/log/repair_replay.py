@@ -1,7 +1,8 @@
 """What a repaired stretch says of its producers and transactions: the log is read again from there on.
 
 While the stretch was rotten a scan may have passed over it. Then producers, snapshots and the transaction indexes of its segment
-and of those after it say what the log would without it: an abort is missing, or a transaction is open whose marker came back (TXN-P31).
+and of those after it say what the log would without it: an abort is missing, or a transaction is open whose marker came back
+(TXN-P31).
 
 Always true: on the device the indexes are right before the repaired segment is; a transaction that the log knew to be ended stays
 ended, though compaction may have taken its marker away.
