@@ -19,6 +19,7 @@ from strandline.api.transactions.coordination import coordinate, for_version
 from strandline.coordinator.result import CoordinatorResult, Moment, coordinator_error
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import TopicPartition
+from strandline.metadata.image import INTERNAL_TOPICS
 from strandline.transactions.metadata import ProducerIdAndEpoch
 from strandline.transactions.partitions import Addition
 from strandline.transactions.shard import TransactionShard
@@ -50,8 +51,8 @@ def _of_client(request: AddPartitionsToTxnRequest, ctx: RequestContext) -> Maybe
     def for_all(code: ErrorCode) -> AddPartitionsToTxnResponse:
         return reply(dict.fromkeys(partitions, for_version(code, ctx.version, FENCED_SINCE)))
 
-    if absent := _absent(partitions, ctx):
-        return reply(absent)
+    if refused := _refused(partitions, ctx):
+        return reply(refused)
     addition = Addition(
         request.v3_and_below_transactional_id,
         ProducerIdAndEpoch(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch),
@@ -110,8 +111,8 @@ def _ask(
     def refuse(error: KafkaError) -> None:
         for_all(coordinator_error(error.code))
 
-    if absent := _absent(partitions, ctx):
-        done(absent)
+    if refused := _refused(partitions, ctx):
+        done(refused)
     elif asked.verify_only:
         transactions.read(addition.transactional_id, lambda shard, at: shard.verify(addition), done, refuse)
     else:
@@ -124,16 +125,19 @@ def _partitions(topics: Iterable[AddPartitionsToTxnRequest.AddPartitionsToTxnTop
     return list(dict.fromkeys((topic.name, index) for topic in topics for index in topic.partitions))
 
 
-def _absent(partitions: list[TopicPartition], ctx: RequestContext) -> Codes | None:
-    """The answer if one of them does not exist (TXN-T16)."""
-    image = ctx.node.metadata.image()
-    codes = {
-        place: ErrorCode.OPERATION_NOT_ATTEMPTED
-        if image.partition(*place) is not None
-        else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        for place in partitions
-    }
-    return codes if ErrorCode.UNKNOWN_TOPIC_OR_PARTITION in codes.values() else None
+def _refused(partitions: list[TopicPartition], ctx: RequestContext) -> Codes | None:
+    """The answer if one of them can't be added (TXN-T16)."""
+    codes = {place: _why_not(place, ctx) or ErrorCode.OPERATION_NOT_ATTEMPTED for place in partitions}
+    return codes if set(codes.values()) - {ErrorCode.OPERATION_NOT_ATTEMPTED} else None
+
+
+def _why_not(place: TopicPartition, ctx: RequestContext) -> ErrorCode:
+    # The marker would go into the log of a coordinator. A group's partition is added by AddOffsetsToTxn, or by its leader.
+    if ctx.version < FOR_BROKERS_SINCE and place[0] in INTERNAL_TOPICS:
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if ctx.node.metadata.image().partition(*place) is None else ErrorCode.NONE
+    )
 
 
 def _topics(codes: Codes) -> list[AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult]:
