@@ -153,9 +153,9 @@ def _decision(
     why: str | None = None,
 ) -> CoordinatorResult:
     def committed(at: Moment) -> None:
+        completion.begin(shard, transactional_id, decided, at)
         if why is not None:
             journal.aborted(shard, transactional_id, decided, why)
-        completion.begin(shard, transactional_id, decided, at)
 
     return CoordinatorResult(
         [transaction_record(transactional_id, decided)], lambda code, at: answer(code), committed=committed

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from strandline.errors import ErrorCode
 from strandline.transactions.metadata import ProducerIdAndEpoch
 from tests.unit.transactions.stage import A, B, TransactionStage
@@ -25,6 +27,23 @@ def test_txn_t28_an_abort_by_timeout_says_so_once_it_is_committed() -> None:
     stage.commit()
     assert stage.node.noted == [("transaction aborted", "t: it was open for longer than its timeout of 30000 ms")]
     assert stage.node.facts == {"transactional_id": "t", "producer_id": 100, "producer_epoch": 1, "partitions": 2}
+
+
+class NoRoom(Exception):
+    pass
+
+
+def test_a_journal_that_fails_holds_up_no_marker(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = TransactionStage()
+    stage.add(stage.initialize(timeout_ms=30_000), A)
+
+    def note(kind: str, partition: int, reason: str, **facts: object) -> None:
+        raise NoRoom
+
+    monkeypatch.setattr(stage.node, "note", note)
+    with pytest.raises(NoRoom):
+        stage.advance(40)
+    assert len(stage.node.sent) == 1
 
 
 def test_an_open_transaction_that_another_producer_ends_is_noted() -> None:

@@ -93,3 +93,22 @@ def test_a_batch_that_rotted_is_not_believed() -> None:
             await load(stage.partition, GroupShard(0, broker.groups._group_dependencies), framing, disk)
 
     in_simulation(story)
+
+
+def test_txn_t7_what_is_of_a_version_that_we_do_not_know_is_skipped_with_a_warning() -> None:
+    async def story(broker: Any, disk: Any) -> None:
+        stage = await Coordination(broker, disk).loaded()
+        key, _ = framing.encode(CoordinatorRecord(OffsetCommitKey(group="g", topic="t", partition=0), None))
+        for transactional in (False, True):
+            builder = BatchBuilder()
+            builder.append(b"\x00\x63" + key[2:], b"\x00\x00", timestamp=1)
+            fields = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "transactional": True}
+            stage.partition.log.append_own(builder.build(**(fields if transactional else {})), 0, 1)
+        shard = GroupShard(0, broker.groups._group_dependencies)
+        assert await load(stage.partition, shard, framing, disk) == (2, 2)
+        broker.change("__consumer_offsets", leader=1)
+        await stage.loaded()
+        [line] = [line for line in broker.lines if "were skipped" in line]
+        assert '"records":2' in line.replace(" ", "")
+
+    in_simulation(story)
