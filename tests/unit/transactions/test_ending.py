@@ -243,6 +243,22 @@ def test_txn_tf5_an_end_that_a_failover_took_back_is_decided_anew(version: int) 
     assert stage.state == "PrepareAbort"
 
 
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_COORDINATOR),
+        (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+    ],
+)
+def test_what_can_not_be_appended_is_told_in_terms_of_a_coordinator(code: ErrorCode, told: ErrorCode) -> None:
+    stage, producer = at_state(NEW, "Ongoing")
+    stage.refuses = code
+    assert stage.refused_initialize("another") is told
+    assert stage.refused_initialize() is told
+    assert stage.add(producer, B) is told
+    assert stage.end(producer) == (told, NO_PRODUCER)
+
+
 def test_an_answer_of_a_repeated_end_waits_for_what_it_saw() -> None:
     stage, producer = at_state(NEW, "PrepareCommit")
     stage.holds = True

@@ -32,7 +32,7 @@ READ_PER_TURN_MAX, REPLAYED_PER_TURN_MAX = 1000, 100
 
 
 class LoadedRecords(NamedTuple):
-    count: int
+    records: int
     skipped: int
     """Of a type or version that we do not know."""
 

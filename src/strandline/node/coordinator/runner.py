@@ -116,14 +116,14 @@ class ShardRunner(Generic[S]):
                 await asyncio.sleep(delay_s)
                 delay_s = min(2 * delay_s, RELOAD_MAX_S)
             else:
-                spec.stats.loaded(loaded.count, self._loop.time() - started)
+                spec.stats.loaded(loaded.records, self._loop.time() - started)
                 if loaded.skipped:
                     dependencies.logger.warning(
                         f"records of {spec.content} were skipped: they are of a version that this software does not know",
                         partition=str(self.partition),
                         records=loaded.skipped,
                     )
-                self._begin(shard, loaded.count, self._loop.time() - started)
+                self._begin(shard, loaded.records, self._loop.time() - started)
                 return
 
     def _begin(self, shard: S, records: int, took_s: float) -> None:

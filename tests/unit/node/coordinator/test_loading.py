@@ -102,7 +102,7 @@ def test_txn_t7_what_is_of_a_version_that_we_do_not_know_is_skipped_with_a_warni
         for transactional in (False, True):
             builder = BatchBuilder()
             builder.append(b"\x00\x63" + key[2:], b"\x00\x00", timestamp=1)
-            fields = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "transactional": True}
+            fields: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "transactional": True}
             stage.partition.log.append_own(builder.build(**(fields if transactional else {})), 0, 1)
         shard = GroupShard(0, broker.groups._group_dependencies)
         assert await load(stage.partition, shard, framing, disk) == (2, 2)
