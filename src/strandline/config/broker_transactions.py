@@ -32,6 +32,9 @@ KEYS = (
         "A transactional id that was silent for this long is forgotten by the coordinator."),
     Key("transaction.max.timeout.ms", INT, 15 * MINUTE_MS, AT_LEAST_1, HIGH, READ_ONLY,
         "The longest transaction timeout a producer may ask for."),
+    Key("transaction.two.phase.commit.enable", BOOLEAN, False, None, LOW, READ_ONLY,
+        "Whether a producer may ask for transactions without a timeout, because another system decides how they end (two-phase "
+        "commit, KIP-939): with InitProducerId 6, which needs unstable.api.versions.enable too."),
     Key("transaction.abort.timed.out.transaction.cleanup.interval.ms", INT, 10 * SECOND_MS, AT_LEAST_1, LOW, READ_ONLY,
         "How often transactions past their timeout are aborted."),
     Key("transaction.remove.expired.transaction.cleanup.interval.ms", INT, HOUR_MS, AT_LEAST_1, LOW, READ_ONLY,

@@ -359,7 +359,7 @@ class Log:
         return segment.size if found is None else found[0]
 
     def aborted_between(self, offset: int, limit_offset: int) -> list[AbortedTxn]:
-        """Transactions aborted in the log that overlap [offset, limit_offset), also those that began before."""
+        """Transactions aborted in the log that overlap [offset, limit_offset), also those that began before (TXN-P11)."""
         found = []
         for segment in self.segments[self.segments.position_of(offset) :]:
             for aborted in segment.txn_index.since(offset):

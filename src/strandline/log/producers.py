@@ -81,7 +81,7 @@ class ProducerState:
         return None
 
     def check(self, epoch: int, first_sequence: int, transactional: bool) -> None:
-        """Refuse what may not follow: an old epoch, a sequence out of order, a plain batch inside a transaction."""
+        """Refuse what may not follow: an old epoch, a sequence out of order, a plain batch inside a transaction (TXN-P2)."""
         if epoch < self.epoch:
             raise KafkaError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
@@ -173,7 +173,11 @@ class Producers:
         return producer is not None and producer.current_txn_first_offset >= 0 and producer.epoch == epoch
 
     def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int, transaction_version: int) -> None:
-        """Refuse a marker of an older producer (TXN-P21) or from an older coordinator (TXN-P22)."""
+        """Refuse a marker of no producer, of an older one (TXN-P21) or from an older coordinator (TXN-P22)."""
+        if producer_id < 0:
+            raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{producer_id} is no producer id")
+        if epoch < 0:
+            raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, f"{epoch} is no epoch of a producer")
         producer = self.by_id.get(producer_id)
         if producer is None:
             return
@@ -233,7 +237,8 @@ class Producers:
     def end_txn(
         self, producer_id: int, epoch: int, coordinator_epoch: int, offset: int, timestamp: int, aborted: bool
     ) -> CompletedTxn | None:
-        """A marker at `offset` ends the producer's transaction; None if it had none."""
+        """A marker at `offset` ends the producer's transaction (TXN-P23); None if it had none, as of one that is repeated
+        (TXN-TF3)."""
         producer = self.by_id.get(producer_id)
         if producer is None:
             producer = self._new(producer_id)

@@ -1,6 +1,7 @@
 """The aborted transactions of a segment, for readers of committed records.
 
-Always true: entries are in the order in which the transactions were aborted. The file exists only once one was.
+Always true: entries are in the order in which the transactions were aborted, in the segment of the marker (TXN-P11). The file
+exists only once one was.
 """
 
 from __future__ import annotations

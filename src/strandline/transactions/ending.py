@@ -1,7 +1,8 @@
 """EndTxn, and the coordinator's own aborts: the decision (TXN-T19 to TXN-T24, TXN-T11, TXN-T28).
 
 Always true: a decision that was appended stays, whatever becomes of its append (TXN-T3); it is answered once it is committed, and
-from then on its markers are sent (TXN-T24, TXN-T30).
+from then on its markers are sent (TXN-T24, TXN-T30). Who asks for it is known by the pair alone (TXN-Q3), in which
+version by the request, whatever the level of the cluster is (TXN-T47).
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
 NO_TIMESTAMP = -1
 NO_TIMEOUT_MS = 2**31 - 1
-"""The timeout of a transaction with two-phase commit, which is never timed out (TXN-T28, TXN-Q4)."""
+"""The timeout of a transaction with two-phase commit, which is never over (TXN-T28, TXN-Q1)."""
 
 
 class ProducerIdAndEpoch(NamedTuple):

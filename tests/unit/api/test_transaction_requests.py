@@ -8,10 +8,9 @@ import asyncio
 
 import pytest
 
-from strandline.api import add_offsets_to_txn, add_partitions_to_txn, list_transactions
+from strandline.api import add_offsets_to_txn, list_transactions
 from strandline.api.groups.placement import partition_of
 from strandline.errors import ErrorCode
-from strandline.wire import messages
 
 from .conftest import registration
 from .transaction_side import (
@@ -70,33 +69,11 @@ async def test_txn_t16_nor_by_sending_records_there(cluster):
 # Which versions are whose
 
 
-@pytest.mark.parametrize("version", [4, 5])
-async def test_only_brokers_ask_for_many_transactions(cluster, version):
-    producer = await begun(cluster)
-    asked = messages.request(24).AddPartitionsToTxnTransaction(
-        transactional_id="t", producer_id=producer.producer_id, producer_epoch=producer.epoch, verify_only=False
-    )
-    reply = await cluster.call(add_partitions_to_txn, version, listener="OTHER", transactions=[asked])
-    assert (reply.error_code, reply.results_by_transaction) == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, [])
-    assert (await state_of(cluster)).transaction_state == "Empty"
-
-
-@pytest.mark.parametrize("version", [4, 5])
-async def test_txn_t18_who_only_asks_adds_nothing(cluster, version):
-    producer = await begun(cluster)
-    asking = {"version": version, "verify_only": True}
-    assert await add_for_leader(cluster, producer, A, **asking) == {A: ErrorCode.TRANSACTION_ABORTABLE}
-    assert (await state_of(cluster)).transaction_state == "Empty"
-    assert await add_for_leader(cluster, producer, A, version=version) == {A: NONE}
-    assert await add_for_leader(cluster, producer, A, **asking) == {A: NONE}
-
-
 def level_of_client(cluster):
     return cluster.transactions.runners[partition_of("t", 4)].shard.transactions["t"].transaction_version
 
 
 async def test_txn_t17_the_version_of_an_addition_says_the_level_of_its_client(cluster):
-    """A transaction keeps it: it decides how a coordinator's own abort ends it."""
     producer = await begun(cluster)
     await add(cluster, producer, A, version=3)
     assert level_of_client(cluster) == 0

@@ -31,11 +31,11 @@ def two_producers() -> Producers:
     return producers
 
 
-def test_the_bytes_are_kafkas() -> None:
+def test_txn_p30_the_bytes_are_kafkas() -> None:
     assert producer_snapshot.encode(two_producers()) == KAFKA_BYTES
 
 
-def test_a_snapshot_brings_back_what_a_restart_needs() -> None:
+def test_txn_p30_a_snapshot_brings_back_what_a_restart_needs() -> None:
     restored = Producers()
     for producer in producer_snapshot.decode(KAFKA_BYTES, "s"):
         restored.adopt(producer)
@@ -48,7 +48,7 @@ def test_a_snapshot_brings_back_what_a_restart_needs() -> None:
 
 
 @pytest.mark.parametrize("position", range(len(KAFKA_BYTES)))
-def test_a_flipped_bit_anywhere_is_noticed(position: int) -> None:
+def test_txn_p30_a_flipped_bit_anywhere_is_noticed(position: int) -> None:
     rotten = bytearray(KAFKA_BYTES)
     rotten[position] ^= 0x10
     with pytest.raises(CorruptLog):

@@ -61,7 +61,7 @@ def test_a_batch_that_overlaps_another_is_no_duplicate(story: Story, first: int,
 
 
 @pytest.mark.parametrize("first", [9, 11, 20, SEQUENCE_MAX])
-def test_the_next_sequence_follows_the_last(story: Story, first: int) -> None:
+def test_txn_p2_the_next_sequence_follows_the_last(story: Story, first: int) -> None:
     story.send(0, 10)
     story.refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, first)
     assert story.send(10) == 10
@@ -81,13 +81,13 @@ def test_sequences_wrap_within_a_batch(story: Story) -> None:
     assert story.send(3) == 5
 
 
-def test_an_older_epoch_never_writes_again(story: Story) -> None:
+def test_txn_p2_an_older_epoch_never_writes_again(story: Story) -> None:
     story.send(0, epoch=3)
     story.refused(ErrorCode.INVALID_PRODUCER_EPOCH, 1, epoch=2)
     story.refused(ErrorCode.INVALID_PRODUCER_EPOCH, 0, epoch=2)
 
 
-def test_a_new_epoch_starts_at_sequence_zero(story: Story) -> None:
+def test_txn_p2_a_new_epoch_starts_at_sequence_zero(story: Story) -> None:
     story.send(0, 5)
     story.refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 5, epoch=1)
     assert story.send(0, 5, epoch=1) == 5  # no duplicate of the old epoch's first batch
@@ -106,7 +106,7 @@ def test_an_unknown_producer_may_go_on_anywhere(story: Story) -> None:
     assert story.send(78) == 1
 
 
-def test_after_a_marker_of_a_newer_epoch_sequences_start_again(story: Story) -> None:
+def test_txn_p23_after_a_marker_of_a_newer_epoch_sequences_start_again(story: Story) -> None:
     story.send(0, 3, txn=True)
     story.end(epoch=1)
     story.refused(ErrorCode.INVALID_PRODUCER_EPOCH, 3, epoch=0)
@@ -114,7 +114,7 @@ def test_after_a_marker_of_a_newer_epoch_sequences_start_again(story: Story) -> 
     assert story.send(0, epoch=1) == 4
 
 
-def test_a_plain_batch_may_not_enter_an_open_transaction(story: Story) -> None:
+def test_txn_p2_a_plain_batch_may_not_enter_an_open_transaction(story: Story) -> None:
     story.send(0, txn=True)
     story.refused(ErrorCode.INVALID_TXN_STATE, 1)
     story.end()

@@ -24,7 +24,7 @@ def test_there_is_no_file_before_the_first_abort(index: TxnIndex, directory: Log
     assert directory.names(".txnindex") == []
 
 
-def test_entries_are_kafkas_bytes_and_come_back(index: TxnIndex, directory: LogDir) -> None:
+def test_txn_p11_entries_are_kafkas_bytes_and_come_back(index: TxnIndex, directory: LogDir) -> None:
     aborted = AbortedTxn(1, 2, 3, 4)
     index.add(aborted)
     assert directory.bytes("a.txnindex") == bytes.fromhex(

@@ -48,6 +48,7 @@ def test_txn_p7_what_is_open_and_what_is_ended_above_the_watermark_is_not_stable
 
 
 def test_txn_p7_deleting_records_of_an_open_transaction_moves_the_stable_offset_along() -> None:
+    """And its marker still ends it (TXN-P33)."""
     on = alone()
     on.append()
     send(on, count=2)
@@ -106,6 +107,7 @@ def test_txn_p21_the_epoch_of_a_marker_while_a_transaction_is_open(version: int,
 
 
 def test_txn_p21_a_repeated_marker_is_written_again_and_ends_nothing() -> None:
+    """As that of a coordinator that has just taken over (TXN-TF3)."""
     on = alone()
     send(on, epoch=5)
     on.marker(6, version=NEW)
@@ -137,6 +139,16 @@ def test_txn_p21_an_unknown_producer_takes_any() -> None:
     assert on.partition.log.producers.by_id[1].epoch == 3
 
 
+@pytest.mark.parametrize("version", [OLD, NEW])
+def test_txn_p21_a_marker_of_no_producer_is_refused(version: int) -> None:
+    on = alone()
+    assert refused(on, -1, version=version) is ErrorCode.INVALID_PRODUCER_EPOCH
+    with pytest.raises(KafkaError) as nobody:
+        on.partition.append_marker((-1, 0), False, 0, 0, transaction_version=version)
+    assert nobody.value.code is ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert on.offsets == (0, 0)
+
+
 def test_txn_p22_an_older_coordinator_is_refused_and_the_same_is_not() -> None:
     on = alone()
     send(on)
@@ -158,7 +170,7 @@ def test_a_marker_goes_to_the_leader() -> None:
     assert refused(on) is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_at_an_equal_epoch_the_sequences_go_on_and_at_a_newer_one_they_begin_again() -> None:
+def test_txn_p23_at_an_equal_epoch_the_sequences_go_on_and_at_a_newer_one_they_begin_again() -> None:
     """Below version 2 a client's next transaction has the same epoch, and its sequences go on."""
     on = alone()
     send(on, count=3)

@@ -54,7 +54,6 @@ class PlayedNode:
         self.transaction_version = transaction_version
         self.producer_ids = itertools.count(100)
         self.has_producer_ids = True
-        self.two_phase_commit_enabled = False
         self.record_bytes_max = 1_048_588
         self.sent: list[EndMarker] = []
         self.forgotten: list[tuple[int, int]] = []

@@ -250,7 +250,7 @@ def test_txn_tf5_an_end_that_a_failover_took_back_is_decided_anew(version: int) 
         (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
     ],
 )
-def test_what_can_not_be_appended_is_told_in_terms_of_a_coordinator(code: ErrorCode, told: ErrorCode) -> None:
+def test_txn_tf6_what_can_not_be_appended_is_told_in_terms_of_a_coordinator(code: ErrorCode, told: ErrorCode) -> None:
     stage, producer = at_state(NEW, "Ongoing")
     stage.refuses = code
     assert stage.refused_initialize("another") is told
@@ -284,3 +284,27 @@ def test_two_partitions_both_need_their_marker() -> None:
     stage.mark(marker, B)
     assert stage.state == "CompleteCommit"
     assert stage.metadata.partitions == frozenset()
+
+
+@pytest.mark.parametrize("commit", [True, False])
+@pytest.mark.parametrize(("before", "after"), [(OLD, NEW), (NEW, OLD)])
+def test_txn_t47_a_level_that_changes_while_a_transaction_is_open_changes_nothing_for_it(
+    before: int, after: int, commit: bool
+) -> None:
+    """The client ends it as it began it, also at a coordinator that has read it from records of either version."""
+    stage = TransactionStage(before)
+    producer = stage.initialize()
+    stage.add(producer, A)
+    stage.node.transaction_version = after
+    stage.failover()
+    assert stage.add(producer, B, transaction_version=before) is NONE
+    stage.failover()
+    heard = stage.end(producer, commit=commit, version=before)
+    assert heard == (NONE, (100, 1) if before == NEW else NO_PRODUCER)
+    (marker,) = stage.node.sent
+    assert (marker.transaction_version, marker.partitions) == (before, frozenset({A, B}))
+    stage.mark_all()
+    assert stage.state == ("CompleteCommit" if commit else "CompleteAbort")
+    # The next one is of the other version, after the old epoch was fenced if the level went up.
+    producer = stage.initialize(expected=stage.metadata.producer)
+    assert stage.transact(producer) is not None

@@ -122,3 +122,18 @@ def test_a_load_without_transactional_ids_is_no_event() -> None:
     stage.initialize("u")
     stage.failover()
     assert stage.node.noted == [("transactions loaded", "coordinates 2 transactional ids, 0 of them to be ended")]
+
+
+def test_a_name_that_is_endless_is_cut_off() -> None:
+    """The journal keeps thousands of events."""
+    stage = TransactionStage()
+    tid = "x" * 32_767
+    zombie = stage.initialize(tid)
+    stage.add(stage.initialize(tid), A, tid=tid)
+    stage.end(zombie, tid=tid)
+    assert stage.refused_initialize(tid) is ErrorCode.CONCURRENT_TRANSACTIONS
+    stage.shard.refused(stage.node.sent[0])
+    shown = f"{'x' * 200}… (32767 characters)"
+    assert [kind for kind, _ in stage.node.noted] == ["producer fenced", "transaction aborted", "marker refused"]
+    assert all(reason.startswith(f"{shown}: ") and len(reason) < 400 for _, reason in stage.node.noted)
+    assert stage.node.facts["transactional_id"] == shown

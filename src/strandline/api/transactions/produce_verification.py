@@ -125,8 +125,9 @@ class ProduceVerification:
                 await asyncio.sleep(config.add_partitions_to_txn_retry_backoff_ms / 1000)
 
     def _refuse(self, place: Place, code: ErrorCode) -> None:
+        # Not by its name, which may be long: each of thousands of partitions would repeat it.
         self._errors[place] = KafkaError(
-            code, f"the coordinator of {self._transactional_id!r} does not confirm the partition: {code.name}"
+            code, f"the coordinator of the transaction does not confirm the partition: {code.name}"
         )
 
     def guard(self, place: Place) -> VerificationGuard | None:

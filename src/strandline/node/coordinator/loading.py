@@ -3,9 +3,9 @@
 The topic is compacted, so of several records with one key only the last one counts: while no transaction is open only
 those are replayed, in their order. That makes the load of a busy coordinator's log a matter of reading it.
 
-Always true: the shard is what it would be if every record from the log start to the log end had been replayed. Nothing
-is served meanwhile, markers of transactions neither, so the end does not move. The event loop is given back every few
-records, and what is not cached is read beside it.
+Always true: the shard is what it would be if every record from the log start to the log end had been replayed, whatever
+the high watermark is (TXN-TF1). Nothing is served meanwhile, markers of transactions neither, so the end does not move.
+The event loop is given back every few records, and what is not cached is read beside it.
 """
 
 from __future__ import annotations

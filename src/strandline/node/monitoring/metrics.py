@@ -28,7 +28,7 @@ from strandline.node.monitoring.group_metrics import of_groups
 from strandline.node.monitoring.histograms import cumulative
 from strandline.node.monitoring.limit_metrics import of_limits
 from strandline.node.monitoring.positions import follower_lag, lag_of
-from strandline.node.monitoring.transaction_metrics import late_transactions, of_transactions
+from strandline.node.monitoring.transaction_metrics import late_transactions, of_transactions, undecided_transactions
 from strandline.node.observation.node import NodeObservation
 from strandline.node.observation.replicas import ObservedReplica
 from strandline.node.observation.requests import ObservedApi
@@ -85,6 +85,9 @@ class NodeMetrics(Collector):
             )
             yield from of_groups(observed)
             yield from of_transactions(observed.transactions)
+            yield from undecided_transactions(
+                observed.transactions, observed.transaction_max_timeout_ms, self._clock.wall_ms()
+            )
             yield from of_cleaner(observed, self._clock.wall_ms())
             yield from of_logs(replicas)
             yield from of_leaders([replica for replica in replicas if replica.leads])

@@ -194,7 +194,7 @@ def test_the_last_batch_of_a_segment_stays_to_say_where_it_ends(directory: LogDi
 # Transactions
 
 
-def test_aborted_records_go_and_their_marker_after_them(directory: LogDir) -> None:
+def test_txn_p32_aborted_records_go_and_their_marker_after_them(directory: LogDir) -> None:
     log = directory.open(**FIELDS)
     put(log, {"a": "1", "b": "1"})
     txn(log, {"a": "bad", "c": "bad"}, 5)
@@ -218,7 +218,7 @@ def test_aborted_records_go_and_their_marker_after_them(directory: LogDir) -> No
     assert view(directory.recover(**COMPACT).log) == {"a": "1", "b": "1", "d": "3"}
 
 
-def test_a_commit_marker_stays_while_a_record_of_its_transaction_does(directory: LogDir) -> None:
+def test_txn_p32_a_commit_marker_stays_while_a_record_of_its_transaction_does(directory: LogDir) -> None:
     log = directory.open(**FIELDS)
     txn(log, {"a": "1"}, 5)
     end_txn(log, 5, abort=False)
@@ -231,7 +231,7 @@ def test_a_commit_marker_stays_while_a_record_of_its_transaction_does(directory:
     assert log.producers.first_unstable_offset(log.log_end_offset) is None
 
 
-def test_an_emptied_batch_of_a_transaction_keeps_its_marker(directory: LogDir) -> None:
+def test_txn_p32_an_emptied_batch_of_a_transaction_keeps_its_marker(directory: LogDir) -> None:
     """Else the transaction would be open again after a restart."""
     log = directory.open(**FIELDS)
     txn(log, {"a": "1"}, 5)
@@ -285,7 +285,7 @@ def test_a_transaction_that_began_before_what_is_cleaned_is_aborted_all_the_same
     assert kept == [*before, ("b", "good"), ("c", "1")]
 
 
-def test_a_marker_that_says_the_epoch_of_its_producer_stays(directory: LogDir) -> None:
+def test_txn_p32_a_marker_that_says_the_epoch_of_its_producer_stays(directory: LogDir) -> None:
     log = directory.open(**FIELDS)
     log.append_own(marker(ControlRecordType.ABORT, 5, 3), 0, NOW)
     for i in range(4):
