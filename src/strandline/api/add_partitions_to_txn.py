@@ -21,6 +21,7 @@ from strandline.api.transactions.coordination import coordinate, for_version
 from strandline.coordinator.result import CoordinatorResult, Moment, coordinator_error
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import TopicPartition
+from strandline.metadata.image import INTERNAL_TOPICS
 from strandline.sliced_work import Work
 from strandline.transactions.metadata import ProducerIdAndEpoch
 from strandline.transactions.partitions import Addition
@@ -141,28 +142,37 @@ class _Results:
         self.by_partition: dict[TopicPartition, AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult] = {}
 
     def refuse(self, ctx: RequestContext) -> Work[bool]:
-        """Whether they are refused without a look at the transaction: too many, or one of them does not exist (TXN-T16)."""
+        """Whether they are refused without a look at the transaction: too many, or one of them can't be added (TXN-T16)."""
         if len(self.by_partition) > PARTITIONS_MAX:
             for result in self.by_partition.values():
                 result.partition_error_code = ErrorCode.INVALID_REQUEST
                 yield 0
             return True
-        image, is_one_absent = ctx.node.metadata.image(), False
-        for (topic, index), result in self.by_partition.items():
-            if image.partition(topic, index) is None:
-                is_one_absent = True
-                result.partition_error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        is_one_refused = False
+        for place, result in self.by_partition.items():
+            if code := _why_not(place, ctx):
+                is_one_refused = True
+                result.partition_error_code = code
             yield 0
-        if is_one_absent:
+        if is_one_refused:
             for result in self.by_partition.values():
                 if not result.partition_error_code:
                     result.partition_error_code = ErrorCode.OPERATION_NOT_ATTEMPTED
                 yield 0
-        return is_one_absent
+        return is_one_refused
 
     def fill(self, code: ErrorCode) -> None:
         for result in self.by_partition.values():
             result.partition_error_code = code
+
+
+def _why_not(place: TopicPartition, ctx: RequestContext) -> ErrorCode:
+    # The marker would go into the log of a coordinator. A group's partition is added by AddOffsetsToTxn, or by its leader.
+    if ctx.version < FOR_BROKERS_SINCE and place[0] in INTERNAL_TOPICS:
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if ctx.node.metadata.image().partition(*place) is None else ErrorCode.NONE
+    )
 
 
 def _results(topics: Iterable[AddPartitionsToTxnRequest.AddPartitionsToTxnTopic]) -> Work[_Results]:

@@ -87,8 +87,14 @@ def _is_hanging(place: TopicPartition, marker: WritableMarker, ctx: RequestConte
     producer_id, epoch = marker.producer
     if partition is None or marker.commit or marker.transaction_version or config.transaction_two_phase_commit_enable:
         return False
-    producers = partition.log.producers
+    producers, leadership = partition.log.producers, partition.leadership
     if not producers.is_in_transaction(producer_id, epoch):
+        return False
+    # A newer epoch than its coordinator's would have that refused from then on, in every later transaction of the producer.
+    if marker.coordinator_epoch != max(producers.by_id[producer_id].coordinator_epoch, 0):
+        return False
+    # What it found open when it began to lead may be as young as that, whatever its records say.
+    if leadership is not None and leadership.age_ms <= ctx.node.config.transaction_max_timeout_ms:
         return False
     # Producers choose timestamps; what this node has let in is as old as it knows.
     last_ms = max(producers.by_id[producer_id].last_timestamp, partition.log.txn_began_ms.get(producer_id, 0))

@@ -49,9 +49,10 @@ def initialize(
     found = shard.transactions.get(request.transactional_id)
     if found is None:
         found = created(new_producer_id(shard), timeout_ms, at.wall_ms)
-    _check_producer_id(found, request.expected)
     if found.state.is_prepared:
+        # Before the pair is looked at: after the last epoch its producer comes with the next producer id already (TXN-T23).
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+    _check_producer_id(found, request.expected)
     if found.state is TransactionState.ONGOING:
         why = "another producer took over its transactional id"
         return ending.abort(

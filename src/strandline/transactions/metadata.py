@@ -76,7 +76,9 @@ class TransactionMetadata(CoordinatorValue):
         elif self.epoch == NO_PRODUCER_EPOCH or expected_epoch == self.epoch:
             epoch, last_epoch = self.epoch + 1, self.epoch
         elif expected_epoch == self.last_epoch:
-            epoch, last_epoch = self.epoch, self.last_epoch
+            repeated = self._at_rest(self.producer_id, self.epoch, self.last_epoch, timeout_ms, wall_ms)
+            # The producer id before stays that: the request may come once more, with a pair of it (TXN-T10).
+            return replace(repeated, previous_producer_id=self.previous_producer_id)
         else:
             raise KafkaError(
                 ErrorCode.PRODUCER_FENCED, f"The producer's epoch is {self.epoch} now, not {expected_epoch}."

@@ -388,6 +388,7 @@ async def test_txn_t40_a_client_may_abort_only_what_hangs(cluster, hangs):
     await send(cluster, producer, ("a", 0))
     if hangs:  # for a quarter of an hour; what its producer says of the time does not count
         cluster.parts.hosted.by_name["a", 0].log.txn_began_ms[producer.producer_id] -= 15 * 60_000 + 1
+        cluster.parts.hosted.by_name["a", 0].leadership.began_s -= 15 * 60 + 0.001
     refused = {("a", 0): ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
     for fields in ({"commit": True}, {"version": 2}):
         assert await marked(cluster, producer, ("a", 0), listener="OTHER", **fields) == refused

@@ -114,8 +114,8 @@ def test_txn_t13_used_up_epochs_give_another_producer_id(stage: TransactionStage
 def test_txn_t13_a_repeated_rotation_gets_the_same_pair(stage: TransactionStage) -> None:
     stage.initialize()
     before = stage.set_epoch(32766)
-    assert stage.initialize(expected=before) == (101, 0)
-    assert stage.initialize(expected=before) == (101, 0)
+    for _ in range(3):
+        assert stage.initialize(expected=before) == (101, 0)
     assert stage.refused_initialize(expected=ProducerIdAndEpoch(100, 32765)) is ErrorCode.PRODUCER_FENCED
 
 

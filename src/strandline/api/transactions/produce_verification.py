@@ -60,8 +60,8 @@ class ProduceVerification:
                 if header is None:
                     continue
                 self._check_producer(header)
-                if partition is None:
-                    continue
+                if partition is None or partition.is_internal:
+                    continue  # it is refused, and must not become part of the transaction
                 if partition.leads:
                     self._note((topic_at, at), partition, header)
                 else:

@@ -98,6 +98,25 @@ def test_a_batch_that_rotted_is_not_believed() -> None:
     in_simulation(story)
 
 
+def test_txn_t7_what_is_of_a_version_that_we_do_not_know_is_skipped_with_a_warning() -> None:
+    async def story(broker: Any, disk: Any) -> None:
+        stage = await Coordination(broker, disk).loaded()
+        key, _ = framing.encode(CoordinatorRecord(OffsetCommitKey(group="g", topic="t", partition=0), None))
+        for transactional in (False, True):
+            builder = BatchBuilder()
+            builder.append(b"\x00\x63" + key[2:], b"\x00\x00", timestamp=1)
+            fields: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "transactional": True}
+            stage.partition.log.append_own(builder.build(**(fields if transactional else {})), 0, 1)
+        shard = GroupShard(0, broker.groups._group_dependencies)
+        assert await load(stage.partition, shard, framing, disk) == (2, 2)
+        broker.change("__consumer_offsets", leader=1)
+        await stage.loaded()
+        [line] = [line for line in broker.lines if "were skipped" in line]
+        assert '"records":2' in line.replace(" ", "")
+
+    in_simulation(story)
+
+
 def test_txn_tf1_batches_of_which_compaction_left_nothing_are_passed() -> None:
     """They are one offset or many, at the start, in between and at the end, and above the high watermark."""
 
@@ -117,7 +136,7 @@ def test_txn_tf1_batches_of_which_compaction_left_nothing_are_passed() -> None:
         assert (stage.partition.high_watermark, stage.partition.log.log_end_offset) == (0, 9)
         loaded = GroupShard(0, broker.groups._group_dependencies)
         async with asyncio.timeout(10):
-            assert await load(stage.partition, loaded, framing, disk) == 2
+            assert await load(stage.partition, loaded, framing, disk) == (2, 0)
         found = loaded.offsets.get("g", "t", 0)
         assert found is not None
         assert found.offset == 4
