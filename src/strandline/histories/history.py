@@ -37,7 +37,9 @@ from strandline.histories.replica_observation import ReplicaJudge, ReplicaObserv
 from strandline.histories.setting import HistorySetting
 from strandline.histories.transactions import plan as transaction_plans
 from strandline.histories.transactions.observation import TransactionObservation
+from strandline.histories.transactions.plan import COPIES, LEDGER
 from strandline.histories.transcript import WORLD, Transcript
+from strandline.node.coordinator.offsets_topic import CONSUMER_OFFSETS
 from strandline.sim.world import World
 
 VIRTUAL_S, FAULTS, OPERATIONS = 45.0, 5, 500
@@ -119,10 +121,17 @@ class History:
         also: list[ReplicaJudge] = [progress]
         self.transactions: TransactionObservation | None = None
         if setting.transactions is not None:
+            # Of a log that is cleaned the bytes do not say any more which transactions it had.
+            topics = (LEDGER, COPIES) if setting.compaction is not None else (LEDGER, COPIES, CONSUMER_OFFSETS)
             self.transactions = TransactionObservation(
-                self.cluster.observed, transaction_judges(), setting.transactions.version
+                self.cluster.observed,
+                transaction_judges(),
+                setting.transactions.version,
+                self.cluster.members,
+                topics,
             )
             also.append(self.transactions)
+            self.cluster.on_transaction_exchange = self.transactions.hear
         self.replicas = ReplicaObservation(
             self.cluster.observed, self.cluster.members, [*replica_judges(), *also], self.transcript
         )

@@ -13,7 +13,7 @@ from strandline.histories.exchanges import (
     PRODUCE,
     AskedPosition,
     BrokerExchange,
-    GroupExchange,
+    CoordinatorExchange,
     PartitionAnswer,
 )
 from strandline.histories.wire import QuorumMessage, Wiretap
@@ -34,7 +34,7 @@ class Line:
     def __init__(self) -> None:
         self.now = 1.0
         self.seen: list[BrokerExchange] = []
-        self.of_groups: list[tuple[GroupExchange, bool]] = []
+        self.of_groups: list[tuple[CoordinatorExchange, bool]] = []
         """Each with whether it was answered."""
         self._tap = Wiretap({"n1": 1, "n2": 2}, CONTROLLER_PORT, self._report, self._hear_group)
         self.positions = self._tap.fetches.last
@@ -50,7 +50,7 @@ class Line:
         assert sent.exchange is not None
         self.seen.append(sent.exchange)
 
-    def _hear_group(self, exchange: GroupExchange) -> None:
+    def _hear_group(self, exchange: CoordinatorExchange) -> None:
         self.of_groups.append((exchange, exchange.answered_at is not None))
 
     def ask(self, api_key: int, version: int, body: bytes, cut: int = 0) -> None:

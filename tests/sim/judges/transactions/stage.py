@@ -7,12 +7,8 @@ from typing import Any, cast
 
 from strandline.histories.batches import LoggedBatch
 from strandline.histories.quorum_observation import QuorumObservation
-from strandline.histories.transactions.observation import (
-    Place,
-    TransactionJudge,
-    TransactionObservation,
-    TransactionRecord,
-)
+from strandline.histories.transactions.judge import Place, TransactionJudge, TransactionRecord
+from strandline.histories.transactions.observation import TransactionObservation
 from strandline.histories.transactions.partition_log import (
     PartitionTransactions,
     TransactionalBatch,

@@ -14,7 +14,7 @@ from strandline.histories.judges.transactions.legal_states import LegalTransacti
 from strandline.histories.judges.transactions.one_decision import OneDecision
 from strandline.histories.judges.transactions.stable_offset import StableOffset
 from strandline.histories.quorum_observation import Violation
-from strandline.histories.transactions.observation import TransactionJudge
+from strandline.histories.transactions.judge import TransactionJudge
 from strandline.transactions.states import TransactionState
 
 from .stage import KEY, NAME, Stage

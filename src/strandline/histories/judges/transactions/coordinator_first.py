@@ -4,7 +4,8 @@ says Ongoing, with this producer id, epoch and partition; or decided so, with th
 from __future__ import annotations
 
 from strandline.histories.quorum_observation import Violation
-from strandline.histories.transactions.observation import Place, TransactionJudge, TransactionObservation
+from strandline.histories.transactions.judge import Place, TransactionJudge
+from strandline.histories.transactions.observation import TransactionObservation
 from strandline.histories.transactions.partition_log import LoggedTransaction, TransactionalBatch
 from strandline.transactions.metadata import TransactionMetadata
 from strandline.transactions.states import TransactionState
