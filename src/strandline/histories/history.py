@@ -36,6 +36,7 @@ from strandline.histories.quorum_observation import Violation
 from strandline.histories.replica_observation import ReplicaJudge, ReplicaObservation
 from strandline.histories.setting import HistorySetting
 from strandline.histories.transactions import plan as transaction_plans
+from strandline.histories.transactions.noise import TransactionNoise
 from strandline.histories.transactions.observation import TransactionObservation
 from strandline.histories.transactions.plan import COPIES, LEDGER
 from strandline.histories.transcript import WORLD, Transcript
@@ -145,6 +146,11 @@ class History:
         self.budget = Budget(setting)
         self.faults = FaultInjector(self.cluster, self.replicas, self.budget, self.coverage, without)
         self.noise = Noise(self.cluster, self.load, self.faults, seed)
+        self._transaction_noise: TransactionNoise | None = None
+        if self.transactions is not None and setting.transactions is not None:
+            self._transaction_noise = TransactionNoise(
+                self.transactions, setting.transactions, self.faults, seed, lambda: self.noise.is_hushed
+            )
         self._seed = seed
         self._first = first
 
@@ -192,7 +198,9 @@ class History:
 
     async def _run(self) -> None:
         await self._begin()
-        noise = self.world.loop.create_task(self.noise.run())
+        noises = [self.world.loop.create_task(self.noise.run())]
+        if self._transaction_noise is not None:
+            noises.append(self.world.loop.create_task(self._transaction_noise.run()))
         chance = random.Random(f"{self._seed}/acts")
         number, nemeses = 0, chance.choice(NEMESES_USUAL)
         while number < nemeses or (
@@ -208,7 +216,8 @@ class History:
             self.load.become_calm()
             self.load.pace = PACE_MAX
         await self._last()
-        noise.cancel()
+        for noise in noises:
+            noise.cancel()
         await self._end()
 
     def _act(self, number: int) -> Nemesis:

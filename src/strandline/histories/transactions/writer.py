@@ -19,16 +19,18 @@ from strandline.client.errors import ProducerUnusable, TimedOut, TransactionAbor
 from strandline.errors import KafkaError
 from strandline.histories.clients.connecting import connect
 from strandline.histories.transactions.history import ClientTransaction, ToldEnd
-from strandline.histories.transactions.plan import LEDGER
+from strandline.histories.transactions.plan import LEDGER, PASSING
 from strandline.sim.world import SimNode
 
 if TYPE_CHECKING:
     from strandline.histories.transactions.load import TransactionLoad
 
-PAUSE_S, BRISK_PAUSE_S = (2.0, 7.0), (0.1, 1.0)
+PAUSE_S, BRISK_PAUSE_S = (0.5, 3.0), (0.1, 1.0)
 TWIN_PAUSE_S, TWIN_TRANSACTIONS = (6.0, 20.0), (1, 3)
 RECORDS = (1, 6)
 ABORT_SHARE, FLUSH_SHARE, LINGER_SHARE, VANISH_SHARE = 0.25, 0.4, 0.3, 0.3
+AT_ONCE_SHARE = 0.5
+"""While clients are brisk, so many transactions begin as soon as the one before is answered."""
 LINGER_S = (0.05, 1.5)
 """So long some transactions stay open."""
 FILLERS = (b"", b"x" * 40)
@@ -48,12 +50,12 @@ class TransactionalWriter:
 
     async def run(self) -> None:
         chance, load = self._chance, self._load.load
-        async with connect(self.machine, load.cluster.shape) as client:
+        async with connect(self.machine, load.cluster.shape, self._load.plan.request_ms) as client:
             while not load.is_stopping:
                 if self._is_twin:
-                    await load.rest(chance.uniform(*TWIN_PAUSE_S))
+                    await self._load.rest(chance.uniform(*TWIN_PAUSE_S))
                 await self._live(client, chance.randint(*TWIN_TRANSACTIONS) if self._is_twin else None)
-                await load.rest(chance.uniform(*AGAIN_S))
+                await self._load.rest(chance.uniform(*AGAIN_S))
 
     async def _live(self, client: AsyncClient, transactions: int | None) -> None:
         """One producer, until it can't go on or has done so many."""
@@ -66,7 +68,8 @@ class TransactionalWriter:
             while not load.is_stopping and transactions != 0:
                 transactions = None if transactions is None else transactions - 1
                 await self._transact(producer, vanish=is_vanishing and transactions == 0)
-                await load.rest(self._chance.uniform(*(BRISK_PAUSE_S if load.is_brisk else PAUSE_S)))
+                if not load.is_brisk or self._chance.random() >= AT_ONCE_SHARE:
+                    await self._load.rest(self._chance.uniform(*(BRISK_PAUSE_S if load.is_brisk else PAUSE_S)))
         except KafkaError as error:
             load.note_error(error)
             self._load.count(f"producer gives up: {error.code.name}")
@@ -78,6 +81,8 @@ class TransactionalWriter:
         producer.begin_transaction()
         begun = history.begin(self.name)
         try:
+            if load.is_passing:
+                producer.send(PASSING, b"%d" % begun.number, partition=0).add_done_callback(_nothing)
             for index in range(chance.randint(*RECORDS)):
                 key = (LEDGER, chance.randrange(load.plan.partitions))
                 value = b"%s-%d-%d" % (self.name.encode(), begun.number, index)
