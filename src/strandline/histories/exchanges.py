@@ -253,6 +253,11 @@ class CoordinatorExchange:
         transaction, and no response: that is a `BrokerExchange`."""
         self.response: Any = None
 
+    def hold(self, until: float) -> None:
+        """Nothing arrives before then on its connection."""
+        assert self.connection is not None, "it is known where it was sent"
+        self.connection.delay_bytes(until)
+
 
 class RequestReader:
     """The requests of one connection to a broker."""

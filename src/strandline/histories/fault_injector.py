@@ -292,11 +292,10 @@ class FaultInjector:
 
     def delay_request(self, exchange: CoordinatorExchange, by_s: float, *, noise: bool = True) -> bool:
         """This very request arrives after what is sent on other connections, and so does its answer."""
-        connection, until = exchange.connection, self._cluster.world.now + by_s
-        assert connection is not None, "it is known where it was sent"
+        until = self._cluster.world.now + by_s
         what = f"{exchange.who} - {host(exchange.broker_id)} (API {exchange.api_key}) by {by_s:.1f} s"
         act = TRANSACTION_NOISE if noise else None
-        return self.inject("late bytes", what, lambda: connection.delay_bytes(until), act=act)
+        return self.inject("late bytes", what, lambda: exchange.hold(until), act=act)
 
     def slow_link(self, one: str, other: str, latency_s: float = 0.05, *, noise: bool = False) -> bool:
         """3 Mbit/s, if it is half of a way of 100 ms; faster in proportion."""

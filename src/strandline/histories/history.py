@@ -147,9 +147,9 @@ class History:
         self.faults = FaultInjector(self.cluster, self.replicas, self.budget, self.coverage, without)
         self.noise = Noise(self.cluster, self.load, self.faults, seed)
         self._transaction_noise: TransactionNoise | None = None
-        if self.transactions is not None and setting.transactions is not None:
+        if self.transactions is not None:
             self._transaction_noise = TransactionNoise(
-                self.transactions, setting.transactions, self.faults, seed, lambda: self.noise.is_hushed
+                self.transactions, self.faults, seed, lambda: self.noise.is_hushed
             )
         self._seed = seed
         self._first = first
@@ -217,6 +217,8 @@ class History:
             self.load.pace = PACE_MAX
         await self._last()
         for noise in noises:
+            if noise.done():
+                noise.result()  # it does not end by itself
             noise.cancel()
         await self._end()
 

@@ -147,7 +147,7 @@ async def former_coordinator(context: NemesisContext) -> None:
 
 
 def _brings_markers(exchange: CoordinatorExchange) -> bool:
-    return exchange.api_key == WRITE_TXN_MARKERS
+    return exchange.api_key == WRITE_TXN_MARKERS and exchange.answered_at is None
 
 
 async def _elect_another(context: NemesisContext) -> None:
@@ -214,4 +214,28 @@ def _writes_to(context: NemesisContext, topic: str) -> bool:
         return False
     return any(
         each.state is TransactionState.ONGOING and (topic, 0) in each.partitions for each in seen.states.values()
+    )
+
+
+@nemesis("restarted with a transaction open", transacting, family=TRANSACTIONS)
+async def restarted_while_open(context: NemesisContext) -> None:
+    """A broker stops in order, or dies, while transactions are open in its replicas: it has them open again when it is
+    back, from its snapshots."""
+    with context.haste():
+        for _ in range(TIMES):
+            await context.until_soon(lambda: bool(_having_open(context)), STEP_WITHIN_S)
+            broker_id = context.chance.choice(_having_open(context) or context.brokers)
+            if context.chance.random() < 0.7:
+                await context.faults.stop(broker_id)
+            else:
+                context.faults.kill(broker_id)
+            context.start(broker_id)
+            await context.wait(0.5, 3.0)
+    await context.whole()
+
+
+def _having_open(context: NemesisContext) -> list[int]:
+    """Brokers with open transactions in their logs, and their processes there."""
+    return sorted(
+        {place.node_id for place, known in context.transactions.places() if known.open} & set(context.cluster.up)
     )

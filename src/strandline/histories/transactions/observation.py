@@ -57,8 +57,8 @@ class TransactionObservation(ReplicaJudge):
         """The transactional id of each producer id."""
         self.logs: dict[tuple[int, Key], PartitionTransactions] = {}
         """By node and partition, from the bytes of that replica."""
-        self.on_asked: list[Callable[[CoordinatorExchange], None]] = []
-        """Told of each request as it leaves: of coordinators, and each Produce."""
+        self.on_exchange: list[Callable[[CoordinatorExchange], None]] = []
+        """Told of each request of a coordinator as it leaves, and of each answer, and of each Produce."""
         self._observed = observed
         self._members = members
         self._replicas: ReplicaObservation | None = None
@@ -145,12 +145,12 @@ class TransactionObservation(ReplicaJudge):
     def hear(self, exchange: CoordinatorExchange) -> None:
         if exchange.answered_at is None:
             self._tell(self._asked, exchange.broker_id, lambda judge: judge.asked(self, exchange))
-            for tell in tuple(self.on_asked):
-                tell(exchange)
-            return
-        self.refresh()
-        self._see_coordinators(exchange.broker_id)
-        self._tell(self._answered, exchange.broker_id, lambda judge: judge.answered(self, exchange))
+        else:
+            self.refresh()
+            self._see_coordinators(exchange.broker_id)
+            self._tell(self._answered, exchange.broker_id, lambda judge: judge.answered(self, exchange))
+        for tell in tuple(self.on_exchange):
+            tell(exchange)
 
     def answered(self, observed: ReplicaObservation, node_id: int, exchange: BrokerExchange) -> None:
         self._replicas = observed
@@ -230,6 +230,12 @@ class TransactionObservation(ReplicaJudge):
         """The replica of a partition that a node has, if its transactions are judged."""
         key = None if self._replicas is None else self._replicas.key(name)
         return None if key is None else self._place(node_id, key)
+
+    def leader_of(self, name: NamedPartition) -> Place | None:
+        """The replica that the newest metadata has lead a partition."""
+        key = None if self._replicas is None else self._replicas.key(name)
+        state = None if self._replicas is None or key is None else self._replicas.state(key)
+        return None if state is None or key is None else self._place(state.leader, key)
 
     def newest_log(self, name: TopicPartition) -> PartitionTransactions | None:
         """Of the replica that knows most of a partition to be committed."""

@@ -61,20 +61,28 @@ class LoggedTransaction:
 class LoggedProducer:
     """What the batches say of a producer id, as every replica has to remember it."""
 
-    __slots__ = ("coordinator_epoch", "epoch", "last_offset", "last_sequence", "open_from")
+    __slots__ = ("coordinator_epoch", "epoch", "last_offset", "last_sequence", "markers", "open_from")
 
     def __init__(self) -> None:
         self.epoch = self.coordinator_epoch = -1
+        self.markers = 0
+        """So many it has."""
         self.last_sequence = self.last_offset = NOTHING
         """Of what it wrote in this epoch."""
         self.open_from = NOTHING
         """Where its open transaction begins."""
+
+    @property
+    def is_open(self) -> bool:
+        """It has an open transaction."""
+        return self.open_from != NOTHING
 
     def add(self, batch: TransactionalBatch) -> None:
         if batch.epoch > self.epoch:
             self.epoch = batch.epoch
             self.last_sequence = self.last_offset = NOTHING
         if batch.is_marker:
+            self.markers += 1
             self.coordinator_epoch = batch.coordinator_epoch
             self.open_from = NOTHING
             return

@@ -93,6 +93,6 @@ def draw(seed: int) -> TransactionPlan | None:
         chance.choice(("classic", "consumer")),
         chance.choice((1_000, 3_000)),
         # Below 2 a marker that is sent again may end the next transaction, if the first one is late: that is the protocol's.
-        chance.choice((1_500, 30_000)) if version >= EPOCH_BUMPING_VERSION else 30_000,
+        chance.choice((1_500, 1_500, 30_000)) if version >= EPOCH_BUMPING_VERSION else 30_000,
         chance.choice((250, 250, 1_048_576)),
     )

@@ -1,6 +1,6 @@
-"""The next request about a transaction of some kind, for faults that are about this very one.
+"""The next request about a transaction of some kind, or the next answer to one, for faults that are about this very one.
 
-Always true: it is returned before its first byte has arrived, and looking changes nothing.
+Always true: it is returned before the last byte has arrived, and looking changes nothing.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ async def next_request(seen: TransactionObservation, wanted: Wanted, within_s: f
             found.set_result(exchange)
 
     timer = loop.call_later(within_s, lambda: None if found.done() else found.set_result(None))
-    seen.on_asked.append(hear)
+    seen.on_exchange.append(hear)
     try:
         return await found
     finally:
         timer.cancel()
-        seen.on_asked.remove(hear)
+        seen.on_exchange.remove(hear)

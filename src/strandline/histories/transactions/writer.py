@@ -33,6 +33,7 @@ AT_ONCE_SHARE = 0.5
 """While clients are brisk, so many transactions begin as soon as the one before is answered."""
 LINGER_S = (0.05, 1.5)
 """So long some transactions stay open."""
+PATIENCE_S = (0.3, 2.0)
 FILLERS = (b"", b"x" * 40)
 END_MS, END_ATTEMPTS = 6_000, 4
 AGAIN_S = (0.3, 2.0)
@@ -79,7 +80,7 @@ class TransactionalWriter:
     async def _transact(self, producer: Producer, *, vanish: bool) -> None:
         chance, load, history = self._chance, self._load, self._load.history
         producer.begin_transaction()
-        begun = history.begin(self.name)
+        begun, commit = history.begin(self.name), True
         try:
             if load.is_passing:
                 producer.send(PASSING, b"%d" % begun.number, partition=0).add_done_callback(_nothing)
@@ -92,13 +93,24 @@ class TransactionalWriter:
                 if chance.random() < LINGER_SHARE:
                     await asyncio.sleep(chance.uniform(*LINGER_S))
             if chance.random() < FLUSH_SHARE:
-                await producer.flush()
+                commit = await self._flush(producer)
         except TransactionAbortable as error:
             load.load.note_error(error)
         if vanish:
             return
-        if await end(load, producer, begun, commit=chance.random() >= ABORT_SHARE):
+        if await end(load, producer, begun, commit=commit and chance.random() >= ABORT_SHARE):
             self.committed += 1
+
+    async def _flush(self, producer: Producer) -> bool:
+        """False if that takes longer than the application would like: it aborts, and records may be on their way."""
+        flushing = asyncio.ensure_future(producer.flush())
+        await asyncio.wait([flushing], timeout=self._chance.uniform(*PATIENCE_S))
+        if flushing.done():
+            flushing.result()
+            return True
+        flushing.cancel()
+        self._load.count("flushed for too long")
+        return False
 
 
 async def end(load: TransactionLoad, producer: Producer, begun: ClientTransaction, *, commit: bool) -> bool:
