@@ -298,9 +298,7 @@ async def test_txn_v2_a_batch_of_an_ended_transaction_that_comes_again_holds_up_
     assert stable(cluster, "a") == (4, 4)
 
 
-@pytest.mark.parametrize(
-    ("version", "code"), [(9, ErrorCode.INVALID_TXN_STATE), (11, ErrorCode.TRANSACTION_ABORTABLE)]
-)
+@pytest.mark.parametrize(("version", "code"), [(9, ErrorCode.INVALID_TXN_STATE), (11, ErrorCode.TRANSACTION_ABORTABLE)])
 async def test_txn_v1_a_late_record_of_an_old_client_opens_nothing(cluster, version, code):
     """Its epoch is the current one and its sequence is the next, so that only the coordinator can tell."""
     producer = await begun(cluster)

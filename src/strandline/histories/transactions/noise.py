@@ -14,6 +14,7 @@ import asyncio
 import random
 from collections.abc import Callable, Iterator
 
+from strandline.api.add_partitions_to_txn import FOR_BROKERS_SINCE
 from strandline.histories.exchanges import (
     ADD_OFFSETS_TO_TXN,
     ADD_PARTITIONS_TO_TXN,
@@ -26,7 +27,6 @@ from strandline.histories.exchanges import (
     NamedPartition,
 )
 from strandline.histories.fault_injector import FaultInjector
-from strandline.histories.judges.transactions.answered_is_committed import FOR_BROKERS_SINCE
 from strandline.histories.shape import host
 from strandline.histories.transactions.observation import TransactionObservation
 from strandline.histories.transactions.partition_log import LoggedProducer
@@ -40,9 +40,12 @@ STEP_S = 0.1
 MEETING_SHARE, MEETING_S, AFTER_S = 0.2, 1.2, (0.02, 0.2)
 TIMED_SHARE = 0.3
 """So much of what is late comes at any time."""
-LOST = (END_TXN, END_TXN, WRITE_TXN_MARKERS, WRITE_TXN_MARKERS, INIT_PRODUCER_ID, ADD_PARTITIONS_TO_TXN)
-LOST += (ADD_OFFSETS_TO_TXN, TXN_OFFSET_COMMIT, PRODUCE)
-LATE = (PRODUCE, PRODUCE, ADD_PARTITIONS_TO_TXN, ADD_PARTITIONS_TO_TXN, WRITE_TXN_MARKERS, WRITE_TXN_MARKERS, END_TXN)
+LOST = (
+    *(END_TXN, WRITE_TXN_MARKERS) * 2,
+    *(INIT_PRODUCER_ID, ADD_PARTITIONS_TO_TXN, ADD_OFFSETS_TO_TXN, TXN_OFFSET_COMMIT, PRODUCE),
+)
+LATE = (*(PRODUCE, ADD_PARTITIONS_TO_TXN, WRITE_TXN_MARKERS) * 2, END_TXN)
+"""What is there twice is so as often."""
 
 
 class TransactionNoise:

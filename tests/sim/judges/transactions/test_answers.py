@@ -91,6 +91,19 @@ def test_ti11_the_other_decision_or_another_pair_is_noticed() -> None:
         stage.ended(0, commit=False, answered=2)
 
 
+def test_ti11_where_transactions_share_an_epoch_the_newest_counts() -> None:
+    stage = Stage(AnsweredIsCommitted(), version=0)
+    stage.commit(ONGOING, 0, NAME)
+    stage.added(0)
+    stage.commit(PREPARE_COMMIT, 0, NAME)
+    stage.ended(0, version=4)
+    stage.commit(ONGOING, 0, OFFSETS)
+    with pytest.raises(Violation, match="confirms"):
+        stage.added(0)
+    with pytest.raises(Violation, match="no decision"):
+        stage.ended(0, version=4)
+
+
 def test_ti11_offsets_count_below_the_high_watermark_and_in_their_own_transaction() -> None:
     stage = Stage(AnsweredIsCommitted())
     replica: Any = stage.add(OFFSETS).replica
@@ -108,13 +121,14 @@ def test_ti11_offsets_count_below_the_high_watermark_and_in_their_own_transactio
 
 
 def test_ti9_what_a_fenced_producer_asks_for_is_refused() -> None:
-    for do in (
+    asks: tuple[Callable[[Stage], None], ...] = (
         lambda stage: stage.added(0),
         lambda stage: stage.added(0, is_broker=True),
         lambda stage: stage.added_offsets(0),
         lambda stage: stage.committed_offsets(0, 5),
         lambda stage: stage.ended(0),
-    ):
+    )
+    for do in asks:
         stage = Stage(FencedIsRefused())
         stage.initialised(0)
         do(stage)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from strandline.api.add_partitions_to_txn import FOR_BROKERS_SINCE
 from strandline.errors import ErrorCode
 from strandline.histories.exchanges import (
     ADD_OFFSETS_TO_TXN,
@@ -21,8 +22,8 @@ from strandline.records.control import EPOCH_BUMPING_VERSION
 from strandline.transactions.metadata import TransactionMetadata
 from strandline.transactions.states import TransactionState
 
-FOR_BROKERS_SINCE, BUMPS_EPOCH_SINCE = 4, 5
-"""The versions of AddPartitionsToTxn that brokers send, and of EndTxn that raise the epoch."""
+BUMPS_EPOCH_SINCE = 5
+"""The version of EndTxn that raises the epoch."""
 
 
 class NamedTransaction(NamedTuple):
@@ -39,8 +40,9 @@ class NamedTransaction(NamedTuple):
 class AnsweredIsCommitted(TransactionJudge):
     def __init__(self) -> None:
         self._initialised: set[NamedTransaction] = set()
-        """All that were ever committed; so are the others."""
+        """All that were ever committed; so are decisions."""
         self._partitions: dict[NamedTransaction, frozenset[TopicPartition]] = {}
+        """Of the newest transaction of that name: below version 2 several have the same."""
         self._decided: dict[tuple[NamedTransaction, bool], TransactionMetadata] = {}
 
     def committed(
@@ -53,7 +55,7 @@ class AnsweredIsCommitted(TransactionJudge):
         if metadata.state is TransactionState.EMPTY:
             self._initialised.add(named)
         elif metadata.state is TransactionState.ONGOING:
-            self._partitions[named] = self._partitions.get(named, frozenset()) | metadata.partitions
+            self._partitions[named] = metadata.partitions
         elif metadata.state.is_prepared:
             self._decided[named, metadata.state is TransactionState.PREPARE_COMMIT] = metadata
 
@@ -64,7 +66,7 @@ class AnsweredIsCommitted(TransactionJudge):
             case 24 | 25:
                 self._check_partitions(seen, exchange)
             case 26:
-                self._check_end(exchange)
+                self._check_end(seen, exchange)
             case 28:
                 _check_offsets(seen, exchange)
 
@@ -81,14 +83,16 @@ class AnsweredIsCommitted(TransactionJudge):
             if partition not in self._partitions.get(named, ()):
                 raise Violation(f"confirms {partition[0]}-{partition[1]} of {named}, and no such record is committed")
 
-    def _check_end(self, exchange: CoordinatorExchange) -> None:
+    def _check_end(self, seen: TransactionObservation, exchange: CoordinatorExchange) -> None:
         request, response = exchange.request, exchange.response
         if response.error_code:
             return
         has_bump = exchange.version >= BUMPS_EPOCH_SINCE
         named = NamedTransaction(request.transactional_id, request.producer_id, request.producer_epoch + has_bump)
-        decided = self._decided.get((named, request.committed))
-        if decided is None:
+        decided, state = self._decided.get((named, request.committed)), seen.states.get(request.transactional_id)
+        producer = (request.producer_id, request.producer_epoch)
+        is_open = state is not None and state.state is TransactionState.ONGOING and state.producer == producer
+        if decided is None or is_open:
             raise Violation(f"answers EndTxn, and no decision of {named} is committed")
         answered = (response.producer_id, response.producer_epoch)
         if has_bump and decided.transaction_version >= EPOCH_BUMPING_VERSION and answered != decided.after_completion:
