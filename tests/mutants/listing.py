@@ -19,6 +19,7 @@ GROUPS = {
     "E": "The group coordinator",
     "F": "Compaction",
     "SEC": "Security",
+    "TXN": "Transactions",
 }
 
 INTRODUCTION = """\
@@ -76,7 +77,8 @@ def _group(mutant: Mutant) -> str:
 
 def _place(mutant: Mutant) -> tuple[str, int]:
     rule = mutant.rule.rpartition("-")[2]
-    return rule[0], int(rule[1:])
+    letters = rule.rstrip("0123456789")
+    return letters, int(rule[len(letters) :])
 
 
 def _seed(mutant: Mutant) -> str:

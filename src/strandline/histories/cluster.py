@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from strandline.config import properties
 from strandline.config.node import NodeConfig
 from strandline.histories.coverage import Coverage
-from strandline.histories.exchanges import GroupExchange
+from strandline.histories.exchanges import CoordinatorExchange
 from strandline.histories.judges.invariants import NodeInvariants
 from strandline.histories.member import LOG_DIR, ClusterMember
 from strandline.histories.quorum_observation import QuorumJudge, QuorumNodeState, QuorumObservation, Violation
@@ -88,8 +88,10 @@ class SimulatedCluster:
         self.log_lines: list[str] = []
         self.also_look: Callable[[ClusterMember], None] = lambda member: None
         """Beside the judges of the quorum, after every turn of a node."""
-        self.on_group_exchange: Callable[[GroupExchange], None] = lambda exchange: None
+        self.on_group_exchange: Callable[[CoordinatorExchange], None] = lambda exchange: None
         """What is asked about groups, and what is answered."""
+        self.on_transaction_exchange: Callable[[CoordinatorExchange], None] = lambda exchange: None
+        """The same about transactions, and each Produce that is part of one."""
         self.on_death: Callable[[ClusterMember, str], None] = lambda member, how: None
         """A process is about to be killed, or its host to go dark."""
         self._by_process: dict[SimProcess, ClusterMember] = {}
@@ -102,7 +104,12 @@ class SimulatedCluster:
         ids = {host(node_id): node_id for node_id in shape.ids}
         self._hosts = ids
         wiretap = Wiretap(
-            ids, CONTROLLER_PORT, self._sent, self._of_group, self._answered if shape.two_listeners else None
+            ids,
+            CONTROLLER_PORT,
+            self._sent,
+            lambda exchange: self._of_coordinator(exchange, self.on_group_exchange),
+            self._answered if shape.two_listeners else None,
+            lambda exchange: self._of_coordinator(exchange, self.on_transaction_exchange),
         )
         world.network.tap, self.observed.fetches = wiretap, wiretap.fetches
         self.observed.is_cut = self._is_cut
@@ -399,12 +406,12 @@ class SimulatedCluster:
         except Violation as violation:
             self._violation = self._violation or violation
 
-    def _of_group(self, exchange: GroupExchange) -> None:
+    def _of_coordinator(self, exchange: CoordinatorExchange, hear: Callable[[CoordinatorExchange], None]) -> None:
         member = self.members[exchange.broker_id]
         try:
             if exchange.answered_at is not None and member.is_up:
                 self._look(member)
-            self.on_group_exchange(exchange)
+            hear(exchange)
         except Violation as violation:
             self._violation = self._violation or violation
 

@@ -1,5 +1,5 @@
 """What is asked of brokers and what they answer, taken from the bytes: Produce, Fetch, ListOffsets,
-OffsetForLeaderEpoch, groups.
+OffsetForLeaderEpoch, groups, transactions.
 
 Always true: an answer is shown when its last byte leaves the broker, whether or not it will arrive. Of a Fetch within a
 session all partitions of the session are known, as they stood when it was sent (KIP-227). What is produced is kept for
@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from strandline.wire import fetch, messages
+from strandline.records.header import BatchHeader, read_header
+from strandline.wire import fetch, messages, produce
 from strandline.wire.headers import read_request_header, read_response_header
 
 if TYPE_CHECKING:
@@ -34,6 +35,11 @@ GROUP_APIS = frozenset(
         SYNC_GROUP,
         CONSUMER_GROUP_HEARTBEAT,
     }
+)
+INIT_PRODUCER_ID, ADD_PARTITIONS_TO_TXN, ADD_OFFSETS_TO_TXN = 22, 24, 25
+END_TXN, WRITE_TXN_MARKERS, TXN_OFFSET_COMMIT = 26, 27, 28
+TRANSACTION_APIS = frozenset(
+    {INIT_PRODUCER_ID, ADD_PARTITIONS_TO_TXN, ADD_OFFSETS_TO_TXN, END_TXN, WRITE_TXN_MARKERS, TXN_OFFSET_COMMIT}
 )
 ANSWERED = frozenset({FETCH, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH})
 LATEST = -1
@@ -105,12 +111,15 @@ class BrokerExchange:
         "api_key",
         "asked",
         "asked_at",
+        "body_at",
+        "frame",
         "named",
         "produced",
         "reads_committed",
         "replica_epoch",
         "replica_id",
         "response",
+        "transactional_id",
         "version",
     )
 
@@ -132,6 +141,9 @@ class BrokerExchange:
         """Those that this very request speaks of."""
         self.produced: deque[bytes] = deque() if produced is None else produced
         """The newest Produce requests to the same broker; it goes on growing."""
+        self.transactional_id: str | None = None
+        """Of a Produce that is part of a transaction; then also its frame, and where in that its body begins."""
+        self.frame, self.body_at = b"", 0
         self.response = b""
 
     @property
@@ -139,10 +151,22 @@ class BrokerExchange:
         """The whole of a flexible Fetch was."""
         return bool(_FETCH_ERROR.unpack_from(self.response)[0])
 
+    def message(self) -> Any:
+        """The answer, as `api_key` says."""
+        _, position = read_response_header(self.api_key, self.version, self.response)
+        return messages.decode_response(self.api_key, self.version, self.response, position)
+
+    def batches(self) -> Iterator[tuple[NamedPartition, BatchHeader]]:
+        """Of a Produce that is part of a transaction: the header of each batch."""
+        request = produce.parse(self.version, memoryview(self.frame), self.body_at)
+        for topic, partitions in request.topics:
+            for index, records in partitions:
+                if records is not None:
+                    yield (topic, index), read_header(records)
+
     def answers(self) -> dict[NamedPartition, PartitionAnswer]:
         """What was said of each partition."""
-        _, position = read_response_header(self.api_key, self.version, self.response)
-        message = messages.decode_response(self.api_key, self.version, self.response, position)
+        message = self.message()
         match self.api_key:
             case 0:
                 return {
@@ -181,12 +205,40 @@ def _of_fetch(answer: FetchResponse.PartitionData) -> PartitionAnswer:
     return PartitionAnswer(answer.error_code, bool(answer.records) or is_parted, is_parted)
 
 
-class GroupExchange:
-    """A request about a group: shown when it is asked, and once more with its answer."""
+class HeldConnection(Protocol):
+    """The client's end of a connection, for faults that are about this very request."""
 
-    __slots__ = ("answered_at", "api_key", "asked_at", "broker_id", "request", "response", "version", "who")
+    def lose_replies(self) -> None:
+        """The connection ends before the answer has arrived."""
 
-    def __init__(self, broker_id: int, who: str, api_key: int, version: int, asked_at: float) -> None:
+    def delay_bytes(self, until: float) -> None:
+        """Nothing arrives before then, either way."""
+
+
+class CoordinatorExchange:
+    """A request about a group, or about a transaction: shown when it is asked, and once more with its answer."""
+
+    __slots__ = (
+        "answered_at",
+        "api_key",
+        "asked_at",
+        "broker_id",
+        "connection",
+        "request",
+        "response",
+        "version",
+        "who",
+    )
+
+    def __init__(
+        self,
+        broker_id: int,
+        who: str,
+        api_key: int,
+        version: int,
+        asked_at: float,
+        connection: HeldConnection | None = None,
+    ) -> None:
         self.broker_id = broker_id
         self.who = who
         """The host that asks."""
@@ -194,9 +246,17 @@ class GroupExchange:
         self.version = version
         self.asked_at = asked_at
         self.answered_at: float | None = None
+        self.connection = connection
+        """None if it is not known."""
         self.request: Any = None
-        """As `api_key` says: the message of any API about groups."""
+        """As `api_key` says: the message of any API about groups or transactions. Of a Produce what it says of its
+        transaction, and no response: that is a `BrokerExchange`."""
         self.response: Any = None
+
+    def hold(self, until: float) -> None:
+        """Nothing arrives before then on its connection."""
+        assert self.connection is not None, "it is known where it was sent"
+        self.connection.delay_bytes(until)
 
 
 class RequestReader:
@@ -208,18 +268,22 @@ class RequestReader:
         sessions: HeldSessions,
         produced: deque[bytes],
         report: Callable[[int, BrokerExchange], None],
-        on_group_exchange: Callable[[GroupExchange], None] = lambda exchange: None,
+        on_group_exchange: Callable[[CoordinatorExchange], None] = lambda exchange: None,
         who: str = "",
         fetches: FollowerFetches | None = None,
         on_response: Callable[[bytes], None] = lambda frame: None,
+        on_transaction_exchange: Callable[[CoordinatorExchange], None] = lambda exchange: None,
+        connection: HeldConnection | None = None,
     ) -> None:
         self.broker_id = broker_id
         self.fetches = fetches or FollowerFetches()
         self.on_response = on_response
         """Called with every response, whatever it is about."""
         self.on_group_exchange = on_group_exchange
+        self.on_transaction_exchange = on_transaction_exchange
+        self.connection = connection
         self.who = who
-        self.unanswered_of_groups: dict[int, GroupExchange] = {}
+        self.unanswered_of_coordinators: dict[int, CoordinatorExchange] = {}
         self.sessions = sessions
         self.produced = produced
         self.report = report
@@ -235,6 +299,14 @@ class RequestReader:
             id_bytes = max(frame[header.body_position] - 1, 0)
             exchange.acks = _ACKS.unpack_from(frame, header.body_position + 1 + id_bytes)[0]
             self.unanswered[header.correlation_id] = exchange
+            if id_bytes:
+                exchange.transactional_id = str(
+                    frame[header.body_position + 1 : header.body_position + 1 + id_bytes], "utf-8"
+                )
+                exchange.frame, exchange.body_at = frame, header.body_position
+                asked = self._begin(api_key, header.api_version, now)
+                asked.request = exchange
+                self.on_transaction_exchange(asked)
         elif api_key in ANSWERED:
             header = read_request_header(frame)
             exchange = BrokerExchange(api_key, header.api_version, now, self.produced)
@@ -243,12 +315,21 @@ class RequestReader:
             else:
                 self._read_other(exchange, frame, header.body_position)
             self.unanswered[header.correlation_id] = exchange
-        elif api_key in GROUP_APIS:
+        elif api_key in GROUP_APIS or api_key in TRANSACTION_APIS:
             header = read_request_header(frame)
-            asked = GroupExchange(self.broker_id, self.who, header.api_key, header.api_version, now)
+            asked = self._begin(api_key, header.api_version, now)
             asked.request = messages.decode_request(api_key, header.api_version, frame, header.body_position)
-            self.unanswered_of_groups[header.correlation_id] = asked
-            self.on_group_exchange(asked)
+            self.unanswered_of_coordinators[header.correlation_id] = asked
+            self.tell(asked)
+
+    def _begin(self, api_key: int, version: int, now: float) -> CoordinatorExchange:
+        return CoordinatorExchange(self.broker_id, self.who, api_key, version, now, self.connection)
+
+    def tell(self, exchange: CoordinatorExchange) -> None:
+        if exchange.api_key in TRANSACTION_APIS:
+            self.on_transaction_exchange(exchange)
+        else:
+            self.on_group_exchange(exchange)
 
     def _read_fetch(self, exchange: BrokerExchange, frame: bytes, position: int) -> None:
         request = fetch.parse(exchange.version, memoryview(frame), position)
@@ -296,7 +377,7 @@ class ResponseReader:
         asking.on_response(frame)
         exchange = asking.unanswered.pop(_CORRELATION_ID.unpack_from(frame)[0], None)
         if exchange is None:
-            self._read_group(frame, now)
+            self._read_coordinator(frame, now)
             return
         exchange.response = frame
         if exchange.api_key == FETCH and exchange.version >= fetch.FLEXIBLE_SINCE:
@@ -305,11 +386,11 @@ class ResponseReader:
                 asking.sessions.setdefault((asking.broker_id, session_id), dict(exchange.asked))
         asking.report(asking.broker_id, exchange)
 
-    def _read_group(self, frame: bytes, now: float) -> None:
+    def _read_coordinator(self, frame: bytes, now: float) -> None:
         asking = self._asking
-        exchange = asking.unanswered_of_groups.pop(_CORRELATION_ID.unpack_from(frame)[0], None)
+        exchange = asking.unanswered_of_coordinators.pop(_CORRELATION_ID.unpack_from(frame)[0], None)
         if exchange is not None:
             _, position = read_response_header(exchange.api_key, exchange.version, frame)
             exchange.response = messages.decode_response(exchange.api_key, exchange.version, frame, position)
             exchange.answered_at = now
-            asking.on_group_exchange(exchange)
+            asking.tell(exchange)

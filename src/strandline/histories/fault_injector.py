@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from strandline.histories.budget import Budget
 from strandline.histories.cluster import SimulatedCluster
 from strandline.histories.coverage import FAULT, SPARED, Coverage
+from strandline.histories.exchanges import CoordinatorExchange
 from strandline.histories.groups.member import GroupMember
 from strandline.histories.outcome import InjectedFault
 from strandline.histories.replica_observation import ReplicaObservation
@@ -24,6 +25,8 @@ from strandline.sim.faults import Fault
 from strandline.sim.world import SimNode
 
 PER_ACT_MAX = 100
+NOISE, TRANSACTION_NOISE = 0, 20
+"""What their faults are numbered as: streams of their own, so that none shifts the numbers of another."""
 
 DISK_FAULTS = (Fault.FULL, Fault.READ_ONLY, Fault.WRITE_ERROR, Fault.SYNC_ERROR)
 SLOW_BYTES_PER_S = 375_000
@@ -103,11 +106,12 @@ class FaultInjector:
         possible: bool = True,
         allowed: Callable[[], bool] = lambda: True,
         noise: bool = False,
+        act: int | None = None,
     ) -> bool:
         """Whether it was done. It has its number, and what it costs is counted, also if it is not: the others keep
         their place."""
         assert kind in KINDS, f"{kind!r} is not among the kinds of faults"
-        nemesis = 0 if noise else self._act
+        nemesis = NOISE if noise else self._act if act is None else act
         ordinal = self._next[nemesis] = self._next.get(nemesis, 0) + 1
         if ordinal >= PER_ACT_MAX:
             return False
@@ -278,6 +282,20 @@ class FaultInjector:
         return self.inject(
             "lost reply", what, lambda: network.lose_replies(broker, client), possible=there_are, noise=noise
         )
+
+    def lose_answer(self, exchange: CoordinatorExchange) -> bool:
+        """This very request of a transaction is carried out, and its answer is lost."""
+        connection = exchange.connection
+        assert connection is not None, "it is known where it was sent"
+        what = f"{host(exchange.broker_id)} - {exchange.who} (API {exchange.api_key})"
+        return self.inject("lost reply", what, connection.lose_replies, act=TRANSACTION_NOISE)
+
+    def delay_request(self, exchange: CoordinatorExchange, by_s: float, *, noise: bool = True) -> bool:
+        """This very request arrives after what is sent on other connections, and so does its answer."""
+        until = self._cluster.world.now + by_s
+        what = f"{exchange.who} - {host(exchange.broker_id)} (API {exchange.api_key}) by {by_s:.1f} s"
+        act = TRANSACTION_NOISE if noise else None
+        return self.inject("late bytes", what, lambda: exchange.hold(until), act=act)
 
     def slow_link(self, one: str, other: str, latency_s: float = 0.05, *, noise: bool = False) -> bool:
         """3 Mbit/s, if it is half of a way of 100 ms; faster in proportion."""

@@ -36,8 +36,11 @@ from strandline.histories.quorum_observation import Violation
 from strandline.histories.replica_observation import ReplicaJudge, ReplicaObservation
 from strandline.histories.setting import HistorySetting
 from strandline.histories.transactions import plan as transaction_plans
+from strandline.histories.transactions.noise import TransactionNoise
 from strandline.histories.transactions.observation import TransactionObservation
+from strandline.histories.transactions.plan import COPIES, LEDGER
 from strandline.histories.transcript import WORLD, Transcript
+from strandline.node.coordinator.offsets_topic import CONSUMER_OFFSETS
 from strandline.sim.world import World
 
 VIRTUAL_S, FAULTS, OPERATIONS = 45.0, 5, 500
@@ -119,10 +122,17 @@ class History:
         also: list[ReplicaJudge] = [progress]
         self.transactions: TransactionObservation | None = None
         if setting.transactions is not None:
+            # Of a log that is cleaned the bytes do not say any more which transactions it had.
+            topics = (LEDGER, COPIES) if setting.compaction is not None else (LEDGER, COPIES, CONSUMER_OFFSETS)
             self.transactions = TransactionObservation(
-                self.cluster.observed, transaction_judges(), setting.transactions.version
+                self.cluster.observed,
+                transaction_judges(),
+                setting.transactions.version,
+                self.cluster.members,
+                topics,
             )
             also.append(self.transactions)
+            self.cluster.on_transaction_exchange = self.transactions.hear
         self.replicas = ReplicaObservation(
             self.cluster.observed, self.cluster.members, [*replica_judges(), *also], self.transcript
         )
@@ -136,6 +146,11 @@ class History:
         self.budget = Budget(setting)
         self.faults = FaultInjector(self.cluster, self.replicas, self.budget, self.coverage, without)
         self.noise = Noise(self.cluster, self.load, self.faults, seed)
+        self._transaction_noise: TransactionNoise | None = None
+        if self.transactions is not None:
+            self._transaction_noise = TransactionNoise(
+                self.transactions, self.faults, seed, lambda: self.noise.is_hushed
+            )
         self._seed = seed
         self._first = first
 
@@ -183,7 +198,9 @@ class History:
 
     async def _run(self) -> None:
         await self._begin()
-        noise = self.world.loop.create_task(self.noise.run())
+        noises = [self.world.loop.create_task(self.noise.run())]
+        if self._transaction_noise is not None:
+            noises.append(self.world.loop.create_task(self._transaction_noise.run()))
         chance = random.Random(f"{self._seed}/acts")
         number, nemeses = 0, chance.choice(NEMESES_USUAL)
         while number < nemeses or (
@@ -199,7 +216,10 @@ class History:
             self.load.become_calm()
             self.load.pace = PACE_MAX
         await self._last()
-        noise.cancel()
+        for noise in noises:
+            if noise.done():
+                noise.result()  # it does not end by itself
+            noise.cancel()
         await self._end()
 
     def _act(self, number: int) -> Nemesis:

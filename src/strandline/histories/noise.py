@@ -30,16 +30,16 @@ class Noise:
         self._load = load
         self._faults = faults
         self._chance = random.Random(f"{seed}/noise")
-        self._is_hushed = False
+        self.is_hushed = False
 
     @contextmanager
     def hushed(self) -> Iterator[None]:
         """No noise begins meanwhile."""
-        self._is_hushed = True
+        self.is_hushed = True
         try:
             yield
         finally:
-            self._is_hushed = False
+            self.is_hushed = False
 
     async def run(self) -> None:
         """Until it is cancelled; what it was about then is healed with everything else."""
@@ -49,7 +49,7 @@ class Noise:
         while True:
             await asyncio.sleep(chance.uniform(*PAUSE_S))
             make = chance.choices(kinds, weights)[0]
-            if not self._is_hushed:
+            if not self.is_hushed:
                 await make()
 
     def _two_nodes(self) -> tuple[int, int]:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 from strandline.histories.exchanges import (
     PRODUCED_MAX,
     BrokerExchange,
+    CoordinatorExchange,
     FollowerFetches,
-    GroupExchange,
     HeldSessions,
     RequestReader,
     ResponseReader,
@@ -107,11 +107,13 @@ class Wiretap:
         ids: Mapping[str, int],
         port: int,
         report: Callable[[QuorumMessage], None],
-        on_group_exchange: Callable[[GroupExchange], None] = lambda exchange: None,
+        on_group_exchange: Callable[[CoordinatorExchange], None] = lambda exchange: None,
         on_response: Callable[[int, int, bytes], None] | None = None,
+        on_transaction_exchange: Callable[[CoordinatorExchange], None] = lambda exchange: None,
     ) -> None:
         """`on_response` is called with every response of a broker: its id, the port, and the bytes."""
         self._hear_group = on_group_exchange
+        self._hear_transaction = on_transaction_exchange
         self._hear_frame = on_response
         self._ids = ids
         self._port = port
@@ -149,7 +151,15 @@ class Wiretap:
                 return None
             produced = self._produced.setdefault(broker_id, deque(maxlen=PRODUCED_MAX))
             asking = RequestReader(
-                broker_id, self._sessions, produced, self._exchanged, self._hear_group, pipe.source, self.fetches
+                broker_id,
+                self._sessions,
+                produced,
+                self._exchanged,
+                self._hear_group,
+                pipe.source,
+                self.fetches,
+                on_transaction_exchange=self._hear_transaction,
+                connection=pipe.writer,
             )
             if self._hear_frame is not None:
                 asking.on_response = partial(self._hear_frame, broker_id, pipe.reader.get_extra_info("sockname")[1])

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from strandline.histories.exchanges import (
+    END_TXN,
     FETCH,
     HEARTBEAT,
     LIST_OFFSETS,
@@ -13,11 +14,12 @@ from strandline.histories.exchanges import (
     PRODUCE,
     AskedPosition,
     BrokerExchange,
-    GroupExchange,
+    CoordinatorExchange,
     PartitionAnswer,
 )
 from strandline.histories.wire import QuorumMessage, Wiretap
 from strandline.ids import Uuid
+from strandline.records.batch import BatchBuilder
 from strandline.sim.pipe import Pipe
 from strandline.wire import fetch, messages
 from strandline.wire.fetch import FetchedPartition
@@ -34,13 +36,21 @@ class Line:
     def __init__(self) -> None:
         self.now = 1.0
         self.seen: list[BrokerExchange] = []
-        self.of_groups: list[tuple[GroupExchange, bool]] = []
+        self.of_groups: list[tuple[CoordinatorExchange, bool]] = []
         """Each with whether it was answered."""
-        self._tap = Wiretap({"n1": 1, "n2": 2}, CONTROLLER_PORT, self._report, self._hear_group)
+        self.of_transactions: list[tuple[CoordinatorExchange, bool]] = []
+        self._tap = Wiretap(
+            {"n1": 1, "n2": 2},
+            CONTROLLER_PORT,
+            self._report,
+            self._hear_group,
+            on_transaction_exchange=self._hear_transaction,
+        )
         self.positions = self._tap.fetches.last
         server = SimpleNamespace(get_extra_info=lambda name: ("n1", BROKER_PORT))
         network = SimpleNamespace(loop=SimpleNamespace(time=lambda: self.now))
-        there = {"number": 0, "source": "n2", "target": "n1", "reader": server, "writer": None}
+        self.client = object()
+        there = {"number": 0, "source": "n2", "target": "n1", "reader": server, "writer": self.client}
         back = {"number": 1, "source": "n1", "target": "n2", "reader": None, "writer": server}
         self._there = cast(Pipe, SimpleNamespace(network=network, **there))
         self._back = cast(Pipe, SimpleNamespace(network=network, **back))
@@ -50,8 +60,11 @@ class Line:
         assert sent.exchange is not None
         self.seen.append(sent.exchange)
 
-    def _hear_group(self, exchange: GroupExchange) -> None:
+    def _hear_group(self, exchange: CoordinatorExchange) -> None:
         self.of_groups.append((exchange, exchange.answered_at is not None))
+
+    def _hear_transaction(self, exchange: CoordinatorExchange) -> None:
+        self.of_transactions.append((exchange, exchange.answered_at is not None))
 
     def ask(self, api_key: int, version: int, body: bytes, cut: int = 0) -> None:
         frame = request_header(api_key, version, 5, "n2") + body
@@ -210,3 +223,39 @@ def test_what_is_asked_about_a_group_is_shown_at_once_and_again_with_its_answer(
     assert line.of_groups[1:] == [(asked, True)]
     assert (asked.asked_at, asked.answered_at, asked.response.error_code) == (1.0, 2.5, 27)
     assert line.seen == []
+
+
+def test_what_is_asked_about_a_transaction_is_shown_with_the_connection_that_it_came_on() -> None:
+    line = Line()
+    request = messages.request(END_TXN)(transactional_id="t", producer_id=7, producer_epoch=1, committed=True)
+    line.ask(END_TXN, 5, messages.encode_request(END_TXN, 5, request), cut=9)
+    [(asked, is_answered)] = line.of_transactions
+    assert not is_answered
+    assert (asked.who, asked.broker_id, asked.request.producer_id, asked.connection) == ("n2", 1, 7, line.client)
+    line.answer_bytes(messages.encode_response(END_TXN, 5, messages.response(END_TXN)(producer_epoch=2)))
+    assert line.of_transactions[1:] == [(asked, True)]
+    assert asked.response.producer_epoch == 2
+    assert line.of_groups == []
+    assert line.seen == []
+
+
+def test_a_produce_that_is_part_of_a_transaction_is_shown_before_it_is_answered_with_what_it_has() -> None:
+    line, version = Line(), 12
+    Request, Response = messages.request(PRODUCE), messages.response(PRODUCE)
+    builder = BatchBuilder()
+    builder.append(None, b"v", timestamp=1)
+    batch = bytes(builder.build(producer_id=7, producer_epoch=1, base_sequence=0, transactional=True))
+    topic = Request.TopicProduceData(name="t", partition_data=[Request.PartitionProduceData(index=3, records=batch)])
+    for transactional_id in (None, "payments"):
+        request = Request(transactional_id=transactional_id, acks=-1, timeout_ms=1, topic_data=[topic])
+        line.ask(PRODUCE, version, messages.encode_request(PRODUCE, version, request))
+    [(asked, is_answered)] = line.of_transactions
+    assert not is_answered
+    assert (asked.api_key, asked.request.transactional_id) == (PRODUCE, "payments")
+    assert [(place, header.producer_id) for place, header in asked.request.batches()] == [(("t", 3), 7)]
+    answer = Response.PartitionProduceResponse(index=3, base_offset=12)
+    response = Response(responses=[Response.TopicProduceResponse(name="t", partition_responses=[answer])])
+    exchange = line.answer(messages.encode_response(PRODUCE, version, response))
+    assert exchange is asked.request
+    assert exchange.answers()["t", 3].offset == 12
+    assert exchange.acks == -1

@@ -295,6 +295,18 @@ async def test_txn_v2_a_batch_of_an_ended_transaction_that_comes_again_holds_up_
     assert stable(cluster, "a") == (4, 4)
 
 
+@pytest.mark.parametrize(("version", "code"), [(9, ErrorCode.INVALID_TXN_STATE), (11, ErrorCode.TRANSACTION_ABORTABLE)])
+async def test_txn_v1_a_late_record_of_an_old_client_opens_nothing(cluster, version, code):
+    """Its epoch is the current one and its sequence is the next, so that only the coordinator can tell."""
+    producer = await begun(cluster)
+    assert await add(cluster, producer, ("a", 0)) == {("a", 0): NONE}
+    assert await send(cluster, producer, ("a", 0), version=version) == [NONE]
+    await end(cluster, producer, commit=False, version=1)
+    await complete(cluster)
+    assert await send(cluster, producer, ("a", 0), version=version, sequence=1) == [code]
+    assert stable(cluster, "a") == (2, 2)
+
+
 async def test_txn_t27_a_leader_waits_a_moment_for_the_transaction_before(cluster):
     producer = await begun(cluster)
     assert await send(cluster, producer, ("a", 0)) == [NONE]

@@ -20,7 +20,7 @@ from strandline.histories.exchanges import (
     JOIN_GROUP,
     OFFSET_COMMIT,
     SYNC_GROUP,
-    GroupExchange,
+    CoordinatorExchange,
 )
 from strandline.histories.groups.plan import GroupPlan
 from strandline.histories.member import ClusterMember
@@ -88,10 +88,10 @@ class ReportedAssignment:
 class GroupJudge:
     """One property of groups. It raises Violation; what it does not override it does not care for."""
 
-    def asked(self, observed: GroupObservation, exchange: GroupExchange) -> None:
+    def asked(self, observed: GroupObservation, exchange: CoordinatorExchange) -> None:
         """A request has left its host."""
 
-    def answered(self, observed: GroupObservation, exchange: GroupExchange) -> None:
+    def answered(self, observed: GroupObservation, exchange: CoordinatorExchange) -> None:
         """Its answer has left the broker."""
 
     def assigned(self, observed: GroupObservation, assignment: ReportedAssignment) -> None:
@@ -168,7 +168,7 @@ class GroupObservation:
             for judge in self._shard_changed:
                 self._judge(judge, member.id, lambda judge: judge.shard_changed(self, member.id, shard))
 
-    def hear(self, exchange: GroupExchange) -> None:
+    def hear(self, exchange: CoordinatorExchange) -> None:
         if not self._is_ours(exchange):
             return
         if exchange.answered_at is None:
@@ -204,7 +204,7 @@ class GroupObservation:
         except Violation as violation:
             self._observed.fail(judge, node_id, violation)
 
-    def _is_ours(self, exchange: GroupExchange) -> bool:
+    def _is_ours(self, exchange: CoordinatorExchange) -> bool:
         request = exchange.request
         if exchange.api_key == DELETE_GROUPS:
             return self.group_id in request.groups_names
@@ -214,7 +214,7 @@ class GroupObservation:
 
     # Assignments
 
-    def _assignment_in(self, exchange: GroupExchange) -> ReportedAssignment | None:
+    def _assignment_in(self, exchange: CoordinatorExchange) -> ReportedAssignment | None:
         request, response, at = exchange.request, exchange.response, exchange.answered_at or 0.0
         if exchange.api_key == SYNC_GROUP and not response.error_code:
             named = decode_assignment(response.assignment)
@@ -302,7 +302,7 @@ class GroupObservation:
 
     # For the transcript and the coverage
 
-    def _count(self, exchange: GroupExchange) -> None:
+    def _count(self, exchange: CoordinatorExchange) -> None:
         code = first_error(exchange)
         node_id, coverage = exchange.broker_id, self.replicas.coverage
         if code:
@@ -329,7 +329,7 @@ class GroupObservation:
                 self.replicas.coverage.note(GROUP, "rebalance")
 
 
-def first_error(exchange: GroupExchange) -> int:
+def first_error(exchange: CoordinatorExchange) -> int:
     """Of the whole answer, or of what it says first that is an error."""
     response = exchange.response
     code = getattr(response, "error_code", 0)
@@ -346,7 +346,7 @@ def first_error(exchange: GroupExchange) -> int:
     return 0
 
 
-def committed_of(exchange: GroupExchange, group_id: str) -> FetchedGroupOffsets | None:
+def committed_of(exchange: CoordinatorExchange, group_id: str) -> FetchedGroupOffsets | None:
     """The answer of an OffsetFetch about one group, whichever version it is."""
     for group in getattr(exchange.response, "groups", None) or ():
         if group.group_id == group_id:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from strandline.client.aio import AsyncClient, Consumer, ConsumerConfig, Producer
 from strandline.errors import KafkaError
-from strandline.histories.clients.connecting import REQUEST_TIMEOUT_MS, connect
-from strandline.histories.transactions.plan import COPIERS, COPIES, COPIES_PARTITIONS, LEDGER
+from strandline.histories.clients.connecting import connect
+from strandline.histories.transactions.plan import COPIERS, COPIES, COPIES_PARTITIONS, LEDGER, SESSION_MS
 from strandline.histories.transactions.writer import END_MS, _nothing, end
 from strandline.sim.world import SimNode
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from strandline.histories.transactions.load import TransactionLoad
 
 POLL_S, MAX_WAIT_MS = 2.0, 1_500
-SESSION_MS = 6_000
 AGAIN_S = (0.3, 2.0)
 CLOSE_S = 5.0
 METADATA_AGE_MS = 10_000
@@ -36,7 +35,8 @@ class Copier:
         self._chance = random.Random(f"{machine.world.seed}/{machine.name}")
 
     async def run(self) -> None:
-        async with connect(self.machine, self._load.load.cluster.shape, metadata_max_age_ms=METADATA_AGE_MS) as client:
+        shape, plan = self._load.load.cluster.shape, self._load.plan
+        async with connect(self.machine, shape, plan.request_ms, metadata_max_age_ms=METADATA_AGE_MS) as client:
             while self.is_wanted:
                 await self._live(client)
                 await self._load.load.rest(self._chance.uniform(*AGAIN_S))
@@ -89,6 +89,7 @@ class Copier:
     def _config(self) -> ConsumerConfig:
         return ConsumerConfig(
             group_id=COPIERS,
+            group_protocol=self._load.plan.protocol,
             isolation_level="read_committed",
             session_timeout_ms=SESSION_MS,
             heartbeat_interval_ms=SESSION_MS // 3,
@@ -97,5 +98,5 @@ class Copier:
             allow_auto_create_topics=False,
             auto_offset_reset="earliest",
             fetch_max_wait_ms=MAX_WAIT_MS,
-            request_timeout_ms=REQUEST_TIMEOUT_MS,
+            request_timeout_ms=MAX_WAIT_MS + self._load.plan.request_ms,
         )

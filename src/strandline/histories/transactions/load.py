@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from strandline.client.aio import Consumer, ConsumerConfig, ProducerConfig
 from strandline.client.flow.descriptions import NewTopic
 from strandline.errors import KafkaError
-from strandline.histories.clients.connecting import REQUEST_TIMEOUT_MS, connect
+from strandline.histories.clients.connecting import connect
 from strandline.histories.clients.reader import assign_from_start
 from strandline.histories.coverage import TRANSACTION
 from strandline.histories.record_history import RecordPosition
@@ -41,6 +41,8 @@ class TransactionLoad:
         self.writers = [TransactionalWriter(self, world.node(each), each, is_twin=False) for each in ids]
         self.writers += [TransactionalWriter(self, world.node(f"{each}-twin"), each, is_twin=True) for each in ids]
         self.copiers = [Copier(self, world.node(f"copier-{n}")) for n in range(1, plan.copiers + 1)]
+        self.is_passing = False
+        """Transactions write to the passing topic too."""
         self._readers = {name: world.node(name) for name in (COMMITTED_READER, UNCOMMITTED_READER)}
         self._working: list[asyncio.Task[None]] = []
         self._copying: list[asyncio.Task[None]] = []
@@ -73,7 +75,7 @@ class TransactionLoad:
             transaction_timeout_ms=self.plan.timeout_ms,
             batch_size=2_000,
             linger_ms=5,
-            request_timeout_ms=REQUEST_TIMEOUT_MS,
+            request_timeout_ms=self.plan.request_ms,
             delivery_timeout_ms=30_000,
         )
 
@@ -84,6 +86,10 @@ class TransactionLoad:
             machine.spawn(self._read(machine, is_committed=name == COMMITTED_READER))
             for name, machine in self._readers.items()
         ]
+
+    async def rest(self, seconds: float) -> None:
+        """As all clients do, but never slower: what happens between two steps of a transaction is rare enough."""
+        await self.load.rest(seconds / max(self.load.pace, 1.0))
 
     def heal(self) -> None:
         """None of them is paused."""
@@ -143,6 +149,7 @@ class TransactionLoad:
                 isolation_level="read_committed" if is_committed else "read_uncommitted",
                 fetch_max_wait_ms=MAX_WAIT_MS,
                 request_timeout_ms=MAX_WAIT_MS + 2_000,
+                max_partition_fetch_bytes=self.plan.fetch_bytes if is_committed else 1_048_576,
             )
             consumer = Consumer(client, config)
             assign_from_start(consumer, self.keys)

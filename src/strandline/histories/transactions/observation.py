@@ -1,5 +1,5 @@
-"""What the judges of transactions see: the transactions in each replica's own bytes, and the committed records of
-`__transaction_state`, one after the other.
+"""What the judges of transactions see: the transactions in each replica's own bytes, the committed records of
+`__transaction_state`, one after the other, and what is asked and answered.
 
 Always true: looking changes nothing and draws no chance. The committed records are read up to the newest high watermark
 of any replica at that very moment, so a leader that appends what its coordinator has just committed is not judged by an
@@ -8,21 +8,26 @@ older state.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from strandline.api.groups.placement import partition_of
+from strandline.groups.shard import GroupShard
 from strandline.histories.batches import LoggedBatch, LogReader
 from strandline.histories.coverage import TRANSACTION
+from strandline.histories.exchanges import FETCH, PRODUCE, BrokerExchange, CoordinatorExchange, NamedPartition
+from strandline.histories.member import ClusterMember
 from strandline.histories.quorum_observation import QuorumObservation, Violation, overriding
 from strandline.histories.replica_observation import Key, ReplicaJudge, ReplicaObservation, ReplicaStatus
+from strandline.histories.transactions.judge import Place, TransactionJudge, TransactionRecord
 from strandline.histories.transactions.partition_log import (
-    LoggedTransaction,
     PartitionTransactions,
     TransactionalBatch,
     read_transactional,
 )
 from strandline.histories.transactions.plan import COPIES, LEDGER
 from strandline.ids import TopicPartition
+from strandline.log import names
+from strandline.node.coordinator.offsets_topic import CONSUMER_OFFSETS
 from strandline.node.coordinator.transaction_topic import TRANSACTION_STATE
 from strandline.node.observation.replicas import ObservedReplica
 from strandline.records.batch import decode
@@ -31,67 +36,19 @@ from strandline.transactions.metadata import TransactionMetadata
 from strandline.transactions.records import TransactionLogKey
 
 
-class TransactionRecord(NamedTuple):
-    """A record of `__transaction_state`; None: the id is removed."""
-
-    transactional_id: str
-    metadata: TransactionMetadata | None
-    offset: int
-
-
-class Place(NamedTuple):
-    """A replica of a partition whose transactions are judged."""
-
-    node_id: int
-    key: Key
-    name: TopicPartition
-    replica: ObservedReplica
-
-    def __str__(self) -> str:
-        return f"{self.name[0]}-{self.name[1]}"
-
-
-class TransactionJudge:
-    """One property of transactions. It raises Violation; what it does not override it does not care for."""
-
-    def data(
-        self, seen: TransactionObservation, place: Place, batch: TransactionalBatch, before: LoggedTransaction | None
-    ) -> None:
-        """A leader has written a batch of this open transaction; None: it opens one."""
-
-    def marker(
-        self, seen: TransactionObservation, place: Place, batch: TransactionalBatch, ended: LoggedTransaction | None
-    ) -> None:
-        """A leader has written a marker, which ended that."""
-
-    def kept(
-        self,
-        seen: TransactionObservation,
-        place: Place,
-        before: PartitionTransactions,
-        batch: TransactionalBatch,
-    ) -> None:
-        """Any replica holds this batch after what it held before."""
-
-    def changed(self, seen: TransactionObservation, place: Place, known: PartitionTransactions) -> None:
-        """A replica is not as it was."""
-
-    def appended(self, seen: TransactionObservation, node_id: int, record: TransactionRecord) -> None:
-        """A coordinator has written this; it is not committed yet."""
-
-    def committed(
-        self, seen: TransactionObservation, record: TransactionRecord, before: TransactionMetadata | None
-    ) -> None:
-        """A record of a coordinator is committed."""
-
-    def __repr__(self) -> str:
-        return type(self).__name__
-
-
 class TransactionObservation(ReplicaJudge):
-    def __init__(self, observed: QuorumObservation, judges: Sequence[TransactionJudge], version: int) -> None:
+    def __init__(
+        self,
+        observed: QuorumObservation,
+        judges: Sequence[TransactionJudge],
+        version: int,
+        members: Mapping[int, ClusterMember],
+        topics: Sequence[str] = (LEDGER, COPIES, CONSUMER_OFFSETS),
+    ) -> None:
         self.version = version
         """The cluster's level of `transaction.version`; all clients speak it."""
+        self.topics = frozenset(topics)
+        """Those whose transactions are judged: none that is cleaned."""
         self.states: dict[str, TransactionMetadata] = {}
         """By transactional id, as it is committed."""
         self.decisions: dict[str, TransactionMetadata] = {}
@@ -100,7 +57,10 @@ class TransactionObservation(ReplicaJudge):
         """The transactional id of each producer id."""
         self.logs: dict[tuple[int, Key], PartitionTransactions] = {}
         """By node and partition, from the bytes of that replica."""
+        self.on_exchange: list[Callable[[CoordinatorExchange], None]] = []
+        """Told of each request of a coordinator as it leaves, and of each answer, and of each Produce."""
         self._observed = observed
+        self._members = members
         self._replicas: ReplicaObservation | None = None
         self._readers: dict[tuple[int, Key], LogReader] = {}
         self._committed_ends: dict[Key, int] = {}
@@ -110,6 +70,11 @@ class TransactionObservation(ReplicaJudge):
         self._changed = overriding(judges, TransactionJudge, "changed")
         self._appended = overriding(judges, TransactionJudge, "appended")
         self._committed = overriding(judges, TransactionJudge, "committed")
+        self._coordinates = overriding(judges, TransactionJudge, "coordinates")
+        self._asked = overriding(judges, TransactionJudge, "asked")
+        self._answered = overriding(judges, TransactionJudge, "answered")
+        self._fetched = overriding(judges, TransactionJudge, "fetched")
+        self._produced = overriding(judges, TransactionJudge, "produced")
 
     # What happens to replicas
 
@@ -142,6 +107,7 @@ class TransactionObservation(ReplicaJudge):
             return
         if place.name[0] == TRANSACTION_STATE:
             self.refresh()
+            self._see_coordinators(node_id)
             return
         known = self.logs.get((node_id, key))
         if known is None or place.replica.log.log_end_offset < known.end_offset:
@@ -173,6 +139,36 @@ class TransactionObservation(ReplicaJudge):
             and state is not None
             and (state.leader, state.leader_epoch) == (place.node_id, replica.leader_epoch)
         )
+
+    # What is asked and answered
+
+    def hear(self, exchange: CoordinatorExchange) -> None:
+        if exchange.answered_at is None:
+            self._tell(self._asked, exchange.broker_id, lambda judge: judge.asked(self, exchange))
+        else:
+            self.refresh()
+            self._see_coordinators(exchange.broker_id)
+            self._tell(self._answered, exchange.broker_id, lambda judge: judge.answered(self, exchange))
+        for tell in tuple(self.on_exchange):
+            tell(exchange)
+
+    def answered(self, observed: ReplicaObservation, node_id: int, exchange: BrokerExchange) -> None:
+        self._replicas = observed
+        if exchange.api_key == FETCH and exchange.replica_id < 0 and not exchange.is_refused:
+            self._tell(self._fetched, node_id, lambda judge: judge.fetched(self, node_id, exchange))
+        elif exchange.api_key == PRODUCE and exchange.transactional_id is not None:
+            self.refresh()
+            self._tell(self._produced, node_id, lambda judge: judge.produced(self, node_id, exchange))
+
+    def _see_coordinators(self, node_id: int) -> None:
+        node = self._members[node_id].observed
+        for shard in () if node is None else node.transaction_shards:
+            partition, epoch = shard.partition, shard.coordinator_epoch
+            self._tell(
+                self._coordinates,
+                node_id,
+                lambda judge: judge.coordinates(self, node_id, partition, epoch),  # noqa: B023
+            )
 
     # The coordinators' log
 
@@ -219,7 +215,54 @@ class TransactionObservation(ReplicaJudge):
     def is_there(self, name: TopicPartition) -> bool:
         """Its transactions are judged, and it is not deleted."""
         observed = self._replicas
-        return observed is not None and name[0] in (LEDGER, COPIES) and name[0] in observed.image.topics
+        return observed is not None and name[0] in self.topics and name[0] in observed.image.topics
+
+    def partitions_of(self, topic: str) -> int:
+        known = None if self._replicas is None else self._replicas.image.topics.get(topic)
+        return 0 if known is None else len(known.partitions)
+
+    def offsets_partition(self, group_id: str) -> int:
+        """The group's, of `__consumer_offsets`; -1 while there is none."""
+        count = self.partitions_of(CONSUMER_OFFSETS)
+        return partition_of(group_id, count) if count else -1
+
+    def place(self, node_id: int, name: NamedPartition) -> Place | None:
+        """The replica of a partition that a node has, if its transactions are judged."""
+        key = None if self._replicas is None else self._replicas.key(name)
+        return None if key is None else self._place(node_id, key)
+
+    def leader_of(self, name: NamedPartition) -> Place | None:
+        """The replica that the newest metadata has lead a partition."""
+        key = None if self._replicas is None else self._replicas.key(name)
+        state = None if self._replicas is None or key is None else self._replicas.state(key)
+        return None if state is None or key is None else self._place(state.leader, key)
+
+    def newest_log(self, name: TopicPartition) -> PartitionTransactions | None:
+        """Of the replica that knows most of a partition to be committed."""
+        observed = self._replicas
+        key = None if observed is None else observed.key(name)
+        if observed is None or key is None:
+            return None
+        found = [
+            (replica.high_watermark, known.end_offset, node_id)
+            for (node_id, each), known in self.logs.items()
+            if each == key and (replica := observed.partition(node_id, key)) is not None
+        ]
+        return self.logs[max(found)[2], key] if found else None
+
+    def groups(self, node_id: int, partition: int) -> GroupShard | None:
+        """Of a partition of `__consumer_offsets`, as a node that coordinates it has them in memory."""
+        node = self._members[node_id].observed
+        coordinated = None if node is None or not node.has_shards else node.shard(partition)
+        return None if coordinated is None else coordinated.shard
+
+    def aborted_index(self, place: Place) -> list[tuple[int, int, bytes]]:
+        """Of each segment of a replica its offsets, and what its index of aborted transactions holds."""
+        disk = self._members[place.node_id].machine.disk
+        return [
+            (segment.base_offset, segment.next_offset, disk.peek(_index_of(segment.file.path)) or b"")
+            for segment in place.replica.log.segments
+        ]
 
     def last_committed(self, name: TopicPartition, producer_id: int) -> TransactionalBatch | None:
         """The last batch or marker of a producer id below the newest high watermark of a partition."""
@@ -259,7 +302,7 @@ class TransactionObservation(ReplicaJudge):
     def _place(self, node_id: int, key: Key) -> Place | None:
         observed = self._replicas
         topic = None if observed is None else observed.image.topics_by_id.get(key[0])
-        if observed is None or topic is None or topic.name not in (TRANSACTION_STATE, LEDGER, COPIES):
+        if observed is None or topic is None or topic.name not in (TRANSACTION_STATE, *self.topics):
             return None
         replica = observed.partition(node_id, key)
         state = observed.state(key)
@@ -275,6 +318,10 @@ class TransactionObservation(ReplicaJudge):
                 event(judge)
             except Violation as violation:
                 self._observed.fail(judge, node_id, violation)
+
+
+def _index_of(log_path: str) -> str:
+    return log_path.removesuffix(names.LOG_SUFFIX) + names.TXN_INDEX_SUFFIX
 
 
 def _records(batches: Iterable[LoggedBatch]) -> Iterable[TransactionRecord]:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from typing import Literal
+
+from strandline.records.control import EPOCH_BUMPING_VERSION
 
 SHARE = 0.2
 """So many of all histories have transactions."""
@@ -16,6 +19,9 @@ LEDGER, COPIES = "ledger", "copies"
 COPIES_PARTITIONS = 2
 COPIERS = "copiers"
 """Their group."""
+PASSING = "passing"
+"""A topic that is deleted while transactions have records in it; what those had is not judged."""
+SESSION_MS = 6_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +35,14 @@ class TransactionPlan:
     copiers: int
     timeout_ms: int
     coordinator_partitions: int
+    protocol: Literal["classic", "consumer"]
+    """Of the copiers' group."""
+    request_ms: int
+    """How long clients wait for an answer."""
+    broker_request_ms: int
+    """`request.timeout.ms`: how long coordinators wait for theirs, and for what they append."""
+    fetch_bytes: int
+    """What the reader of committed records is given of a partition at once."""
 
     @property
     def timeout_s(self) -> float:
@@ -42,6 +56,7 @@ class TransactionPlan:
             "transaction.state.log.replication.factor": str(replicas),
             "transaction.state.log.min.isr": min_isr,
             "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+            "request.timeout.ms": str(self.broker_request_ms),
         }
         if self.copiers:
             config |= {
@@ -50,11 +65,15 @@ class TransactionPlan:
                 "min.insync.replicas": min_isr,
                 "group.initial.rebalance.delay.ms": "200",
                 "group.min.session.timeout.ms": "1000",
+                "group.consumer.min.session.timeout.ms": "1000",
+                "group.consumer.session.timeout.ms": str(SESSION_MS),
+                "group.consumer.min.heartbeat.interval.ms": "500",
+                "group.consumer.heartbeat.interval.ms": str(SESSION_MS // 3),
             }
         return config | {"log.flush.interval.messages": "1"} if is_synced else config
 
     def __str__(self) -> str:
-        copiers = f", {self.copiers} copiers" if self.copiers else ""
+        copiers = f", {self.copiers} {self.protocol} copiers" if self.copiers else ""
         return f"transactions at level {self.version}, {self.ids} ids{copiers}"
 
 
@@ -63,11 +82,17 @@ def draw(seed: int) -> TransactionPlan | None:
     if random.Random(f"{seed}/eos").random() >= SHARE:
         return None
     chance = random.Random(f"{seed}/transactions/plan")
+    version = chance.choice((0, 2))
     return TransactionPlan(
-        chance.choice((0, 2)),
+        version,
         chance.choice((2, 3, 4)),
         chance.choice((1, 2)),
         chance.choices((0, 1, 2), (2, 2, 1))[0],
         chance.choice((4_000, 7_000)),
         chance.choice((1, 1, 2)),
+        chance.choice(("classic", "consumer")),
+        chance.choice((1_000, 3_000)),
+        # Below 2 a marker that is sent again may end the next transaction, if the first one is late: that is the protocol's.
+        chance.choice((1_500, 1_500, 30_000)) if version >= EPOCH_BUMPING_VERSION else 30_000,
+        chance.choice((250, 250, 1_048_576)),
     )

@@ -19,18 +19,21 @@ from strandline.client.errors import ProducerUnusable, TimedOut, TransactionAbor
 from strandline.errors import KafkaError
 from strandline.histories.clients.connecting import connect
 from strandline.histories.transactions.history import ClientTransaction, ToldEnd
-from strandline.histories.transactions.plan import LEDGER
+from strandline.histories.transactions.plan import LEDGER, PASSING
 from strandline.sim.world import SimNode
 
 if TYPE_CHECKING:
     from strandline.histories.transactions.load import TransactionLoad
 
-PAUSE_S, BRISK_PAUSE_S = (2.0, 7.0), (0.1, 1.0)
+PAUSE_S, BRISK_PAUSE_S = (0.5, 3.0), (0.1, 1.0)
 TWIN_PAUSE_S, TWIN_TRANSACTIONS = (6.0, 20.0), (1, 3)
 RECORDS = (1, 6)
 ABORT_SHARE, FLUSH_SHARE, LINGER_SHARE, VANISH_SHARE = 0.25, 0.4, 0.3, 0.3
+AT_ONCE_SHARE = 0.5
+"""While clients are brisk, so many transactions begin as soon as the one before is answered."""
 LINGER_S = (0.05, 1.5)
 """So long some transactions stay open."""
+PATIENCE_S = (0.3, 2.0)
 FILLERS = (b"", b"x" * 40)
 END_MS, END_ATTEMPTS = 6_000, 4
 AGAIN_S = (0.3, 2.0)
@@ -48,12 +51,12 @@ class TransactionalWriter:
 
     async def run(self) -> None:
         chance, load = self._chance, self._load.load
-        async with connect(self.machine, load.cluster.shape) as client:
+        async with connect(self.machine, load.cluster.shape, self._load.plan.request_ms) as client:
             while not load.is_stopping:
                 if self._is_twin:
-                    await load.rest(chance.uniform(*TWIN_PAUSE_S))
+                    await self._load.rest(chance.uniform(*TWIN_PAUSE_S))
                 await self._live(client, chance.randint(*TWIN_TRANSACTIONS) if self._is_twin else None)
-                await load.rest(chance.uniform(*AGAIN_S))
+                await self._load.rest(chance.uniform(*AGAIN_S))
 
     async def _live(self, client: AsyncClient, transactions: int | None) -> None:
         """One producer, until it can't go on or has done so many."""
@@ -66,7 +69,8 @@ class TransactionalWriter:
             while not load.is_stopping and transactions != 0:
                 transactions = None if transactions is None else transactions - 1
                 await self._transact(producer, vanish=is_vanishing and transactions == 0)
-                await load.rest(self._chance.uniform(*(BRISK_PAUSE_S if load.is_brisk else PAUSE_S)))
+                if not load.is_brisk or self._chance.random() >= AT_ONCE_SHARE:
+                    await self._load.rest(self._chance.uniform(*(BRISK_PAUSE_S if load.is_brisk else PAUSE_S)))
         except KafkaError as error:
             load.note_error(error)
             self._load.count(f"producer gives up: {error.code.name}")
@@ -76,8 +80,10 @@ class TransactionalWriter:
     async def _transact(self, producer: Producer, *, vanish: bool) -> None:
         chance, load, history = self._chance, self._load, self._load.history
         producer.begin_transaction()
-        begun = history.begin(self.name)
+        begun, commit = history.begin(self.name), True
         try:
+            if load.is_passing:
+                producer.send(PASSING, b"%d" % begun.number, partition=0).add_done_callback(_nothing)
             for index in range(chance.randint(*RECORDS)):
                 key = (LEDGER, chance.randrange(load.plan.partitions))
                 value = b"%s-%d-%d" % (self.name.encode(), begun.number, index)
@@ -87,13 +93,24 @@ class TransactionalWriter:
                 if chance.random() < LINGER_SHARE:
                     await asyncio.sleep(chance.uniform(*LINGER_S))
             if chance.random() < FLUSH_SHARE:
-                await producer.flush()
+                commit = await self._flush(producer)
         except TransactionAbortable as error:
             load.load.note_error(error)
         if vanish:
             return
-        if await end(load, producer, begun, commit=chance.random() >= ABORT_SHARE):
+        if await end(load, producer, begun, commit=commit and chance.random() >= ABORT_SHARE):
             self.committed += 1
+
+    async def _flush(self, producer: Producer) -> bool:
+        """False if that takes longer than the application would like: it aborts, and records may be on their way."""
+        flushing = asyncio.ensure_future(producer.flush())
+        await asyncio.wait([flushing], timeout=self._chance.uniform(*PATIENCE_S))
+        if flushing.done():
+            flushing.result()
+            return True
+        flushing.cancel()
+        self._load.count("flushed for too long")
+        return False
 
 
 async def end(load: TransactionLoad, producer: Producer, begun: ClientTransaction, *, commit: bool) -> bool:

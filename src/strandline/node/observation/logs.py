@@ -33,11 +33,33 @@ class ObservedEpochs(Protocol):
         """The largest epoch at most `epoch` and where it ends in this log; (-1, -1) if that can't be said."""
 
 
+class ObservedProducer(Protocol):
+    """What a log remembers of a producer."""
+
+    @property
+    def epoch(self) -> int: ...
+
+    @property
+    def coordinator_epoch(self) -> int:
+        """Of the last end of a transaction; -1 if there was none."""
+
+    @property
+    def current_txn_first_offset(self) -> int:
+        """Where its open transaction begins; -1 if none is open."""
+
+    @property
+    def last_sequence(self) -> int:
+        """Of what it wrote in its epoch; -1 if that is nothing. So is `last_offset`."""
+
+    @property
+    def last_offset(self) -> int: ...
+
+
 class ObservedProducers(Protocol):
     """The producers of a log."""
 
     @property
-    def by_id(self) -> Mapping[int, object]:
+    def by_id(self) -> Mapping[int, ObservedProducer]:
         """Those that are remembered, by their producer id."""
 
     @property

@@ -36,6 +36,7 @@ from strandline.node.observation.topics import ObservedTopics
 from strandline.node.observation.transactions import ObservedTransactions
 from strandline.replica.partition import Partition
 from strandline.replica.topic_stats import BrokerTopicStats
+from strandline.transactions.shard import TransactionShard
 
 if TYPE_CHECKING:
     from strandline.node.assembly import NodeParts
@@ -247,6 +248,11 @@ class NodeObservation:
     def transactions(self) -> ObservedTransactions:
         """Those that the node coordinates, and its part in those of others."""
         return ObservedTransactions(self._opened.transactions)
+
+    @property
+    def transaction_shards(self) -> Iterator[TransactionShard]:
+        """Of each partition of `__transaction_state` that the node leads and has read. Not to be changed."""
+        return iter(()) if self._parts() is None else self.transactions.shards
 
     @property
     def transaction_max_timeout_ms(self) -> int:

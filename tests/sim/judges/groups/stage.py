@@ -16,7 +16,7 @@ from strandline.histories.exchanges import (
     OFFSET_COMMIT,
     OFFSET_FETCH,
     SYNC_GROUP,
-    GroupExchange,
+    CoordinatorExchange,
 )
 from strandline.histories.groups.observation import GroupJudge, GroupObservation
 from strandline.histories.groups.plan import CLASSIC, RANGE, GroupPlan
@@ -45,30 +45,30 @@ class GroupStage:
     def coordinate(self, node_id: int, epoch: int) -> None:
         self.observed._epochs[node_id] = epoch
 
-    def _ask(self, api_key: int, request: Any, node_id: int, who: str) -> GroupExchange:
+    def _ask(self, api_key: int, request: Any, node_id: int, who: str) -> CoordinatorExchange:
         self.replicas.now += 1
-        exchange = GroupExchange(
+        exchange = CoordinatorExchange(
             node_id, who, api_key, messages.request_family(api_key).versions[-1], self.replicas.now
         )
         exchange.request = request
         self.observed.hear(exchange)
         return exchange
 
-    def _answer(self, exchange: GroupExchange, response: Any) -> None:
+    def _answer(self, exchange: CoordinatorExchange, response: Any) -> None:
         self.replicas.now += 1
         exchange.response, exchange.answered_at = response, self.replicas.now
         self.observed.hear(exchange)
 
     # Offsets
 
-    def ask_commit(self, offset: int, *, who: str = "a", generation: int = 1, node_id: int = 1) -> GroupExchange:
+    def ask_commit(self, offset: int, *, who: str = "a", generation: int = 1, node_id: int = 1) -> CoordinatorExchange:
         Commit = messages.request(OFFSET_COMMIT)
         partition = Commit.OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
         topic = Commit.OffsetCommitRequestTopic(name=T, partitions=[partition])
         request = Commit(group_id="g", generation_id_or_member_epoch=generation, member_id=who, topics=[topic])
         return self._ask(OFFSET_COMMIT, request, node_id, who)
 
-    def answer_commit(self, exchange: GroupExchange, code: int = 0) -> None:
+    def answer_commit(self, exchange: CoordinatorExchange, code: int = 0) -> None:
         Response = messages.response(OFFSET_COMMIT)
         partition = Response.OffsetCommitResponsePartition(partition_index=0, error_code=code)
         topic = Response.OffsetCommitResponseTopic(name=T, partitions=[partition])
@@ -77,11 +77,11 @@ class GroupStage:
     def commit(self, offset: int, *, who: str = "a", generation: int = 1, node_id: int = 1, code: int = 0) -> None:
         self.answer_commit(self.ask_commit(offset, who=who, generation=generation, node_id=node_id), code)
 
-    def ask_fetch(self, *, node_id: int = 1) -> GroupExchange:
+    def ask_fetch(self, *, node_id: int = 1) -> CoordinatorExchange:
         Fetch = messages.request(OFFSET_FETCH)
         return self._ask(OFFSET_FETCH, Fetch(groups=[Fetch.OffsetFetchRequestGroup(group_id="g")]), node_id, "auditor")
 
-    def answer_fetch(self, exchange: GroupExchange, offset: int) -> None:
+    def answer_fetch(self, exchange: CoordinatorExchange, offset: int) -> None:
         Response = messages.response(OFFSET_FETCH)
         partition = Response.OffsetFetchResponsePartitions(partition_index=0, committed_offset=offset)
         topic = Response.OffsetFetchResponseTopics(name=T, partitions=[partition])

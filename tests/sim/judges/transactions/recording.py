@@ -30,6 +30,13 @@ class TransactionalLog:
         )
         return self._add(content, len(values))
 
+    def records(self, producer_id: int, epoch: int, *records: tuple[bytes, bytes | None]) -> LoggedBatch:
+        builder = BatchBuilder()
+        for key, value in records:
+            builder.append(key, value, timestamp=1)
+        content = builder.build(producer_id=producer_id, producer_epoch=epoch, base_sequence=0, transactional=True)
+        return self._add(content, len(records))
+
     def marker(self, producer_id: int, epoch: int, *, commit: bool, coordinator_epoch: int = 0) -> LoggedBatch:
         builder = BatchBuilder()
         kind = ControlRecordType.COMMIT if commit else ControlRecordType.ABORT

@@ -14,7 +14,7 @@ from strandline.histories.judges.transactions.legal_states import LegalTransacti
 from strandline.histories.judges.transactions.one_decision import OneDecision
 from strandline.histories.judges.transactions.stable_offset import StableOffset
 from strandline.histories.quorum_observation import Violation
-from strandline.histories.transactions.observation import TransactionJudge
+from strandline.histories.transactions.judge import TransactionJudge
 from strandline.transactions.states import TransactionState
 
 from .stage import KEY, NAME, Stage
@@ -115,6 +115,19 @@ def test_ti5_another_partition_epoch_or_what_comes_after_the_marker_is_noticed()
         stage.data(0)
 
 
+def test_ti5_what_comes_after_the_marker_is_noticed_also_where_transactions_share_an_epoch() -> None:
+    stage = Stage(CoordinatorFirst(), version=0)
+    for _ in range(2):
+        stage.commit(ONGOING, 0, NAME)
+        stage.data(0)
+        stage.commit(PREPARE_ABORT, 0, NAME)
+        stage.marker(0, commit=False)
+        with pytest.raises(Violation):
+            stage.data(0)
+        stage.marker(0, commit=False)
+        stage.commit(COMPLETE_ABORT, 0)
+
+
 def test_ti6_a_marker_before_its_decision_or_of_the_other_kind_is_noticed() -> None:
     stage = Stage(OneDecision())
     stage.commit(ONGOING, 0, NAME)
@@ -174,10 +187,19 @@ def test_ti8_epochs_that_fall_or_are_shared_are_noticed() -> None:
         stage.commit(ONGOING, 0, NAME)
 
 
+def test_ti8_a_decision_in_the_epoch_of_its_data_is_noticed() -> None:
+    stage = Stage(EpochsRise())
+    stage.commit(ONGOING, 1, NAME)
+    with pytest.raises(Violation, match="in which it wrote"):
+        stage.commit(PREPARE_COMMIT, 1, NAME)
+
+
 def test_ti8_below_version_2_transactions_share_an_epoch() -> None:
     stage = Stage(EpochsRise(), version=0)
     for _ in range(2):
+        stage.commit(ONGOING, 0, NAME)
         stage.data(0)
+        stage.commit(PREPARE_COMMIT, 0, NAME)
         stage.marker(0)
 
 

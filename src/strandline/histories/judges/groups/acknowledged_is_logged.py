@@ -9,7 +9,7 @@ from strandline.errors import ErrorCode
 from strandline.groups import framing
 from strandline.groups.records import OffsetCommitKey
 from strandline.histories.batches import LoggedBatch
-from strandline.histories.exchanges import OFFSET_COMMIT, GroupExchange
+from strandline.histories.exchanges import OFFSET_COMMIT, CoordinatorExchange
 from strandline.histories.groups.observation import GroupJudge, GroupObservation
 from strandline.histories.quorum_observation import Violation
 from strandline.histories.replica_observation import Key
@@ -23,7 +23,7 @@ OFFSETS_BACK = 100
 
 
 class AcknowledgedIsLogged(GroupJudge):
-    def answered(self, observed: GroupObservation, exchange: GroupExchange) -> None:
+    def answered(self, observed: GroupObservation, exchange: CoordinatorExchange) -> None:
         if exchange.api_key != OFFSET_COMMIT:
             return
         asked = {key: partition.committed_offset for key, partition in observed.keys_of(exchange.request.topics)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from strandline.histories.exchanges import OFFSET_FETCH, GroupExchange
+from strandline.histories.exchanges import OFFSET_FETCH, CoordinatorExchange
 from strandline.histories.groups.observation import GroupJudge, GroupObservation, committed_of
 from strandline.histories.judges.groups.acknowledged_is_logged import committed_in
 from strandline.histories.quorum_observation import Violation
@@ -11,7 +11,7 @@ NOTHING = -1
 
 
 class AnswersCommitted(GroupJudge):
-    def answered(self, observed: GroupObservation, exchange: GroupExchange) -> None:
+    def answered(self, observed: GroupObservation, exchange: CoordinatorExchange) -> None:
         log_key, broker_id = observed.offsets_key, exchange.broker_id
         if exchange.api_key != OFFSET_FETCH or log_key is None:
             return

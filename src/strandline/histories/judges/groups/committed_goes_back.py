@@ -8,7 +8,13 @@ as Kafka's does: it must have seen what was acknowledged in its own epoch or bef
 from __future__ import annotations
 
 from strandline.errors import ErrorCode
-from strandline.histories.exchanges import DELETE_GROUPS, OFFSET_COMMIT, OFFSET_DELETE, OFFSET_FETCH, GroupExchange
+from strandline.histories.exchanges import (
+    DELETE_GROUPS,
+    OFFSET_COMMIT,
+    OFFSET_DELETE,
+    OFFSET_FETCH,
+    CoordinatorExchange,
+)
 from strandline.histories.groups.observation import GroupJudge, GroupObservation, committed_of
 from strandline.histories.quorum_observation import Violation
 from strandline.histories.replica_observation import Key
@@ -51,9 +57,9 @@ class _Write:
 class CommittedGoesBack(GroupJudge):
     def __init__(self) -> None:
         self._writes: dict[Key, list[_Write]] = {}
-        self._open: dict[GroupExchange, dict[Key, _Write]] = {}
+        self._open: dict[CoordinatorExchange, dict[Key, _Write]] = {}
 
-    def asked(self, observed: GroupObservation, exchange: GroupExchange) -> None:
+    def asked(self, observed: GroupObservation, exchange: CoordinatorExchange) -> None:
         if exchange.api_key == OFFSET_COMMIT:
             offsets = {key: asked.committed_offset for key, asked in observed.keys_of(exchange.request.topics)}
         elif exchange.api_key == OFFSET_DELETE:
@@ -66,7 +72,7 @@ class CommittedGoesBack(GroupJudge):
         for key, write in opened.items():
             self._of(key).append(write)
 
-    def answered(self, observed: GroupObservation, exchange: GroupExchange) -> None:
+    def answered(self, observed: GroupObservation, exchange: CoordinatorExchange) -> None:
         if exchange.api_key == OFFSET_FETCH:
             self._check(observed, exchange)
             return
@@ -89,7 +95,7 @@ class CommittedGoesBack(GroupJudge):
             self._writes[key] = [nothing]
         return self._writes[key]
 
-    def _check(self, observed: GroupObservation, exchange: GroupExchange) -> None:
+    def _check(self, observed: GroupObservation, exchange: CoordinatorExchange) -> None:
         answer = committed_of(exchange, observed.group_id)
         if answer is None or answer.error_code:
             return
@@ -118,7 +124,7 @@ def _overwritten_by(write: _Write, writes: list[_Write], asked_at: float, epoch:
     return None
 
 
-def _codes(observed: GroupObservation, exchange: GroupExchange, opened: dict[Key, _Write]) -> dict[Key, int]:
+def _codes(observed: GroupObservation, exchange: CoordinatorExchange, opened: dict[Key, _Write]) -> dict[Key, int]:
     response = exchange.response
     if exchange.api_key == DELETE_GROUPS:
         found = [result.error_code for result in response.results if result.group_id == observed.group_id]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from strandline.errors import ErrorCode
 from strandline.groups import framing
-from strandline.histories.exchanges import DELETE_GROUPS, GroupExchange
+from strandline.histories.exchanges import DELETE_GROUPS, CoordinatorExchange
 from strandline.histories.groups.observation import GroupJudge, GroupObservation
 from strandline.histories.quorum_observation import Violation
 from strandline.records.batch import decode
@@ -12,7 +12,7 @@ from strandline.records.header import read_header
 
 
 class DeletedIsTombstoned(GroupJudge):
-    def answered(self, observed: GroupObservation, exchange: GroupExchange) -> None:
+    def answered(self, observed: GroupObservation, exchange: CoordinatorExchange) -> None:
         log_key, broker_id = observed.offsets_key, exchange.broker_id
         if exchange.api_key != DELETE_GROUPS or log_key is None:
             return

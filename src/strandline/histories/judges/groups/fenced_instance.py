@@ -4,7 +4,7 @@ not taken."""
 from __future__ import annotations
 
 from strandline.errors import ErrorCode
-from strandline.histories.exchanges import JOIN_GROUP, OFFSET_COMMIT, GroupExchange
+from strandline.histories.exchanges import JOIN_GROUP, OFFSET_COMMIT, CoordinatorExchange
 from strandline.histories.groups.observation import GroupJudge, GroupObservation
 from strandline.histories.quorum_observation import Violation
 
@@ -17,7 +17,7 @@ class FencedInstance(GroupJudge):
     def deleted(self, observed: GroupObservation) -> None:
         self._newest.clear()
 
-    def answered(self, observed: GroupObservation, exchange: GroupExchange) -> None:
+    def answered(self, observed: GroupObservation, exchange: CoordinatorExchange) -> None:
         request, response = exchange.request, exchange.response
         if exchange.api_key == JOIN_GROUP and request.group_instance_id and not response.error_code:
             self._newest[request.group_instance_id] = (response.member_id, exchange.answered_at or 0.0)

@@ -3,7 +3,7 @@ it."""
 
 from __future__ import annotations
 
-from strandline.histories.exchanges import GroupExchange
+from strandline.histories.exchanges import CoordinatorExchange
 from strandline.histories.groups.observation import GroupJudge, GroupObservation, first_error
 from strandline.histories.quorum_observation import Violation
 
@@ -12,7 +12,7 @@ class OneCoordinator(GroupJudge):
     def __init__(self) -> None:
         self._by_epoch: dict[int, int] = {}
 
-    def answered(self, observed: GroupObservation, exchange: GroupExchange) -> None:
+    def answered(self, observed: GroupObservation, exchange: CoordinatorExchange) -> None:
         if first_error(exchange):
             return
         epoch = observed.epoch_of(exchange.broker_id)

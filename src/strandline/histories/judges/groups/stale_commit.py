@@ -7,7 +7,7 @@ deleted topic may not know yet that the topic was created again, and commits by 
 from __future__ import annotations
 
 from strandline.errors import ErrorCode
-from strandline.histories.exchanges import OFFSET_COMMIT, GroupExchange
+from strandline.histories.exchanges import OFFSET_COMMIT, CoordinatorExchange
 from strandline.histories.groups.observation import GroupJudge, GroupObservation, ReportedAssignment
 from strandline.histories.quorum_observation import Violation
 from strandline.histories.replica_observation import Key
@@ -30,7 +30,7 @@ class StaleCommit(GroupJudge):
         self._owners.clear()
         self._names.clear()
 
-    def answered(self, observed: GroupObservation, exchange: GroupExchange) -> None:
+    def answered(self, observed: GroupObservation, exchange: CoordinatorExchange) -> None:
         request = exchange.request
         if exchange.api_key != OFFSET_COMMIT or not request.member_id:
             return

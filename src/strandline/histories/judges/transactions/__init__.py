@@ -10,19 +10,29 @@ from collections.abc import Mapping
 
 from strandline.histories.batches import all_batches
 from strandline.histories.judges.transactions import all_or_nothing, copied_once, reads_committed
+from strandline.histories.judges.transactions.aborted_index import AbortedIndexMatchesLog
+from strandline.histories.judges.transactions.aborted_lists import AbortedListMatchesLog
+from strandline.histories.judges.transactions.answered_is_committed import AnsweredIsCommitted
 from strandline.histories.judges.transactions.complete_means_done import CompleteMeansDone
 from strandline.histories.judges.transactions.coordinator_epochs import CoordinatorEpochs
 from strandline.histories.judges.transactions.coordinator_first import CoordinatorFirst
 from strandline.histories.judges.transactions.epochs_rise import EpochsRise
+from strandline.histories.judges.transactions.fenced_is_refused import FencedIsRefused
 from strandline.histories.judges.transactions.fenced_is_silent import FencedIsSilent
 from strandline.histories.judges.transactions.legal_states import LegalTransactionStates
+from strandline.histories.judges.transactions.offsets_follow_markers import OffsetsFollowMarkers
+from strandline.histories.judges.transactions.offsets_match_copies import OffsetsMatchCopies
 from strandline.histories.judges.transactions.one_decision import OneDecision
+from strandline.histories.judges.transactions.one_transaction_coordinator import OneTransactionCoordinator
+from strandline.histories.judges.transactions.own_abort_fences import OwnAbortFences
+from strandline.histories.judges.transactions.producers_match_log import ProducersMatchLog
+from strandline.histories.judges.transactions.registered_is_taken import RegisteredIsTaken
 from strandline.histories.judges.transactions.stable_offset import StableOffset
 from strandline.histories.outcome import Problem
 from strandline.histories.replica_observation import ReplicaObservation
 from strandline.histories.transactions import partition_log
 from strandline.histories.transactions.history import TransactionHistory
-from strandline.histories.transactions.observation import TransactionJudge
+from strandline.histories.transactions.judge import TransactionJudge
 from strandline.histories.transactions.partition_log import PartitionTransactions
 from strandline.histories.transactions.plan import COPIES, LEDGER
 from strandline.ids import TopicPartition
@@ -34,8 +44,18 @@ TRANSACTIONS: tuple[type[TransactionJudge], ...] = (
     CompleteMeansDone,
     EpochsRise,
     FencedIsSilent,
+    FencedIsRefused,
+    OwnAbortFences,
+    OffsetsFollowMarkers,
+    OffsetsMatchCopies,
+    AnsweredIsCommitted,
     CoordinatorEpochs,
+    OneTransactionCoordinator,
     LegalTransactionStates,
+    AbortedListMatchesLog,
+    AbortedIndexMatchesLog,
+    ProducersMatchLog,
+    RegisteredIsTaken,
 )
 
 

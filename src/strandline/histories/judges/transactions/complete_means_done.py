@@ -4,7 +4,8 @@ behind everything that the producer has written there."""
 from __future__ import annotations
 
 from strandline.histories.quorum_observation import Violation
-from strandline.histories.transactions.observation import TransactionJudge, TransactionObservation, TransactionRecord
+from strandline.histories.transactions.judge import TransactionJudge, TransactionRecord
+from strandline.histories.transactions.observation import TransactionObservation
 from strandline.transactions.states import TransactionState
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from strandline.histories.quorum_observation import Violation
-from strandline.histories.transactions.observation import Place, TransactionJudge, TransactionObservation
+from strandline.histories.transactions.judge import Place, TransactionJudge
+from strandline.histories.transactions.observation import TransactionObservation
 from strandline.histories.transactions.partition_log import PartitionTransactions, TransactionalBatch
 
 
@@ -11,6 +12,6 @@ class CoordinatorEpochs(TransactionJudge):
     def kept(
         self, seen: TransactionObservation, place: Place, before: PartitionTransactions, batch: TransactionalBatch
     ) -> None:
-        known = before.coordinator_epochs.get(batch.producer_id, -1)
-        if batch.is_marker and batch.coordinator_epoch < known:
-            raise Violation(f"{place}: has {batch} after a marker of coordinator epoch {known}")
+        known = before.producers.get(batch.producer_id)
+        if batch.is_marker and known is not None and batch.coordinator_epoch < known.coordinator_epoch:
+            raise Violation(f"{place}: has {batch} after a marker of coordinator epoch {known.coordinator_epoch}")

@@ -4,13 +4,26 @@ says Ongoing, with this producer id, epoch and partition; or decided so, with th
 from __future__ import annotations
 
 from strandline.histories.quorum_observation import Violation
-from strandline.histories.transactions.observation import Place, TransactionJudge, TransactionObservation
+from strandline.histories.replica_observation import Key
+from strandline.histories.transactions.judge import Place, TransactionJudge
+from strandline.histories.transactions.observation import TransactionObservation
 from strandline.histories.transactions.partition_log import LoggedTransaction, TransactionalBatch
 from strandline.transactions.metadata import TransactionMetadata
 from strandline.transactions.states import TransactionState
 
 
 class CoordinatorFirst(TransactionJudge):
+    def __init__(self) -> None:
+        self._marked: dict[tuple[Key, int], TransactionMetadata] = {}
+        """By partition and producer id: the decision whose marker its leader has written last."""
+
+    def marker(
+        self, seen: TransactionObservation, place: Place, batch: TransactionalBatch, ended: LoggedTransaction | None
+    ) -> None:
+        decided = seen.decisions.get(seen.ids.get(batch.producer_id, ""))
+        if decided is not None and decided.producer == (batch.producer_id, batch.epoch):
+            self._marked[place.key, batch.producer_id] = decided
+
     def data(
         self, seen: TransactionObservation, place: Place, batch: TransactionalBatch, before: LoggedTransaction | None
     ) -> None:
@@ -19,21 +32,15 @@ class CoordinatorFirst(TransactionJudge):
             state is None
             or state.producer_id != batch.producer_id
             or place.name not in state.partitions
-            or not (_is_ongoing(state, batch) or _is_ended_later(seen, place, state, batch))
+            or not (_is_ongoing(state, batch) or self._is_ended_later(place, state, batch))
         ):
             raise Violation(f"{place}: opens a transaction with {batch}, and committed is {state}")
+
+    def _is_ended_later(self, place: Place, state: TransactionMetadata, batch: TransactionalBatch) -> bool:
+        """It was registered in time, and the marker of the decision is not here yet."""
+        is_of_it = state.state.is_prepared and state.epoch - batch.epoch in (0, 1)
+        return is_of_it and self._marked.get((place.key, batch.producer_id)) is not state
 
 
 def _is_ongoing(state: TransactionMetadata, batch: TransactionalBatch) -> bool:
     return state.state is TransactionState.ONGOING and state.epoch == batch.epoch
-
-
-def _is_ended_later(
-    seen: TransactionObservation, place: Place, state: TransactionMetadata, batch: TransactionalBatch
-) -> bool:
-    """It was registered in time, and the marker of the decision is not here yet."""
-    if not state.state.is_prepared or state.epoch - batch.epoch not in (0, 1):
-        return False
-    last = next((t.marker for t in reversed(seen.logs[place.node_id, place.key].ended) if t.marker is not None), None)
-    is_own = last is not None and last.producer_id == batch.producer_id
-    return not (is_own and last is not None and last.epoch == state.epoch > batch.epoch)

@@ -4,12 +4,8 @@ each transaction has an epoch of its own, no two share one, and a marker's is ne
 from __future__ import annotations
 
 from strandline.histories.quorum_observation import Violation
-from strandline.histories.transactions.observation import (
-    Place,
-    TransactionJudge,
-    TransactionObservation,
-    TransactionRecord,
-)
+from strandline.histories.transactions.judge import Place, TransactionJudge, TransactionRecord
+from strandline.histories.transactions.observation import TransactionObservation
 from strandline.histories.transactions.partition_log import LoggedTransaction, PartitionTransactions, TransactionalBatch
 from strandline.records.control import EPOCH_BUMPING_VERSION, EPOCH_MAX
 from strandline.transactions.metadata import TransactionMetadata
@@ -19,9 +15,9 @@ class EpochsRise(TransactionJudge):
     def kept(
         self, seen: TransactionObservation, place: Place, before: PartitionTransactions, batch: TransactionalBatch
     ) -> None:
-        known = before.epochs.get(batch.producer_id, -1)
-        if batch.epoch < known:
-            raise Violation(f"{place}: has {batch} after epoch {known}")
+        known = before.producers.get(batch.producer_id)
+        if known is not None and batch.epoch < known.epoch:
+            raise Violation(f"{place}: has {batch} after epoch {known.epoch}")
 
     def marker(
         self, seen: TransactionObservation, place: Place, batch: TransactionalBatch, ended: LoggedTransaction | None
@@ -47,3 +43,6 @@ class EpochsRise(TransactionJudge):
             return
         if after.epoch < before.epoch:
             raise Violation(f"{record.transactional_id} falls from epoch {before.epoch} to {after.epoch}")
+        has_bump = after.transaction_version >= EPOCH_BUMPING_VERSION
+        if has_bump and after.state.is_prepared and not before.state.is_prepared and after.epoch <= before.epoch:
+            raise Violation(f"{record.transactional_id} ends in the epoch {after.epoch} in which it wrote")

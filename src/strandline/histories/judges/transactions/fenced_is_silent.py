@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from strandline.histories.quorum_observation import Violation
-from strandline.histories.transactions.observation import (
-    Place,
-    TransactionJudge,
-    TransactionObservation,
-    TransactionRecord,
-)
+from strandline.histories.transactions.judge import Place, TransactionJudge, TransactionRecord
+from strandline.histories.transactions.observation import TransactionObservation
 from strandline.histories.transactions.partition_log import LoggedTransaction, TransactionalBatch
 from strandline.transactions.metadata import TransactionMetadata
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strandline.histories.quorum_observation import Violation
-from strandline.histories.transactions.observation import TransactionJudge, TransactionObservation, TransactionRecord
+from strandline.histories.transactions.judge import TransactionJudge, TransactionRecord
+from strandline.histories.transactions.observation import TransactionObservation
 from strandline.transactions.metadata import TransactionMetadata
 from strandline.transactions.states import MAY_FOLLOW, TransactionState
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from strandline.histories.transactions.observation import Place, TransactionObservation
+from strandline.histories.transactions.judge import Place
+from strandline.histories.transactions.observation import TransactionObservation
 from strandline.histories.transactions.partition_log import PartitionTransactions
 
 SWEEP_S, MOMENT_S = 10.0, 20.0

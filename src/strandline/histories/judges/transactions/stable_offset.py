@@ -4,7 +4,8 @@ transaction begins that is open or ended by a marker above the high watermark, b
 from __future__ import annotations
 
 from strandline.histories.quorum_observation import Violation
-from strandline.histories.transactions.observation import Place, TransactionJudge, TransactionObservation
+from strandline.histories.transactions.judge import Place, TransactionJudge
+from strandline.histories.transactions.observation import TransactionObservation
 from strandline.histories.transactions.partition_log import PartitionTransactions
 
 
