@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from strandline.api.add_partitions_to_txn import FOR_BROKERS_SINCE
 from strandline.errors import ErrorCode
 from strandline.histories.exchanges import END_TXN, INIT_PRODUCER_ID, CoordinatorExchange
-from strandline.histories.judges.transactions.answered_is_committed import FOR_BROKERS_SINCE, NamedTransaction
+from strandline.histories.judges.transactions.answered_is_committed import NamedTransaction
 from strandline.histories.quorum_observation import Violation
 from strandline.histories.transactions.judge import TransactionJudge, TransactionRecord
 from strandline.histories.transactions.observation import TransactionObservation
