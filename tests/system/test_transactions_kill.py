@@ -33,6 +33,9 @@ SETTINGS = (
 PAUSE_S = 0.004
 """Between two records of the input."""
 BACK_TIMEOUT_S = 90
+HANGS_AFTER_S = 20
+"""librdkafka 2.16: send_offsets_to_transaction waits for a group coordinator that has left the metadata, whatever its timeout,
+until another of its connections changes (confluentinc/librdkafka#5511, #5456). Such a client waits for the node to be back."""
 IMPATIENT_MS = 1_500
 """How long some transactions may take: less than it takes until a node that stands still is replaced."""
 COMMITS_AFTER = 3
@@ -116,16 +119,24 @@ class Run:
     def check(self) -> None:
         assert not self.wrong(), "\n".join(self.wrong()[:10])
 
-    def go_on(self, what: str, since: float) -> None:
+    def go_on(self, what: str, since: float, *, one_is_gone: bool = False) -> None:
         """Every copier has committed more, and what it committed was read."""
         for copier in self.copiers:
+            may_hang = one_is_gone and copier.name.startswith("confluent")
 
             def back(copier: Copier = copier) -> list[float] | None:
                 self.check()
                 later = [end for end in list(copier.ends) if end > since]
                 return later if len(later) >= COMMITS_AFTER else None
 
-            later = eventually(back, f"{copier.name} is back after: {what}", BACK_TIMEOUT_S)
+            try:
+                timeout_s = HANGS_AFTER_S if may_hang else BACK_TIMEOUT_S
+                later = eventually(back, f"{copier.name} is back after: {what}", timeout_s)
+            except AssertionError:
+                self.check()
+                if may_hang:
+                    continue
+                raise
             self.took.setdefault(what, {}).setdefault(copier.name, []).append(later[0] - since)
 
     def in_sync(self) -> None:
@@ -136,8 +147,9 @@ class Run:
     def kill(self, what: str, role: Role, copier: Copier) -> None:
         node_id = role(self, copier, self.cluster.bootstrap)
         self.cluster.kill(node_id)
-        self.go_on(f"kill {what}", time.monotonic())
+        self.go_on(f"kill {what}", time.monotonic(), one_is_gone=True)
         self.cluster.restart(node_id)
+        self.go_on(f"restart {what}", time.monotonic())
         self.in_sync()
 
     def pause(self, what: str, role: Role, copier: Copier) -> None:
@@ -147,7 +159,7 @@ class Run:
         with self.cluster.paused(node_id):
             since = time.monotonic()
             eventually(lambda: role(self, copier, others) not in (node_id, -1), f"{what} is another node", 60)
-            self.go_on(f"pause {what}", since)
+            self.go_on(f"pause {what}", since, one_is_gone=True)
         self.go_on(f"resume {what}", time.monotonic())
         self.in_sync()
 
@@ -215,7 +227,7 @@ ROLES: dict[str, Role] = {
 }
 
 
-@pytest.mark.timeout(2_400 if SOAK else 120)
+@pytest.mark.timeout(2_400 if SOAK else 300)
 def test_copiers_survive_kills_and_pauses(cluster: Cluster) -> None:
     run = Run(cluster, "copied")
     try:
