@@ -233,7 +233,8 @@ class Producers:
     def end_txn(
         self, producer_id: int, epoch: int, coordinator_epoch: int, offset: int, timestamp: int, aborted: bool
     ) -> CompletedTxn | None:
-        """A marker at `offset` ends the producer's transaction; None if it had none."""
+        """A marker at `offset` ends the producer's transaction; None if it had none. Sequences begin anew with a newer epoch, and go
+        on with an equal one (TXN-P23)."""
         producer = self.by_id.get(producer_id)
         if producer is None:
             producer = self._new(producer_id)
@@ -279,7 +280,7 @@ class Producers:
         return min(others, default=completed.last_offset + 1)
 
     def adopt(self, producer: ProducerState) -> None:
-        """Take over an entry from a snapshot."""
+        """Take over an entry from a snapshot: what was open then is open again (TXN-P30)."""
         self.by_id[producer.producer_id] = producer
         if producer.current_txn_first_offset >= 0:
             self._open_txns[producer.producer_id] = producer.current_txn_first_offset

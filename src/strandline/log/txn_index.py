@@ -1,4 +1,4 @@
-"""The aborted transactions of a segment, for readers of committed records.
+"""The aborted transactions whose markers are in a segment, for readers of committed records (TXN-P11).
 
 Always true: entries are in the order in which the transactions were aborted. The file exists only once one was.
 """

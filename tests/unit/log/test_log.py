@@ -273,7 +273,7 @@ def test_offsets_that_compaction_took_lead_to_the_next_record(directory: LogDir)
     assert log.read(6, ALL, 20, min_one=True) == b""
 
 
-def test_aborted_transactions_are_told_to_those_who_read_over_them(directory: LogDir) -> None:
+def test_txn_p11_aborted_transactions_are_told_to_those_who_read_over_them(directory: LogDir) -> None:
     log = directory.open()
     for producer_id in (1, 2):
         append(log, "a", "b", producer_id=producer_id, producer_epoch=0, base_sequence=0, transactional=True)

@@ -158,7 +158,7 @@ def test_a_marker_goes_to_the_leader() -> None:
     assert refused(on) is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_at_an_equal_epoch_the_sequences_go_on_and_at_a_newer_one_they_begin_again() -> None:
+def test_txn_p23_at_an_equal_epoch_the_sequences_go_on_and_at_a_newer_one_they_begin_again() -> None:
     """Below version 2 a client's next transaction has the same epoch, and its sequences go on."""
     on = alone()
     send(on, count=3)
