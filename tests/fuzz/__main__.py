@@ -14,12 +14,14 @@ from strandline.runtime.loop import run as run_loop
 from .controller_stage import ControllerStage, DynamicControllerStage
 from .run import run
 from .stage import Stage
+from .transaction_stage import TransactionStage
 
 FAILURES_SHOWN = 10
 STAGES: dict[str, type[Stage]] = {
     "broker": Stage,
     "controller": ControllerStage,
     "dynamic-controller": DynamicControllerStage,
+    "transactions": TransactionStage,
 }
 
 

@@ -148,6 +148,8 @@ class Stage:
     apis: Mapping[int, Api] = BROKER_APIS
     sound_share = 0.0
     """Of the requests, so many are not broken; what they say may be odd enough."""
+    kept: frozenset[str] = frozenset()
+    """Topics that stay as requests leave them."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -160,7 +162,11 @@ class Stage:
 
     def cases(self) -> list[tuple[int, int]]:
         """API keys and versions to be tried."""
-        return [(api.key, version) for api in self.apis.values() for version in api.versions]
+        return [(api.key, version) for api in self.apis.values() for version in self.versions_of(api)]
+
+    def versions_of(self, api: Api) -> range:
+        """Those, too, that Kafka may still change."""
+        return api.versions_served(unstable=True)
 
     def samples(self, chance: random.Random) -> Samples:
         return Samples(chance, self.topics, Batches(chance, int(time.time() * 1000)))
@@ -177,6 +183,8 @@ class Stage:
             "offsets.topic.num.partitions": "1",
             "group.initial.rebalance.delay.ms": "0",
             "group.min.session.timeout.ms": "100",
+            "unstable.api.versions.enable": "true",
+            "transaction.two.phase.commit.enable": "true",
         }
 
     def format(self, randomness: random.Random) -> None:
@@ -273,7 +281,7 @@ class Stage:
         """A reply must be one that a client can read."""
         try:
             request = read_request_header(data, 4)
-            version = request.api_version if request.api_version in self.apis[request.api_key].versions else 0
+            version = request.api_version if request.api_version in self.versions_of(self.apis[request.api_key]) else 0
             correlation_id, position = read_response_header(request.api_key, version, reply)
             assert correlation_id == request.correlation_id, "another request's correlation id"
             self.read(request.api_key, messages.decode_response(request.api_key, version, reply, position))
@@ -335,6 +343,7 @@ class Stage:
         doomed = [
             name
             for name, topic in image.topics.items()
+            if name not in self.kept
             if name not in TOPICS
             or dict(image.config(2, name)) != TOPICS[name]
             or len(topic.partitions) != 1

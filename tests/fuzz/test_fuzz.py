@@ -13,6 +13,7 @@ from strandline.errors import ErrorCode
 from .controller_stage import ControllerStage, DynamicControllerStage
 from .run import run
 from .stage import Stage
+from .transaction_stage import APIS, TransactionStage
 
 APIS_SERVED_MIN = 8
 
@@ -39,6 +40,20 @@ async def test_an_active_controller_survives_broken_requests(tmp_path: pathlib.P
         assert result.outcomes[way] > 0
     served = {name for name, error in stage.answers if error is ErrorCode.NONE}
     assert len(served) > APIS_SERVED_MIN, "some requests of nearly every API get past all checks"
+
+
+ALL_WRITTEN = {"Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort"}
+
+
+@pytest.mark.timeout(120)
+async def test_a_coordinator_of_transactions_survives_broken_requests(tmp_path: pathlib.Path) -> None:
+    stage = TransactionStage(tmp_path / "data")
+    result = await run(stage, mutations=40, batches=0, seed=20)
+    assert not shown(result)
+    assert result.requests > 40 * len(stage.cases())
+    served = {name for name, error in stage.answers if error is ErrorCode.NONE}
+    assert served >= {stage.apis[key].name for key in APIS}, "some requests of every API get past all checks"
+    assert stage.states_written() == ALL_WRITTEN
 
 
 def shown(result):

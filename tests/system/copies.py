@@ -18,8 +18,12 @@ BATCH_HEAD = struct.Struct(">qi")
 
 
 def checkpoint(cluster: Cluster, node_id: int) -> dict[tuple[str, int], int]:
-    """The high watermarks that a broker has written down: a version, a count, then a line for each replica."""
-    text = (cluster.directory / f"node-{node_id}" / "data" / "replication-offset-checkpoint").read_text()
+    """The high watermarks that a broker has written down: a version, a count, then a line for each replica. None before
+    it has done so for the first time."""
+    file = cluster.directory / f"node-{node_id}" / "data" / "replication-offset-checkpoint"
+    if not file.exists():
+        return {}
+    text = file.read_text()
     version, count, *lines = text.splitlines()
     assert version == "0"
     assert int(count) == len(lines)

@@ -9,6 +9,7 @@ import struct
 from collections.abc import Callable
 from typing import NamedTuple
 
+from strandline.records.batch import BatchBuilder
 from strandline.wire import messages
 
 TOPIC = "t"
@@ -93,6 +94,40 @@ def _alter_group_configs(count: int) -> bytes:
     return messages.encode_request(44, 1, request(resources=resources, validate_only=True))
 
 
+def _transactional_produce(count: int) -> bytes:
+    """Of a transactional id that is as long as one may be, and that no coordinator knows."""
+    builder = BatchBuilder()
+    builder.append(b"k", b"v", timestamp=1)
+    batch = bytes(builder.build(producer_id=1, producer_epoch=0, base_sequence=0, transactional=True))
+    partition = struct.pack(">ii", 0, len(batch)) + batch
+    return _text(b"x" * 32_767) + struct.pack(">hi", -1, 1000) + _one_topic(count, lambda i: partition)
+
+
+def _additions_of_leaders(count: int) -> bytes:
+    request = messages.request(24)
+    topic = request.AddPartitionsToTxnTopic(name=TOPIC, partitions=list(range(count)))
+    asked = request.AddPartitionsToTxnTransaction(transactional_id="t", producer_id=1, producer_epoch=0, topics=[topic])
+    return messages.encode_request(24, 4, request(transactions=[asked]))
+
+
+def _markers(count: int) -> bytes:
+    request = messages.request(27)
+    topics = [request.WritableTxnMarkerTopic(name=TOPIC, partition_indexes=[0])]
+    markers = [
+        request.WritableTxnMarker(producer_id=i, producer_epoch=0, transaction_result=False, topics=topics)
+        for i in range(count)
+    ]
+    return messages.encode_request(27, 1, request(markers=markers))
+
+
+def _describe_transactions(count: int) -> bytes:
+    return messages.encode_request(65, 0, messages.request(65)(transactional_ids=[f"t{i}" for i in range(count)]))
+
+
+def _list_transactions(count: int) -> bytes:
+    return messages.encode_request(66, 0, messages.request(66)(state_filters=[f"s{i}" for i in range(count)]))
+
+
 ATTACKS = (
     # 18 KB that stopped a node for a minute.
     Attack("DescribeConfigs of one resource 3,000 times", 32, 3, _describe_configs),
@@ -141,6 +176,31 @@ ATTACKS = (
         7,
         lambda: struct.pack(">hhi", -1, 1, 1000) + _one_topic(9_000, lambda i: struct.pack(">ii", 0, -1)),
     ),
+    Attack(
+        "AddPartitionsToTxn",
+        24,
+        0,
+        lambda: _text(b"t") + struct.pack(">qh", 1, 0) + _one_topic(390_000, _int),
+    ),
+    Attack("AddPartitionsToTxn of a leader", 24, 4, lambda: _additions_of_leaders(390_000)),
+    # Three seconds in one turn.
+    Attack("WriteTxnMarkers", 27, 1, lambda: _markers(30_000)),
+    Attack(
+        "TxnOffsetCommit",
+        28,
+        2,
+        lambda: (
+            _text(b"t")
+            + _text(b"g")
+            + struct.pack(">qh", 1, 0)
+            + _one_topic(50_000, lambda i: struct.pack(">iqih", i, 5, -1, -1))
+        ),
+    ),
+    Attack("DescribeTransactions", 65, 0, lambda: _describe_transactions(100_000)),
+    Attack("ListTransactions", 66, 0, lambda: _list_transactions(100_000)),
+    # A thousand times as much came back.
+    Attack("Produce of a transaction", 0, 7, lambda: _transactional_produce(9_000)),
+    Attack("Produce of a transaction, with messages", 0, 8, lambda: _transactional_produce(9_000)),
     # It took an active controller's leadership away.
     Attack("CreateTopics", 19, 5, lambda: _create_topics(4_900)),
     Attack("CreateTopics of too many", 19, 5, lambda: _create_topics(20_000)),

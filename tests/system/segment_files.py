@@ -33,7 +33,7 @@ def append_transaction_record(partition: Path, record: CoordinatorRecord, transa
     """One more record of `__transaction_state`, as a cluster at this level writes it."""
     *_, last = stored_headers(partition)
     builder = BatchBuilder()
-    key, value = framing.encode(record, framing.value_version(transaction_version))
+    key, value = framing.encode(record, framing.value_version(record, transaction_version))
     builder.append(key, value, timestamp=time.time_ns() // 1_000_000)
     with _segment(partition).open("ab") as file:
         file.write(builder.build(base_offset=last.next_offset, leader_epoch=last.partition_leader_epoch))

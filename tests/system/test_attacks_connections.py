@@ -116,6 +116,8 @@ def test_idle_connections_cost_little_whether_or_not_they_began_a_request(
 ) -> None:
     with attacked(tmp_path, ca) as node:
         node.serves()
+        what = "the child that compiles the walk over records, and counts as the node's memory, is done"
+        eventually(lambda: node.metric("strandline_record_walk_compiled") == 1, what, 90)
         before_mib, before = node.resident_mib(), node.descriptors()
         with closing([RawPeer(node.port) for _ in range(1000)]) as peers:
             eventually(lambda: node.metric("strandline_connections") >= 1001, "all are accepted")

@@ -37,6 +37,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, int
     properties = {
         "metrics.listener": f"127.0.0.1:{metrics_port}",
         "offsets.topic.num.partitions": "2",
+        "transaction.state.log.num.partitions": "2",
         "group.initial.rebalance.delay.ms": "0",
         "group.coordinator.max.groups.per.partition": "20",
     }
@@ -46,6 +47,9 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, int
         client.create_topic("honest")
         eventually(
             lambda: client.ask(FIND_COORDINATOR, 0, key="g").error_code == 0, "the coordinator of groups is there", 30
+        )
+        eventually(
+            lambda: client.ask(FIND_COORDINATOR, 1, key="t", key_type=1).error_code == 0, "that of transactions too", 30
         )
         client.close()
         yield server, metrics_port

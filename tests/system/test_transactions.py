@@ -216,7 +216,7 @@ def committed(places: Places, group: str, *, stable: bool, timeout_s: float = TI
 
 @each_client
 async def test_the_level_changes_while_a_transaction_is_open(client: TransactionalClient, started: Cluster) -> None:
-    """Three open transactions meet another level: one that is committed, one that is aborted, one that is fenced."""
+    """TXN-T47. Three open transactions meet another level: one that is committed, one that is aborted, one that is fenced."""
     set_transaction_version(started, 0)
     places = Places(started)
     producer = client.producer(places.bootstrap, places.name)

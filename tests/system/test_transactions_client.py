@@ -107,10 +107,17 @@ class LossyClient(aio.AsyncClient):
         *,
         timeout_ms: int | None = None,
         version_max: int | None = None,
+        version_min: int = 0,
         lane: int = MAIN,
     ) -> R:
         answer = await super().request(
-            node_id, api_key, message, timeout_ms=timeout_ms, version_max=version_max, lane=lane
+            node_id,
+            api_key,
+            message,
+            timeout_ms=timeout_ms,
+            version_max=version_max,
+            version_min=version_min,
+            lane=lane,
         )
         if api_key in self._lost:
             self.answers[api_key] += 1

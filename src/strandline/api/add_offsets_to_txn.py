@@ -40,6 +40,7 @@ def handle(request: AddOffsetsToTxnRequest, ctx: RequestContext) -> MaybePending
         return reply(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     place = (CONSUMER_OFFSETS, partition_of(request.group_id, len(topic.partitions)))
     producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
+    # Of version 0, whatever its client speaks otherwise (TXN-T15).
     addition = Addition(request.transactional_id, producer, frozenset({place}))
 
     def add(

@@ -4,6 +4,7 @@ v1 adds the throttle time; v3 is flexible (but for its response header), names t
 v4 may tell of features whose lowest level is 0 (KAFKA-17492).
 A version that is newer than ours is answered in version 0 with UNSUPPORTED_VERSION and our own range, so that the client can
 ask again. Produce is advertised from version 0, or older librdkafka would not compress (KAFKA-18659); 0-2 are then refused.
+Versions that Kafka may still change are advertised with `unstable.api.versions.enable` alone.
 Left out: the check that a client reached the node it meant (KIP-1242, version 5).
 """
 
@@ -44,7 +45,8 @@ def handle(request: ApiVersionsRequest, ctx: RequestContext) -> ApiVersionsRespo
     image = node.metadata.image()
     # kraft.version is not in the metadata: it belongs to the quorum, and is in its control records.
     quorum = {KRAFT_VERSION: level} if (level := node.controller.quorum.kraft_version) else {}
-    return _answer(image, {**image.features, **quorum}, ctx.version, _all_ranges(is_controller))
+    ranges = _all_ranges(is_controller, unstable=node.config.unstable_api_versions_enable)
+    return _answer(image, {**image.features, **quorum}, ctx.version, ranges)
 
 
 def refusal() -> ApiVersionsResponse:
@@ -74,7 +76,7 @@ def _answer(
 
 
 @cache
-def _all_ranges(is_controller: bool) -> list[ApiVersionsResponse.ApiVersion]:
+def _all_ranges(is_controller: bool, *, unstable: bool) -> list[ApiVersionsResponse.ApiVersion]:
     # The table lists this file too, so it can only be looked at once it is complete.
     from strandline.api.table import BROKER_APIS, CONTROLLER_APIS
 
@@ -84,7 +86,7 @@ def _all_ranges(is_controller: bool) -> list[ApiVersionsResponse.ApiVersion]:
         ApiVersion(
             api_key=api.key,
             min_version=PRODUCE_MIN_ADVERTISED if api.key == PRODUCE else api.versions[0],
-            max_version=api.versions[-1],
+            max_version=api.versions_served(unstable=unstable)[-1],
         )
         for api in sorted(apis.values(), key=lambda api: api.key)
     ]

@@ -18,7 +18,7 @@ from strandline.api.access.hosted_partitions import HostedPartitions
 from strandline.api.access.metadata import MetadataView
 from strandline.api.cluster.topic_bytes import TopicBytes
 from strandline.api.fetching.fetch_sessions import FetchSessions
-from strandline.api.requests.request_decoding import LargeRequests
+from strandline.api.requests.large_requests import LargeRequests
 from strandline.api.requests.request_stats import RequestStats
 from strandline.config.dynamic import DynamicConfig
 from strandline.config.node import NodeConfig

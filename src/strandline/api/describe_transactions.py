@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from strandline.api.context import RequestContext
 from strandline.api.requests.pending_reply import MaybePending, PendingReply
+from strandline.api.requests.slices import answer
 from strandline.coordinator.result import Moment, coordinator_error
 from strandline.errors import ErrorCode, KafkaError
+from strandline.sliced_work import Work
 from strandline.transactions.listing import TransactionDescription
 from strandline.transactions.shard import TransactionShard
 from strandline.wire import messages
@@ -23,9 +25,16 @@ if TYPE_CHECKING:
 
 KEY: Final = 65
 VERSIONS = range(1)
+PARTITION_BYTES = 4
 
 
 def handle(request: DescribeTransactionsRequest, ctx: RequestContext) -> MaybePending[DescribeTransactionsResponse]:
+    return answer(_describe_all(request, ctx), request, ctx)
+
+
+def _describe_all(
+    request: DescribeTransactionsRequest, ctx: RequestContext
+) -> Work[MaybePending[DescribeTransactionsResponse]]:
     response = messages.response(KEY)
     reply = response()
     later: PendingReply[DescribeTransactionsResponse] = PendingReply(may_be_overtaken=False)
@@ -54,6 +63,7 @@ def handle(request: DescribeTransactionsRequest, ctx: RequestContext) -> MaybePe
             ctx.node.transactions.read(transactional_id, _describing(transactional_id), done, refuse)
         else:
             refuse(KafkaError(ErrorCode.INVALID_REQUEST))
+        yield sum(len(topic.topic) + PARTITION_BYTES * len(topic.partitions) for topic in state.topics)
     settle()
     return later
 

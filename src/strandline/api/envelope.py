@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Final
 from strandline.api.context import RequestContext
 from strandline.api.requests.error_reply import contains_error, error_reply, errors_in_slices
 from strandline.api.requests.forwarding import PRINCIPAL_DATA, PRINCIPAL_VERSION
+from strandline.api.requests.large_requests import INLINE_BYTES_MAX
 from strandline.api.requests.pending_reply import MaybePending, PendingReply, Reply
-from strandline.api.requests.request_decoding import INLINE_BYTES_MAX
 from strandline.api.requests.slices import encoded, in_turns, settled
 from strandline.errors import ErrorCode, KafkaError
 from strandline.wire import messages

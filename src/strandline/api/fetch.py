@@ -426,10 +426,11 @@ def _read(
     aborted = None
     if isolation_level == READ_COMMITTED:
         aborted = []
-        if records and log.has_aborted_since(offset):
+        if records and log.has_aborted_since(offset, blocking=False):
             # A reader is told of what the bytes hold, not of a million aborted transactions that come after them (TXN-P9).
             end = min(limit, max((header.next_offset for _, header in iterate(records)), default=limit))
-            aborted = [(txn.producer_id, txn.first_offset) for txn in log.aborted_between(offset, end)]
+            found = log.aborted_between(offset, end, blocking=False)
+            aborted = [(txn.producer_id, txn.first_offset) for txn in found]
     return FetchedPartition(
         wanted.partition, 0, partition.high_watermark, stable_offset, log.log_start_offset, records, aborted
     )

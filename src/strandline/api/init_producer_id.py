@@ -1,11 +1,13 @@
 """InitProducerId (22), versions 0-5: a producer id, so that retries are no duplicates; with a transactional id also an epoch.
 
 v2 is flexible; v3 lets a producer name the id and epoch it has; v4 knows PRODUCER_FENCED, which older ones get as
-INVALID_PRODUCER_EPOCH; v5 knows TRANSACTION_ABORTABLE.
+INVALID_PRODUCER_EPOCH; v5 knows TRANSACTION_ABORTABLE. v6 is served with `unstable.api.versions.enable`, because Kafka may still
+change it: a producer asks for two-phase commit (KIP-939), which needs `transaction.two.phase.commit.enable` (else
+TRANSACTIONAL_ID_AUTHORIZATION_FAILED), and its transactions have no timeout.
 Without a transactional id the answer is always a new producer id with epoch 0, whatever id the producer had. With one it is the
 next epoch, which fences every other producer of this transactional id; a transaction that is open is aborted first, and the
 answer is CONCURRENT_TRANSACTIONS until that is done.
-Left out: nothing.
+Left out: KeepPreparedTxn (UNSUPPORTED_VERSION, as in Kafka 4.3).
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 KEY: Final = 22
 VERSIONS = range(6)
+UNSTABLE_VERSIONS = range(6, 7)
 FENCED_SINCE = 4
 
 
@@ -75,7 +78,11 @@ def _initialize(
 
     expected = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
     initialization = Initialization(
-        transactional_id, request.transaction_timeout_ms, None if expected == NO_PRODUCER else expected
+        transactional_id,
+        request.transaction_timeout_ms,
+        None if expected == NO_PRODUCER else expected,
+        enable_two_phase=request.enable2_pc,
+        keep_prepared=request.keep_prepared_txn,
     )
 
     def initialize(

@@ -1,7 +1,7 @@
 """Every API we serve: dispatch, ApiVersions and `docs/apis.md` all come from this table.
 
 Always true: an API that stands here is served in every version it names, on the listeners it names; one that does not is
-unknown.
+unknown. Versions that Kafka may still change are unknown, too, unless the node's configuration turns them on.
 """
 
 from __future__ import annotations
@@ -118,6 +118,15 @@ class Api(NamedTuple):
     """For the active controller: a broker passes it on unless it is that itself."""
     cluster_action: bool = False
     """Only for one that may act as a broker (SEC-T6)."""
+    unstable_versions: range = range(0)
+    """Further versions, which Kafka may still change: served with `unstable.api.versions.enable`."""
+
+    def versions_served(self, *, unstable: bool) -> range:
+        return (
+            range(self.versions.start, self.unstable_versions.stop)
+            if unstable and self.unstable_versions
+            else self.versions
+        )
 
 
 def _api(module: ModuleType) -> Api:
@@ -132,6 +141,7 @@ def _api(module: ModuleType) -> Api:
         getattr(module, "LISTENERS", ("broker",)),
         getattr(module, "FORWARDED", False),
         getattr(module, "CLUSTER_ACTION", False),
+        getattr(module, "UNSTABLE_VERSIONS", range(0)),
     )
 
 

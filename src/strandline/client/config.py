@@ -13,6 +13,7 @@ from strandline.client.core.connection import FRAME_BYTES_MAX
 from strandline.records.compression import CompressionType
 
 ACKS_ALL = -1
+TRANSACTION_TIMEOUT_MS = 60_000
 CLOSE_TIMEOUT_S = 30.0
 """How long a consumer takes to commit and to leave its group, at most."""
 
@@ -46,8 +47,11 @@ class ProducerConfig:
     request_timeout_ms: int = 30_000
     transactional_id: str | None = None
     """None: no transactions. Who comes later under the same id fences who had it before."""
-    transaction_timeout_ms: int = 60_000
+    transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS
     """The coordinator aborts a transaction that is open for longer, and fences the producer."""
+    transaction_two_phase_commit_enable: bool = False
+    """Another system decides how transactions end (KIP-939): they have no timeout, and one that nobody ends holds up its
+    readers for ever. Brokers have to allow it."""
 
     def __post_init__(self) -> None:
         if self.acks not in (ACKS_ALL, 0, 1):
@@ -62,11 +66,16 @@ class ProducerConfig:
             raise ValueError("transactional_id is not empty; None is no transactions")
         if self.transactional_id is not None and not self.idempotent:
             raise ValueError("transactional_id needs acks=-1 (all) and enable_idempotence")
+        if self.transaction_two_phase_commit_enable:
+            if self.transactional_id is None:
+                raise ValueError("transaction_two_phase_commit_enable needs a transactional_id")
+            if self.transaction_timeout_ms != TRANSACTION_TIMEOUT_MS:
+                raise ValueError("transaction_timeout_ms has no meaning with transaction_two_phase_commit_enable")
 
     @property
     def record_timeout_ms(self) -> int:
         """delivery_timeout_ms, but a record has no use for more time than its transaction has (TXN-TC6)."""
-        if self.transactional_id is None:
+        if self.transactional_id is None or self.transaction_two_phase_commit_enable:
             return self.delivery_timeout_ms
         return min(self.delivery_timeout_ms, self.transaction_timeout_ms)
 

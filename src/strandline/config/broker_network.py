@@ -10,6 +10,7 @@ from strandline.config.key import CLUSTER_WIDE, HIGH, LOW, MEDIUM, READ_ONLY, Ke
 from strandline.config.types import (
     AT_LEAST_0,
     AT_LEAST_1,
+    BOOLEAN,
     INT,
     INT_MAX,
     KIB,
@@ -91,6 +92,9 @@ KEYS = (
     Key("socket.send.stalled.timeout.ms", INT, 30 * SECOND_MS, AT_LEAST_1, MEDIUM, READ_ONLY,
         "A connection whose peer reads nothing of its replies for this long is closed; sooner while queued.max.response.bytes is "
         "reached."),
+    Key("unstable.api.versions.enable", BOOLEAN, False, None, HIGH, READ_ONLY,
+        "Whether versions of APIs are served and advertised that Kafka may still change: InitProducerId 6 (two-phase commit, "
+        "KIP-939)."),
     Key("ssl.handshake.timeout.ms", INT, 10 * SECOND_MS, AT_LEAST_1, MEDIUM, READ_ONLY,
         "A connection to a TLS listener that has not finished its handshake within this time is closed."),
     Key("connections.max.idle.ms", LONG, 10 * MINUTE_MS, None, MEDIUM, READ_ONLY,

@@ -235,8 +235,6 @@ NOT_BUILT = refused("The part of Kafka that it turns on is not built.", (
     ("controller.quorum.auto.join.enable", BOOLEAN, False, None, LOW),
     ("cordoned.log.dirs", LIST, (), None, MEDIUM),
     ("telemetry.max.bytes", INT, MIB, AT_LEAST_1, LOW),
-    ("transaction.two.phase.commit.enable", BOOLEAN, False, None, LOW),
-    ("unstable.api.versions.enable", BOOLEAN, False, None, HIGH),
     ("unstable.feature.versions.enable", BOOLEAN, False, None, HIGH),
 ))
 

@@ -25,13 +25,16 @@ KEYS = (
         "A producer id that wrote nothing for this long is forgotten by its partitions."),
     Key("producer.id.max.per.partition", INT, 100_000, AT_LEAST_1, LOW, READ_ONLY,
         "The most producer ids that a partition remembers; for one more, those that were silent longest are forgotten before "
-        "their time."),
+        "their time. No more than nine tenths of them may have a transaction open there."),
     Key("producer.id.expiration.check.interval.ms", INT, 10 * MINUTE_MS, AT_LEAST_1, LOW, READ_ONLY,
         "How often producer ids are looked at for that.", internal=True),
     Key("transactional.id.expiration.ms", INT, 7 * DAY_MS, AT_LEAST_1, HIGH, READ_ONLY,
         "A transactional id that was silent for this long is forgotten by the coordinator."),
     Key("transaction.max.timeout.ms", INT, 15 * MINUTE_MS, AT_LEAST_1, HIGH, READ_ONLY,
         "The longest transaction timeout a producer may ask for."),
+    Key("transaction.two.phase.commit.enable", BOOLEAN, False, None, LOW, READ_ONLY,
+        "Whether a producer may ask for transactions without a timeout, because another system decides how they end (two-phase "
+        "commit, KIP-939): with InitProducerId 6, which needs unstable.api.versions.enable too."),
     Key("transaction.abort.timed.out.transaction.cleanup.interval.ms", INT, 10 * SECOND_MS, AT_LEAST_1, LOW, READ_ONLY,
         "How often transactions past their timeout are aborted."),
     Key("transaction.remove.expired.transaction.cleanup.interval.ms", INT, HOUR_MS, AT_LEAST_1, LOW, READ_ONLY,

@@ -89,6 +89,7 @@ class NodeConfig:
     queued_max_response_bytes_per_connection: int
     socket_receive_stalled_timeout_ms: int
     socket_send_stalled_timeout_ms: int
+    unstable_api_versions_enable: bool
     ssl_handshake_timeout_ms: int
     connections_max_idle_ms: int
     max_connections: int
@@ -170,6 +171,7 @@ class NodeConfig:
     producer_id_expiration_check_interval_ms: int
     transactional_id_expiration_ms: int
     transaction_max_timeout_ms: int
+    transaction_two_phase_commit_enable: bool
     transaction_abort_timed_out_transaction_cleanup_interval_ms: int
     transaction_remove_expired_transaction_cleanup_interval_ms: int
     transaction_partition_verification_enable: bool
@@ -365,5 +367,9 @@ def _check_together(values: Values) -> list[str]:
     if values["broker.heartbeat.interval.ms"] * 2 > values["broker.session.timeout.ms"]:
         warnings.append(
             "broker.heartbeat.interval.ms should be at most half of broker.session.timeout.ms; a lost heartbeat fences it"
+        )
+    if values["transaction.two.phase.commit.enable"] and not values["unstable.api.versions.enable"]:
+        warnings.append(
+            "transaction.two.phase.commit.enable has no effect without unstable.api.versions.enable: no producer can ask for it"
         )
     return warnings

@@ -1,4 +1,6 @@
-"""Election policy: min.insync.replicas and unclean elections of each topic by its configuration, and whether there is an ELR."""
+"""Election policy: min.insync.replicas and unclean elections of each topic by its configuration, and whether there is an ELR.
+
+The election itself is in `leader_election.py`."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ _COORDINATOR_ERRORS = {
 
 
 def coordinator_error(code: ErrorCode) -> ErrorCode:
-    """The code for a client when records can't be written: in terms of the coordinator, not of its log."""
+    """The code for a client when records can't be written: in terms of the coordinator, not of its log (TXN-TF6)."""
     return _COORDINATOR_ERRORS.get(code, code)
 
 

@@ -33,7 +33,7 @@ from strandline.log.unsynced import UnsyncedFiles
 from strandline.log.validation import validate
 from strandline.log.verification import check_gap, sound_from, sound_prefix
 from strandline.log.verification_guards import NOT_REQUIRED, VerificationGuard, VerificationGuards
-from strandline.ports import Buffer, Disk, File
+from strandline.ports import Buffer, Disk, File, is_out_of_handles
 from strandline.records.header import CONTROL_FLAG, HEADER, LOG_OVERHEAD, RECORDS_AT, BatchHeader, assign, iterate
 
 
@@ -148,6 +148,7 @@ class Log:
     def _check_guard(self, producer_id: int, guard: VerificationGuard | None, first_sequence: int) -> None:
         """Refuse a batch that may not open a transaction (TXN-V3, TXN-V5), or that has to be its producer's first (TXN-P5)."""
         self.guards.check(producer_id, guard, first_sequence)
+        self.producers.check_open(producer_id)
         is_unknown = producer_id not in self.producers.by_id
         if is_unknown and guard is not None and guard.bumps_epoch and first_sequence != 0:
             raise KafkaError(
@@ -358,21 +359,22 @@ class Log:
             return damaged.position
         return segment.size if found is None else found[0]
 
-    def aborted_between(self, offset: int, limit_offset: int) -> list[AbortedTxn]:
-        """Transactions aborted in the log that overlap [offset, limit_offset), also those that began before."""
+    def aborted_between(self, offset: int, limit_offset: int, *, blocking: bool = True) -> list[AbortedTxn]:
+        """Transactions aborted in the log that overlap [offset, limit_offset), also those that began before (TXN-P11)."""
         found = []
         for segment in self.segments[self.segments.position_of(offset) :]:
-            for aborted in segment.txn_index.since(offset):
+            for aborted in segment.txn_index.since(offset, blocking=blocking):
                 if aborted.first_offset < limit_offset:
                     found.append(aborted)
                 if aborted.last_stable_offset >= limit_offset:
                     return found
         return found
 
-    def has_aborted_since(self, offset: int) -> bool:
+    def has_aborted_since(self, offset: int, *, blocking: bool = True) -> bool:
         """Some transaction was aborted at or after `offset`."""
         return any(
-            segment.txn_index.ends_after(offset) for segment in self.segments[self.segments.position_of(offset) :]
+            segment.txn_index.ends_after(offset, blocking=blocking)
+            for segment in self.segments[self.segments.position_of(offset) :]
         )
 
     @property
@@ -427,8 +429,16 @@ class Log:
             unsynced = self.unsynced
             if unsynced.names_changed or self.needs_flush:
                 snapshots = {at for at, _ in unsynced.snapshots}
-                work = unsynced.take(self.disk, self.directory, self.epochs)
-                yield from offloaded(self.disk, work, self.directory)
+                taken = unsynced.take(self.epochs)
+                try:
+                    yield from offloaded(self.disk, lambda: taken.bring(self.disk, self.directory), self.directory)
+                except OSError as error:
+                    if is_out_of_handles(error):
+                        # The log dir goes on, and the next flush must not vouch for what this one did not bring.
+                        unsynced.give_back(
+                            taken, self.segments, self.epochs, with_snapshots=truncations == self.truncations
+                        )
+                    raise
                 if truncations != self.truncations:
                     # They may speak of batches that were cut meanwhile.
                     truncation.drop_snapshots(self, snapshots.__contains__)
@@ -438,8 +448,8 @@ class Log:
                     self.recovery_point = max(self.recovery_point, end_offset)
 
     def has_segment(self, file: File) -> bool:
-        """This file is one of a segment that is still part of the log."""
-        return any(segment.file is file for segment in self.segments)
+        """This file is one of a segment that is still part of the log: its records, or its aborted transactions."""
+        return any(segment.file is file or segment.txn_index.has_file(file) for segment in self.segments)
 
     def held(self) -> AbstractContextManager[None]:
         """No file of this log is closed meanwhile: work beside the event loop may be using it."""
@@ -479,6 +489,7 @@ class Log:
         self.close()
 
     def close(self) -> None:
+        self.guards.clear()
         if self.unsynced.companion is not None:
             self.unsynced.companion.close()
             self.unsynced.companion = None

@@ -73,16 +73,28 @@ def rebuild_producers(
     oldest = segments[0].base_offset if segments else end_offset
     newest = end_offset if high_watermark is None else min(end_offset, max(high_watermark, oldest))
     start = producer_snapshot.load_latest(disk, directory, oldest, newest, producers) or 0
+    for _ in completed_in(segments, start, end_offset, producers):
+        pass
+    producers.restore_ended(ended)
+    producers.end_offset = end_offset
+
+
+def completed_in(
+    segments: Sequence[Segment], start: int, end_offset: int, producers: Producers
+) -> Iterator[tuple[Segment, CompletedTxn]]:
+    """Learn from every sound batch from `start` to `end_offset`: the transactions that end there. Blocks."""
     for segment, position, header in batches_in(segments, start):
+        if header.base_offset >= end_offset:
+            return
         if header.base_offset >= start:
             is_checked = position >= segment.checked.unchecked_end
             batch = (
                 b"" if is_checked and not header.is_control else segment.file.read_blocking(position, header.size_bytes)
             )
             if is_checked or crc_valid(batch):
-                note_producer(producers, batch, header)
-    producers.restore_ended(ended)
-    producers.end_offset = end_offset
+                completed = note_producer(producers, batch, header)
+                if completed is not None:
+                    yield segment, completed
 
 
 def batches_in(segments: Sequence[Segment], offset: int) -> Iterator[tuple[Segment, int, BatchHeader]]:

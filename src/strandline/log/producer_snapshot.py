@@ -1,6 +1,6 @@
 """The `.snapshot` file: a partition's producers at one offset, so that a restart need not read the whole log.
 
-Always true: a file that does not carry its own checksum is not used; the state is then rebuilt from the log.
+Always true: a file that does not carry its own checksum is not used; the state is then rebuilt from the log (TXN-P30).
 """
 
 from __future__ import annotations
@@ -83,7 +83,6 @@ def load_latest(disk: Disk, directory: str, at_least: int, at_most: int, into: P
             disk.remove(path)
             continue
         into.clear(offset)
-        for producer in producers:
-            into.adopt(producer)
+        into.adopt(producers)
         return offset
     return None

@@ -2,14 +2,16 @@
 
 Always true: per producer the last five batches are kept (C1), in the order of their offsets; a client's batches are taken only
 where their sequences follow each other without a gap, wrapping from 2^31-1 to 0 (C2), but a log that was cleaned shows gaps; an
-older epoch never writes again (C3). The same state grows on followers from the batches alone (C4). No more producers are
-remembered than `ids_max` (SEC-L10).
+older epoch never writes again (C3). The same state grows on followers from the batches alone (C4). A leader remembers no more
+producers than `ids_max`: it lets no more than nine tenths of them have a transaction open (SEC-L10).
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
 from strandline.errors import ErrorCode, KafkaError
@@ -81,7 +83,7 @@ class ProducerState:
         return None
 
     def check(self, epoch: int, first_sequence: int, transactional: bool) -> None:
-        """Refuse what may not follow: an old epoch, a sequence out of order, a plain batch inside a transaction."""
+        """Refuse what may not follow: an old epoch, a sequence out of order, a plain batch inside a transaction (TXN-P2)."""
         if epoch < self.epoch:
             raise KafkaError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
@@ -140,8 +142,8 @@ class Producers:
         self.by_id: dict[int, ProducerState] = {}
         self.end_offset = 0
         self.forgotten_early = 0
-        self._open_txns: dict[int, int] = {}
-        """First offset of each open transaction, by producer, in the order they began."""
+        self._open_txns: OrderedDict[int, int] = OrderedDict()
+        """In the order they began: the first one says what is stable, whatever else is open."""
         self._ended_txns: dict[int, int] = {}
         """First offset to marker offset of those ended by a marker that is not yet below the high watermark."""
 
@@ -172,8 +174,21 @@ class Producers:
         producer = self.by_id.get(producer_id)
         return producer is not None and producer.current_txn_first_offset >= 0 and producer.epoch == epoch
 
+    def check_open(self, producer_id: int) -> None:
+        """Refuse to open one more transaction than there may be (SEC-L10): none of them could be forgotten."""
+        open_max = max(self.ids_max - self.ids_max // FORGOTTEN_AT_ONCE, 1)
+        if len(self._open_txns) >= open_max and producer_id not in self._open_txns:
+            raise KafkaError(
+                ErrorCode.POLICY_VIOLATION,
+                f"{len(self._open_txns)} transactions are open in this partition (producer.id.max.per.partition)",
+            )
+
     def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int, transaction_version: int) -> None:
-        """Refuse a marker of an older producer (TXN-P21) or from an older coordinator (TXN-P22)."""
+        """Refuse a marker of no producer, of an older one (TXN-P21) or from an older coordinator (TXN-P22)."""
+        if producer_id < 0:
+            raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{producer_id} is no producer id")
+        if epoch < 0:
+            raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, f"{epoch} is no epoch of a producer")
         producer = self.by_id.get(producer_id)
         if producer is None:
             return
@@ -213,7 +228,7 @@ class Producers:
             self._open_txns[producer_id] = first_offset
 
     def _new(self, producer_id: int) -> ProducerState:
-        if len(self.by_id) >= self.ids_max:
+        if len(self.by_id) >= max(self.ids_max, len(self._open_txns) + 1):
             self._forget_silent()
         producer = self.by_id[producer_id] = ProducerState(producer_id)
         return producer
@@ -221,8 +236,9 @@ class Producers:
     def _forget_silent(self) -> None:
         """Make room for a tenth of all: those that wrote last the longest ago, never one with an open transaction.
 
-        Offsets tell how long ago, because clients choose timestamps; so a leader and its followers forget the same ones. As after
-        `producer.id.expiration.ms`, whatever they send next is taken for their first batch.
+        Offsets tell how long ago, because clients choose timestamps; so a leader and its followers forget the same ones, as long as
+        none was started again: a snapshot does not hold the offsets of markers. As after `producer.id.expiration.ms`, whatever they
+        send next is taken for their first batch.
         """
         silent = [producer for producer in self.by_id.values() if producer.current_txn_first_offset < 0]
         silent.sort(key=lambda producer: (max(producer.last_offset, producer.marker_offset), producer.producer_id))
@@ -233,8 +249,8 @@ class Producers:
     def end_txn(
         self, producer_id: int, epoch: int, coordinator_epoch: int, offset: int, timestamp: int, aborted: bool
     ) -> CompletedTxn | None:
-        """A marker at `offset` ends the producer's transaction; None if it had none. Sequences begin anew with a newer epoch, and go
-        on with an equal one (TXN-P23)."""
+        """A marker at `offset` ends the producer's transaction (TXN-P23); None if it had none, as of one that is repeated
+        (TXN-TF3)."""
         producer = self.by_id.get(producer_id)
         if producer is None:
             producer = self._new(producer_id)
@@ -264,26 +280,48 @@ class Producers:
         """The first offset that a reader of committed records may not pass: an open transaction's, or an unreplicated end's."""
         if self._ended_txns:
             self._ended_txns = {first: end for first, end in self._ended_txns.items() if end >= high_watermark}
-        candidates = [*self._open_txns.values(), *self._ended_txns]
-        return min(candidates) if candidates else None
+        oldest = next(iter(self._open_txns.values()), None)
+        if not self._ended_txns:
+            return oldest
+        ended = min(self._ended_txns)
+        return ended if oldest is None else min(oldest, ended)
 
     @property
     def oldest_open_timestamp(self) -> int:
         """When the producer whose open transaction began first has last written; -1 if none is open (TXN-T39)."""
-        if not self._open_txns:
-            return -1
-        return self.by_id[min(self._open_txns, key=self._open_txns.__getitem__)].last_timestamp
+        oldest = next(iter(self._open_txns), None)
+        return -1 if oldest is None else self.by_id[oldest].last_timestamp
 
     def last_stable_offset_before(self, completed: CompletedTxn) -> int:
         """What was stable when `completed` ended, looking only at the transactions still open."""
-        others = [first for producer, first in self._open_txns.items() if producer != completed.producer_id]
-        return min(others, default=completed.last_offset + 1)
+        others = (first for producer, first in self._open_txns.items() if producer != completed.producer_id)
+        return next(others, completed.last_offset + 1)
 
-    def adopt(self, producer: ProducerState) -> None:
-        """Take over an entry from a snapshot: what was open then is open again (TXN-P30)."""
-        self.by_id[producer.producer_id] = producer
-        if producer.current_txn_first_offset >= 0:
-            self._open_txns[producer.producer_id] = producer.current_txn_first_offset
+    def forget_open(self, producer_id: int) -> None:
+        """Its open transaction has ended, though no marker says so here."""
+        self.by_id[producer_id].current_txn_first_offset = -1
+        del self._open_txns[producer_id]
+
+    @property
+    def open_txns(self) -> Mapping[int, int]:
+        """First offset of each open transaction, by producer, in the order they began."""
+        return self._open_txns
+
+    def forget_open_below(self, offset: int) -> None:
+        """What began below has ended: its marker was cleaned away, or emptied."""
+        while self._open_txns:
+            producer_id, first_offset = next(iter(self._open_txns.items()))
+            if first_offset >= offset:
+                return
+            self.forget_open(producer_id)
+
+    def adopt(self, producers: Iterable[ProducerState]) -> None:
+        """Take over entries, from a snapshot or from other producers."""
+        for producer in producers:
+            self.by_id[producer.producer_id] = producer
+            if producer.current_txn_first_offset >= 0:
+                self._open_txns[producer.producer_id] = producer.current_txn_first_offset
+        self._open_txns = OrderedDict(sorted(self._open_txns.items(), key=itemgetter(1)))
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
         """Forget producers that were silent for too long; never one with an open transaction."""
@@ -310,4 +348,5 @@ class Producers:
                 assert before.last_offset < after.first_offset, f"{producer.producer_id}: {before}, {after}"
             if producer.current_txn_first_offset >= 0:
                 open_txns[producer.producer_id] = producer.current_txn_first_offset
-        assert open_txns == self._open_txns, f"transactions {open_txns} are open, not {self._open_txns}"
+        began = sorted(open_txns.items(), key=itemgetter(1))
+        assert began == list(self._open_txns.items()), f"transactions {began} are open, not {self._open_txns}"

@@ -135,6 +135,9 @@ def load(
         _remove_snapshots_above(disk, directory, end_offset)
     if end_offset:
         rebuild_producers(disk, directory, segments, end_offset, log.producers, high_watermark)
+        if start_offset < clean_offset <= end_offset:
+            # Cleaning ended below the last stable offset. An old snapshot knows less, and the markers may be gone.
+            log.producers.forget_open_below(clean_offset)
     if epochs.dirty:
         # The recovery point says that all this was seen to; a scan that starts from it would not find them again.
         checkpoints.write_epochs(disk, f"{directory}/{checkpoints.LEADER_EPOCH_CHECKPOINT}", epochs.entries)

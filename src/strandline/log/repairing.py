@@ -4,7 +4,8 @@ The segment is written anew beside the old one, `<base offset>.log.repair` and i
 the device. A crash leaves the old files or the new ones, and a restart removes what was not finished.
 
 Always true: what comes in carries its checksum, has the stretch's offsets and leader epochs, and fills it to the byte; not a byte
-outside of the stretch changes. On a compacted topic the replicas are cleaned each in its own time, so there it may be more or less
+outside of the stretch changes. What it says of producers and their transactions is known before it is served
+(`log/repair_replay.py`). On a compacted topic the replicas are cleaned each in its own time, so there it may be more or less
 than what was here, if it surely is all that the other has of these offsets, and too young for a tombstone to have been forgotten by
 one and not by the other: a deleted value must not come back. What is older is refused, and never served.
 """
@@ -14,12 +15,14 @@ from __future__ import annotations
 from strandline.log import names
 from strandline.log.effects import LogWork, offloaded
 from strandline.log.epochs import UNDEFINED_EPOCH
-from strandline.log.errors import CorruptBatch
+from strandline.log.errors import CorruptBatch, CorruptLog
 from strandline.log.fetched import WholeBatches, whole_valid_batches
 from strandline.log.log import Log
+from strandline.log.repair_replay import RepairReplay
 from strandline.log.segment import Segment
 from strandline.log.verification import walk
 from strandline.ports import Buffer, Disk
+from strandline.records.header import iterate
 
 COPY_BYTES = 1024 * 1024
 _ANY_EPOCH = 2**31 - 1
@@ -48,9 +51,22 @@ def repair(log: Log, damaged: CorruptBatch, data: Buffer, now_ms: int) -> LogWor
             if not stands:
                 return False
         repaired = yield from offloaded(log.disk, lambda: _write(log.disk, segment, damaged, good), log.directory)
+        replay = RepairReplay(log, damaged, segment, repaired) if _has_producers(good) else None
+        if replay is not None:
+            problem = None
+            try:
+                yield from replay.read()
+            except CorruptLog as error:
+                problem = f"what comes after it can't be read again: {error}"
+            if segment_of(log, damaged) is segment and log.truncations == truncations:
+                if problem is not None or not replay.fits:
+                    _remove(repaired, replay)
+                    raise DoesNotFit(problem or "the log was cleaned meanwhile")
+                replay.take_over()
+                truncations = log.truncations
+                yield from offloaded(log.disk, lambda: log.disk.sync_dir(log.directory), log.directory)
     if segment_of(log, damaged) is not segment or log.truncations != truncations:
-        repaired.close()
-        repaired.remove()
+        _remove(repaired, replay)
         return False
     if repaired.size != segment.size:
         # What reads the segment step by step, or cleans it, must begin anew.
@@ -58,6 +74,17 @@ def repair(log: Log, damaged: CorruptBatch, data: Buffer, now_ms: int) -> LogWor
     log.replace_segment(segment, repaired)
     yield from offloaded(log.disk, lambda: log.disk.sync_dir(log.directory), log.directory)
     return True
+
+
+def _remove(repaired: Segment, replay: RepairReplay | None) -> None:
+    repaired.close()
+    repaired.remove()
+    if replay is not None:
+        replay.give_up()
+
+
+def _has_producers(good: bytes) -> bool:
+    return any(header.producer_id >= 0 for _, header in iterate(good))
 
 
 def segment_of(log: Log, damaged: CorruptBatch) -> Segment | None:
@@ -163,6 +190,7 @@ def _write(disk: Disk, segment: Segment, damaged: CorruptBatch, good: bytes) -> 
     repaired.index_batches(segment.next_offset)
     repaired.seal()
     repaired.sync_blocking()
+    repaired.checked.forget(repaired.size)
     return repaired
 
 

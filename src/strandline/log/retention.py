@@ -1,6 +1,7 @@
 """Which of the oldest segments may go: by age, by size, or because the log now starts after them.
 
-Always true: only whole segments from the oldest on, and none that reaches above the high watermark.
+Always true: only whole segments from the oldest on, and none that reaches above the high watermark; an open transaction holds none
+back (TXN-P33).
 """
 
 from __future__ import annotations

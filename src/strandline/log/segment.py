@@ -16,7 +16,7 @@ from strandline.log.indexes import OffsetIndex, TimeIndex
 from strandline.log.txn_index import TxnIndex
 from strandline.log.verification import CheckedRegions
 from strandline.ports import Buffer, Disk, File
-from strandline.records.header import CONTROL_FLAG, HEADER, LOG_OVERHEAD, RECORDS_AT, BatchHeader, crc_valid
+from strandline.records.header import HEADER, LOG_OVERHEAD, RECORDS_AT, BatchHeader, crc_valid
 
 RELATIVE_OFFSET_MAX = 2**31 - 1
 SCAN_CHUNK_BYTES = 16 * 1024
@@ -330,18 +330,27 @@ class Segment:
                 self.max_timestamp, self.offset_of_max_timestamp = header.max_timestamp, header.last_offset
 
     def check_aborted(self) -> None:
-        """CorruptLog if the transaction index speaks of a transaction that does not end here. Blocks."""
+        """CorruptLog if the transaction index speaks of a transaction that does not end here. Blocks.
+
+        Each entry is compared with its marker. Where markers are near each other the next one is looked for from the last one on.
+        """
+        chunk, chunk_at, position = b"", 0, 0
         for aborted in self.txn_index:
-            found = self.locate(aborted.last_offset, blocking=True)
-            if found is not None:
-                header = BatchHeader._make(HEADER.unpack(self.file.read_blocking(found[0], RECORDS_AT)))
-                if (
-                    (header.base_offset, header.producer_id) == (aborted.last_offset, aborted.producer_id)
-                    and header.attributes & CONTROL_FLAG
-                    and 0 <= aborted.first_offset < aborted.last_offset
-                ):
-                    continue
-            raise CorruptLog(f"{self.txn_index.path} has {aborted}, which is not in the log")
+            found = _walk_to(aborted.last_offset, chunk, position - chunk_at) if chunk else None
+            if found is None:
+                located = self.locate(aborted.last_offset, blocking=True)
+                if located is None:
+                    raise CorruptLog(f"{self.txn_index.path} has {aborted}, which is not in the log")
+                chunk_at, found = located[0], 0
+                chunk = self.file.read_blocking(chunk_at, SCAN_CHUNK_BYTES)
+            position = chunk_at + found
+            header = BatchHeader._make(HEADER.unpack_from(chunk, found))
+            if (
+                (header.base_offset, header.producer_id) != (aborted.last_offset, aborted.producer_id)
+                or not header.is_control
+                or not 0 <= aborted.first_offset < aborted.last_offset
+            ):
+                raise CorruptLog(f"{self.txn_index.path} has {aborted}, which is not in the log")
 
     # Leaving
 
@@ -391,3 +400,15 @@ class Segment:
         self.offset_index.close()
         self.time_index.close()
         self.txn_index.close()
+
+
+def _walk_to(offset: int, chunk: bytes, at: int) -> int | None:
+    """Where in `chunk` the batch is that holds `offset`, at or after `at`; None if it is not in there, or damage may be."""
+    while 0 <= at <= len(chunk) - RECORDS_AT:
+        base_offset, length, last_offset_delta = _WALK.unpack_from(chunk, at)
+        if base_offset + last_offset_delta >= offset:
+            return at
+        if length + LOG_OVERHEAD < RECORDS_AT:
+            return None
+        at += length + LOG_OVERHEAD
+    return None

@@ -1,11 +1,12 @@
 """What of one log the device does not have yet, beside the records of its active segment.
 
-Always true: whatever is taken for a flush is taken once. The work gets copies of all it needs, so the log may go on meanwhile.
+Always true: whatever is taken for a flush is taken once, or given back. The flush has copies of all it needs, so the log may go on
+meanwhile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Container
 
 from strandline.log import checkpoints, producer_snapshot
 from strandline.log.epochs import LeaderEpochs
@@ -26,26 +27,54 @@ class UnsyncedFiles:
         self.companion: File | None = None
         """A small new file in the directory."""
 
-    def take(self, disk: Disk, directory: str, epochs: LeaderEpochs) -> Callable[[], None]:
-        """The work that brings it all to the device, to be done beside the event loop."""
-        closed, self.segments = self.segments, []
-        snapshots, self.snapshots = self.snapshots, []
-        names_changed, self.names_changed = self.names_changed, False
-        companion, self.companion = self.companion, None
-        entries = list(epochs.entries) if epochs.dirty else None
+    def take(self, epochs: LeaderEpochs) -> TakenFiles:
+        """All of it, to be brought to the device beside the event loop."""
+        taken = TakenFiles(self.segments, self.snapshots, self.names_changed, self.companion, epochs)
+        self.segments, self.snapshots, self.names_changed, self.companion = [], [], False, None
         epochs.dirty = False
+        return taken
 
-        def work() -> None:
-            if companion is not None:
-                companion.sync_blocking()
-                companion.close()
-            for segment in closed:
-                segment.sync_blocking()
-            for offset, data in snapshots:
-                producer_snapshot.write(disk, directory, offset, data)
-            if entries is not None:
-                checkpoints.write_epochs(disk, f"{directory}/{checkpoints.LEADER_EPOCH_CHECKPOINT}", entries)
-            if names_changed:
-                disk.sync_dir(directory)
+    def give_back(
+        self, taken: TakenFiles, segments: Container[Segment], epochs: LeaderEpochs, *, with_snapshots: bool
+    ) -> None:
+        """It could not be brought there this time: what is still in the log is to be tried again."""
+        self.segments = [segment for segment in taken.segments if segment in segments] + self.segments
+        if with_snapshots:
+            self.snapshots = taken.snapshots + self.snapshots
+        self.names_changed = True
+        if self.companion is None:
+            self.companion = taken.companion
+        epochs.dirty = epochs.dirty or taken.entries is not None
 
-        return work
+
+class TakenFiles:
+    __slots__ = ("companion", "entries", "names_changed", "segments", "snapshots")
+
+    def __init__(
+        self,
+        segments: list[Segment],
+        snapshots: list[tuple[int, bytes]],
+        names_changed: bool,
+        companion: File | None,
+        epochs: LeaderEpochs,
+    ) -> None:
+        self.segments = segments
+        self.snapshots = snapshots
+        self.names_changed = names_changed
+        self.companion = companion
+        self.entries = list(epochs.entries) if epochs.dirty else None
+
+    def bring(self, disk: Disk, directory: str) -> None:
+        """Bring it all to the device. Blocks; may be done again."""
+        if self.companion is not None:
+            self.companion.sync_blocking()
+            self.companion.close()
+            self.companion = None
+        for segment in self.segments:
+            segment.sync_blocking()
+        for offset, data in self.snapshots:
+            producer_snapshot.write(disk, directory, offset, data)
+        if self.entries is not None:
+            checkpoints.write_epochs(disk, f"{directory}/{checkpoints.LEADER_EPOCH_CHECKPOINT}", self.entries)
+        if self.names_changed:
+            disk.sync_dir(directory)

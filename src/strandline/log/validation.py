@@ -28,6 +28,7 @@ from strandline.records.header import (
     stamp_create_time,
 )
 
+_OF_PRODUCERS = CONTROL_FLAG | TRANSACTIONAL_FLAG
 _CODEC_MAX = int(CompressionType.ZSTD)
 _read_fields = HEADER.unpack_from
 
@@ -96,8 +97,11 @@ def validate(
         raise KafkaError(
             ErrorCode.INVALID_RECORD, f"the batch holds {count} records for {last_offset_delta + 1} offsets"
         )
-    if attributes & CONTROL_FLAG:
-        raise KafkaError(ErrorCode.INVALID_RECORD, "clients are not allowed to write control records")
+    if attributes & _OF_PRODUCERS:
+        if attributes & CONTROL_FLAG:
+            raise KafkaError(ErrorCode.INVALID_RECORD, "clients are not allowed to write control records")
+        if producer_id < 0:
+            raise KafkaError(ErrorCode.INVALID_RECORD, "a batch of a transaction has no producer id")
     if producer_id >= 0 and (base_sequence < 0 or producer_epoch < 0):
         raise KafkaError(ErrorCode.INVALID_RECORD, f"producer {producer_id} sent sequence {base_sequence}")
     codec = attributes & CODEC_MASK

@@ -1,4 +1,5 @@
-"""Snapshots of the metadata: a `.checkpoint` file, which is batches between a header and a footer.
+"""The format of a metadata snapshot: a `.checkpoint` file, which is batches between a header and a footer. One is taken in
+`node/quorum/snapshotting.py`.
 
 First a control batch: the snapshot's header, and from kraft.version 1 on the kraft.version and the voters. Then the records
 that make the image again, some at a time. Last a control batch with nothing but the footer.

@@ -304,10 +304,10 @@ class Connection(asyncio.BufferedProtocol):
             whose = " on a broker's listener; a controller's address is wanted (bootstrap.controllers)"
             self._owner.refused(self, f"unknown API key {header.api_key}{whose if is_controllers else ''}")
             return None
-        if header.api_version not in api.versions:
+        served = api.versions_served(unstable=self._node.config.unstable_api_versions_enable)
+        if header.api_version not in served:
             if api.key != API_VERSIONS:
-                served = f"{api.versions[0]}-{api.versions[-1]}"
-                self._owner.refused(self, f"{api.name} version {header.api_version}, we serve {served}")
+                self._owner.refused(self, f"{api.name} version {header.api_version}, we serve {served[0]}-{served[-1]}")
                 return None
             # Whatever a client speaks, it understands this answer in version 0, and learns what we speak.
             api = api._replace(handle=lambda frame, context, position: unsupported_version(), raw=True)

@@ -2,8 +2,8 @@
 
 A proposed ISR is sent until the controller has decided about it: without an answer, or with one that says nothing about
 the proposal itself (another broker epoch, no authorization, a controller that knows less than this leader does), the
-same is sent again, a little later each time. The partition judges what was decided (rule B5): accepted, refused and to
-be rolled back, or overtaken by metadata that is still on its way.
+same is sent again, a little later each time (the loop is in `decision_queue.py`). The partition judges what was decided
+(rule B5): accepted, refused and to be rolled back, or overtaken by metadata that is still on its way.
 
 Always true: one request is in flight at a time, with the oldest proposals that there were when it left, as many as a
 controller decodes; of two proposals for a partition that wait, the newer is sent; one of an epoch in which the

@@ -19,6 +19,7 @@ from strandline.ids import TopicPartition, Uuid
 from strandline.log import names
 from strandline.log.log import Log
 from strandline.log.recovery import RecoveredLog
+from strandline.log.verification_guards import NodeGuards
 from strandline.metadata.image import TOPIC_RESOURCE, MetadataImage, TopicImage
 from strandline.node.log_dir_failure import LogDirFailureHandler
 from strandline.node.log_dirs import LogDir, mark_clean
@@ -67,6 +68,7 @@ class Replicas:
         self.partitions: dict[TopicPartition, Partition] = {}
         self.partitions_by_id: dict[tuple[bytes, int], Partition] = {}
         self.topic_stats = BrokerTopicStats()
+        self._guards = NodeGuards()
         self.unopened: dict[TopicPartition, Uuid] = {}
         """Topic ids of those that belong here and can't be opened, because their log dir is offline."""
         self.log_dirs = log_dirs
@@ -208,6 +210,7 @@ class Replicas:
                     (again if is_out_of_handles(result) else failed).append(place)
                 else:
                     result.log.producers.ids_max = self.config.producer_id_max_per_partition
+                    result.log.guards.of_node = self._guards
                     self._host(place, result)
             for place in failed:
                 if place.known:

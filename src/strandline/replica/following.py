@@ -2,7 +2,8 @@
 
 Always true: an answer counts only if the follower is still where it was when it asked, in the same leader epoch (rule A10); batches
 are checked before they are written, and the good ones before a bad one are kept; where the logs part, the follower cuts its own by
-leader epoch, never by watermark (KIP-101, KIP-279, rule A9), and only then goes on.
+leader epoch, never by watermark (KIP-101, KIP-279, rule A9), and only then goes on. Where the leader's log ends before the
+follower's (OFFSET_OUT_OF_RANGE), it is cut there. The files are cut in `log/truncation.py`.
 """
 
 from __future__ import annotations
@@ -79,7 +80,13 @@ class Following:
         taken_bytes = 0
         problem = None
         if records:
-            fetched = log.append_fetched(memoryview(records), leader_epoch, now_ms)
+            try:
+                fetched = log.append_fetched(memoryview(records), leader_epoch, now_ms)
+            except OSError:
+                # The first of several segments may have been filled. Once it is known to be written, the rest is asked for.
+                if log.log_end_offset > asked.fetch_offset:
+                    self._partition.after_append()
+                raise
             taken_bytes, problem = fetched.bytes, fetched.problem
         advanced = self._advance(taken_bytes, answer.high_watermark, answer.log_start_offset)
         if problem is not None:

@@ -1,4 +1,5 @@
 """Which followers join the in-sync replicas, and which leave: what a leader proposes to the controller (rules B1, B2, B3).
+The controller decides in `controller/alter_partition.py`; the leader takes the decision in `isr_state.py`.
 
 Always true: a follower joins only with all that is committed and all that was there when this leader epoch began; nothing is
 proposed while another proposal is pending.

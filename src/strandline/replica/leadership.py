@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Leadership:
     """The role of a partition that this node leads, from when it begins to lead until another node does."""
 
-    __slots__ = ("dependencies", "followers", "isr", "partition", "start_offset")
+    __slots__ = ("began_s", "dependencies", "followers", "isr", "partition", "start_offset")
 
     def __init__(self, partition: Partition, dependencies: PartitionDependencies) -> None:
         state = partition.state
@@ -35,9 +35,16 @@ class Leadership:
         self.dependencies = dependencies
         self.start_offset = partition.log.log_end_offset
         """Where this leader epoch begins: what came before was another leader's to commit."""
+        self.began_s = dependencies.now()
+        """When this epoch began here, on the monotonic clock."""
         self.isr = Isr(state.isr, state.partition_epoch)
         self.followers: dict[int, FollowerProgress] = {}
         self._recount(dependencies.now())
+
+    @property
+    def age_ms(self) -> float:
+        """How long this epoch lasts."""
+        return (self.dependencies.now() - self.began_s) * 1000
 
     def renew(self, epoch_before: int) -> None:
         """Take the partition's newer metadata, perhaps with a new epoch, in which this node goes on leading."""
@@ -48,6 +55,7 @@ class Leadership:
                 # Another node led in between, of which we never heard: what the followers had then may be cut by now.
                 self.followers = {}
             self.start_offset = log_end
+            self.began_s = now
             # One that is not in sync may have been taken away and put back since, with an empty log.
             self.followers = {replica: follower for replica, follower in self.followers.items() if replica in state.isr}
             for follower in self.followers.values():

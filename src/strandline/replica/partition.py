@@ -377,7 +377,11 @@ class Partition:
         return min(self.high_watermark, max(unstable, log.log_start_offset))
 
     def readable_end(self, isolation_level: int) -> int:
-        return self.high_watermark if isolation_level == READ_UNCOMMITTED else self.last_stable_offset
+        if isolation_level == READ_UNCOMMITTED:
+            return self.high_watermark
+        if isolation_level == READ_COMMITTED:
+            return self.last_stable_offset
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"there is no isolation level {isolation_level}")
 
     @property
     def is_behind_its_epoch(self) -> bool:

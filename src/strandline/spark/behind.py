@@ -14,9 +14,8 @@ import json
 from typing import NamedTuple
 
 from strandline.ids import TopicPartition
+from strandline.spark.checkpointed_offsets import Json, StreamOffsets, read_offset
 from strandline.spark.errors import SparkError
-from strandline.spark.offsets import Json, StreamOffsets
-from strandline.spark.stream_offset import read_offset
 
 
 class OffsetsBehindLatest(NamedTuple):

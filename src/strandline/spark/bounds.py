@@ -1,4 +1,4 @@
-"""The offsets at which a query starts and ends.
+"""The offsets at which a batch query starts and ends, and where a stream starts; `limits.py` says how far a micro-batch goes.
 
 Always true: each selected partition gets one offset, under the id its topic has now. What the options name and the cluster does
 not have is refused here; what the log no longer has is judged later (data_loss.py), since that may be tolerated.
@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from strandline.ids import TopicPartition, Uuid
+from strandline.spark.checkpointed_offsets import StreamOffsets
 from strandline.spark.errors import OptionError, TopicError, shown
-from strandline.spark.offsets import StreamOffsets
 from strandline.spark.options import values
 from strandline.spark.options.bound import (
     AtGroup,

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from strandline.ids import TopicPartition
 from strandline.spark.bounds import Topics
+from strandline.spark.checkpointed_offsets import StreamOffsets
 from strandline.spark.errors import DataLoss
 from strandline.spark.limits import Offsets
-from strandline.spark.offsets import StreamOffsets
 from strandline.spark.splits import OffsetRange
 
 

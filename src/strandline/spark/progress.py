@@ -19,8 +19,8 @@ from strandline.client.blocking import Admin
 from strandline.client.core.group.offsets import OffsetAndMetadata
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import TopicPartition
+from strandline.spark.checkpointed_offsets import StreamOffsets
 from strandline.spark.errors import OptionError
-from strandline.spark.offsets import StreamOffsets
 
 TIMEOUT_MS = 5_000
 """For the client that is used here: a stream does not wait longer for a coordinator."""

@@ -1,5 +1,7 @@
 """A stream: what Spark asks of the driver at each trigger, in one Python process as long as the query runs.
 
+Its offsets start in `bounds.py`, go as far as `limits.py` lets them, and become JSON in `checkpointed_offsets.py`.
+
 Who calls what, as Spark 4.2 does (MicroBatchExecution, PythonMicroBatchStream):
     prepareForTriggerAvailableNow()  once and first, with Trigger.AvailableNow only; then getDefaultReadLimit(), once
     initialOffset()                  of a query without a checkpoint: before the first latestOffset() and again before the first
@@ -31,6 +33,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailable
 from strandline.client.blocking import Admin, Client
 from strandline.ids import TopicPartition
 from strandline.spark.bounds import Topics, carried_on, initial_offsets, partitions_of, selected, topic_ids
+from strandline.spark.checkpointed_offsets import Json, StreamOffset, StreamOffsets, read_offset
 from strandline.spark.cluster_view import ClientClusterView
 from strandline.spark.connections import connect
 from strandline.spark.data_loss import LostRecords, judge, settle, vanished, went_back
@@ -44,13 +47,11 @@ from strandline.spark.limits import (
     under,
     within_target,
 )
-from strandline.spark.offsets import Json, StreamOffsets
 from strandline.spark.options import ReadOptions
 from strandline.spark.plain_errors import hide_traceback, plain_errors
 from strandline.spark.progress import TIMEOUT_MS, GroupProgress
 from strandline.spark.reading import SplitReading
 from strandline.spark.splits import bytes_per_offset, splits
-from strandline.spark.stream_offset import StreamOffset, read_offset
 
 SIZES_TTL_S = 10.0
 """How long bytes per offset are cached: they change slowly, and every broker is asked for them."""

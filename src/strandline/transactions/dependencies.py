@@ -26,11 +26,6 @@ class TransactionDependencies(Protocol):
         """`max.message.bytes` of the transaction log."""
         ...
 
-    @property
-    def two_phase_commit_enabled(self) -> bool:
-        """`transaction.two.phase.commit.enable` (TXN-Q4)."""
-        ...
-
     def take_producer_id(self) -> int | None:
         """A producer id that was never given out; None while there is none, and then more are asked for."""
         ...

@@ -1,7 +1,8 @@
 """EndTxn, and the coordinator's own aborts: the decision (TXN-T19 to TXN-T24, TXN-T11, TXN-T28).
 
 Always true: a decision that was appended stays, whatever becomes of its append (TXN-T3); it is answered once it is committed, and
-from then on its markers are sent (TXN-T24, TXN-T30).
+from then on its markers are sent (TXN-T24, TXN-T30). Who asks for it is known by the pair alone (TXN-Q3), in which
+version by the request, whatever the level of the cluster is (TXN-T47).
 """
 
 from __future__ import annotations
@@ -67,6 +68,9 @@ def _is_over(metadata: TransactionMetadata, request: Ending) -> bool:
 
 def _is_over_with_bump(metadata: TransactionMetadata, request: Ending) -> bool:
     """From version 2 on: an epoch that is one behind says that the request was sent before (TXN-T21)."""
+    if metadata.state.is_prepared:
+        # Before the pair is looked at: its producer was answered already, and goes on with the next epoch or producer id.
+        raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
     epoch = request.producer.epoch
     over_the_top = (
         metadata.previous_producer_id == request.producer.producer_id
@@ -78,12 +82,7 @@ def _is_over_with_bump(metadata: TransactionMetadata, request: Ending) -> bool:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     is_repeated = metadata.epoch == epoch + 1 or over_the_top
     is_current = metadata.epoch == epoch and not over_the_top
-    if metadata.state.is_prepared:
-        is_valid = metadata.epoch == epoch + 1
-    elif metadata.state.is_completed:
-        is_valid = is_repeated or is_current
-    else:
-        is_valid = is_current
+    is_valid = is_current or (is_repeated and metadata.state.is_completed)
     if not is_valid:
         raise KafkaError(ErrorCode.PRODUCER_FENCED)
     if metadata.state is TransactionState.ONGOING:
@@ -155,9 +154,9 @@ def _decision(
     why: str | None = None,
 ) -> CoordinatorResult:
     def committed(at: Moment) -> None:
+        completion.begin(shard, transactional_id, decided, at)
         if why is not None:
             journal.aborted(shard, transactional_id, decided, why)
-        completion.begin(shard, transactional_id, decided, at)
 
     return CoordinatorResult(
         [transaction_record(transactional_id, decided)], lambda code, at: answer(code), committed=committed

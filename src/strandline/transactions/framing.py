@@ -13,7 +13,7 @@ from functools import cache
 
 from strandline.coordinator.record import CoordinatorRecord
 from strandline.ids import TopicPartition
-from strandline.transactions.metadata import TransactionMetadata
+from strandline.transactions.metadata import NO_PRODUCER_ID, TransactionMetadata
 from strandline.transactions.records import TransactionLogKey, TransactionLogTopic, TransactionLogValue
 from strandline.transactions.states import TransactionState
 from strandline.wire.codec import Buffer, Codec
@@ -30,19 +30,26 @@ class MalformedTransactionRecord(MalformedRequest):
     """These bytes are not a record of a transaction."""
 
 
-def value_version(transaction_version: int) -> int:
-    """The version that a cluster at this level of `transaction.version` writes."""
-    return 0 if transaction_version == 0 else VERSIONS[-1]
+def value_version(record: CoordinatorRecord, transaction_version: int) -> int:
+    """The version that a cluster at this level of `transaction.version` writes. Once the level is lowered, what version 0 can't
+    say is written in version 1 nevertheless: the pair that a client was answered, and the level of a decision."""
+    metadata = record.value
+    if transaction_version == 0 and not (
+        isinstance(metadata, TransactionMetadata)
+        and (metadata.transaction_version or metadata.next_producer_id != NO_PRODUCER_ID)
+    ):
+        return 0
+    return VERSIONS[-1]
 
 
 class TransactionFraming:
-    """Writes in the version that the cluster's level asks for at that moment."""
+    """Writes in the version that the cluster's level and the record ask for at that moment."""
 
     def __init__(self, transaction_version: Callable[[], int]) -> None:
         self._transaction_version = transaction_version
 
     def encode(self, record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
-        return encode(record, value_version(self._transaction_version()))
+        return encode(record, value_version(record, self._transaction_version()))
 
     def decode(self, key: Buffer | None, value: Buffer | None) -> CoordinatorRecord | None:
         return decode(key, value)

@@ -1,4 +1,5 @@
-"""InitProducerId of a transactional id: the next epoch, which fences every older one (TXN-T9 to TXN-T13).
+"""InitProducerId of a transactional id: the next epoch, which fences every older one (TXN-T9 to TXN-T13), and whether its
+transactions have a timeout (TXN-Q1).
 
 Always true: a pair of producer id and epoch is answered once its record is committed, to one client; a transaction that is open
 is aborted first, and its client is asked to come again (TXN-T11).
@@ -48,9 +49,10 @@ def initialize(
     found = shard.transactions.get(request.transactional_id)
     if found is None:
         found = created(new_producer_id(shard), timeout_ms, at.wall_ms)
-    _check_producer_id(found, request.expected)
     if found.state.is_prepared:
+        # Before the pair is looked at: after the last epoch its producer comes with the next producer id already (TXN-T23).
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+    _check_producer_id(found, request.expected)
     if found.state is TransactionState.ONGOING:
         why = "another producer took over its transactional id"
         return ending.abort(
@@ -79,12 +81,13 @@ def _validated_timeout_ms(shard: TransactionShard, request: Initialization) -> i
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, f"The transactional id is longer than {TRANSACTIONAL_ID_BYTES_MAX} bytes."
         )
-    if request.enable_two_phase and not shard.dependencies.two_phase_commit_enabled:
+    if request.enable_two_phase and not config.transaction_two_phase_commit_enable:
         raise KafkaError(
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
             "Two-phase commit is not enabled (transaction.two.phase.commit.enable).",
         )
     if request.keep_prepared:
+        # What Kafka will answer is not settled (TXN-Q2).
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "A prepared transaction can't be kept yet (KIP-939).")
     if request.enable_two_phase:
         return NO_TIMEOUT_MS

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from strandline.transactions.metadata import ProducerIdAndEpoch, TransactionMetadata
     from strandline.transactions.shard import TransactionShard
 
+NAME_CHARACTERS_MAX = 200
+
 
 def loaded(shard: TransactionShard) -> None:
     count = len(shard.transactions)
@@ -38,8 +40,8 @@ def aborted(shard: TransactionShard, transactional_id: str, decided: Transaction
     shard.dependencies.note(
         "transaction aborted",
         shard.partition,
-        f"{transactional_id}: {why}",
-        transactional_id=transactional_id,
+        f"{_shown(transactional_id)}: {why}",
+        transactional_id=_shown(transactional_id),
         producer_id=decided.producer_id,
         producer_epoch=decided.epoch,
         partitions=len(decided.partitions),
@@ -70,8 +72,8 @@ def _fenced(shard: TransactionShard, transactional_id: str, producer: ProducerId
     shard.dependencies.note(
         "producer fenced",
         shard.partition,
-        f"{transactional_id}: {text}",
-        transactional_id=transactional_id,
+        f"{_shown(transactional_id)}: {text}",
+        transactional_id=_shown(transactional_id),
         producer_id=was.producer_id,
         producer_epoch=was.epoch,
         current_epoch=now.epoch,
@@ -83,9 +85,18 @@ def refused(shard: TransactionShard, marker: EndMarker) -> None:
     shard.dependencies.note(
         "marker refused",
         shard.partition,
-        f"{marker.transactional_id}: a leader knows a newer epoch of producer {marker.producer.producer_id} or of its coordinator",
-        transactional_id=marker.transactional_id,
+        f"{_shown(marker.transactional_id)}: a leader knows a newer epoch of producer {marker.producer.producer_id} or of its "
+        "coordinator",
+        transactional_id=_shown(marker.transactional_id),
         producer_id=marker.producer.producer_id,
         producer_epoch=marker.producer.epoch,
         leader_epoch=marker.coordinator_epoch,
     )
+
+
+def _shown(transactional_id: str) -> str:
+    """Thousands of events are kept, and each could have 32 KiB from whoever named it."""
+    size = len(transactional_id)
+    if size <= NAME_CHARACTERS_MAX:
+        return transactional_id
+    return f"{transactional_id[:NAME_CHARACTERS_MAX]}… ({size} characters)"

@@ -24,7 +24,7 @@ NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
 NO_TIMESTAMP = -1
 NO_TIMEOUT_MS = 2**31 - 1
-"""The timeout of a transaction with two-phase commit, which is never timed out (TXN-T28, TXN-Q4)."""
+"""The timeout of a transaction with two-phase commit, which is never over (TXN-T28, TXN-Q1)."""
 
 
 class ProducerIdAndEpoch(NamedTuple):
@@ -76,7 +76,9 @@ class TransactionMetadata(CoordinatorValue):
         elif self.epoch == NO_PRODUCER_EPOCH or expected_epoch == self.epoch:
             epoch, last_epoch = self.epoch + 1, self.epoch
         elif expected_epoch == self.last_epoch:
-            epoch, last_epoch = self.epoch, self.last_epoch
+            repeated = self._at_rest(self.producer_id, self.epoch, self.last_epoch, timeout_ms, wall_ms)
+            # The producer id before stays that: the request may come once more, with a pair of it (TXN-T10).
+            return replace(repeated, previous_producer_id=self.previous_producer_id)
         else:
             raise KafkaError(
                 ErrorCode.PRODUCER_FENCED, f"The producer's epoch is {self.epoch} now, not {expected_epoch}."

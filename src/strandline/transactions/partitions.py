@@ -38,6 +38,10 @@ class Addition(NamedTuple):
 
 def add(shard: TransactionShard, request: Addition, at: Moment, answer: CodeAnswer) -> CoordinatorResult | None:
     metadata = _found(shard, request)
+    if metadata.state.is_prepared:
+        # Before the pair is looked at: after the last epoch its producer comes with the next producer id already (TXN-T23).
+        raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+    _check_producer(metadata, request)
     if metadata.state is TransactionState.ONGOING and metadata.partitions >= request.partitions:
         records = []
     else:
@@ -53,6 +57,9 @@ def add(shard: TransactionShard, request: Addition, at: Moment, answer: CodeAnsw
 
 def verify(shard: TransactionShard, request: Addition) -> dict[TopicPartition, ErrorCode]:
     metadata = _found(shard, request)
+    _check_producer(metadata, request)
+    if metadata.state.is_prepared:
+        raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
     return {
         partition: ErrorCode.NONE if partition in metadata.partitions else ErrorCode.TRANSACTION_ABORTABLE
         for partition in request.partitions
@@ -63,13 +70,16 @@ def _found(shard: TransactionShard, request: Addition) -> TransactionMetadata:
     if not request.transactional_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "The transactional id is empty.")
     metadata = shard.transactions.get(request.transactional_id)
-    if metadata is None or metadata.producer_id != request.producer.producer_id:
+    if metadata is None:
+        raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    return metadata
+
+
+def _check_producer(metadata: TransactionMetadata, request: Addition) -> None:
+    if metadata.producer_id != request.producer.producer_id:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     if metadata.epoch != request.producer.epoch:
         raise KafkaError(ErrorCode.PRODUCER_FENCED)
-    if metadata.state.is_prepared:
-        raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
-    return metadata
 
 
 def _check_size(record: CoordinatorRecord, request: Addition, record_bytes_max: int) -> None:
@@ -78,8 +88,9 @@ def _check_size(record: CoordinatorRecord, request: Addition, record_bytes_max: 
     about = len(request.transactional_id) * 4 + len(record.value.partitions) * PARTITION_BYTES_MAX
     if about + ROOM_FOR_THE_END_BYTES < record_bytes_max:
         return  # no need to count
-    key, value = framing.encode(record, framing.VERSIONS[-1])
-    size = len(key) + len(value or b"") + ROOM_FOR_THE_END_BYTES
+    # The level, and with it the version of the end's record, may be another one then: 0 takes more for each topic.
+    size = max(sum(len(part or b"") for part in framing.encode(record, version)) for version in framing.VERSIONS)
+    size += ROOM_FOR_THE_END_BYTES
     if size > record_bytes_max:
         raise KafkaError(
             ErrorCode.UNKNOWN_SERVER_ERROR,

@@ -18,6 +18,8 @@ from strandline.errors import ErrorCode
 from strandline.ids import TopicPartition
 from strandline.transactions.metadata import ProducerIdAndEpoch
 
+PARTITIONS_PER_REQUEST_MAX = 2000
+"""What more is to be asked goes in the next request; one question is never divided."""
 Codes = Mapping[TopicPartition, ErrorCode]
 Done = Callable[[Codes], None]
 
@@ -57,7 +59,22 @@ def _code(codes: Codes | ErrorCode, partition: TopicPartition) -> ErrorCode:
     return codes if isinstance(codes, ErrorCode) else codes.get(partition, ErrorCode.NETWORK_EXCEPTION)
 
 
-Asked = dict[str, AskedTransaction]
+class Asked(dict[str, AskedTransaction]):
+    """A request, by transactional id."""
+
+    partitions_count = 0
+
+    def has_room(self, question: Question) -> bool:
+        return self.partitions_count + len(question.partitions) <= PARTITIONS_PER_REQUEST_MAX
+
+    def put(self, question: Question, done: Done) -> None:
+        """A transactional id that it does not have, or a newer epoch of it."""
+        asked = self[question.transactional_id] = AskedTransaction(question)
+        self.join(asked, question, done)
+
+    def join(self, asked: AskedTransaction, question: Question, done: Done) -> None:
+        asked.add(question.partitions, done)
+        self.partitions_count += len(question.partitions)
 
 
 class VerificationQueue:
@@ -76,21 +93,19 @@ class VerificationQueue:
                 done(dict.fromkeys(question.partitions, ErrorCode.INVALID_PRODUCER_EPOCH))
                 return
             if found.producer.epoch < question.producer.epoch:
-                request[question.transactional_id] = AskedTransaction(question)
-                request[question.transactional_id].add(question.partitions, done)
+                request.put(question, done)
                 found.answer(ErrorCode.INVALID_PRODUCER_EPOCH)
                 return
-            if found.verify_only is question.verify_only:
-                found.add(question.partitions, done)
+            if found.verify_only is question.verify_only and request.has_room(question):
+                request.join(found, question, done)
                 return
         for request in requests:
-            if question.transactional_id not in request:
+            if question.transactional_id not in request and request.has_room(question):
                 break
         else:
-            request = {}
+            request = Asked()
             requests.append(request)
-        request[question.transactional_id] = AskedTransaction(question)
-        request[question.transactional_id].add(question.partitions, done)
+        request.put(question, done)
 
     def take(self, broker_id: int) -> Asked | None:
         """The next request to this coordinator; None while one is under way, or if nothing is to be asked."""

@@ -14,8 +14,8 @@ from strandline.ports import Buffer
 from strandline.wire.errors import MalformedRequest
 from strandline.wire.headers import TAGS_MAX, skip_tagged_fields
 from strandline.wire.node_endpoints import NodeEndpoint, tagged
+from strandline.wire.primitives import STRING_BYTES_MAX, skip_tag, too_long
 from strandline.wire.primitives import encode_unsigned_varint as uvarint
-from strandline.wire.primitives import skip_tag
 
 KEY, VERSIONS = 1, range(4, 19)
 FLEXIBLE_SINCE = 12
@@ -141,6 +141,8 @@ class _Frame:
         size = self.size() if self.flexible else self._fits(self.take(_INT16)[0])
         if size < 0:
             raise MalformedRequest("Fetch: null where a text must be")
+        if size > STRING_BYTES_MAX:
+            too_long(size, len(self.frame) - self.at)
         text = str(self.frame[self.at : self.at + size], "utf-8")
         self.at += size
         return text
@@ -232,6 +234,8 @@ def _parse_tags(version: int, f: _Frame, replica_id: int) -> tuple[str | None, i
         last_tag, end = tag, f.at + size
         if tag == 0:
             size = f.size()
+            if size > STRING_BYTES_MAX:
+                too_long(size, len(f.frame) - f.at)
             cluster_id = None if size < 0 else str(f.frame[f.at : f.at + size], "utf-8")
             f.at += max(size, 0)
         elif tag == 1 and version >= REPLICA_STATE_SINCE:

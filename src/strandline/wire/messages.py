@@ -4,7 +4,8 @@
     reply = CreateTopicsResponse(topics=[CreateTopicsResponse.CreatableTopicResult(name="t")])
     body = messages.encode_response(19, 7, reply)
 
-Bodies only: headers are in `headers.py`, Produce and Fetch have readers and writers of their own for the fast path.
+Bodies only: headers are in `headers.py`; `decoder.py` and `encoder.py` write the code for each struct; Produce and Fetch have
+readers and writers of their own for the fast path (`produce.py`, `fetch.py`).
 
 Always true: decoding raises MalformedRequest or returns a message; LookupError means an API or version that does not exist.
 """

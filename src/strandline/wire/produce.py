@@ -14,6 +14,7 @@ from typing import NamedTuple, NoReturn
 from strandline.wire.errors import MalformedRequest
 from strandline.wire.headers import skip_tagged_fields
 from strandline.wire.node_endpoints import NodeEndpoint, tagged
+from strandline.wire.primitives import STRING_BYTES_MAX, too_long
 from strandline.wire.primitives import encode_unsigned_varint as uvarint
 
 KEY, VERSIONS = 0, range(3, 14)
@@ -103,6 +104,8 @@ def _parse_flexible(version: int, frame: memoryview, position: int) -> ProduceRe
     size, position = _compact_size(frame, position)
     transactional_id = None
     if size >= 0:
+        if size > STRING_BYTES_MAX:
+            too_long(size, len(frame) - position)
         transactional_id = str(frame[position : position + size], "utf-8")
         position += size
     acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(frame, position)
@@ -121,6 +124,8 @@ def _parse_flexible(version: int, frame: memoryview, position: int) -> ProduceRe
             position += 1
             if size >= 0x7F:
                 size, position = _compact_size(frame, position - 1)
+                if size > STRING_BYTES_MAX:
+                    too_long(size, len(frame) - position)
             elif size < 0:
                 raise MalformedRequest("Produce: a topic without a name")
             topic = str(frame[position : position + size], "utf-8")

@@ -14,8 +14,8 @@ import pytest
 from strandline.api import envelope, table
 from strandline.api.context import RequestContext
 from strandline.api.requests import forwarding
+from strandline.api.requests.large_requests import INLINE_BYTES_MAX
 from strandline.api.requests.pending_reply import PendingReply
-from strandline.api.requests.request_decoding import INLINE_BYTES_MAX
 from strandline.errors import ErrorCode, KafkaError
 from strandline.wire import messages
 from strandline.wire.headers import read_response_header, request_header

@@ -452,6 +452,17 @@ async def test_txn_p9_the_list_of_aborted_transactions_ends_with_the_records_tha
     assert [txn.first_offset for txn in answer.aborted_transactions] == [6]
 
 
+@pytest.mark.parametrize("isolation_level", [-1, 2])
+@pytest.mark.parametrize("version", range(4, fetch.VERSIONS[-1] + 1))
+async def test_an_isolation_level_that_there_is_not_is_refused(transactions, version, isolation_level):
+    """It would be read up to the last stable offset, and not be told what of that was aborted."""
+    topic = transactions.image.topics["t"].topic_id if version >= BY_ID else "t"
+    reply = handled(transactions, version, part(0), topic=topic, isolation_level=isolation_level)
+    [answer] = answers(version, reply)
+    assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert not answer.records
+
+
 async def test_aborted_transactions_are_listed(filled):
     log = filled.parts.hosted.by_name["t", 0].log
     log.segments.active.txn_index.add(AbortedTxn(producer_id=7, first_offset=2, last_offset=4, last_stable_offset=5))
@@ -695,6 +706,21 @@ def test_cold_records_are_read_beside_the_loop(cold_probability):
         assert waited > 5
 
     in_simulation(story, cold_probability)
+
+
+def test_cold_aborted_transactions_are_read_beside_the_loop():
+    async def story(broker, disk):
+        partition = broker.parts.hosted.by_name["t", 0]
+        broker.append("t", 1000, producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
+        partition.append_marker((7, 1), False, 1, 1000, transaction_version=2)
+        [index] = [file for file in disk.listdir(partition.log.directory) if file.endswith(".txnindex")]
+        disk.open(f"{partition.log.directory}/{index}").inode.cold.add(0)
+        reply = handled(broker, 12, part(100), isolation_level=1)
+        assert inspect.isawaitable(reply)
+        [answer] = answers(12, await reply)
+        assert [(txn.producer_id, txn.first_offset) for txn in answer.aborted_transactions] == [(7, 100)]
+
+    in_simulation(story, 0)
 
 
 def test_what_stays_cold_is_left_for_the_next_fetch():

@@ -121,6 +121,7 @@ async def test_isolation_binds_consumers_only(broker):
     assert (await ask(broker, 7, -3, isolation_level=1)).offset == -1
     assert (await ask(broker, 7, 2000, isolation_level=0)).offset == 1
     assert (await ask(broker, 7, -1, isolation_level=1, replica_id=DEBUG)).offset == 2
+    assert (await ask(broker, 7, -1, isolation_level=2)).error_code == ErrorCode.UNKNOWN_SERVER_ERROR, "as in Kafka"
     partition.high_watermark = 0
     assert (await ask(broker, 7, -1)).offset == 0
     assert (await ask(broker, 7, -1, replica_id=2)).offset == 2

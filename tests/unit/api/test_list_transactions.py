@@ -1,4 +1,4 @@
-"""ListTransactions: there are none."""
+"""ListTransactions on a broker that coordinates no transaction: filters are checked nevertheless."""
 
 # mypy: allow-incomplete-defs, allow-untyped-defs
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,6 @@ import pytest
 from strandline.api import (
     add_offsets_to_txn,
     add_partitions_to_txn,
-    describe_transactions,
     end_txn,
     init_producer_id,
     list_transactions,
@@ -21,128 +21,36 @@ from strandline.api import (
     write_txn_markers,
 )
 from strandline.errors import ErrorCode
-from strandline.metadata import records as r
 from strandline.records.batch import BatchBuilder
 from strandline.transactions.metadata import ProducerIdAndEpoch
 from strandline.wire import messages
 
-NONE = ErrorCode.NONE
-STATE, OFFSETS = "__transaction_state", "__consumer_offsets"
-Produce = messages.request(0)
+from .transaction_side import (
+    NONE,
+    OFFSETS,
+    Produce,
+    add,
+    add_for_leader,
+    begun,
+    codes_in,
+    codes_of,
+    complete,
+    coordinating,
+    end,
+    initialize,
+    marked,
+    produce_frame,
+    produced,
+    send,
+    stable,
+    state_of,
+)
 
 
 @pytest.fixture
 async def cluster(broker):
-    """At level 2, with two topics."""
-    broker.commit([r.FeatureLevelRecord(name="transaction.version", feature_level=2)])
-    broker.create(STATE, *[(1,)] * 4)
-    broker.create(OFFSETS, *[(1,)] * 4)
-    broker.create("a", (1,), (1,))
-    broker.create("b")
-    for runner in broker.transactions.runners.values():
-        await runner._loading
-    yield broker
-    broker.groups.close()
-    broker.transactions.close()
-    broker.marker_sender.close()
-
-
-async def initialize(cluster, tid="t", version=5, **fields):
-    reply = await cluster.call(
-        init_producer_id, version, transactional_id=tid, **{"transaction_timeout_ms": 60_000, **fields}
-    )
-    return ErrorCode(reply.error_code), ProducerIdAndEpoch(reply.producer_id, reply.producer_epoch)
-
-
-async def begun(cluster, tid="t"):
-    code, producer = await initialize(cluster, tid)
-    assert code is NONE
-    return producer
-
-
-async def send(cluster, producer, *places, version=12, sequence=0, tid="t", value=b"v", acks=-1):
-    """The codes of the partitions, in order."""
-    topics: dict[str, list[Any]] = {}
-    for name, index in places:
-        builder = BatchBuilder()
-        builder.append(b"k", value, timestamp=1000)
-        data = builder.build(
-            producer_id=producer.producer_id, producer_epoch=producer.epoch, base_sequence=sequence, transactional=True
-        )
-        topics.setdefault(name, []).append(Produce.PartitionProduceData(index=index, records=bytes(data)))
-    request = Produce(
-        transactional_id=tid,
-        acks=acks,
-        timeout_ms=5000,
-        topic_data=[Produce.TopicProduceData(name=name, partition_data=data) for name, data in topics.items()],
-    )
-    frame = b"\0" * 4 + messages.encode_request(0, version, request)
-    return await _codes_of(cluster, frame, version)
-
-
-async def _codes_of(cluster, frame, version):
-    outcome: Any = produce.handle(memoryview(bytearray(frame)), cluster.context(0, version), 4)
-    if inspect.isawaitable(outcome):
-        outcome = await outcome
-    if hasattr(outcome, "deliver_to"):
-        done = asyncio.get_running_loop().create_future()
-        outcome.deliver_to(done.set_result)
-        outcome = await done
-    reply = messages.decode_response(0, version, outcome)
-    return [ErrorCode(p.error_code) for topic in reply.responses for p in topic.partition_responses]
-
-
-async def add(cluster, producer, *places, tid="t", version=3):
-    topics: dict[str, list[Any]] = {}
-    for name, index in places:
-        topics.setdefault(name, []).append(index)
-    Add = messages.request(24)
-    listed = [Add.AddPartitionsToTxnTopic(name=name, partitions=found) for name, found in topics.items()]
-    reply = await cluster.call(
-        add_partitions_to_txn,
-        version,
-        v3_and_below_transactional_id=tid,
-        v3_and_below_producer_id=producer.producer_id,
-        v3_and_below_producer_epoch=producer.epoch,
-        v3_and_below_topics=listed,
-    )
-    return {
-        (topic.name, p.partition_index): ErrorCode(p.partition_error_code)
-        for topic in reply.results_by_topic_v3_and_below
-        for p in topic.results_by_partition
-    }
-
-
-async def end(cluster, producer, *, commit=True, tid="t", version=5):
-    reply = await cluster.call(
-        end_txn,
-        version,
-        transactional_id=tid,
-        producer_id=producer.producer_id,
-        producer_epoch=producer.epoch,
-        committed=commit,
-    )
-    return ErrorCode(reply.error_code), ProducerIdAndEpoch(reply.producer_id, reply.producer_epoch)
-
-
-async def state_of(cluster, tid="t"):
-    reply = await cluster.call(describe_transactions, 0, transactional_ids=[tid])
-    return reply.transaction_states[0]
-
-
-async def complete(cluster, tid="t"):
-    """Until the transaction is ended everywhere."""
-    async with asyncio.timeout(5):
-        while True:
-            found = await state_of(cluster, tid)
-            if found.transaction_state.startswith("Complete"):
-                return found.transaction_state
-            await asyncio.sleep(0)
-
-
-def stable(cluster, name, index=0):
-    partition = cluster.parts.hosted.by_name[name, index]
-    return partition.last_stable_offset, partition.high_watermark
+    async with coordinating(broker) as cluster:
+        yield cluster
 
 
 async def test_a_transaction_of_version_2_from_begin_to_end(cluster):
@@ -246,7 +154,7 @@ async def test_txn_p1_one_request_has_one_producer(cluster):
         topic_data=[Produce.TopicProduceData(name="a", partition_data=data)],
     )
     frame = b"\0" * 4 + messages.encode_request(0, 12, request)
-    assert await _codes_of(cluster, frame, 12) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 2
+    assert await codes_of(cluster, frame, 12) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 2
 
 
 async def test_txn_p1_nor_two_epochs_of_one(cluster):
@@ -267,13 +175,102 @@ async def test_txn_p1_nor_two_epochs_of_one(cluster):
     topic = Produce.TopicProduceData(name="a", partition_data=data)
     request = Produce(transactional_id="t", acks=-1, timeout_ms=5000, topic_data=[topic])
     frame = b"\0" * 4 + messages.encode_request(0, 12, request)
-    assert await _codes_of(cluster, frame, 12) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 2
+    assert await codes_of(cluster, frame, 12) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 2
 
 
 async def test_a_producer_that_the_coordinator_does_not_know(cluster):
     stranger = ProducerIdAndEpoch(999, 0)
     assert await send(cluster, stranger, ("a", 0)) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING]
-    assert cluster.parts.hosted.by_name["a", 0].log.log_end_offset == 0
+    log = cluster.parts.hosted.by_name["a", 0].log
+    assert log.log_end_offset == 0
+    assert len(log.guards) == 0, "what strangers claim is not remembered"
+
+
+@pytest.mark.parametrize("epochs_ahead", [0, 1000])
+async def test_txn_v5_a_stranger_holds_up_no_producer_whose_id_it_claims(cluster, epochs_ahead):
+    producer, log = await begun(cluster), cluster.parts.hosted.by_name["a", 0].log
+    await begun(cluster, "stranger")
+    assert await add(cluster, producer, ("a", 0)) == {("a", 0): NONE}
+    assert await send(cluster, producer, ("a", 0), version=9, sequence=6) == [NONE]
+    await end(cluster, producer, version=1)
+    await complete(cluster)
+    claim = ProducerIdAndEpoch(producer.producer_id, producer.epoch + epochs_ahead)
+    taken, refused = await asyncio.gather(
+        send(cluster, producer, ("a", 0), sequence=7), send(cluster, claim, ("a", 0), tid="stranger")
+    )
+    assert taken == [NONE]
+    assert refused != [NONE]
+    assert (log.log_end_offset, len(log.guards)) == (3, 0)
+
+
+@pytest.mark.parametrize("version", [4, 5])
+async def test_txn_t15_from_version_4_on_an_addition_is_of_brokers(cluster, version):
+    producer = await begun(cluster)
+    Add = messages.request(add_partitions_to_txn.KEY)
+    topics = [Add.AddPartitionsToTxnTopic(name="a", partitions=[0])]
+    pair = {"producer_id": producer.producer_id, "producer_epoch": producer.epoch}
+    asked = Add.AddPartitionsToTxnTransaction(transactional_id="t", topics=topics, **pair)
+    reply = await cluster.call(add_partitions_to_txn, version, listener="OTHER", transactions=[asked])
+    assert (reply.error_code, reply.results_by_transaction) == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, [])
+    unverified = await add_for_leader(cluster, producer, ("a", 0), version=version, verify_only=True)
+    assert unverified == {("a", 0): ErrorCode.TRANSACTION_ABORTABLE}
+    assert (await state_of(cluster)).transaction_state == "Empty", "a verification changes nothing"
+    assert await add_for_leader(cluster, producer, ("a", 0), version=version) == {("a", 0): NONE}
+    verified = await add_for_leader(cluster, producer, ("a", 0), ("a", 1), version=version, verify_only=True)
+    assert verified == {("a", 0): NONE, ("a", 1): ErrorCode.TRANSACTION_ABORTABLE}
+    [shard] = [shard for shard in cluster.transactions.shards() if shard.transactions]
+    assert shard.transactions["t"].transaction_version == 2, "its client speaks version 2"
+
+
+async def test_txn_t15_offsets_are_added_as_a_partition_and_their_client_speaks_version_0(cluster):
+    producer = await begun(cluster)
+    pair = {"producer_id": producer.producer_id, "producer_epoch": producer.epoch}
+    reply = await cluster.call(add_offsets_to_txn, 4, transactional_id="t", group_id="g", **pair)
+    assert reply.error_code == NONE
+    [topic] = (await state_of(cluster)).topics
+    assert (topic.topic, len(topic.partitions)) == (OFFSETS, 1)
+    [shard] = [shard for shard in cluster.transactions.shards() if shard.transactions]
+    assert shard.transactions["t"].transaction_version == 0
+
+
+@pytest.mark.parametrize("version", [0, 3, 5])
+async def test_ten_thousand_partitions_in_one_addition(cluster, version):
+    """They are led elsewhere, if they exist."""
+    count = add_partitions_to_txn.PARTITIONS_MAX + 1
+    cluster.create("wide", *[(2,)] * count, leader=2)
+    producer = await begun(cluster)
+    adding = add if version < add_partitions_to_txn.FOR_BROKERS_SINCE else add_for_leader
+    places = [("wide", index) for index in range(count)]
+    codes = await adding(cluster, producer, *places, version=version)
+    assert codes == dict.fromkeys(places, ErrorCode.INVALID_REQUEST)
+    assert (await state_of(cluster)).transaction_state == "Empty", "none was added"
+    absent = await adding(cluster, producer, *places[:5000], ("nowhere", 0), ("wide", count), version=version)
+    assert {place for place, code in absent.items() if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION} == {
+        ("nowhere", 0),
+        ("wide", count),
+    }
+    assert set(absent.values()) == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED}
+    assert (await state_of(cluster)).transaction_state == "Empty"
+    codes = await adding(cluster, producer, *places[1:], *places[1:], version=version)
+    assert codes == dict.fromkeys(places[1:], NONE)
+    found = await state_of(cluster)
+    assert [(topic.topic, len(topic.partitions)) for topic in found.topics] == [("wide", count - 1)]
+    assert (await end(cluster, producer))[0] is NONE, "an end is never too large"
+
+
+@pytest.mark.parametrize("version", [3, 7, 8, 9, 12])
+async def test_a_refusal_repeats_no_endless_transactional_id_for_each_partition(cluster, version):
+    """SEC-L2. Nor could it be written down: an error message has its length in 16 bits up to version 8, and clients take no more in
+    later ones."""
+    tid = "x" * 32_767
+    producer = await begun(cluster, tid)
+    fenced = ProducerIdAndEpoch(producer.producer_id + 1, 0)
+    places = [("a", index) for index in (0, 1)] * 100
+    refused = ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    frame = produce_frame(fenced, *places, version=version, tid=tid)
+    reply = await produced(cluster, frame, version)
+    assert len(reply) < 200 * len(places)
+    assert codes_in(reply, version) == [refused] * len(places)
 
 
 async def test_txn_v2_an_older_epoch_is_refused_before_the_coordinator_is_asked(cluster):
@@ -351,39 +348,28 @@ async def test_txn_v8_a_produce_that_waits_is_a_barrier_and_has_a_copy_of_its_by
     assert b"kept" in bytes(log.read(0, 1000, log.log_end_offset, min_one=True))
 
 
-# Markers
-
-
-def markers(producer, *places, commit=False, coordinator_epoch=0, version=0):
-    Write = messages.request(27)
-    topics: dict[str, list[Any]] = {}
-    for name, index in places:
-        topics.setdefault(name, []).append(index)
-    return [
-        Write.WritableTxnMarker(
-            producer_id=producer.producer_id,
-            producer_epoch=producer.epoch,
-            transaction_result=commit,
-            topics=[Write.WritableTxnMarkerTopic(name=name, partition_indexes=found) for name, found in topics.items()],
-            coordinator_epoch=coordinator_epoch,
-            transaction_version=version,
+@pytest.mark.parametrize("leader", [1, 2])
+async def test_txn_v8_a_produce_that_waited_over_an_election_is_refused(cluster, leader):
+    """Also where the same node was elected again: its guards are those of the leader epoch before."""
+    producer, partition = await begun(cluster), cluster.parts.hosted.by_name["a", 0]
+    waiting = asyncio.create_task(send(cluster, producer, ("a", 0)))
+    await asyncio.sleep(0)
+    assert len(partition.log.guards) == 1, "the question is open"
+    state = partition.state
+    partition.apply(
+        replace(
+            state,
+            leader=leader,
+            replicas=(1, 2),
+            leader_epoch=state.leader_epoch + 1,
+            partition_epoch=state.partition_epoch + 1,
         )
-    ]
-
-
-async def marked(cluster, producer, *places, api_version=2, listener=None, **fields):
-    reply = await cluster.call(
-        write_txn_markers,
-        api_version,
-        **({} if listener is None else {"listener": listener}),
-        markers=markers(producer, *places, **fields),
     )
-    return {
-        (topic.name, p.partition_index): ErrorCode(p.error_code)
-        for marker in reply.markers
-        for topic in marker.topics
-        for p in topic.partitions
-    }
+    assert await waiting == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    assert partition.log.log_end_offset == 0
+
+
+# Markers
 
 
 async def test_txn_t35_each_partition_has_its_answer(cluster):
@@ -414,6 +400,7 @@ async def test_txn_t40_a_client_may_abort_only_what_hangs(cluster, hangs):
     await send(cluster, producer, ("a", 0))
     if hangs:  # for a quarter of an hour; what its producer says of the time does not count
         cluster.parts.hosted.by_name["a", 0].log.txn_began_ms[producer.producer_id] -= 15 * 60_000 + 1
+        cluster.parts.hosted.by_name["a", 0].leadership.began_s -= 15 * 60 + 0.001
     refused = {("a", 0): ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
     for fields in ({"commit": True}, {"version": 2}):
         assert await marked(cluster, producer, ("a", 0), listener="OTHER", **fields) == refused

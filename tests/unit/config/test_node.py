@@ -213,6 +213,16 @@ def test_our_stated_defaults() -> None:
     assert "should be at most half" in build(COMBINED | {"broker.heartbeat.interval.ms": "2000"}).warnings[-1]
 
 
+def test_txn_q1_two_phase_commit_needs_both_keys() -> None:
+    allowed, served = {"transaction.two.phase.commit.enable": "true"}, {"unstable.api.versions.enable": "true"}
+    assert "no producer can ask for it" in build(COMBINED | allowed).warnings[-1]
+    for keys in ({}, served, allowed | served):
+        config = build(COMBINED | keys)
+        assert not any("two.phase" in warning for warning in config.warnings)
+        found = (config.transaction_two_phase_commit_enable, config.unstable_api_versions_enable)
+        assert found == (len(keys) == 2, bool(keys))
+
+
 def test_dynamic_values_make_a_new_configuration() -> None:
     before = build(COMBINED | {"max.connections": "10", "log.retention.hours": "1"})
     after = before.with_dynamic({"max.connections": "20", "log.retention.ms": "5"}, {"max.connections": "30"})

@@ -18,7 +18,7 @@ from strandline.errors import ErrorCode
         (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.UNKNOWN_SERVER_ERROR),
     ],
 )
-def test_what_is_wrong_with_the_log_is_answered_as_what_is_wrong_with_the_coordinator(
+def test_txn_tf6_what_is_wrong_with_the_log_is_answered_as_what_is_wrong_with_the_coordinator(
     code: ErrorCode, answered: ErrorCode
 ) -> None:
     assert coordinator_error(code) is answered

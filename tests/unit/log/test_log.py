@@ -496,3 +496,67 @@ def test_the_size_of_a_log_and_of_what_follows_an_offset(directory: LogDir) -> N
         log.append_as_leader(sized(100), 0, NOW)
     assert log.size == 600
     assert [log.bytes_after(offset) for offset in (0, 2, 3, 5)] == [600, 400, 400, 200]
+
+
+def test_sec_l5_an_abort_for_whose_index_no_descriptor_is_left_counts(powered: PoweredLogDir) -> None:
+    """Its log dir stays online: log and index must not part for good."""
+    log = powered.open()
+    log.append_as_leader(batch("a", producer_id=5, producer_epoch=0, base_sequence=0, transactional=True), 0, NOW)
+    powered.node.disk.faults.set(log.segments.active.txn_index.path, Fault.NO_HANDLES)
+    assert log.append_marker((5, 1), False, 0, 0, NOW, transaction_version=2) == 1
+    assert log.has_aborted_since(0)
+    assert log.aborted_between(0, 2) == [AbortedTxn(5, 0, 1, 2)]
+    log.append_as_leader(batch("b"), 0, NOW)
+    log.roll(NOW)
+    log.append_as_leader(batch("c"), 0, NOW)
+    for _ in range(2):
+        with pytest.raises(OSError, match="txnindex"):
+            powered.flush(log)
+        assert log.recovery_point == 0
+    powered.node.disk.faults.clear()
+    powered.flush(log)
+    powered.power_loss()
+    log = powered.recover(recovery_point=4, high_watermark=4).log
+    assert log.aborted_between(0, 4) == [AbortedTxn(5, 0, 1, 2)]
+
+
+def test_a_cut_takes_an_abort_out_of_the_index(powered: PoweredLogDir) -> None:
+    log = powered.open()
+    transaction = {"producer_id": 5, "producer_epoch": 0, "base_sequence": 0, "transactional": True}
+    log.append_as_leader(batch("a", **transaction), 0, NOW)
+    log.append_own(marker(ControlRecordType.ABORT, 5, 0), 0, NOW)
+    log.truncate_to(1)
+    log.append_own(marker(ControlRecordType.COMMIT, 5, 0), 1, NOW)
+    assert log.aborted_between(0, 2) == []
+
+
+def test_txn_p11_the_search_goes_on_until_nothing_older_was_open(powered: PoweredLogDir) -> None:
+    log = powered.open()
+    transaction = {"producer_epoch": 0, "base_sequence": 0, "transactional": True}
+    log.append_as_leader(batch("a", producer_id=1, **transaction), 0, NOW)  # 0, open for long
+    for _ in range(3):
+        log.append_as_leader(batch("p"), 0, NOW)  # 1-3
+    log.append_as_leader(batch("b", producer_id=2, **transaction), 0, NOW)  # 4
+    log.append_own(marker(ControlRecordType.ABORT, 2, 0), 0, NOW)  # 5
+    log.roll(NOW)
+    log.append_own(marker(ControlRecordType.ABORT, 1, 0), 0, NOW)  # 6
+    assert log.aborted_between(0, 2) == [AbortedTxn(1, 0, 6, 7)]
+
+
+def test_sec_l10_a_leader_opens_no_more_transactions_than_it_may_remember(powered: PoweredLogDir) -> None:
+    log = powered.open()
+    log.producers.ids_max = 10
+
+    def send(producer_id: int, sequence: int = 0) -> None:
+        transaction = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": sequence}
+        log.append_as_leader(batch("a", **transaction, transactional=True), 0, NOW)
+
+    for producer_id in range(9):
+        send(producer_id)
+    with pytest.raises(KafkaError) as refused:
+        send(9)
+    assert refused.value.code is ErrorCode.POLICY_VIOLATION
+    assert log.log_end_offset == 9
+    send(0, 1)
+    log.append_marker((3, 0), True, 0, 0, NOW, transaction_version=0)
+    send(9)

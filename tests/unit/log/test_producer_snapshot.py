@@ -31,14 +31,13 @@ def two_producers() -> Producers:
     return producers
 
 
-def test_the_bytes_are_kafkas() -> None:
+def test_txn_p30_the_bytes_are_kafkas() -> None:
     assert producer_snapshot.encode(two_producers()) == KAFKA_BYTES
 
 
-def test_a_snapshot_brings_back_what_a_restart_needs() -> None:
+def test_txn_p30_a_snapshot_brings_back_what_a_restart_needs() -> None:
     restored = Producers()
-    for producer in producer_snapshot.decode(KAFKA_BYTES, "s"):
-        restored.adopt(producer)
+    restored.adopt(producer_snapshot.decode(KAFKA_BYTES, "s"))
     first, second = restored.by_id[42], restored.by_id[7]
     assert (first.epoch, list(first.batches)) == (3, [BatchMetadata(14, 99, 4, 60_000)])
     assert (first.coordinator_epoch, first.current_txn_first_offset, first.last_timestamp) == (5, 90, 60_000)
@@ -48,7 +47,7 @@ def test_a_snapshot_brings_back_what_a_restart_needs() -> None:
 
 
 @pytest.mark.parametrize("position", range(len(KAFKA_BYTES)))
-def test_a_flipped_bit_anywhere_is_noticed(position: int) -> None:
+def test_txn_p30_a_flipped_bit_anywhere_is_noticed(position: int) -> None:
     rotten = bytearray(KAFKA_BYTES)
     rotten[position] ^= 0x10
     with pytest.raises(CorruptLog):

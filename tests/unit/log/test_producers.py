@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Iterator
+
 import pytest
 
 from strandline.errors import ErrorCode, KafkaError
@@ -61,7 +64,7 @@ def test_a_batch_that_overlaps_another_is_no_duplicate(story: Story, first: int,
 
 
 @pytest.mark.parametrize("first", [9, 11, 20, SEQUENCE_MAX])
-def test_the_next_sequence_follows_the_last(story: Story, first: int) -> None:
+def test_txn_p2_the_next_sequence_follows_the_last(story: Story, first: int) -> None:
     story.send(0, 10)
     story.refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, first)
     assert story.send(10) == 10
@@ -81,13 +84,13 @@ def test_sequences_wrap_within_a_batch(story: Story) -> None:
     assert story.send(3) == 5
 
 
-def test_an_older_epoch_never_writes_again(story: Story) -> None:
+def test_txn_p2_an_older_epoch_never_writes_again(story: Story) -> None:
     story.send(0, epoch=3)
     story.refused(ErrorCode.INVALID_PRODUCER_EPOCH, 1, epoch=2)
     story.refused(ErrorCode.INVALID_PRODUCER_EPOCH, 0, epoch=2)
 
 
-def test_a_new_epoch_starts_at_sequence_zero(story: Story) -> None:
+def test_txn_p2_a_new_epoch_starts_at_sequence_zero(story: Story) -> None:
     story.send(0, 5)
     story.refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 5, epoch=1)
     assert story.send(0, 5, epoch=1) == 5  # no duplicate of the old epoch's first batch
@@ -106,7 +109,7 @@ def test_an_unknown_producer_may_go_on_anywhere(story: Story) -> None:
     assert story.send(78) == 1
 
 
-def test_after_a_marker_of_a_newer_epoch_sequences_start_again(story: Story) -> None:
+def test_txn_p23_after_a_marker_of_a_newer_epoch_sequences_start_again(story: Story) -> None:
     story.send(0, 3, txn=True)
     story.end(epoch=1)
     story.refused(ErrorCode.INVALID_PRODUCER_EPOCH, 3, epoch=0)
@@ -114,7 +117,7 @@ def test_after_a_marker_of_a_newer_epoch_sequences_start_again(story: Story) -> 
     assert story.send(0, epoch=1) == 4
 
 
-def test_a_plain_batch_may_not_enter_an_open_transaction(story: Story) -> None:
+def test_txn_p2_a_plain_batch_may_not_enter_an_open_transaction(story: Story) -> None:
     story.send(0, txn=True)
     story.refused(ErrorCode.INVALID_TXN_STATE, 1)
     story.end()
@@ -186,6 +189,69 @@ def test_only_so_many_are_remembered_and_the_silent_ones_go() -> None:
     for pid in range(1000, 3000):
         story.send(0, pid=pid, at=pid)
     assert len(story.producers.by_id) <= 20
+
+
+def test_sec_l10_no_more_than_nine_tenths_have_a_transaction_open() -> None:
+    """They can not be forgotten; so those that come without one find room, and are not looked for in vain."""
+    story = Story()
+    story.producers.ids_max = 20
+    for pid in range(18):
+        story.producers.check_open(pid)
+        story.send(0, pid=pid, txn=True)
+    with pytest.raises(KafkaError) as refused:
+        story.producers.check_open(18)
+    assert refused.value.code is ErrorCode.POLICY_VIOLATION
+    story.producers.check_open(17)
+    for pid in range(100, 200):
+        story.send(0, pid=pid)
+    assert len(story.producers.by_id) <= 20
+    story.end(pid=3)
+    story.producers.check_open(18)
+
+
+def test_sec_l10_a_follower_takes_what_its_leader_took() -> None:
+    story = Story()
+    story.producers.ids_max = 3
+    for pid in range(10):
+        story.send(0, pid=pid, txn=True)
+    assert len(story.producers.by_id) == 10
+    story.producers.end_offset = 10
+    story.producers.check_invariants()
+
+
+def test_what_is_stable_is_found_without_looking_at_all_that_is_open() -> None:
+    """Every Fetch asks for it, and a hundred thousand may be open."""
+
+    class Counting(OrderedDict[int, int]):
+        looked_at = 0
+
+        def values(self) -> Iterator[int]:  # type: ignore[override]
+            for value in super().values():
+                Counting.looked_at += 1
+                yield value
+
+    story = Story()
+    for pid in range(100):
+        story.send(0, pid=pid, txn=True)
+    story.producers._open_txns = Counting(story.producers._open_txns)
+    assert story.producers.first_unstable_offset(0) == 0
+    for pid in range(50):
+        story.end(pid=pid)
+    assert story.producers.first_unstable_offset(1000) == 50
+    assert Counting.looked_at == 2
+
+
+def test_adopted_transactions_are_in_the_order_in_which_they_began() -> None:
+    story, other = Story(), Story()
+    for pid in (3, 1, 2):
+        story.send(0, pid=pid, txn=True)
+    producers = [story.producers.by_id[pid] for pid in (1, 2, 3)]
+    other.producers.adopt(producers[:2])
+    other.producers.adopt(producers[2:])
+    assert list(other.producers.open_txns.items()) == [(3, 0), (1, 1), (2, 2)]
+    other.producers.forget_open_below(2)
+    assert list(other.producers.open_txns) == [2]
+    assert other.producers.by_id[3].current_txn_first_offset == -1
 
 
 def test_who_wrote_last_the_longest_ago_goes_whatever_time_it_claims() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from strandline.log import retention
 from strandline.log.log import Log
+from strandline.log.txn_index import AbortedTxn
 
 from .conftest import NOW, LogDir, contents, sized
 
@@ -46,6 +47,21 @@ def test_by_size_only_what_is_whole_above_the_limit_goes(directory: LogDir, rete
 def test_nothing_above_the_high_watermark(directory: LogDir, high_watermark: int, limit: dict[str, int]) -> None:
     log = segments_of(directory, *[NOW - 10] * 4, **limit)
     assert retention.due(log, high_watermark, NOW) == high_watermark // 2
+
+
+def test_txn_p33_an_open_transaction_holds_back_no_segment_and_its_marker_still_ends_it(directory: LogDir) -> None:
+    log = directory.open(segment_bytes=200, retention_ms=100)
+    for sequence in range(4):
+        of_txn = {"producer_id": 5, "producer_epoch": 0, "base_sequence": sequence, "transactional": True}
+        log.append_as_leader(sized(100, timestamp=NOW - 300, **of_txn), 0, NOW)
+    log.append_as_leader(sized(100, timestamp=NOW), 0, NOW)
+    count = retention.due(log, log.log_end_offset, NOW)
+    assert count == 2
+    log.drop_segments(count, NOW)
+    assert (log.log_start_offset, log.producers.first_unstable_offset(5)) == (4, 0)
+    log.append_marker((5, 0), False, 0, 0, NOW, transaction_version=0)
+    assert log.producers.first_unstable_offset(log.log_end_offset) is None
+    assert log.aborted_between(4, 6) == [AbortedTxn(5, 0, 5, 6)]
 
 
 def test_what_lies_below_the_log_start_goes_whatever_the_policy(directory: LogDir) -> None:

@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import pytest
 
-from strandline.log.errors import CorruptBatch, NotCached
+from strandline.log.errors import CorruptBatch, CorruptLog, NotCached
 from strandline.log.opening import new_segment
 from strandline.log.segment import SCAN_CHUNK_BYTES, Segment
+from strandline.log.txn_index import AbortedTxn
+from strandline.records.control import ControlRecordType
 from strandline.records.header import assign, iterate
+from strandline.sim.file import SimFile
 
-from .conftest import NOW, LogDir, PoweredLogDir, batch, sized, topic
+from .conftest import NOW, LogDir, PoweredLogDir, batch, marker, sized, topic
 
 BASE = 1000
 
@@ -138,3 +141,52 @@ def test_deleted_files_are_renamed_and_still_readable(directory: LogDir) -> None
     ]
     assert segment.read(0, 1000) == data
     assert directory.names(".log") == []
+
+
+def aborts(powered: PoweredLogDir, count: int, distance: int) -> tuple[Segment, list[AbortedTxn]]:
+    """Aborted transactions, each with so many bytes before its marker."""
+    segment = segment_of(powered)
+    entries = []
+    for _ in range(count):
+        first_offset = segment.next_offset
+        add(segment, sized(distance))
+        data = memoryview(marker(ControlRecordType.ABORT, 5, 0))
+        last_offset = add(segment, data)[0]
+        entries.append(AbortedTxn(5, first_offset, last_offset, last_offset + 1))
+        segment.txn_index.add(entries[-1])
+    return segment, entries
+
+
+@pytest.mark.parametrize("distance", [100, 5000, SCAN_CHUNK_BYTES])
+@pytest.mark.parametrize("place", [0, 1, 20, 38, 39])
+@pytest.mark.parametrize("wrong", ["producer_id", "first_offset", "last_offset"])
+def test_each_entry_of_aborted_transactions_is_compared_with_its_marker(
+    powered: PoweredLogDir, distance: int, place: int, wrong: str
+) -> None:
+    segment, entries = aborts(powered, 40, distance)
+    segment.check_aborted()
+    changes = {"producer_id": 6, "first_offset": entries[place].last_offset, "last_offset": entries[place].first_offset}
+    entries[place] = entries[place]._replace(**{wrong: changes[wrong]})
+    segment.txn_index.begin()
+    for aborted in entries:
+        segment.txn_index.add(aborted)
+    with pytest.raises(CorruptLog, match="which is not in the log"):
+        segment.check_aborted()
+
+
+def test_markers_that_are_near_each_other_are_read_together(
+    powered: PoweredLogDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    segment, _ = aborts(powered, 1000, 100)
+    read_bytes = 0
+    read_blocking = SimFile.read_blocking
+
+    def counted(file: SimFile, position: int, size: int) -> bytes:
+        nonlocal read_bytes
+        data = read_blocking(file, position, size)
+        read_bytes += len(data)
+        return data
+
+    monkeypatch.setattr(SimFile, "read_blocking", counted)
+    segment.check_aborted()
+    assert read_bytes < 4 * segment.size

@@ -86,6 +86,11 @@ REFUSED: list[tuple[str, Callable[[], bytes | bytearray], ErrorCode]] = [
     ("count too large", lambda: edited(COUNT_AT, ">i", 4), ErrorCode.INVALID_RECORD),
     ("offset delta -1", lambda: edited(LAST_OFFSET_DELTA_AT, ">i", -1), ErrorCode.INVALID_RECORD),
     ("a control batch", lambda: bytearray(batch("a", control=True)), ErrorCode.INVALID_RECORD),
+    (
+        "of a transaction, without a producer",
+        lambda: bytearray(batch("a", transactional=True)),
+        ErrorCode.INVALID_RECORD,
+    ),
     ("a producer without a sequence", lambda: bytearray(batch("a", producer_id=5)), ErrorCode.INVALID_RECORD),
     (
         "a producer without an epoch",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from strandline.errors import ErrorCode, KafkaError
@@ -10,8 +12,16 @@ from strandline.log.verification_guards import NOT_REQUIRED, VerificationGuard, 
 PID = 7
 
 
-def note(guards: VerificationGuards, epoch: int = 0, sequence: int = 0, *, bumps: bool = False) -> VerificationGuard:
-    return guards.note(PID, epoch, sequence, bumps_epoch=bumps, now_ms=1000)
+def note(
+    guards: VerificationGuards,
+    epoch: int = 0,
+    sequence: int = 0,
+    *,
+    bumps: bool = False,
+    pid: int = PID,
+    transactional_id: str = "t",
+) -> VerificationGuard:
+    return guards.note(pid, epoch, sequence, bumps_epoch=bumps, now_ms=1000, transactional_id=transactional_id)
 
 
 def refused(guards: VerificationGuards, guard: VerificationGuard | None, sequence: int = 0) -> ErrorCode:
@@ -31,8 +41,36 @@ def test_txn_v2_a_producer_has_one_guard_and_a_newer_epoch_another() -> None:
     assert note(guards) is guard
     newer = note(guards, epoch=1)
     assert newer is not guard
-    assert note(guards, epoch=0) is newer
+    assert note(guards, epoch=0) is guard
+    assert note(guards, epoch=1) is newer
+    guards.check(PID, guard, 0)
+    guards.began(PID)
     assert refused(guards, guard) is ErrorCode.INVALID_TXN_STATE
+    assert refused(guards, newer) is ErrorCode.INVALID_TXN_STATE
+    assert len(guards.of_node) == 0
+
+
+def test_txn_v3_a_stranger_who_claims_a_newer_epoch_keeps_no_answer_alive() -> None:
+    """The producer speaks version 0: its next transaction has the same epoch. Nobody has confirmed the claim."""
+    guards = VerificationGuards()
+    note(guards, epoch=32_000, bumps=True, transactional_id="stranger")
+    guard = note(guards, epoch=5, sequence=7)
+    guards.ended(PID, 5)
+    assert refused(guards, guard) is ErrorCode.INVALID_TXN_STATE
+
+
+def test_txn_v5_a_stranger_with_another_transactional_id_leaves_no_sequence_missing() -> None:
+    guards = VerificationGuards()
+    stranger = note(guards, epoch=5, sequence=0, transactional_id="stranger")
+    guard = note(guards, epoch=5, sequence=7)
+    guards.check(PID, guard, 7)
+    guards.remove(stranger)
+    guards.remove(stranger)
+    assert refused(guards, stranger) is ErrorCode.INVALID_TXN_STATE
+    guards.check(PID, guard, 7)
+    assert len(guards) == len(guards.of_node) == 1
+    guards.remove(guard)
+    assert len(guards) == len(guards.of_node) == 0
 
 
 def test_without_a_guard_nothing_is_opened_unless_verification_is_off() -> None:
@@ -103,12 +141,30 @@ def test_txn_v9_a_cut_forgets_them() -> None:
     assert refused(guards, guard) is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_sec_l10_questions_about_made_up_producers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sec_l10_questions_about_made_up_producers_are_bounded_for_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("strandline.log.verification_guards.GUARDS_MAX", 3)
-    guards = VerificationGuards()
-    first = note(guards)
+    attacked, other = VerificationGuards(), VerificationGuards()
+    other.of_node = attacked.of_node
+    first = note(other)
     for producer_id in range(100, 103):
-        last = guards.note(producer_id, 0, 0, bumps_epoch=False, now_ms=1000)
-    assert len(guards) == 3
-    assert refused(guards, first) is ErrorCode.INVALID_TXN_STATE
-    guards.check(102, last, 0)
+        last = note(attacked, pid=producer_id)
+    assert (len(attacked), len(other), len(attacked.of_node)) == (3, 0, 3)
+    assert refused(other, first) is ErrorCode.INVALID_TXN_STATE
+    attacked.check(102, last, 0)
+    note(other, epoch=1)
+    assert (len(attacked), len(other)) == (2, 1), "the oldest of all goes"
+
+
+@pytest.mark.parametrize("how", ["clear", "expire", "ended", "began"])
+def test_sec_l10_a_guard_that_is_gone_counts_no_more(how: str) -> None:
+    guards = VerificationGuards()
+    note(guards)
+    note(guards, epoch=1)
+    ways: dict[str, Callable[[], None]] = {
+        "clear": guards.clear,
+        "expire": lambda: guards.expire(2000, 1000),
+        "ended": lambda: guards.ended(PID, 2),
+        "began": lambda: guards.began(PID),
+    }
+    ways[how]()
+    assert len(guards) == len(guards.of_node) == 0

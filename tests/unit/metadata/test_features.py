@@ -30,7 +30,7 @@ def test_a_release_that_we_do_not_know(release: str) -> None:
         features.metadata_version(release)
 
 
-def test_what_a_new_cluster_begins_with() -> None:
+def test_txn_t45_what_a_new_cluster_begins_with() -> None:
     assert list(features.bootstrap_features().items()) == [
         ("metadata.version", 30),
         ("eligible.leader.replicas.version", 1),
@@ -58,10 +58,12 @@ def test_what_a_new_cluster_begins_with() -> None:
     ]
 
 
-def test_default_levels_follow_the_release() -> None:
+def test_txn_t45_default_levels_follow_the_release() -> None:
     assert [features.default_level("kraft.version", level) for level in (20, 21, 30)] == [0, 1, 1]
     assert [features.default_level("eligible.leader.replicas.version", level) for level in (25, 26, 30)] == [0, 1, 1]
     assert [features.default_level("group.version", level) for level in (21, 22, 30)] == [0, 1, 1]
+    assert [features.default_level("transaction.version", level) for level in (23, 24, 30)] == [0, 2, 2]
+    assert [features.dependencies("transaction.version", level) for level in range(3)] == [{}] * 3
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from strandline.log import checkpoints
+from strandline.log.verification_guards import NOT_REQUIRED
 from strandline.node import cleaner
 from strandline.node.running import NodeFailed
 from strandline.records.batch import BatchBuilder, decode
@@ -94,6 +95,36 @@ def test_the_last_value_of_each_key_stays_and_offsets_are_kept() -> None:
         stats = stage.node.broker_server.cleaner.stats
         assert stats.cleanings == 1
         assert stats.bytes_read > stats.bytes_written > 0
+
+    lives(story, **SOON)
+
+
+def test_txn_p32_it_ends_where_a_transaction_is_open() -> None:
+    """Its records may be aborted yet: they must not take the place of what came before."""
+
+    async def story(stage: Host) -> None:
+        partition = await stage.create(**COMPACTED)
+        fill(stage, partition)
+        begun, now_ms = partition.log.log_end_offset, stage.host.clock.wall_ms()
+        builder = BatchBuilder()
+        builder.append(b"a", b"of a transaction", timestamp=now_ms)
+        data = builder.build(producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
+        partition.append(memoryview(data), now_ms, guard=NOT_REQUIRED)
+        fill(stage, partition, first=20)
+        assert (partition.last_stable_offset, partition.high_watermark) == (begun, 2 * begun + 1)
+        await asyncio.sleep(3)
+        cleaned_to = clean_offset(stage)
+        assert cleaned_to is not None
+        assert 0 < cleaned_to <= begun
+        assert (
+            len([offset for offset, _, _ in records(partition) if offset >= cleaned_to]) == 2 * begun + 1 - cleaned_to
+        )
+        partition.append_marker((7, 1), False, 0, now_ms, transaction_version=2)
+        fill(stage, partition, first=40)
+        await asyncio.sleep(3)
+        assert (clean_offset(stage) or 0) > begun
+        assert newest(partition)["a"] == "a59"
+        assert not any(value == "of a transaction" for _, _, value in records(partition))
 
     lives(story, **SOON)
 

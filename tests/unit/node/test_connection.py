@@ -39,7 +39,7 @@ from .conftest import (
 )
 
 UNKNOWN_API = 999
-METADATA, VOTE = 3, 52
+METADATA, INIT_PRODUCER_ID, VOTE = 3, 22, 52
 
 
 # Frames
@@ -179,6 +179,23 @@ def test_an_unsupported_version_closes_the_connection(play, api_key):
             assert not end.sent
 
     play(story)
+
+
+@pytest.mark.parametrize("is_turned_on", [False, True])
+def test_txn_q1_a_version_that_kafka_may_still_change_is_unknown_unless_it_is_turned_on(play, is_turned_on):
+    async def story(stage):
+        init = messages.request(INIT_PRODUCER_ID)(transactional_id=None, transaction_timeout_ms=60_000)
+        for version, is_served in ((5, True), (6, is_turned_on), (7, False)):
+            end = stage.connect()
+            end.feed(
+                framed(INIT_PRODUCER_ID, version, messages.encode_request(INIT_PRODUCER_ID, min(version, 6), init))
+            )
+            await asyncio.sleep(1)
+            assert end.closed is not is_served
+            assert bool(end.sent) is is_served
+        assert stage.logged(f"InitProducerId version 7, we serve 0-{6 if is_turned_on else 5}") == 1
+
+    play(story, unstable_api_versions_enable=str(is_turned_on).lower())
 
 
 @pytest.mark.parametrize("version", [-1, 99, 32767])

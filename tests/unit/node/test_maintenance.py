@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 
 from strandline.log import checkpoints
+from strandline.log.verification_guards import NOT_REQUIRED
 from strandline.node.maintenance import Maintenance
 from strandline.records.batch import BatchBuilder
 from strandline.runtime.logging import JsonLogger
@@ -41,6 +42,27 @@ def test_segments_go_by_age():
         stage.host.clock.jump(100_000)
         await jobs_of(stage).delete_old_segments()
         assert (partition.log.log_start_offset, partition.log.log_end_offset) == (4, 4)
+
+    lives(story)
+
+
+def test_txn_p33_segments_go_with_the_beginning_of_an_open_transaction():
+    """They go by the high watermark. Readers of committed records wait at the log start, and its marker still ends it."""
+
+    async def story(stage):
+        partition = await stage.create(retention_ms="60000", **SMALL)
+        now_ms = stage.host.clock.wall_ms()
+        for sequence, age_ms in enumerate((90_000, 70_000, 0)):
+            builder = BatchBuilder()
+            builder.append(None, b"v", timestamp=now_ms - age_ms)
+            data = builder.build(producer_id=7, producer_epoch=0, base_sequence=sequence, transactional=True)
+            partition.append(memoryview(data), now_ms, guard=NOT_REQUIRED)
+        assert (partition.last_stable_offset, partition.high_watermark) == (0, 3)
+        await jobs_of(stage).delete_old_segments()
+        assert (partition.log.log_start_offset, partition.last_stable_offset) == (2, 2)
+        partition.append_marker((7, 1), False, 0, now_ms, transaction_version=2)
+        assert partition.last_stable_offset == partition.high_watermark == 4
+        assert [aborted.first_offset for aborted in partition.log.aborted_between(2, 4)] == [0]
 
     lives(story)
 

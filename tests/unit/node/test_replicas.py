@@ -271,6 +271,20 @@ def test_a_deleted_partition_leaves_no_file_open_and_no_directory(records):
     lives(story)
 
 
+def test_sec_l10_the_questions_to_coordinators_count_for_the_whole_node():
+    async def story(stage):
+        first, second = await stage.create("t"), await stage.create("u")
+        for partition in (first, second):
+            partition.log.guards.note(7, 0, 0, bumps_epoch=True, now_ms=1000)
+        of_node = first.log.guards.of_node
+        assert len(of_node) == 2
+        await stage.delete("t")
+        await asyncio.sleep(1)
+        assert len(of_node) == 1
+
+    lives(story)
+
+
 def test_a_flush_of_a_deleted_log_writes_nothing_into_the_new_ones_directory():
     async def story(stage):
         old = await stage.create()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from strandline.errors import ErrorCode
 from strandline.replica.following import FetchOutcome
+from strandline.sim.faults import Fault
 from strandline.wire.fetch import FetchedPartition, FetchPartition
 
 from .bench import NOW_MS, Bench, as_leader_wrote, image
@@ -130,3 +133,18 @@ def test_the_log_start_follows_the_leaders_below_the_watermark() -> None:
     on = following((0, 1, 5), (1, 1, 5), (2, 1, 5))
     on.take(high_watermark=2, log_start_offset=3)
     assert on.partition.log.log_start_offset == 2
+
+
+def test_sec_l5_a_follower_goes_on_behind_the_segment_that_it_could_fill() -> None:
+    """The answer is for two segments, and for the second no descriptor is left."""
+    on = Bench(image(2))
+    log = on.partition.log
+    log.config = replace(log.config, segment_bytes=150)
+    on.disk.faults.set(log.directory, Fault.NO_HANDLES)
+    with pytest.raises(OSError, match="/t-0"):
+        on.take(records=as_leader_wrote((0, 1, 5), (1, 1, 5), (2, 1, 5)), high_watermark=0, log_start_offset=0)
+    assert 0 < log.log_end_offset < 3
+    on.disk.faults.clear()
+    asked = on.partition.fetch_position(2**20)
+    assert asked is not None
+    assert asked.fetch_offset == log.log_end_offset

@@ -336,3 +336,15 @@ def test_b3_the_next_in_line_is_not_forgotten_when_the_metadata_comes_instead_of
         on.partition.isr_answered(on.proposals[0], ErrorCode.INVALID_UPDATE_VERSION)
     some_time_passes(on)
     assert joining(on)[1:2] == [(1, 2, 3)], "3 was never proposed"
+
+
+def test_txn_t40_the_age_of_a_leadership_is_that_of_its_epoch() -> None:
+    on = Bench(image())
+    role = on.partition.leadership
+    assert role is not None
+    on.loop.now += 5
+    assert role.age_ms == 5000
+    on.partition.apply(image(epoch=5, partition_epoch=2, isr=(1, 2)))
+    assert role.age_ms == 5000, "the epoch is the same"
+    on.partition.apply(image(epoch=6, partition_epoch=3))
+    assert (role.age_ms, on.partition.leadership) == (0, role)

@@ -48,6 +48,7 @@ def test_txn_p7_what_is_open_and_what_is_ended_above_the_watermark_is_not_stable
 
 
 def test_txn_p7_deleting_records_of_an_open_transaction_moves_the_stable_offset_along() -> None:
+    """And its marker still ends it (TXN-P33)."""
     on = alone()
     on.append()
     send(on, count=2)
@@ -105,7 +106,17 @@ def test_txn_p21_the_epoch_of_a_marker_while_a_transaction_is_open(version: int,
         assert on.partition.log.producers.is_in_transaction(1, 5)
 
 
+def test_txn_t40_each_transaction_has_begun_at_a_time_of_its_own() -> None:
+    on = alone()
+    for sequence in (0, 1):
+        send(on, sequence=sequence)
+        assert on.partition.log.txn_began_ms == {1: NOW_MS}
+        on.marker()
+        assert on.partition.log.txn_began_ms == {}
+
+
 def test_txn_p21_a_repeated_marker_is_written_again_and_ends_nothing() -> None:
+    """As that of a coordinator that has just taken over (TXN-TF3)."""
     on = alone()
     send(on, epoch=5)
     on.marker(6, version=NEW)
@@ -135,6 +146,16 @@ def test_txn_p21_an_unknown_producer_takes_any() -> None:
     on = alone()
     on.marker(3, version=NEW)
     assert on.partition.log.producers.by_id[1].epoch == 3
+
+
+@pytest.mark.parametrize("version", [OLD, NEW])
+def test_txn_p21_a_marker_of_no_producer_is_refused(version: int) -> None:
+    on = alone()
+    assert refused(on, -1, version=version) is ErrorCode.INVALID_PRODUCER_EPOCH
+    with pytest.raises(KafkaError) as nobody:
+        on.partition.append_marker((-1, 0), False, 0, 0, transaction_version=version)
+    assert nobody.value.code is ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert on.offsets == (0, 0)
 
 
 def test_txn_p22_an_older_coordinator_is_refused_and_the_same_is_not() -> None:
@@ -200,6 +221,15 @@ def test_txn_v3_what_was_overtaken_by_an_abort_opens_nothing() -> None:
     on.marker()
     assert begin(on, late) is ErrorCode.INVALID_TXN_STATE
     assert on.partition.last_stable_offset == on.partition.high_watermark
+
+
+def test_txn_v3_a_batch_uses_up_the_answer_with_which_it_was_taken() -> None:
+    """A marker of the same epoch leaves the guards of version 2 alone, and may be of a transaction that an old client ended."""
+    on = alone()
+    guard = note(on, bumps=True)
+    assert begin(on, guard) is ErrorCode.NONE
+    on.marker()
+    assert begin(on, guard, sequence=1) is ErrorCode.INVALID_TXN_STATE
 
 
 def test_a_plain_batch_and_a_repeated_one_need_no_guard() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from strandline.ids import TopicPartition, Uuid
 from strandline.spark.bounds import ObservedTopic, Topics
-from strandline.spark.offsets import StreamOffsets
+from strandline.spark.checkpointed_offsets import StreamOffsets
 from strandline.spark.options import ReadOptions, read_options
 
 BROKER = {"kafka.bootstrap.servers": "broker:9092"}

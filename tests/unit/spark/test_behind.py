@@ -8,8 +8,7 @@ import json
 
 from strandline.ids import ZERO_UUID
 from strandline.spark import offsets_behind_latest
-from strandline.spark.offsets import StreamOffsets
-from strandline.spark.stream_offset import StreamOffset
+from strandline.spark.checkpointed_offsets import StreamOffset, StreamOffsets
 
 
 def offset(first_start=None, **offsets: int) -> str:

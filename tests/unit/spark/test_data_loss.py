@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.ids import ZERO_UUID
+from strandline.spark.checkpointed_offsets import StreamOffsets
 from strandline.spark.data_loss import LossCause, ReadableRanges, judge, settle, vanished, went_back
 from strandline.spark.errors import DataLoss
-from strandline.spark.offsets import StreamOffsets
 from strandline.spark.splits import OffsetRange
 from tests.unit.spark.memory_cluster_view import MemoryClusterView, offsets, topic_id
 

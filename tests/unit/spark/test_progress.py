@@ -12,8 +12,8 @@ from strandline.client.blocking import Admin
 from strandline.client.core.group.offsets import OffsetAndMetadata
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import ZERO_UUID
+from strandline.spark.checkpointed_offsets import StreamOffsets
 from strandline.spark.errors import OptionError
-from strandline.spark.offsets import StreamOffsets
 from strandline.spark.progress import REPEAT_AFTER_S, TRY_AGAIN_AFTER_S, GroupProgress
 
 

@@ -22,6 +22,8 @@ from strandline.coordinator.record import CoordinatorRecord
 from strandline.coordinator.result import CoordinatorResult, Moment
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import TopicPartition
+from strandline.records.header import RECORDS_AT
+from strandline.records.record import record_bytes_max
 from strandline.transactions import framing
 from strandline.transactions.ending import Ending
 from strandline.transactions.initialization import Initialization
@@ -52,7 +54,6 @@ class PlayedNode:
         self.transaction_version = transaction_version
         self.producer_ids = itertools.count(100)
         self.has_producer_ids = True
-        self.two_phase_commit_enabled = False
         self.record_bytes_max = 1_048_588
         self.sent: list[EndMarker] = []
         self.forgotten: list[tuple[int, int]] = []
@@ -111,8 +112,11 @@ class TransactionStage:
 
     def _carry_out(self, result: Result | None) -> None:
         while result is not None:
-            if result.records and self.refuses is not None:
-                result = result.done(self.refuses, self.at)
+            refused = self.refuses
+            if self._size_of(result) > self.node.record_bytes_max:
+                refused = ErrorCode.RECORD_LIST_TOO_LARGE
+            if result.records and refused is not None:
+                result = result.done(refused, self.at)
                 continue
             for record in result.records:
                 self._append(record)
@@ -122,13 +126,19 @@ class TransactionStage:
         if not self.holds:
             self.commit()
 
+    def _encode(self, record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
+        return framing.encode(record, framing.value_version(record, self.node.transaction_version))
+
+    def _size_of(self, result: Result) -> int:
+        """Of the batch that it would be."""
+        return RECORDS_AT + sum(record_bytes_max(*self._encode(record)) for record in result.records)
+
     def _append(self, record: CoordinatorRecord) -> None:
         assert isinstance(record.key, TransactionLogKey)
         before = self.shard.transactions.get(record.key.transactional_id)
         if before is not None and isinstance(record.value, TransactionMetadata):
             assert before.state in MAY_FOLLOW[record.value.state]
-        data = framing.encode(record, framing.value_version(self.node.transaction_version))
-        self.log.append(data)
+        self.log.append(self._encode(record))
         self.shard.replay(record, self.wall_ms)
 
     def commit(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 
 import pytest
 
@@ -63,9 +64,7 @@ def test_txn_t7_both_versions_are_read() -> None:
 
 
 def test_an_empty_one_has_no_partitions_at_all() -> None:
-    import dataclasses
-
-    empty = dataclasses.replace(METADATA, state=TransactionState.EMPTY, partitions=frozenset())
+    empty = replace(METADATA, state=TransactionState.EMPTY, partitions=frozenset())
     _, value = framing.encode(transaction_record("t", empty), 0)
     assert value is not None
     assert struct.unpack_from(">i", value, 17) == (-1,)
@@ -78,7 +77,14 @@ def test_a_tombstone() -> None:
 
 
 def test_txn_t7_the_level_decides_what_is_written() -> None:
-    assert [framing.value_version(level) for level in (0, 1, 2)] == [0, 1, 1]
+    plain = transaction_record("t", replace(METADATA, transaction_version=0, next_producer_id=-1))
+    assert [framing.value_version(plain, level) for level in (0, 1, 2)] == [0, 1, 1]
+    assert [framing.value_version(transaction_record("t", None), level) for level in (0, 1, 2)] == [0, 1, 1]
+
+
+@pytest.mark.parametrize("changes", [{"transaction_version": 0}, {"next_producer_id": -1}])
+def test_txn_t7_what_version_0_can_not_say_is_written_in_version_1_at_any_level(changes: dict[str, int]) -> None:
+    assert framing.value_version(transaction_record("t", replace(METADATA, **changes)), 0) == 1  # type: ignore[arg-type]
 
 
 def test_txn_t7_what_is_newer_is_skipped() -> None:

@@ -7,7 +7,7 @@ import pytest
 from strandline.errors import ErrorCode
 from strandline.records.control import EPOCH_MAX
 from strandline.transactions.metadata import ProducerIdAndEpoch
-from tests.unit.transactions.stage import A, B, TransactionStage
+from tests.unit.transactions.stage import A, TransactionStage
 
 
 @pytest.fixture(params=[0, 1, 2])
@@ -114,8 +114,8 @@ def test_txn_t13_used_up_epochs_give_another_producer_id(stage: TransactionStage
 def test_txn_t13_a_repeated_rotation_gets_the_same_pair(stage: TransactionStage) -> None:
     stage.initialize()
     before = stage.set_epoch(32766)
-    assert stage.initialize(expected=before) == (101, 0)
-    assert stage.initialize(expected=before) == (101, 0)
+    for _ in range(3):
+        assert stage.initialize(expected=before) == (101, 0)
     assert stage.refused_initialize(expected=ProducerIdAndEpoch(100, 32765)) is ErrorCode.PRODUCER_FENCED
 
 
@@ -161,13 +161,3 @@ def test_what_could_not_be_appended_changes_nothing(stage: TransactionStage) -> 
     assert stage.refused_initialize() is not ErrorCode.NONE
     stage.refuses = None
     assert stage.initialize().epoch == 0
-
-
-def test_txn_q4_two_phase_commit_has_no_timeout() -> None:
-    stage = TransactionStage(2)
-    stage.node.two_phase_commit_enabled = True
-    producer = stage.initialize(enable_two_phase=True)
-    assert stage.metadata.timeout_ms == 2**31 - 1
-    stage.add(producer, A, B)
-    stage.advance(100 * 24 * 3600)
-    assert stage.state == "Ongoing"

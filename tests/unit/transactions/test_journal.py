@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from strandline.errors import ErrorCode
 from strandline.transactions.metadata import ProducerIdAndEpoch
 from tests.unit.transactions.stage import A, B, TransactionStage
@@ -25,6 +27,23 @@ def test_txn_t28_an_abort_by_timeout_says_so_once_it_is_committed() -> None:
     stage.commit()
     assert stage.node.noted == [("transaction aborted", "t: it was open for longer than its timeout of 30000 ms")]
     assert stage.node.facts == {"transactional_id": "t", "producer_id": 100, "producer_epoch": 1, "partitions": 2}
+
+
+class NoRoom(Exception):
+    pass
+
+
+def test_a_journal_that_fails_holds_up_no_marker(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = TransactionStage()
+    stage.add(stage.initialize(timeout_ms=30_000), A)
+
+    def note(kind: str, partition: int, reason: str, **facts: object) -> None:
+        raise NoRoom
+
+    monkeypatch.setattr(stage.node, "note", note)
+    with pytest.raises(NoRoom):
+        stage.advance(40)
+    assert len(stage.node.sent) == 1
 
 
 def test_an_open_transaction_that_another_producer_ends_is_noted() -> None:
@@ -103,3 +122,18 @@ def test_a_load_without_transactional_ids_is_no_event() -> None:
     stage.initialize("u")
     stage.failover()
     assert stage.node.noted == [("transactions loaded", "coordinates 2 transactional ids, 0 of them to be ended")]
+
+
+def test_a_name_that_is_endless_is_cut_off() -> None:
+    """The journal keeps thousands of events."""
+    stage = TransactionStage()
+    tid = "x" * 32_767
+    zombie = stage.initialize(tid)
+    stage.add(stage.initialize(tid), A, tid=tid)
+    stage.end(zombie, tid=tid)
+    assert stage.refused_initialize(tid) is ErrorCode.CONCURRENT_TRANSACTIONS
+    stage.shard.refused(stage.node.sent[0])
+    shown = f"{'x' * 200}… (32767 characters)"
+    assert [kind for kind, _ in stage.node.noted] == ["producer fenced", "transaction aborted", "marker refused"]
+    assert all(reason.startswith(f"{shown}: ") and len(reason) < 400 for _, reason in stage.node.noted)
+    assert stage.node.facts["transactional_id"] == shown

@@ -106,6 +106,21 @@ def test_txn_tf7_an_addition_that_would_not_fit_is_refused_and_the_end_is_not(st
     assert len(stage.log[-1][1] or b"") < 8000
 
 
+@pytest.mark.parametrize("before", [0, 2])
+@pytest.mark.parametrize("after", [0, 2])
+def test_txn_tf7_there_is_room_for_the_end_at_any_level(before: int, after: int) -> None:
+    """A record of version 0, as it is written once the level is lowered, takes more for each topic."""
+    stage = TransactionStage(before)
+    producer = stage.initialize()
+    stage.node.record_bytes_max = 6000
+    number = 0
+    while stage.add(producer, (f"topic-{number:04}", 0)) is ErrorCode.NONE:
+        number += 1
+    stage.node.transaction_version = after
+    assert number > 200
+    assert stage.end(producer, version=0).code is ErrorCode.NONE
+
+
 def test_an_addition_that_failed_leaves_the_transaction_as_it_was(stage: TransactionStage) -> None:
     producer = stage.initialize()
     stage.refuses = ErrorCode.NOT_ENOUGH_REPLICAS

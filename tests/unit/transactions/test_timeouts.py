@@ -100,6 +100,20 @@ def test_txn_t29_many_go_in_batches(stage: TransactionStage) -> None:
     assert not stage.shard.transactions
 
 
+def test_txn_t29_no_batch_is_larger_than_one_may_be(stage: TransactionStage) -> None:
+    """A hundred of the longest ids are larger than what the log takes; one that is too large by itself holds up no other."""
+    for number in range(60):
+        stage.initialize(f"{number:02}{'x' * 20_000}")
+    stage.initialize("y" * 32_000)
+    stage.advance(WEEK_S - 1800)
+    stage.node.record_bytes_max = 30_000
+    stage.advance(2 * 3600)
+    assert list(stage.shard.transactions) == ["y" * 32_000]
+    stage.node.record_bytes_max = 1_048_588
+    stage.advance(3600)
+    assert not stage.shard.transactions
+
+
 def test_txn_t29_what_can_not_be_removed_waits_for_the_next_time(stage: TransactionStage) -> None:
     for number in range(150):
         stage.initialize(f"t{number}")

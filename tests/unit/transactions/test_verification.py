@@ -7,7 +7,14 @@ import pytest
 from strandline.errors import ErrorCode
 from strandline.ids import TopicPartition
 from strandline.transactions.metadata import ProducerIdAndEpoch
-from strandline.transactions.verification import Codes, Question, VerificationQueue, offset_commit_code, produce_code
+from strandline.transactions.verification import (
+    PARTITIONS_PER_REQUEST_MAX,
+    Codes,
+    Question,
+    VerificationQueue,
+    offset_commit_code,
+    produce_code,
+)
 from tests.unit.transactions.stage import A, B
 
 NONE = ErrorCode.NONE
@@ -69,6 +76,20 @@ def test_txn_v7_the_newer_epoch_is_asked_for(asking: Asking) -> None:
     assert asked is not None
     assert asked["t"].producer.epoch == 2
     assert asking.heard == [{A: ErrorCode.INVALID_PRODUCER_EPOCH}, None, {A: ErrorCode.INVALID_PRODUCER_EPOCH}]
+
+
+def test_a_request_is_bounded(asking: Asking) -> None:
+    many = [("a", index) for index in range(PARTITIONS_PER_REQUEST_MAX + 1)]
+    asking.add(question(*many))
+    asking.add(question(A, B))
+    asking.add(question(*many[:-2], tid="u"))
+    asking.add(question(A, tid="v"))
+    sizes = []
+    while asked := asking.queue.take(1):
+        sizes.append([(tid, len(one.partitions)) for tid, one in asked.items()])
+        asking.queue.answered(1, {tid: dict.fromkeys(one.partitions, NONE) for tid, one in asked.items()})
+    assert sizes == [[("t", len(many))], [("t", 2), ("v", 1)], [("u", len(many) - 2)]]
+    assert [set((codes or {}).values()) for codes in asking.heard] == [{NONE}] * 4
 
 
 def test_questions_of_both_kinds_are_not_mixed(asking: Asking) -> None:

@@ -101,6 +101,27 @@ def test_a_request_is_read_as_the_schemas_codec_reads_it(version):
         assert told(fetch.parse(version, memoryview(b"header" + body + b"and more"), 6)) == meant(version, message)
 
 
+@pytest.mark.parametrize("version", FLEXIBLE)
+@pytest.mark.parametrize("of", ["topic", "rack_id", "cluster_id"])
+def test_a_text_that_is_longer_than_kafka_takes_is_malformed(version, of):
+    if of == "topic" and version >= TOPIC_ID_SINCE:
+        return
+    for size, is_taken in ((32_767, True), (32_768, False)):
+        text = "x" * size
+        topics = [Request.FetchTopic(topic=text, partitions=[])] if of == "topic" else []
+        fields = {} if of == "topic" else {of: text}
+        body = messages.encode_request(1, version, Request(topics=topics, **fields))
+        if is_taken:
+            assert told(fetch.parse(version, memoryview(body), 0)) == meant(
+                version, messages.decode_request(1, version, body)
+            )
+        else:
+            with pytest.raises(MalformedRequest):
+                messages.decode_request(1, version, body)
+            with pytest.raises(MalformedRequest, match="a string of 32768 bytes, more than 32767"):
+                fetch.parse(version, memoryview(body), 0)
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_request_cut_at_any_byte_is_malformed(version):
     for body in (small(version), messages.encode_request(1, version, request_of(version, 1))):

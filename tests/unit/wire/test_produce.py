@@ -208,6 +208,28 @@ def test_names_that_are_not_utf_8_are_malformed():
             produce.parse(version, memoryview(body), 0)
 
 
+@pytest.mark.parametrize("version", FLEXIBLE)
+@pytest.mark.parametrize("of", ["transactional_id", "name"])
+def test_a_text_that_is_longer_than_kafka_takes_is_malformed(version, of):
+    """SEC-L2. The schemas' codec takes none either: else an answer could name what no client can read."""
+    if of == "name" and version >= TOPIC_ID_SINCE:
+        return
+    Request = messages.request(0)
+    for size, is_taken in ((32_767, True), (32_768, False)):
+        text = "x" * size
+        topic = Request.TopicProduceData(name=text if of == "name" else "t", partition_data=[])
+        fields = {"transactional_id": text} if of == "transactional_id" else {}
+        request = Request(acks=-1, timeout_ms=1, topic_data=[topic], **fields)
+        body = messages.encode_request(0, version, request)
+        if is_taken:
+            assert text in (produce.parse(version, memoryview(body), 0).transactional_id, topic.name)
+        else:
+            with pytest.raises(MalformedRequest, match="a string of 32768 bytes, more than 32767"):
+                produce.parse(version, memoryview(body), 0)
+            with pytest.raises(MalformedRequest):
+                messages.decode_request(0, version, body)
+
+
 ANSWERS = {
     "success": [PartitionResponse(0, 0, 17), PartitionResponse(200, 0, 2**40, 1_700_000_000_000, 5)],
     "error": [PartitionResponse(1, 2, -1)],

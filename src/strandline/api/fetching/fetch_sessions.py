@@ -1,4 +1,4 @@
-"""Fetch sessions (KIP-227): a reader names its partitions once, then only what changed.
+"""Fetch sessions of consumers (KIP-227), opened and closed: a reader names its partitions once, then only what changed.
 
 Always true: a session's epoch rises by one with each request (wrapping from 2^31-1 to 1), so a reply that was lost is
 noticed; the number of sessions and of partitions in all of them is bounded, and a session that is in use is not thrown out

@@ -1,6 +1,7 @@
 """Markers written into the partitions of this node: for WriteTxnMarkers, and for the coordinator that is here (TXN-T35).
 
-Always true: each partition gets its answer once, when the marker is below the high watermark; in `__consumer_offsets` it goes
+Always true: each partition gets its answer once, when the marker is below the high watermark, or before the coordinator that
+waits for the answers of many has given up; in `__consumer_offsets` it goes
 through the group coordinator, in the order of what that writes, and its offsets are visible by then.
 """
 
@@ -58,7 +59,7 @@ class MarkerWriter:
         self._timeout_s = timeout_s
 
     def write(self, place: TopicPartition, marker: WritableMarker, done: Done) -> None:
-        """Write a marker, and call `done` once it is committed or can't be, at the latest after `request.timeout.ms`."""
+        """Write a marker, and call `done` once it is committed or can't be, at the latest after half of `request.timeout.ms`."""
         answer = _Once(done)
         topic, index = place
         if topic == CONSUMER_OFFSETS:
@@ -73,7 +74,8 @@ class MarkerWriter:
         else:
             self._append(place, marker, answer)
         if not answer.is_given:
-            answer.expire_after(self._timeout_s())
+            # Whoever sent it began to wait earlier, and for all of it: what is committed by then has to reach it.
+            answer.expire_after(self._timeout_s() / 2)
 
     def _append(self, place: TopicPartition, marker: WritableMarker, answer: _Once) -> None:
         partition = self._hosted.by_name.get(place)

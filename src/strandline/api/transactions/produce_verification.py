@@ -13,6 +13,7 @@ from typing import NamedTuple
 from strandline.api.context import RequestContext
 from strandline.errors import ErrorCode, KafkaError
 from strandline.ids import TopicPartition
+from strandline.log.log import Log
 from strandline.log.verification_guards import NOT_REQUIRED, VerificationGuard
 from strandline.records.header import HEADER, RECORDS_AT, BatchHeader
 from strandline.replica.partition import Partition
@@ -22,12 +23,21 @@ from strandline.wire.produce import ProduceRequest
 
 Place = tuple[int, int]
 """Of a batch in the request: of its topic, and of its partition in that."""
+_WRONG_PRODUCER = frozenset(
+    {
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.PRODUCER_FENCED,
+    }
+)
+"""None of its batches will be taken, so its question need not be remembered: anybody may claim any producer id."""
 FindPartition = Callable[[str | bytes, int], Partition | None]
 
 
 class _Unverified(NamedTuple):
     place: Place
     partition: TopicPartition
+    log: Log
 
 
 class ProduceVerification:
@@ -50,8 +60,8 @@ class ProduceVerification:
                 if header is None:
                     continue
                 self._check_producer(header)
-                if partition is None:
-                    continue
+                if partition is None or partition.is_internal:
+                    continue  # it is refused, and must not become part of the transaction
                 if partition.leads:
                     self._note((topic_at, at), partition, header)
                 else:
@@ -91,8 +101,9 @@ class ProduceVerification:
             header.base_sequence,
             bumps_epoch=not self._verify_only,
             now_ms=self._ctx.now_ms,
+            transactional_id=self._transactional_id,
         )
-        self._unverified.append(_Unverified(place, (partition.topic, partition.index)))
+        self._unverified.append(_Unverified(place, (partition.topic, partition.index), log))
 
     @property
     def _verify_only(self) -> bool:
@@ -119,14 +130,17 @@ class ProduceVerification:
                 if code is ErrorCode.CONCURRENT_TRANSACTIONS and not is_over:
                     again.append(one)
                 elif code:
+                    if code in _WRONG_PRODUCER:
+                        one.log.guards.remove(self._guards[one.place])
                     self._refuse(one.place, produce_code(code, self._ctx.version))
             left = again
             if left:
                 await asyncio.sleep(config.add_partitions_to_txn_retry_backoff_ms / 1000)
 
     def _refuse(self, place: Place, code: ErrorCode) -> None:
+        # Not by its name, which may be long: each of thousands of partitions would repeat it.
         self._errors[place] = KafkaError(
-            code, f"the coordinator of {self._transactional_id!r} does not confirm the partition: {code.name}"
+            code, f"the coordinator of the transaction does not confirm the partition: {code.name}"
         )
 
     def guard(self, place: Place) -> VerificationGuard | None:

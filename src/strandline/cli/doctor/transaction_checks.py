@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 STATE_TOPIC = "__transaction_state"
 UNFINISHED = ("Ongoing", "PrepareCommit", "PrepareAbort")
 NO_TIMEOUT_MS = 2**31 - 1
-"""Of two-phase commit: no coordinator ends it."""
+"""Of two-phase commit: no coordinator ends it (TXN-Q4)."""
 LATE_MS = 60_000
 """How long after its timeout: coordinators look every 10 s, and one that has just taken over counts anew."""
 SILENT_MS = 15 * 60 * 1000
@@ -46,6 +46,7 @@ def transactions(admin: Admin, partitions: Sequence[TopicPartition], now_ms: int
     yield Finding(OK, "transactions", _summary(listed))
     described = [answer for _, answer in sorted(answers.items()) if not isinstance(answer, KafkaError)]
     yield from late([each for each in described if _is_late(each, now_ms)], now_ms)
+    yield from undecided([each for each in described if _is_undecided(each, now_ms)], now_ms)
     try:
         found = transaction_admin.find_hanging(admin, partitions, None, silent_for_ms=SILENT_MS, now_ms=now_ms)
     except KafkaError as error:
@@ -63,11 +64,20 @@ def _summary(listed: Iterable[TransactionListing]) -> str:
 
 
 def _is_late(described: DescribedTransaction, now_ms: int) -> bool:
+    if described.state not in UNFINISHED or described.start_ms is None:
+        return False
+    age_ms = now_ms - described.start_ms
+    if described.timeout_ms == NO_TIMEOUT_MS:  # an open one is never late
+        return described.state != "Ongoing" and age_ms > SILENT_MS + LATE_MS
+    return age_ms > described.timeout_ms + LATE_MS
+
+
+def _is_undecided(described: DescribedTransaction, now_ms: int) -> bool:
     return (
-        described.state in UNFINISHED
-        and described.timeout_ms != NO_TIMEOUT_MS
+        described.state == "Ongoing"
+        and described.timeout_ms == NO_TIMEOUT_MS
         and described.start_ms is not None
-        and now_ms - described.start_ms > described.timeout_ms + LATE_MS
+        and now_ms - described.start_ms > SILENT_MS
     )
 
 
@@ -90,6 +100,19 @@ def late(found: list[DescribedTransaction], now_ms: int) -> Iterator[Finding]:
             )
         yield Finding(WARN, "transactions", text, advice)
     yield from _more(len(found), "do not end", "strandline transactions describe")
+
+
+def undecided(found: list[DescribedTransaction], now_ms: int) -> Iterator[Finding]:
+    """Of two-phase commit: the application that began these ends them, or nobody does (TXN-Q4)."""
+    for each in found[:SHOWN_MAX]:
+        name, minutes = each.transactional_id, (now_ms - (each.start_ms or now_ms)) // 60_000
+        text = (
+            f"{name} is open for {minutes} min and has no timeout (two-phase commit); consumers with read_committed stop at "
+            f"{_places(each.partitions)}"
+        )
+        advice = f"its application ends it; if that is gone, `strandline transactions force-terminate {name}` aborts it"
+        yield Finding(WARN, "transactions", text, advice)
+    yield from _more(len(found), "of two-phase commit are open", "strandline transactions describe")
 
 
 def hanging(found: list[OpenTransaction], now_ms: int) -> Iterator[Finding]:

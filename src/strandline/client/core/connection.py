@@ -87,6 +87,7 @@ class ClientConnection(Generic[C]):
         context: C | None = None,
         *,
         version_max: int | None = None,
+        version_min: int = 0,
         expects_reply: bool = True,
         is_raw: bool = False,
     ) -> list[Buffer]:
@@ -94,7 +95,7 @@ class ClientConnection(Generic[C]):
         They do not change while it is in flight.
         """
         assert self.versions is not None, "nothing is sent before the versions are known"
-        version = self.versions.pick(api_key, version_max)
+        version = self.versions.pick(api_key, version_max, version_min)
         body: list[Buffer]
         if api_key == PRODUCE:  # of all requests, only this one is large
             assert isinstance(message, messages.request(PRODUCE))

@@ -104,7 +104,12 @@ class ProducerCore:
             from strandline.client.core.transaction import TransactionCore  # few processes need it
 
             self.transaction = TransactionCore(
-                config.transactional_id, config.transaction_timeout_ms, cluster, backoff, randomness
+                config.transactional_id,
+                config.transaction_timeout_ms,
+                cluster,
+                backoff,
+                randomness,
+                is_two_phase=config.transaction_two_phase_commit_enable,
             )
         self._Produce = messages.request(PRODUCE)
 

@@ -43,7 +43,7 @@ from strandline.client.core.transaction_requests import (
     judge,
 )
 from strandline.client.core.transactional_state import ENDING, OPEN, TransactionalState
-from strandline.client.errors import ProducerUnusable, TransactionAbortable, TransactionAborted
+from strandline.client.errors import ProducerUnusable, TransactionAbortable, TransactionAborted, UnsupportedApi
 from strandline.errors import ErrorCode, KafkaError, error_code
 from strandline.ids import TopicPartition
 from strandline.wire import messages
@@ -63,15 +63,19 @@ class TransactionCore:
         cluster: ClusterMetadata,
         backoff: Backoff,
         randomness: random.Random,
+        *,
+        is_two_phase: bool = False,
     ) -> None:
         self.transactional_id = transactional_id
+        self.is_two_phase = is_two_phase
+        """The coordinator sets no timeout (KIP-939)."""
         self.state = TransactionalState.UNINITIALISED
         self.identity: ProducerIdentity = NO_IDENTITY
         self.is_v2 = False
         """This transaction, or the last, is of transaction.version 2 or later."""
         self.retry_at = float("-inf")
         """No question comes before that."""
-        self._requests = TransactionRequests(transactional_id, timeout_ms)
+        self._requests = TransactionRequests(transactional_id, timeout_ms, is_two_phase=is_two_phase)
         self._cluster = cluster
         self._backoff = backoff
         self._randomness = randomness
@@ -112,7 +116,7 @@ class TransactionCore:
             self._change(TransactionalState.INITIALISING)
 
     def begin(self) -> None:
-        """Which protocol is spoken is decided here; going up, the old epoch is fenced first (TXN-TC1)."""
+        """Which protocol is spoken is decided here; going up, the old epoch is fenced first (TXN-TC1, TXN-T46)."""
         if self.state is not TransactionalState.READY:
             raise self._refusal()
         is_v2 = self._cluster.transaction_version >= 2
@@ -269,6 +273,8 @@ class TransactionCore:
             verdict = TransactionVerdict.ABORTABLE
             if asked.group_id is None or is_fatal(error.code):
                 verdict = TransactionVerdict.FATAL
+            if asked.api_key == INIT_PRODUCER_ID and isinstance(error, UnsupportedApi):
+                error = KafkaError(error.code, f"{self._name(asked)}: {error.message}")
             self._refused(verdict, error)
 
     def _take_asked(self) -> TransactionQuestion | None:
@@ -401,10 +407,13 @@ class TransactionCore:
     def _name(self, asked: TransactionQuestion) -> str:
         end = "commit" if self.state is TransactionalState.COMMITTING else "abort"
         what = {
-            INIT_PRODUCER_ID: "a producer id",
+            INIT_PRODUCER_ID: "a producer id with two-phase commit" if self.is_two_phase else "a producer id",
             ADD_PARTITIONS_TO_TXN: "adding partitions",
             ADD_OFFSETS_TO_TXN: "adding offsets",
             END_TXN: f"the {end}",
             TXN_OFFSET_COMMIT: f"offsets of group '{asked.group_id}'",
         }[asked.api_key]
-        return f"{what} for transactional id '{self.transactional_id}'"
+        needed = ""
+        if self.is_two_phase and asked.api_key == INIT_PRODUCER_ID:
+            needed = " (brokers need transaction.two.phase.commit.enable and unstable.api.versions.enable)"
+        return f"{what} for transactional id '{self.transactional_id}'{needed}"

@@ -51,6 +51,8 @@ ADD_PARTITIONS_TO_TXN: Final = 24
 ADD_OFFSETS_TO_TXN: Final = 25
 END_TXN: Final = 26
 TXN_OFFSET_COMMIT: Final = 28
+TWO_PHASE_VERSION: Final = 6
+"""That of InitProducerId which can ask for two-phase commit (TXN-Q1)."""
 
 
 class OffsetsToCommit:
@@ -76,6 +78,8 @@ class TransactionQuestion(NamedTuple):
     version_max: int
     group_id: str | None = None
     """Whose coordinator is asked; None: that of the transactional id."""
+    version_min: int = 0
+    """Older versions would not say all that the message says."""
 
 
 class TransactionVerdict(enum.Enum):
@@ -136,9 +140,10 @@ def first_that_counts(api_key: int, codes: Iterable[ErrorCode]) -> ErrorCode:
 class TransactionRequests:
     """Builds them for one transactional id."""
 
-    def __init__(self, transactional_id: str, timeout_ms: int) -> None:
+    def __init__(self, transactional_id: str, timeout_ms: int, *, is_two_phase: bool = False) -> None:
         self._transactional_id = transactional_id
         self._timeout_ms = timeout_ms
+        self._is_two_phase = is_two_phase
 
     def init(self, expected: ProducerIdentity) -> TransactionQuestion:
         """For the next pair after the expected one; for any, if that is NO_IDENTITY."""
@@ -147,8 +152,11 @@ class TransactionRequests:
             transaction_timeout_ms=self._timeout_ms,
             producer_id=expected.producer_id,
             producer_epoch=expected.producer_epoch,
+            enable2_pc=self._is_two_phase,
         )
-        return TransactionQuestion(INIT_PRODUCER_ID, message, version_max=5)
+        # Without two-phase commit no version that Kafka may still change, with it no older one, which would set a timeout.
+        bounds = (TWO_PHASE_VERSION, TWO_PHASE_VERSION) if self._is_two_phase else (TWO_PHASE_VERSION - 1, 0)
+        return TransactionQuestion(INIT_PRODUCER_ID, message, version_max=bounds[0], version_min=bounds[1])
 
     def add_partitions(self, identity: ProducerIdentity, partitions: Iterable[TopicPartition]) -> TransactionQuestion:
         Add = messages.request(ADD_PARTITIONS_TO_TXN)

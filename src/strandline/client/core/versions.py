@@ -3,12 +3,12 @@
 A client asks in its own newest version. A broker that does not know it answers UNSUPPORTED_VERSION in version 0, and
 names the versions of ApiVersions it does know; the client then asks again, once.
 
-Always true: a version that is picked is one that both sides know.
+Always true: a version that is picked is one that both sides know; one that Kafka may still change is picked only if it is named.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from strandline import __version__
 from strandline.client.errors import UnsupportedApi
@@ -18,6 +18,8 @@ from strandline.wire.headers import API_VERSIONS
 
 SOFTWARE_NAME = "strandline"
 NEWEST = 4
+STABLE_MAX: Final = {22: 5}
+"""Newer versions of these APIs may still change: InitProducerId 6 (KIP-939)."""
 
 
 class FinalizedFeatures(NamedTuple):
@@ -36,20 +38,23 @@ class ApiVersions:
     def __init__(self, served: dict[int, range], features: FinalizedFeatures) -> None:
         self.features = features
         self._served = served
-        self._picked: dict[tuple[int, int | None], int] = {}
+        self._picked: dict[tuple[int, int | None, int], int] = {}
 
-    def pick(self, api_key: int, version_max: int | None = None) -> int:
-        """The newest version in common, at most `version_max`; UnsupportedApi if there is none."""
-        picked = self._picked.get((api_key, version_max))
+    def pick(self, api_key: int, version_max: int | None = None, version_min: int = 0) -> int:
+        """The newest version in common between these two; UnsupportedApi if there is none."""
+        picked = self._picked.get((api_key, version_max, version_min))
         if picked is None:
-            picked = self._picked[api_key, version_max] = self._newest_common(api_key, version_max)
+            picked = self._newest_common(api_key, version_max, version_min)
+            self._picked[api_key, version_max, version_min] = picked
         return picked
 
     def serves(self, api_key: int) -> bool:
         return api_key in self._served
 
-    def _newest_common(self, api_key: int, version_max: int | None) -> int:
-        ours = messages.request_family(api_key).versions
+    def _newest_common(self, api_key: int, version_max: int | None, version_min: int) -> int:
+        known = messages.request_family(api_key).versions
+        ours = range(max(known.start, version_min), known.stop)
+        version_max = STABLE_MAX.get(api_key) if version_max is None else version_max
         theirs = self._served.get(api_key)
         if theirs is None:
             raise UnsupportedApi(api_key, ours, None)

@@ -82,10 +82,16 @@ class Channel:
         return self._connection.versions.pick(api_key)
 
     def send(
-        self, api_key: int, message: ApiRequest[R], timeout_s: float, *, version_max: int | None = None
+        self,
+        api_key: int,
+        message: ApiRequest[R],
+        timeout_s: float,
+        *,
+        version_max: int | None = None,
+        version_min: int = 0,
     ) -> Future[R]:
         """The future reply. UnsupportedApi if there is no version in common; ConnectionLost if it is closed."""
-        return self._send(api_key, message, timeout_s, version_max, is_raw=False)
+        return self._send(api_key, message, timeout_s, version_max, version_min, is_raw=False)
 
     def send_for_raw(
         self, api_key: int, message: ApiRequest, timeout_s: float, *, version_max: int | None = None
@@ -94,13 +100,23 @@ class Channel:
         return self._send(api_key, message, timeout_s, version_max, is_raw=True)
 
     def _send(
-        self, api_key: int, message: ApiRequest, timeout_s: float, version_max: int | None, *, is_raw: bool
+        self,
+        api_key: int,
+        message: ApiRequest,
+        timeout_s: float,
+        version_max: int | None,
+        version_min: int = 0,
+        *,
+        is_raw: bool,
     ) -> Future[T]:
         if self.is_closed:
             raise self._error()
         future: Future[T] = self._io.future()
         deadline = self._io.now() + timeout_s
-        self._write(self._connection.send(api_key, message, deadline, future, version_max=version_max, is_raw=is_raw))
+        parts = self._connection.send(
+            api_key, message, deadline, future, version_max=version_max, version_min=version_min, is_raw=is_raw
+        )
+        self._write(parts)
         return future
 
     def wait_anew(self, timeout_s: float) -> None:

@@ -75,12 +75,13 @@ class FlowClient:
         *,
         timeout_ms: int | None = None,
         version_max: int | None = None,
+        version_min: int = 0,
         lane: int = MAIN,
     ) -> R:
         """One request and its reply; `None` is any broker. Nothing is tried again: ConnectionLost is the caller's."""
         channel = await (self.any_channel() if node_id is None else self.channel(node_id, lane))
         timeout_s = (self.config.request_timeout_ms if timeout_ms is None else timeout_ms) / 1000
-        return await channel.send(api_key, message, timeout_s, version_max=version_max)
+        return await channel.send(api_key, message, timeout_s, version_max=version_max, version_min=version_min)
 
     def open_channel(self, node_id: int, lane: int = MAIN) -> Channel | None:
         """The connection to this node, if there is one."""

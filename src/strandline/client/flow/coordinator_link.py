@@ -71,6 +71,7 @@ class CoordinatorLink:
         timeout_ms: int,
         deadline: float = NO_DEADLINE,
         version_max: int | None = None,
+        version_min: int = 0,
         lane: int = MAIN,
     ) -> CoordinatorReply[R]:
         """One request, after the coordinator was found if need be.
@@ -80,7 +81,13 @@ class CoordinatorLink:
         timeout_ms = round(min(timeout_ms, max(1.0, (deadline - self._io.now()) * 1000)))
         try:
             reply = await self._client.request(
-                node_id, api_key, message, timeout_ms=timeout_ms, version_max=version_max, lane=lane
+                node_id,
+                api_key,
+                message,
+                timeout_ms=timeout_ms,
+                version_max=version_max,
+                version_min=version_min,
+                lane=lane,
             )
         except ConnectionLost:
             self.gone(node_id)

@@ -163,6 +163,7 @@ class FlowTransactions:
                 question.message,
                 timeout_ms=self._client.config.request_timeout_ms,
                 version_max=question.version_max,
+                version_min=question.version_min,
             )
         except KafkaError as error:
             if error.retriable and not isinstance(error, Closed):

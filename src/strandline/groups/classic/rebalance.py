@@ -1,4 +1,4 @@
-"""How a generation of a classic group ends, and the next begins.
+"""A rebalance of a classic group: how a generation ends, and the next begins. (KIP-848: `groups/consumer/rebalance.py`.)
 
 A rebalance is prepared when members come, go, fail or change. All members have to join again, for which there is as
 much time as the slowest member asked for; an empty group waits a little for more members to come

@@ -1,5 +1,6 @@
-"""A rebalance of a group of the consumer protocol, in the three steps of a heartbeat: the subscription (a new group
-epoch), the target assignment (a new assignment epoch), the member's reconciliation (a new member epoch).
+"""A rebalance of a group of the consumer protocol (KIP-848), in the three steps of a heartbeat: the subscription (a new
+group epoch), the target assignment (a new assignment epoch), the member's reconciliation (a new member epoch). Classic
+groups are rebalanced in `groups/classic/rebalance.py`.
 
     changed = subscribe(shard, draft, old, new, at)
     assign(shard, draft, at)

@@ -1,6 +1,6 @@
 """Whether a log should be cleaned now, and of what such a cleaning consists.
 
-Always true: never the active segment, nothing at or above the end of what is committed and decided, nothing younger than
+Always true: never the active segment, nothing at or above the end of what is committed and decided (TXN-P32), nothing younger than
 `min.compaction.lag.ms`; whole segments only. A log is due when more than `min.cleanable.dirty.ratio` of it is dirty, or when it
 holds something dirty that is older than `max.compaction.lag.ms`.
 """

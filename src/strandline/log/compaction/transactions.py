@@ -1,7 +1,7 @@
 """What the cleaner knows of transactions while it walks along a log.
 
 Always true: batches come in the order of their offsets; a marker may go only when no batch of its transaction was met, so nobody
-reads an aborted record for a committed one, nor waits for the end of a transaction whose marker is gone.
+reads an aborted record for a committed one, nor waits for the end of a transaction whose marker is gone (TXN-P32).
 """
 
 from __future__ import annotations

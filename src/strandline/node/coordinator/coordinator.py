@@ -1,7 +1,7 @@
 """A coordinator of a node: it finds the shard that a request is for, by what it is about (a group, a transactional id).
 
 Always true: there is a runner for exactly those partitions of the coordinator's topic that this node leads and can
-write, one for each leader epoch; what belongs to any other partition gets NOT_COORDINATOR (C10, E3).
+write, one for each leader epoch (TXN-TF4); what belongs to any other partition gets NOT_COORDINATOR (C10, E3).
 """
 
 from __future__ import annotations

@@ -3,14 +3,15 @@
 The topic is compacted, so of several records with one key only the last one counts: while no transaction is open only
 those are replayed, in their order. That makes the load of a busy coordinator's log a matter of reading it.
 
-Always true: the shard is what it would be if every record from the log start to the log end had been replayed. Nothing
-is served meanwhile, markers of transactions neither, so the end does not move. The event loop is given back every few
-records, and what is not cached is read beside it.
+Always true: the shard is what it would be if every record from the log start to the log end had been replayed, whatever
+the high watermark is (TXN-TF1). Nothing is served meanwhile, markers of transactions neither, so the end does not move.
+The event loop is given back every few records, and what is not cached is read beside it.
 """
 
 from __future__ import annotations
 
 import asyncio
+from typing import NamedTuple
 
 from strandline.coordinator.shard import CoordinatorShard, Framing
 from strandline.log.errors import NotCached
@@ -30,8 +31,14 @@ READ_PER_TURN_MAX, REPLAYED_PER_TURN_MAX = 1000, 100
 """Records, before others get their turn: a millisecond or two."""
 
 
-async def load(partition: Partition, shard: CoordinatorShard, framing: Framing, disk: Disk) -> int:
-    """The number of records that were read.
+class LoadedRecords(NamedTuple):
+    records: int
+    skipped: int
+    """Of a type or version that we do not know."""
+
+
+async def load(partition: Partition, shard: CoordinatorShard, framing: Framing, disk: Disk) -> LoadedRecords:
+    """What was read.
     KafkaError, MalformedRecord or OSError if the log can't be read or understood.
     """
     return await _Load(partition, shard, framing, disk).run()
@@ -45,12 +52,13 @@ class _Load:
         self._disk = disk
         self._newest = NewestRecords()
         """Of what was not replayed yet."""
+        self._skipped = 0
         self._open: set[int] = set()
         """Producers whose transactions have no marker yet:
         a tombstone takes their offsets too, whatever is committed after it.
         """
 
-    async def run(self) -> int:
+    async def run(self) -> LoadedRecords:
         log = self._partition.log
         offset, count = log.log_start_offset, 0
         while offset < log.log_end_offset:
@@ -68,7 +76,7 @@ class _Load:
                 count += records
                 await asyncio.sleep(0)
         await self._replay_newest()
-        return count
+        return LoadedRecords(count, self._skipped)
 
     async def _note(self, header: BatchHeader, batch: bytes) -> None:
         """One that is compressed, empty, or part of a transaction."""
@@ -94,7 +102,9 @@ class _Load:
     async def _replay_newest(self) -> None:
         for count, (key, value, timestamp) in enumerate(self._newest.take(), 1):
             found = self._framing.decode(key, value)
-            if found is not None:
+            if found is None:
+                self._skipped += 1
+            else:
                 self._shard.replay(found, timestamp)
             if not count % REPLAYED_PER_TURN_MAX:
                 await asyncio.sleep(0)
@@ -111,5 +121,7 @@ class _Load:
             producer_id = header.producer_id
             self._open.add(producer_id)
         found = self._framing.decode(record.key, record.value)
-        if found is not None:
+        if found is None:
+            self._skipped += 1
+        else:
             self._shard.replay(found, record.timestamp, producer_id)

@@ -101,7 +101,7 @@ class ShardRunner(Generic[S]):
             started = self._loop.time()
             shard = spec.new_shard(self.partition.index, self.leader_epoch)
             try:
-                count = await load(self.partition, shard, spec.framing, dependencies.disk)
+                loaded = await load(self.partition, shard, spec.framing, dependencies.disk)
             except (KafkaError, MalformedRequest, OSError) as error:
                 if isinstance(error, OSError) and not is_out_of_handles(error):
                     dependencies.on_storage_error(self.partition, error)
@@ -116,8 +116,14 @@ class ShardRunner(Generic[S]):
                 await asyncio.sleep(delay_s)
                 delay_s = min(2 * delay_s, RELOAD_MAX_S)
             else:
-                spec.stats.loaded(count, self._loop.time() - started)
-                self._begin(shard, count, self._loop.time() - started)
+                spec.stats.loaded(loaded.records, self._loop.time() - started)
+                if loaded.skipped:
+                    dependencies.logger.warning(
+                        f"records of {spec.content} were skipped: they are of a version that this software does not know",
+                        partition=str(self.partition),
+                        records=loaded.skipped,
+                    )
+                self._begin(shard, loaded.records, self._loop.time() - started)
                 return
 
     def _begin(self, shard: S, records: int, took_s: float) -> None:

@@ -41,6 +41,7 @@ def why_not(
         log.producers.check_epoch(producer_id, epoch)
         if not log.producers.is_in_transaction(producer_id, epoch):
             log.guards.check(producer_id, guard, first_sequence=0)
+            log.producers.check_open(producer_id)
     except KafkaError as error:
         return error.code
     for batch in gathered:

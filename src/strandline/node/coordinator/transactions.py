@@ -29,9 +29,6 @@ from strandline.transactions.shard import TransactionShard
 class NodeTransactionDependencies:
     """The dependencies of transaction shards: the newest configuration and metadata, producer ids, where markers go."""
 
-    two_phase_commit_enabled = False
-    """Until `transaction.two.phase.commit.enable` is served."""
-
     def __init__(
         self,
         config: Callable[[], NodeConfig],

@@ -1,4 +1,5 @@
-"""The node's metrics, by Kafka's names in the spelling of Prometheus.
+"""The node's metrics, by Kafka's names in the spelling of Prometheus; those of groups, transactions, the cleaner and limits
+are named in `*_metrics.py` beside this file.
 
 Kafka's `kafka.server:type=ReplicaManager,name=LeaderCount` is `kafka_server_replicamanager_leadercount`, and a meter
 `…PerSec` is a counter `…_total`, as the usual rules of the JMX exporter write them. What Kafka has no name for begins
@@ -6,7 +7,7 @@ with `strandline_`.
 
 Always true: everything is read from the node's observation when a scrape asks, so that between two looks nothing is
 spent on it; each node has a registry of its own. A topic's counts stand beside those of all topics, which have no topic label,
-as in Kafka.
+as in Kafka. Names are put together from a prefix and the name of a field, those of topics in `replica/topic_stats.py`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from strandline.node.monitoring.group_metrics import of_groups
 from strandline.node.monitoring.histograms import cumulative
 from strandline.node.monitoring.limit_metrics import of_limits
 from strandline.node.monitoring.positions import follower_lag, lag_of
-from strandline.node.monitoring.transaction_metrics import late_transactions, of_transactions
+from strandline.node.monitoring.transaction_metrics import late_transactions, of_transactions, undecided_transactions
 from strandline.node.observation.node import NodeObservation
 from strandline.node.observation.replicas import ObservedReplica
 from strandline.node.observation.requests import ObservedApi
@@ -84,6 +85,9 @@ class NodeMetrics(Collector):
             )
             yield from of_groups(observed)
             yield from of_transactions(observed.transactions)
+            yield from undecided_transactions(
+                observed.transactions, observed.transaction_max_timeout_ms, self._clock.wall_ms()
+            )
             yield from of_cleaner(observed, self._clock.wall_ms())
             yield from of_logs(replicas)
             yield from of_leaders([replica for replica in replicas if replica.leads])

@@ -1,6 +1,7 @@
 """Metrics of transactions: of their coordinator, of markers, of what leaders ask coordinators. By Kafka's names where it has one.
 
-Always true: transactional ids are counted when a scrape asks, on the node that coordinates them; none has a metric of its own.
+Always true: transactional ids are counted when a scrape asks, on the node that coordinates them; only some have a metric of their
+own, those of two-phase commit that hold readers up for long.
 """
 
 from __future__ import annotations
@@ -19,6 +20,11 @@ MARKERS = "kafka_coordinator_transaction_transactionmarkerchannelmanager"
 VERIFICATION = "kafka_server_addpartitionstotxnmanager"
 LATE_MS = 5 * 60 * 1000
 """How long a transaction may be silent beyond the longest timeout that one can have (TXN-T39)."""
+
+
+UNDECIDED_MAX = 10
+NAME_CHARACTERS_MAX = 200
+"""A transactional id may have thousands."""
 
 
 def of_transactions(observed: ObservedTransactions) -> Iterator[Metric]:
@@ -81,6 +87,27 @@ def _verifications(observed: ObservedTransactions) -> Iterator[Metric]:
         "Partitions that a coordinator did not confirm.",
         value=observed.failed_verifications,
     )
+
+
+def undecided_transactions(observed: ObservedTransactions, timeout_max_ms: int, now_ms: int) -> Iterator[Metric]:
+    """Of two-phase commit, open for longer than any other could be: how many, and the oldest by name (TXN-Q4)."""
+    found = observed.undecided(now_ms - timeout_max_ms)
+    yield GaugeMetricFamily(
+        "strandline_two_phase_transactions_undecided",
+        "Transactions of two-phase commit that are open for longer than transaction.max.timeout.ms.",
+        value=len(found),
+    )
+    ages = GaugeMetricFamily(
+        "strandline_two_phase_transaction_age_seconds",
+        f"How long the {UNDECIDED_MAX} oldest of them are open.",
+        labels=("transactional_id",),
+    )
+    oldest = sorted(found, key=lambda each: (found[each], each))[:UNDECIDED_MAX]
+    # Of two that begin alike the older one is shown, the first of the two: a metric has no label twice.
+    began_ms = {each[:NAME_CHARACTERS_MAX]: found[each] for each in reversed(oldest)}
+    for name, began in began_ms.items():
+        ages.add_metric((name,), (now_ms - began) / 1000)
+    yield ages
 
 
 def late_transactions(led: Iterable[ObservedReplica], timeout_max_ms: int, now_ms: int) -> int:

@@ -60,6 +60,17 @@ class ObservedTransactions:
         """Of each transactional id."""
         return (metadata.state.label for shard in self.shards for metadata in shard.transactions.values())
 
+    def undecided(self, open_since_ms: int) -> dict[str, int]:
+        """Those of two-phase commit that are open since then or longer (TXN-Q4): when they began, in wall-clock milliseconds."""
+        return {
+            transactional_id: metadata.start_ms
+            for shard in self.shards
+            for transactional_id, metadata in shard.transactions.items()
+            if metadata.is_two_phase
+            and metadata.state is TransactionState.ONGOING
+            and metadata.start_ms <= open_since_ms
+        }
+
     # Markers
 
     @property

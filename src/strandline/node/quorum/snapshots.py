@@ -1,4 +1,5 @@
-"""The snapshots of the metadata on disk: `<end offset>-<epoch>.checkpoint` beside the metadata log.
+"""The snapshots of the metadata on disk: `<end offset>-<epoch>.checkpoint` beside the metadata log. `snapshotting.py` takes
+them.
 
 Always true: a file with that name is whole and on the device (rule D11): it is written or fetched as `.part`, synced, renamed,
 and the name is synced. The one that `storage format` writes, at offset 0, says who votes first; it is no snapshot of the log

@@ -1,13 +1,15 @@
 """Sends the ends of transactions to the leaders of their partitions, until each has its marker (TXN-T30 to TXN-T33).
 
-Always true: what is to be sent is decided by the queue (`transactions/markers.py`); a leader that is this node is written to
-without a connection.
+Always true: what is to be sent is decided by the queue (`transactions/markers.py`); a partition that this node leads is written to
+without a connection, and settled by itself. Another broker is given more time than it takes for its answer (`MarkerWriter`), so
+that one partition that stands still costs the others nothing but that.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from strandline.api.transactions.marker_writing import MarkerWriter, WritableMarker
@@ -18,7 +20,7 @@ from strandline.node.logger import Logger
 from strandline.node.signals import Signal
 from strandline.node.tasks import AsyncWork
 from strandline.node.transactions.broker_requests import BrokerRequests
-from strandline.transactions.markers import EndMarker, MarkerQueue, MarkerRequest
+from strandline.transactions.markers import EndMarker, MarkerPlace, MarkerQueue, MarkerRequest, Settled
 from strandline.wire import messages
 
 if TYPE_CHECKING:
@@ -50,10 +52,9 @@ class MarkerSender:
         self._logger = logger
         self._on_marked = on_marked
         self._on_refused = on_refused
-        self._queue = MarkerQueue()
+        self._queue = MarkerQueue(node_id)
         self._is_due = False
-        self._is_stale = False
-        """The metadata has changed since markers were last looked at."""
+        self._applied = MetadataImage()
         self._alarm: asyncio.TimerHandle | None = None
         self._is_closed = False
 
@@ -68,8 +69,6 @@ class MarkerSender:
 
     def send(self, marker: EndMarker) -> None:
         self._queue.add(marker)
-        # One of its topics may have been deleted before.
-        self._is_stale = self._is_stale or not all(map(_ImageTargets(self._image()).exists, marker.partitions))
         self._soon()
 
     def forget(self, coordinator_partition: int, coordinator_epoch: int) -> None:
@@ -77,8 +76,9 @@ class MarkerSender:
 
     def image_applied(self, image: MetadataImage) -> None:
         """Partitions may have another leader, or be gone."""
-        if len(self._queue):
-            self._is_stale = True
+        before, self._applied = self._applied, image
+        if len(self._queue) and (before.topics is not image.topics or before.brokers is not image.brokers):
+            self._queue.metadata_changed()
             self._soon()
 
     def close(self) -> None:
@@ -98,62 +98,49 @@ class MarkerSender:
         self._is_due = False
         if self._is_closed:
             return
-        targets = _ImageTargets(self._image())
-        if self._is_stale:
-            self._is_stale = False
-            for marker, partitions in self._queue.metadata_changed(targets).items():
-                self._on_marked(marker, partitions)
-        for request in self._queue.take(asyncio.get_running_loop().time(), targets):
-            if request.broker_id == self._node_id:
-                self._write_here(request)
-            else:
-                self._spawn(self._send(request))
-        next_s = self._queue.next_s(asyncio.get_running_loop().time())
+        loop = asyncio.get_running_loop()
+        taken = self._queue.take(loop.time(), _ImageTargets(self._image()))
+        for marker, partitions in taken.gone.items():
+            self._on_marked(marker, partitions)
+        for request in taken.requests:
+            self._spawn(self._send(request))
+        for place in taken.here:
+            self._write_here(place)
+        if self._queue.has_more:
+            self._soon()
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
+        next_s = self._queue.next_s()
         if next_s is not None:
-            self._alarm = asyncio.get_running_loop().call_at(next_s, self._soon)
+            self._alarm = loop.call_at(next_s, self._soon)
 
     async def _send(self, request: MarkerRequest) -> None:
+        codes: Codes | None = None
         try:
             response = await self._requests.ask(
                 request.broker_id, WRITE_TXN_MARKERS, _message(request), self._timeout_s()
             )
+            codes = _codes(response)
         except KafkaError as error:
             self._logger.info("markers could not be sent", broker=request.broker_id, error=error.message)
-            self._answered(request, None)
-        else:
-            self._answered(request, _codes(response))
+        finally:
+            self._answered(request, codes)
 
-    def _write_here(self, request: MarkerRequest) -> None:
-        codes: Codes = {}
-        left = request.partitions_count + 1
+    def _write_here(self, place: MarkerPlace) -> None:
+        marker = place.marker
+        if marker not in self._queue:
+            return  # a log dir failed with the one before, which ended coordinators of this node
+        writable = WritableMarker(marker.producer, marker.commit, marker.coordinator_epoch, marker.transaction_version)
+        self._writer.write(place.partition, writable, partial(self._written, place))
 
-        def settle() -> None:
-            nonlocal left
-            left -= 1
-            if not left:
-                self._answered(request, codes)
-
-        # A log dir that fails in the middle of it ends coordinators of this node, and their markers are forgotten.
-        for marker, partitions in tuple(request.entries.items()):
-            writable = WritableMarker(
-                marker.producer, marker.commit, marker.coordinator_epoch, marker.transaction_version
-            )
-            for place in partitions:
-
-                def done(
-                    code: ErrorCode, producer_id: int = marker.producer.producer_id, place: TopicPartition = place
-                ) -> None:
-                    codes.setdefault(producer_id, {})[place] = code
-                    settle()
-
-                self._writer.write(place, writable, done)
-        settle()
+    def _written(self, place: MarkerPlace, code: ErrorCode) -> None:
+        self._settle(self._queue.written(place, code, asyncio.get_running_loop().time()))
 
     def _answered(self, request: MarkerRequest, codes: Codes | None) -> None:
-        settled = self._queue.answered(request, codes, asyncio.get_running_loop().time())
+        self._settle(self._queue.answered(request, codes, asyncio.get_running_loop().time()))
+
+    def _settle(self, settled: Settled) -> None:
         for marker, partitions in settled.done.items():
             self._on_marked(marker, partitions)
         for marker in settled.refused:
@@ -164,6 +151,13 @@ class MarkerSender:
                 coordinator_epoch=marker.coordinator_epoch,
             )
             self._on_refused(marker)
+        for marker, code in settled.unforeseen.items():
+            self._logger.warning(
+                "a marker can't be written, and is tried again",
+                transactional_id=marker.transactional_id,
+                producer_id=marker.producer.producer_id,
+                error=code.name,
+            )
         self._soon()
 
 

@@ -130,10 +130,13 @@ class Stage:
     def exchange(self, api_key: int, request: Any, response: Any, version: int | None = None) -> None:
         self.answer(self.ask(api_key, request, version), response)
 
-    def initialised(self, epoch: int, *, producer_id: int = PRODUCER, code: int = 0) -> None:
+    def initialised(self, epoch: int, *, producer_id: int = PRODUCER, code: int = 0, expected: int = -1) -> None:
+        """`expected`: the epoch that the producer says it has."""
         Request, Response = messages.request(INIT_PRODUCER_ID), messages.response(INIT_PRODUCER_ID)
+        has = PRODUCER if expected >= 0 else -1
+        request = Request(transactional_id=ID, producer_id=has, producer_epoch=expected)
         response = Response(producer_id=producer_id, producer_epoch=epoch, error_code=code)
-        self.exchange(INIT_PRODUCER_ID, Request(transactional_id=ID), response)
+        self.exchange(INIT_PRODUCER_ID, request, response)
 
     def ended(self, epoch: int, *, commit: bool = True, code: int = 0, version: int = 5, answered: int = -1) -> None:
         Request, Response = messages.request(END_TXN), messages.response(END_TXN)

@@ -11,6 +11,7 @@ from strandline.errors import ErrorCode
 from strandline.histories.exchanges import PRODUCE, BrokerExchange
 from strandline.histories.judges.transactions.answered_is_committed import AnsweredIsCommitted
 from strandline.histories.judges.transactions.fenced_is_refused import FencedIsRefused
+from strandline.histories.judges.transactions.newest_is_not_fenced import NewestIsNotFenced
 from strandline.histories.judges.transactions.one_transaction_coordinator import OneTransactionCoordinator
 from strandline.histories.judges.transactions.own_abort_fences import OwnAbortFences
 from strandline.histories.judges.transactions.registered_is_taken import RegisteredIsTaken
@@ -208,3 +209,22 @@ def test_txn_v4_what_is_registered_is_not_refused_as_if_it_had_ended() -> None:
     stage.commit(PREPARE_ABORT, 2, NAME, OFFSETS)
     produced(stage, ErrorCode.INVALID_TXN_STATE, epoch=1)
     stage.committed_offsets(1, 5, code=ErrorCode.INVALID_TXN_STATE)
+
+
+@pytest.mark.parametrize(
+    "refuse",
+    [
+        lambda stage, epoch: stage.initialised(epoch, code=ErrorCode.PRODUCER_FENCED, expected=epoch),
+        lambda stage, epoch: stage.added(epoch, code=ErrorCode.INVALID_PRODUCER_ID_MAPPING, is_broker=True),
+        lambda stage, epoch: stage.ended(epoch, code=ErrorCode.PRODUCER_FENCED),
+    ],
+)
+def test_t21_the_pair_that_an_id_goes_on_with_is_not_fenced(refuse: Callable[[Stage, int], None]) -> None:
+    judge = NewestIsNotFenced()
+    stage = Stage(judge)
+    judge.appended(stage.seen, 1, stage.record(ONGOING, 3, NAME))
+    refuse(stage, 2)
+    with pytest.raises(Violation):
+        refuse(stage, 3)
+    judge.appended(stage.seen, 2, stage.record(ONGOING, 3, NAME))
+    refuse(stage, 3)  # node 1 does not know yet that it coordinates no more

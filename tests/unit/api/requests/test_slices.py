@@ -11,17 +11,20 @@ import pytest
 
 from strandline import sliced_work
 from strandline.api import (
+    add_partitions_to_txn,
     alter_client_quotas,
     alter_user_scram_credentials,
     create_acls,
     delete_acls,
     describe_configs,
+    describe_transactions,
     describe_user_scram_credentials,
     find_coordinator,
     list_offsets,
     metadata,
     offset_commit,
     offset_fetch,
+    write_txn_markers,
 )
 from strandline.api.offset_commit import OFFSETS_PER_REQUEST_MAX
 from strandline.api.requests import slices
@@ -179,21 +182,34 @@ def many(api, count):
         return request(entries=[request.EntryData(entity=entity, ops=ops)])
     if api is alter_user_scram_credentials:
         return request(deletions=[request.ScramCredentialDeletion(name=str(i)) for i in range(count)])
+    if api is describe_transactions:
+        return request(transactional_ids=[str(i) for i in range(count)])
+    if api is add_partitions_to_txn:
+        topic = request.AddPartitionsToTxnTopic(name="t", partitions=list(range(count)))
+        asked = request.AddPartitionsToTxnTransaction(transactional_id="t", topics=[topic])
+        return request(v3_and_below_transactional_id="t", v3_and_below_topics=[topic], transactions=[asked])
+    if api is write_txn_markers:
+        topic = request.WritableTxnMarkerTopic(name="t", partition_indexes=list(range(count)))
+        return request(markers=[request.WritableTxnMarker(producer_id=1, topics=[topic])])
     return request(users=[request.UserName(name=str(i)) for i in range(count)])
 
 
 @pytest.mark.parametrize(
     "api",
     [
+        add_partitions_to_txn,
         create_acls,
         delete_acls,
         alter_client_quotas,
         alter_user_scram_credentials,
+        describe_transactions,
         describe_user_scram_credentials,
+        write_txn_markers,
     ],
 )
 async def test_an_answer_of_many_items_is_built_in_slices(broker, api):
-    ctx = broker.context(api.KEY, api.VERSIONS[-1])
-    outcome = api.handle(many(api, 2 * STEPS_PER_TURN_MAX), ctx)
-    assert isinstance(outcome, slices.InSlices)
-    assert messages.decode_response(api.KEY, ctx.version, await outcome)
+    for version in (api.VERSIONS[-1], api.VERSIONS[0]):
+        ctx = broker.context(api.KEY, version)
+        outcome = api.handle(many(api, 2 * STEPS_PER_TURN_MAX), ctx)
+        assert isinstance(outcome, slices.InSlices)
+        assert messages.decode_response(api.KEY, ctx.version, await outcome)

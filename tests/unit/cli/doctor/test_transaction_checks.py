@@ -6,7 +6,7 @@ import pytest
 
 from strandline.cli.doctor import transaction_checks
 from strandline.cli.doctor.checks import FAIL, OK, WARN, Finding
-from strandline.cli.doctor.transaction_checks import LATE_MS, SILENT_MS, markers, refused
+from strandline.cli.doctor.transaction_checks import LATE_MS, NO_TIMEOUT_MS, SILENT_MS, markers, refused
 from strandline.errors import ErrorCode, KafkaError
 from tests.unit.cli.transactions.in_memory_transactions import InMemoryTransactions
 
@@ -40,12 +40,33 @@ def test_txn_t28_an_open_transaction_is_late_a_while_after_its_timeout(cluster: 
     cluster.add("just", 1, "Ongoing", A, start_ms=NOW_MS - TIMEOUT_MS - LATE_MS)
     cluster.add("late", 2, "Ongoing", A, start_ms=NOW_MS - TIMEOUT_MS - LATE_MS - 1000)
     cluster.add("done", 3, "CompleteCommit", start_ms=1)
-    cluster.ids["two-phase"] = cluster.ids["late"]._replace(
-        transactional_id="two-phase", timeout_ms=2**31 - 1, start_ms=0
-    )
     _, late = found_in(cluster)
     assert (late.level, late.found) == (WARN, "late is open for 121 s, its timeout is 60 s")
     assert "`strandline transactions force-terminate late`" in late.advice
+
+
+def test_txn_q4_one_of_two_phase_commit_that_nobody_ends_is_named(cluster: InMemoryTransactions) -> None:
+    """It is never late, and never hangs: its coordinator knows it."""
+    for name, start_ms in (("young", NOW_MS - SILENT_MS), ("old", NOW_MS - SILENT_MS - 60_000)):
+        cluster.add(name, 2, "Ongoing", A, start_ms=start_ms)
+        cluster.ids[name] = cluster.ids[name]._replace(timeout_ms=NO_TIMEOUT_MS)
+    cluster.open(A, 2, 5, NOW_MS - SILENT_MS - 60_000)
+    _, undecided = found_in(cluster)
+    assert undecided.level == WARN
+    assert undecided.found == (
+        "old is open for 16 min and has no timeout (two-phase commit); consumers with read_committed stop at hello-0"
+    )
+    assert "`strandline transactions force-terminate old` aborts it" in undecided.advice
+
+
+def test_txn_q4_one_of_two_phase_commit_whose_markers_do_not_arrive_is_late_like_any_other(
+    cluster: InMemoryTransactions,
+) -> None:
+    for name, start_ms in (("ending", NOW_MS - SILENT_MS), ("stuck", NOW_MS - SILENT_MS - LATE_MS - 1000)):
+        cluster.add(name, 2, "PrepareCommit", A, start_ms=start_ms)
+        cluster.ids[name] = cluster.ids[name]._replace(timeout_ms=NO_TIMEOUT_MS)
+    _, stuck = found_in(cluster)
+    assert stuck.found == "stuck is PrepareCommit and began 961 s ago; no marker yet at hello-0"
 
 
 def test_txn_t33_one_whose_markers_do_not_arrive_says_where(cluster: InMemoryTransactions) -> None:

@@ -24,6 +24,7 @@ from strandline.client.core.group.offsets import OffsetAndMetadata
 from strandline.client.core.transaction import TransactionCore
 from strandline.client.core.transaction_requests import OffsetsToCommit, TransactionQuestion, TransactionVerdict, judge
 from strandline.client.core.versions import FinalizedFeatures
+from strandline.client.errors import ProducerUnusable, UnsupportedApi
 from strandline.errors import ErrorCode, KafkaError
 from strandline.wire import messages
 
@@ -42,11 +43,12 @@ INIT = """
 
 
 class Transcript:
-    def __init__(self, level: int) -> None:
+    def __init__(self, level: int, *, is_two_phase: bool = False) -> None:
         self.cluster = ClusterMetadata()
         self.epoch = 0
         self.level(level)
-        self.core = TransactionCore("tid", 60_000, self.cluster, BACKOFF, random.Random(1))
+        randomness = random.Random(1)
+        self.core = TransactionCore("tid", 60_000, self.cluster, BACKOFF, randomness, is_two_phase=is_two_phase)
         self.now = 0.0
         self.is_quiet = True
         self.asked: TransactionQuestion | None = None
@@ -550,6 +552,7 @@ def test_txn_tc4_a_pair_that_was_given_up_is_never_used_again() -> None:
 
 
 def test_txn_tc1_the_protocol_changes_between_transactions_after_the_old_epoch_was_fenced() -> None:
+    """And never within one (TXN-T46)."""
     script = play(
         0,
         f"""
@@ -780,6 +783,62 @@ def test_a_producer_that_is_fenced_after_a_lost_end_says_what_it_does_not_know()
     )
     with pytest.raises(KafkaError, match="whether its last transaction was committed is not known"):
         script.core.begin()
+
+
+# Two-phase commit
+
+
+def test_txn_q1_two_phase_commit_is_asked_for_each_time_in_the_only_version_that_can() -> None:
+    """Also for the pair that follows an abort: without it the coordinator would set a timeout."""
+    script = Transcript(0, is_two_phase=True)
+    script.core.initialise()
+    for answer in ("7/0", "7/1"):
+        question = script.core.question(script.now, is_quiet=True)
+        assert question is not None
+        assert (question.version_min, question.version_max) == (6, 6)
+        sent = messages.decode_request(22, 6, messages.encode_request(22, 6, question.message))
+        assert (sent.enable2_pc, sent.keep_prepared_txn) == (True, False)
+        script.core.answered(_response(question, answer), script.now)
+        if answer == "7/0":
+            script.play(
+                "> begin\n> send t-0\n? AddPartitionsToTxn 7/0 t-0\n! NONE\n> send t-0\n> abort\n? EndTxn 7/0 abort v4\n! NONE"
+            )
+    script.play("= READY")
+
+
+def test_txn_q1_without_it_no_version_is_asked_that_may_still_change() -> None:
+    script = Transcript(2)
+    script.core.initialise()
+    question = script.core.question(script.now, is_quiet=True)
+    assert question is not None
+    assert (question.version_min, question.version_max) == (0, 5)
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_txn_q1_a_refusal_says_what_brokers_need(is_known: bool) -> None:
+    script = Transcript(2, is_two_phase=True)
+    script.core.initialise()
+    question = script.core.question(script.now, is_quiet=True)
+    assert question is not None
+    if is_known:
+        script.core.answered(_response(question, "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"), script.now)
+    else:
+        script.core.refused(UnsupportedApi(22, range(6, 7), range(6)))
+    script.play("= FATAL_ERROR")
+    needed = r"two-phase commit for transactional id 'tid' \(brokers need transaction\.two\.phase\.commit\.enable and unstable"
+    with pytest.raises(ProducerUnusable, match=needed) as found:
+        script.core.ensure_no_error()
+    code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED if is_known else ErrorCode.UNSUPPORTED_VERSION
+    assert found.value.code is code
+    assert is_known or "the broker serves versions 0-5" in found.value.message
+
+
+def test_txn_q1_its_settings() -> None:
+    config = ProducerConfig(transactional_id="tid", transaction_two_phase_commit_enable=True)
+    assert config.record_timeout_ms == 120_000
+    for others in ({}, {"transactional_id": "tid", "transaction_timeout_ms": 1000}):
+        with pytest.raises(ValueError, match="transaction_two_phase_commit_enable"):
+            ProducerConfig(transaction_two_phase_commit_enable=True, **others)  # type: ignore[arg-type]
 
 
 # Settings

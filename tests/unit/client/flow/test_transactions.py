@@ -35,6 +35,9 @@ class Coordinator(Broker):
         self.has_heard_an_end = asyncio.Event()
         self.is_silent = False
         self.is_fenced = False
+        self.init_version_max = 5
+        self.initialized: list[bool] = []
+        """Whether each asked for two-phase commit."""
 
     def answerers(self) -> Any:
         return super().answerers() | {10: self.find, 26: self.end, 28: self.offsets_of_a_group}
@@ -46,6 +49,9 @@ class Coordinator(Broker):
         answer.api_keys += [
             R.ApiVersion(api_key=k, min_version=a, max_version=b) for k, (a, b) in TRANSACTIONAL.items()
         ]
+        for entry in answer.api_keys:
+            if entry.api_key == 22:
+                entry.max_version = self.init_version_max
         answer.finalized_features_epoch = 1
         level = R.FinalizedFeatureKey(name="transaction.version", max_version_level=2, min_version_level=2)
         answer.finalized_features = [level]
@@ -59,6 +65,7 @@ class Coordinator(Broker):
     def init(self, request: Any) -> Any:
         assert (request.transactional_id, request.transaction_timeout_ms) == ("tid", 60_000)
         self.epoch += 1
+        self.initialized.append(request.enable2_pc)
         return messages.response(22)(producer_id=5, producer_epoch=self.epoch)
 
     def end(self, request: Any) -> Any:
@@ -79,7 +86,7 @@ class Coordinator(Broker):
 
 
 @asynccontextmanager
-async def producing(coordinator: Coordinator) -> AsyncIterator[Producer]:
+async def producing(coordinator: Coordinator, **settings: bool) -> AsyncIterator[Producer]:
     server = await serve(coordinator)
     config = ClientConfig(request_timeout_ms=100, retry_backoff=QUICK, reconnect_backoff=QUICK)
     address = f"127.0.0.1:{coordinator.port}"
@@ -87,7 +94,10 @@ async def producing(coordinator: Coordinator) -> AsyncIterator[Producer]:
         asyncio.timeout(10),
         AsyncClient(address, clock=SystemClock(), randomness=random.Random(1), config=config) as client,
     ):
-        producer = Producer(client, ProducerConfig(transactional_id="tid", request_timeout_ms=100))
+        producer = Producer(
+            client,
+            ProducerConfig(transactional_id="tid", request_timeout_ms=100, **settings),  # type: ignore[arg-type]
+        )
         yield producer
         await producer.close(0)
     server.close()
@@ -223,6 +233,21 @@ async def test_a_producer_that_closes_lets_go_of_who_waits() -> None:
         await producer.close(0)
         with pytest.raises(Closed):
             await waiting
+
+
+@pytest.mark.parametrize("newest", [5, 6])
+async def test_txn_q1_two_phase_commit_needs_a_broker_that_serves_it(newest: int) -> None:
+    coordinator = Coordinator()
+    coordinator.init_version_max = newest
+    async with producing(coordinator, transaction_two_phase_commit_enable=True) as producer:
+        if newest == 5:
+            with pytest.raises(ProducerUnusable, match=r"two-phase commit .*unstable\.api\.versions\.enable.* 0-5"):
+                await producer.init_transactions()
+            assert coordinator.initialized == []
+            return
+        async with producer.transaction():
+            producer.send("t", b"v")
+        assert (coordinator.initialized, coordinator.ends) == ([True], [(0, True)])
 
 
 async def test_a_producer_without_a_transactional_id_has_no_transactions() -> None:

@@ -34,7 +34,7 @@ def test_txn_t42_the_records_name_their_producer_and_carry_the_guard_and_the_ans
     shell = Shell()
     shell.dependencies.create("t", 1)
     answers: list[Any] = []
-    guard = VerificationGuard(3, -1, False, 0)
+    guard = VerificationGuard(7, 3, "t", -1, False, 0)
     caller = Caller("c", "/h", VERSION)
     result = shell.shard.commit_txn_offsets(commit_of("t"), guard, caller, shell.at, answers.append)
     assert result is not None

@@ -18,7 +18,7 @@ from strandline.records.compression import CompressionType
 from strandline.records.control import ControlRecordType
 from strandline.records.header import read_header, stamp_append_time
 
-from ..conftest import NOW, LogDir, marker
+from ..conftest import NOW, LogDir, PoweredLogDir, marker
 from .cleaning import COMPACT, batches, clean, put, puts, records, view
 
 RETENTION = 1000
@@ -194,7 +194,7 @@ def test_the_last_batch_of_a_segment_stays_to_say_where_it_ends(directory: LogDi
 # Transactions
 
 
-def test_aborted_records_go_and_their_marker_after_them(directory: LogDir) -> None:
+def test_txn_p32_aborted_records_go_and_their_marker_after_them(directory: LogDir) -> None:
     log = directory.open(**FIELDS)
     put(log, {"a": "1", "b": "1"})
     txn(log, {"a": "bad", "c": "bad"}, 5)
@@ -218,7 +218,7 @@ def test_aborted_records_go_and_their_marker_after_them(directory: LogDir) -> No
     assert view(directory.recover(**COMPACT).log) == {"a": "1", "b": "1", "d": "3"}
 
 
-def test_a_commit_marker_stays_while_a_record_of_its_transaction_does(directory: LogDir) -> None:
+def test_txn_p32_a_commit_marker_stays_while_a_record_of_its_transaction_does(directory: LogDir) -> None:
     log = directory.open(**FIELDS)
     txn(log, {"a": "1"}, 5)
     end_txn(log, 5, abort=False)
@@ -231,7 +231,7 @@ def test_a_commit_marker_stays_while_a_record_of_its_transaction_does(directory:
     assert log.producers.first_unstable_offset(log.log_end_offset) is None
 
 
-def test_an_emptied_batch_of_a_transaction_keeps_its_marker(directory: LogDir) -> None:
+def test_txn_p32_an_emptied_batch_of_a_transaction_keeps_its_marker(directory: LogDir) -> None:
     """Else the transaction would be open again after a restart."""
     log = directory.open(**FIELDS)
     txn(log, {"a": "1"}, 5)
@@ -285,7 +285,37 @@ def test_a_transaction_that_began_before_what_is_cleaned_is_aborted_all_the_same
     assert kept == [*before, ("b", "good"), ("c", "1")]
 
 
-def test_a_marker_that_says_the_epoch_of_its_producer_stays(directory: LogDir) -> None:
+def test_txn_p31_a_lost_watermark_opens_no_transaction_whose_marker_was_cleaned_away(powered: PoweredLogDir) -> None:
+    """Without it a start trusts the oldest snapshot alone, which is from before the marker."""
+    log = powered.open(**{**FIELDS, "delete_retention_ms": 0})
+    txn(log, {"k": "1"}, 5)  # 0
+    log.roll(NOW)  # a snapshot that says: open
+    end_txn(log, 5, abort=False)  # 1
+    put(log, {"x": "1"})  # 2
+    log.roll(NOW)  # one that says: ended
+    txn(log, {"y": "1"}, 6)  # 3
+    powered.flush(log)
+    for path in log.drop_segments(1, NOW):
+        powered.disk.remove(path)
+    for later in (1, 10):
+        clean(powered, log, now_ms=NOW + later, roll=False)
+    powered.flush(log)
+    assert not any(header.producer_id == 5 and read for header, read in batches(log)), "nothing says that it ended"
+    log.close_clean()
+
+    def first_unstable(clean_offset: int, start: int) -> int | None:
+        recovered = powered.recover(
+            clean=True, recovery_point=4, start=start, clean_offset=clean_offset, high_watermark=0, **FIELDS
+        )
+        recovered.log.close()
+        return recovered.log.producers.first_unstable_offset(4)
+
+    assert first_unstable(clean_offset=3, start=1) == 3, "what is open above is open still"
+    assert first_unstable(clean_offset=5, start=1) == 0, "the log was cut since: it may have lost the marker"
+    assert first_unstable(clean_offset=1, start=1) == 0, "readers wait at the log start, and so does the cleaner"
+
+
+def test_txn_p32_a_marker_that_says_the_epoch_of_its_producer_stays(directory: LogDir) -> None:
     log = directory.open(**FIELDS)
     log.append_own(marker(ControlRecordType.ABORT, 5, 3), 0, NOW)
     for i in range(4):

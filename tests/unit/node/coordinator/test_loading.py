@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from typing import Any
 
@@ -16,6 +17,8 @@ from strandline.node.coordinator.loading import load
 from strandline.records.batch import BatchBuilder
 from strandline.records.compression import CompressionType
 from strandline.records.control import ControlRecordType, control_key, end_txn_marker
+from strandline.records.header import read_header
+from strandline.records.rewrite import retain
 
 from .stage import Coordination, in_simulation
 
@@ -91,5 +94,51 @@ def test_a_batch_that_rotted_is_not_believed() -> None:
         stage.partition.log.read = lambda *_, **__: bytes(batch)  # type: ignore[method-assign]
         with pytest.raises(KafkaError, match="CRC"):
             await load(stage.partition, GroupShard(0, broker.groups._group_dependencies), framing, disk)
+
+    in_simulation(story)
+
+
+def test_txn_t7_what_is_of_a_version_that_we_do_not_know_is_skipped_with_a_warning() -> None:
+    async def story(broker: Any, disk: Any) -> None:
+        stage = await Coordination(broker, disk).loaded()
+        key, _ = framing.encode(CoordinatorRecord(OffsetCommitKey(group="g", topic="t", partition=0), None))
+        for transactional in (False, True):
+            builder = BatchBuilder()
+            builder.append(b"\x00\x63" + key[2:], b"\x00\x00", timestamp=1)
+            fields: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "transactional": True}
+            stage.partition.log.append_own(builder.build(**(fields if transactional else {})), 0, 1)
+        shard = GroupShard(0, broker.groups._group_dependencies)
+        assert await load(stage.partition, shard, framing, disk) == (2, 2)
+        broker.change("__consumer_offsets", leader=1)
+        await stage.loaded()
+        [line] = [line for line in broker.lines if "were skipped" in line]
+        assert '"records":2' in line.replace(" ", "")
+
+    in_simulation(story)
+
+
+def test_txn_tf1_batches_of_which_compaction_left_nothing_are_passed() -> None:
+    """They are one offset or many, at the start, in between and at the end, and above the high watermark."""
+
+    async def story(broker: Any, disk: Any) -> None:
+        stage = await Coordination(broker, disk, 1, 2, 3).loaded()
+        for number, size in enumerate((1, 3, 0, 1, 0, 2)):
+            builder = BatchBuilder()
+            for _ in range(max(size, 1)):
+                key = OffsetCommitKey(group="g", topic="t", partition=0)
+                value = OffsetCommitValue(offset=number, metadata="", commit_timestamp=number)
+                builder.append(*framing.encode(CoordinatorRecord(key, value)), timestamp=number)
+            batch = builder.build()
+            if size != 0:
+                batch = retain(read_header(batch), [])
+            stage.partition.log.append_own(batch, 0, number)
+        assert stage.batches == [0, 0, 1, 0, 1, 0]
+        assert (stage.partition.high_watermark, stage.partition.log.log_end_offset) == (0, 9)
+        loaded = GroupShard(0, broker.groups._group_dependencies)
+        async with asyncio.timeout(10):
+            assert await load(stage.partition, loaded, framing, disk) == (2, 0)
+        found = loaded.offsets.get("g", "t", 0)
+        assert found is not None
+        assert found.offset == 4
 
     in_simulation(story)

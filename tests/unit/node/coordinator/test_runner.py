@@ -270,6 +270,32 @@ def test_a_new_leader_epoch_begins_with_what_is_in_the_log():
     in_simulation(story)
 
 
+def test_txn_tf4_a_load_whose_leader_epoch_is_over_is_dropped():
+    async def story(broker: Any, disk: Any) -> None:
+        stage = await Coordination(broker, disk).loaded()
+        for offset in range(50):
+            await stage.commit(offset, f"g{offset}")
+        loads = broker.groups.stats.loads
+        disk.cold_probability = 1.0
+        overtaken = []
+        for _ in range(3):
+            broker.change(TOPIC, leader=1)
+            overtaken.append(stage.runner)
+            await asyncio.sleep(0.0001)  # it has begun
+            assert stage.runner.shard is None
+        broker.change(TOPIC, leader=2)
+        assert not broker.groups.runners, "this node is no coordinator meanwhile"
+        assert committed(await stage.commit(9)) == ErrorCode.NOT_COORDINATOR
+        broker.change(TOPIC, leader=1)
+        disk.cold_probability = 0
+        await asyncio.sleep(60)
+        assert [runner.shard for runner in overtaken] == [None] * 3
+        assert broker.groups.stats.loads == loads + 1, "the newest alone was finished"
+        assert len(stage.runner.shard.groups) == 50
+
+    in_simulation(story)
+
+
 def test_what_a_load_brought_is_read_only_once_it_is_committed():
     async def story(broker: Any, disk: Any) -> None:
         stage = await Coordination(broker, disk, 1, 2, 3).loaded()

@@ -166,6 +166,20 @@ def test_txn_v6_a_transaction_begins_only_with_the_guard_that_was_noted() -> Non
     in_simulation(story)
 
 
+def test_sec_l10_one_transaction_more_than_may_be_remembered_is_refused() -> None:
+    async def story(broker: Any, disk: Any) -> None:
+        txns = await begin(broker, disk)
+        txns.stage.partition.log.producers.ids_max = 1
+        txns.commit(A)
+        assert await txns.turn() == ["NONE"]
+        txns.commit(B)
+        assert txns.take() == ["POLICY_VIOLATION"]
+        txns.commit(A)
+        assert await txns.turn() == ["NONE"]
+
+    in_simulation(story)
+
+
 def test_a_guard_is_worth_one_transaction() -> None:
     async def story(broker: Any, disk: Any) -> None:
         txns = await begin(broker, disk)

@@ -9,9 +9,11 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from strandline.ids import TopicPartition
 from strandline.log.producers import Producers
-from strandline.node.monitoring.transaction_metrics import LATE_MS, late_transactions
+from strandline.node.monitoring.transaction_metrics import LATE_MS, late_transactions, undecided_transactions
 from strandline.records.batch import BatchBuilder
 from strandline.transactions.markers import EndMarker
 from strandline.wire import messages
@@ -36,10 +38,11 @@ VERIFICATION = "kafka_server_addpartitionstotxnmanager"
 LATE = ("kafka_server_replicamanager_partitionswithlatetransactionscount",)
 
 
-async def initialized(stage: Stage, tid: str) -> tuple[int, int]:
+async def initialized(stage: Stage, tid: str, version: int = 4, **fields: object) -> tuple[int, int]:
     await stage.call(FIND_COORDINATOR, 4, Find(key_type=1, coordinator_keys=[tid]))
+    request = Init(transactional_id=tid, transaction_timeout_ms=60_000, **fields)
     for _ in range(100):
-        reply = await stage.call(INIT_PRODUCER_ID, 4, Init(transactional_id=tid, transaction_timeout_ms=60_000))
+        reply = await stage.call(INIT_PRODUCER_ID, version, request)
         if not reply.error_code:
             return reply.producer_id, reply.producer_epoch
         await asyncio.sleep(0.1)
@@ -122,6 +125,47 @@ def test_a_transaction_that_no_timeout_explains_is_late(play):
         assert samples(metrics)[LATE] == 1
 
     play(story, **SETTINGS)
+
+
+UNDECIDED = ("strandline_two_phase_transactions_undecided",)
+AGE = "strandline_two_phase_transaction_age_seconds"
+
+
+def test_txn_q4_one_of_two_phase_commit_that_nobody_ends_is_late_and_named(play):
+    async def story(stage: Stage):
+        metrics = Looked(stage).metrics()
+        await stage.create()
+        producer = await initialized(stage, "a", 6, enable2_pc=True)
+        await begun(stage, "a", producer, "t")
+        assert await sent(stage, "a", producer) == 0
+        await asyncio.sleep(590)
+        assert samples(metrics)[UNDECIDED] == 0
+        await asyncio.sleep(400)
+        found = samples(metrics)
+        assert (found[LATE], found[UNDECIDED]) == (1, 1)
+        assert found[AGE, "transactional_id=a"] == pytest.approx(991, abs=2)
+        await ended(stage, "a", producer)
+        await asyncio.sleep(1)
+        found = samples(metrics)
+        assert (found[LATE], found[UNDECIDED]) == (0, 0)
+        assert (AGE, "transactional_id=a") not in found
+
+    play(story, **SETTINGS, unstable_api_versions_enable="true", transaction_two_phase_commit_enable="true")
+
+
+def test_txn_q4_of_many_undecided_transactions_the_oldest_are_named():
+    began = {f"{'x' * 300}{number}": 1000 + number for number in range(3)} | {f"t{n:02}": 5000 - n for n in range(20)}
+
+    class Undecided:
+        def undecided(self, open_since_ms: int) -> dict[str, int]:
+            assert open_since_ms == 9_000
+            return began
+
+    count, ages = undecided_transactions(Undecided(), 1_000, 10_000)
+    assert count.samples[0].value == 23
+    names = [sample.labels["transactional_id"] for sample in ages.samples]
+    assert sorted(names) == [f"t{n:02}" for n in range(13, 20)] + ["x" * 200]
+    assert {sample.labels["transactional_id"]: sample.value for sample in ages.samples}["x" * 200] == 9.0
 
 
 def test_markers_that_can_not_be_sent_or_are_refused(play):

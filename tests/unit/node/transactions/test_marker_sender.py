@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,10 +12,11 @@ import pytest
 from strandline.api.transactions.marker_writing import MarkerWriter, WritableMarker
 from strandline.errors import ErrorCode
 from strandline.ids import TopicPartition
+from strandline.metadata.image import MetadataImage
 from strandline.node.signals import MarkerSignals
 from strandline.node.transactions.marker_sender import MarkerSender
 from strandline.runtime.logging import JsonLogger
-from strandline.transactions.markers import EndMarker
+from strandline.transactions.markers import WRITTEN_PER_TURN_MAX, EndMarker
 from strandline.transactions.metadata import ProducerIdAndEpoch
 from strandline.wire import messages
 
@@ -55,6 +57,15 @@ class Sending:
             signals.marked,
             signals.refused,
         )
+
+    def apply(self, image: MetadataImage) -> None:
+        self.image = image
+        self.sender.image_applied(image)
+
+    async def until(self, is_so: Callable[[], bool]) -> None:
+        async with asyncio.timeout(5):
+            while not is_so():  # noqa: ASYNC110 - the loop has nothing to wait for but its own turns
+                await asyncio.sleep(0)
 
     def _marked(self, marker: EndMarker, partitions: Collection[TopicPartition]) -> None:
         self.marked.append((marker.transactional_id, sorted(partitions)))
@@ -147,8 +158,7 @@ async def test_txn_t32_a_deleted_topic_is_done_when_the_image_says_so(sending: S
     sending.send(("a", 1))
     await asyncio.sleep(0)
     assert not sending.brokers.asked, "broker 2 is not registered"
-    sending.image = image_of(1)
-    sending.sender.image_applied(sending.image)
+    sending.apply(image_of(1))
     await asyncio.sleep(0)
     assert sending.marked == [("t7", [("a", 1)])]
 
@@ -176,9 +186,11 @@ async def test_txn_t31_a_write_that_ends_the_coordinator_forgets_the_others(
     sending: Sending, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def write(place: TopicPartition, marker: WritableMarker, done: Callable[[ErrorCode], None]) -> None:
+        written.append(place)
         sending.sender.forget(0, 5)
         done(ErrorCode.KAFKA_STORAGE_ERROR)
 
+    written: list[TopicPartition] = []
     monkeypatch.setattr(sending.here, "write", write)
     sending.send(("a", 0))
     sending.send(("a", 0), producer_id=8)
@@ -187,3 +199,72 @@ async def test_txn_t31_a_write_that_ends_the_coordinator_forgets_the_others(
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert (failures, sending.marked, len(sending.sender)) == ([], [], 0)
+    assert written == [("a", 0)], "the other marker is no longer to be written"
+
+
+async def test_txn_t32_a_topic_that_is_deleted_while_its_marker_is_under_way(sending: Sending) -> None:
+    sending.send(("a", 1))
+    [asked] = await sending.brokers.next()
+    sending.apply(image_of(3))
+    await answer(asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    await sending.until(lambda: bool(sending.marked))
+    assert (sending.marked, len(sending.sender)) == ([("t7", [("a", 1)])], 0), "no other image came"
+
+
+async def test_what_is_no_answer_does_not_hold_the_broker(sending: Sending) -> None:
+    sending.send(("a", 1))
+    [asked] = await sending.brokers.next()
+    asked.answer.set_exception(ValueError("nothing that a connection raises"))
+    [asked] = await sending.brokers.next()
+    await answer(asked)
+    assert sending.marked == [("t7", [("a", 1)])]
+
+
+async def test_a_partition_that_stands_still_holds_up_no_other_of_this_node(sending: Sending) -> None:
+    sending.image = image_of(3, a=(1, 2, 3), b=(1,))
+    sending.send(("a", 0), ("b", 0))
+    await sending.until(lambda: len(sending.here.written) == 2)
+    [_, (place, _, done)] = sending.here.written
+    done(NONE)
+    assert (place, sending.marked) == (("b", 0), [("t7", [("b", 0)])])
+    sending.send(("b", 0), producer_id=8)
+    await sending.until(lambda: len(sending.here.written) == 3)
+    sending.here.written[2][2](NONE)
+    assert sending.marked[1:] == [("t8", [("b", 0)])]
+    assert len(sending.sender) == 1
+
+
+async def test_more_than_a_turn_has_time_for_is_written_in_the_next_ones(sending: Sending) -> None:
+    sending.image = image_of(1, a=(1,) * (2 * WRITTEN_PER_TURN_MAX + 1))
+    sending.send(*(("a", index) for index in range(2 * WRITTEN_PER_TURN_MAX + 1)))
+    await asyncio.sleep(0)
+    assert len(sending.here.written) == WRITTEN_PER_TURN_MAX
+    await sending.until(lambda: len(sending.here.written) == 2 * WRITTEN_PER_TURN_MAX + 1)
+
+
+async def test_an_image_of_other_things_has_no_leader_looked_up(sending: Sending) -> None:
+    sending.apply(sending.image)
+    sending.send(("a", 1))
+    [asked] = await sending.brokers.next()
+    sending.send(("a", 1), producer_id=8)
+    await asyncio.sleep(0)
+    before, sending.image = sending.image, image_of(3, a=(1, 3, 3))
+    sending.sender.image_applied(replace(before, next_producer_id=1000))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not sending.brokers.asked
+    sending.apply(sending.image)
+    [moved] = await sending.brokers.next()
+    assert (moved.broker_id, [marker.producer_id for marker in moved.message.markers]) == (3, [8])
+    await answer(asked)
+    await answer(moved)
+    assert sending.marked == [("t7", [("a", 1)]), ("t8", [("a", 1)])]
+
+
+async def test_an_error_that_no_leader_should_have_is_logged_once(sending: Sending) -> None:
+    sending.send(("a", 1))
+    for _ in range(2):
+        [asked] = await sending.brokers.next()
+        await answer(asked, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    [line] = [line for line in sending.lines if "can't be written" in line]
+    assert "CLUSTER_AUTHORIZATION_FAILED" in line

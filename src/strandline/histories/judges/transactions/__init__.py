@@ -20,6 +20,7 @@ from strandline.histories.judges.transactions.epochs_rise import EpochsRise
 from strandline.histories.judges.transactions.fenced_is_refused import FencedIsRefused
 from strandline.histories.judges.transactions.fenced_is_silent import FencedIsSilent
 from strandline.histories.judges.transactions.legal_states import LegalTransactionStates
+from strandline.histories.judges.transactions.newest_is_not_fenced import NewestIsNotFenced
 from strandline.histories.judges.transactions.offsets_follow_markers import OffsetsFollowMarkers
 from strandline.histories.judges.transactions.offsets_match_copies import OffsetsMatchCopies
 from strandline.histories.judges.transactions.one_decision import OneDecision
@@ -45,6 +46,7 @@ TRANSACTIONS: tuple[type[TransactionJudge], ...] = (
     EpochsRise,
     FencedIsSilent,
     FencedIsRefused,
+    NewestIsNotFenced,
     OwnAbortFences,
     OffsetsFollowMarkers,
     OffsetsMatchCopies,

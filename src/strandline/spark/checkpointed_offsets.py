@@ -1,20 +1,28 @@
-"""Offsets of a stream, as Spark keeps them in its checkpoint: by topic its id, by partition the next offset to read.
+"""Offsets of a stream in Spark's checkpoint: by topic its id, by partition the next offset to read. `stream_reader.py` makes
+them; here they become JSON, and are read again.
 
-Always true: equal offsets give equal JSON (topics by name, partitions by number), since Spark compares texts.
-A checkpoint of Spark's own Kafka connector is read too; it has no topic ids, so those are unknown (ZERO_UUID) and match any.
+Spark keeps the end of each batch in its checkpoint and takes it for the start of the next. Of the first batch it keeps no start,
+but asks initialOffset() again when a query that died in it starts anew. "Latest" is another number by then, and a batch from there
+to the end that was planned would leave out records. So the end of a first batch says where it starts, and that is believed.
+
+Always true: equal offsets give equal JSON (topics by name, partitions by number), since Spark compares texts, and what is read
+and not changed is written as it was. A checkpoint of Spark's own Kafka connector is read too; it has no topic ids, so those are
+unknown (ZERO_UUID) and match any.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from strandline.ids import ZERO_UUID, TopicPartition, Uuid
 from strandline.spark.errors import SparkError
 
 Json = dict[str, Any]
 """A JSON object as Spark passes it, such as an offset."""
+FIRST_START = "(start of the first batch)"
+"""No topic can be called so."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -60,3 +68,21 @@ class StreamOffsets:
         """False only if both ids are known and differ: the topic was deleted and created again."""
         known = self.topic_ids.get(topic, ZERO_UUID)
         return known == topic_id or ZERO_UUID in (known, topic_id)
+
+
+class StreamOffset(NamedTuple):
+    """What Spark takes for one offset: where the next batch starts, and, in the end of a first batch, where that one started."""
+
+    offsets: StreamOffsets
+    first_start: StreamOffsets | None = None
+
+    def to_json(self) -> Json:
+        value = self.offsets.to_json()
+        return value if self.first_start is None else {**value, FIRST_START: self.first_start.to_json()}
+
+
+def read_offset(value: Json) -> StreamOffset:
+    """SparkError if it is no offset of ours."""
+    first = value.get(FIRST_START)
+    offsets = StreamOffsets.from_json({topic: entry for topic, entry in value.items() if topic != FIRST_START})
+    return StreamOffset(offsets, None if first is None else StreamOffsets.from_json(first))

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.ids import ZERO_UUID, Uuid
+from strandline.spark.checkpointed_offsets import StreamOffset, StreamOffsets, read_offset
 from strandline.spark.errors import SparkError
-from strandline.spark.offsets import StreamOffsets
 from tests.unit.spark.memory_cluster_view import offsets, topic_id
 
 names = st.text("abc.-_19", min_size=1, max_size=8) | st.sampled_from(["id", "partitions", "0"])
@@ -84,3 +84,21 @@ def test_what_is_no_offset_is_refused_in_one_line(value: dict[str, Any]) -> None
     with pytest.raises(SparkError, match="use a new checkpointLocation") as refused:
         StreamOffsets.from_json(value)
     assert "\n" not in str(refused.value)
+
+
+ZERO, FIVE = (StreamOffsets.of({"t": ZERO_UUID}, {("t", 0): offset}) for offset in (0, 5))
+
+
+@pytest.mark.parametrize("offset", [StreamOffset(FIVE), StreamOffset(FIVE, ZERO)], ids=["any", "first"])
+def test_there_and_back(offset: StreamOffset) -> None:
+    assert read_offset(json.loads(json.dumps(offset.to_json()))) == offset
+
+
+def test_only_the_end_of_a_first_batch_says_where_it_started() -> None:
+    assert StreamOffset(FIVE).to_json() == FIVE.to_json()
+    assert set(StreamOffset(FIVE, ZERO).to_json()) == {"t", "(start of the first batch)"}
+
+
+def test_what_is_no_offset_is_refused() -> None:
+    with pytest.raises(SparkError, match="checkpoint"):
+        read_offset({"logOffset": 3})

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import pytest
 
-from strandline.api.requests import request_decoding, slices
+from strandline.api.requests import large_requests, slices
+from strandline.api.requests.large_requests import ENVELOPE_BYTES_MAX, LARGE_REQUEST_BYTES_MAX, LARGE_REQUESTS_MAX
 from strandline.api.requests.pending_reply import PendingReply
-from strandline.api.requests.request_decoding import ENVELOPE_BYTES_MAX, LARGE_REQUEST_BYTES_MAX, LARGE_REQUESTS_MAX
 from strandline.api.table import BROKER_APIS, CONTROLLER_APIS
 from strandline.sliced_work import STEPS_PER_TURN_MAX
 from strandline.wire import messages
@@ -71,7 +71,7 @@ async def test_the_largest_request_fits_into_an_envelope(broker):
 
 async def test_only_so_many_large_requests_wait(broker, monkeypatch):
     frame = metadata_frame(many_topics(5000))
-    monkeypatch.setattr(request_decoding, "UNANSWERED_BYTES_MAX", 3 * len(frame))
+    monkeypatch.setattr(large_requests, "UNANSWERED_BYTES_MAX", 3 * len(frame))
     large, ctx = broker.parts.limits.client_requests, broker.context(METADATA, 9)
     replies = await asyncio.gather(
         *(large.serve(BROKER_APIS[METADATA], frame, ctx, 4) for _ in range(5)), return_exceptions=True
@@ -153,14 +153,14 @@ async def test_nothing_more_is_decoded_while_too_many_objects_wait(broker, monke
     promises, large = [], broker.parts.limits.client_requests
     frame, ctx = metadata_frame(many_topics(count)), broker.context(METADATA, 9)
     _, objects = messages.count_and_decode_request(METADATA, 9, frame, 4)
-    monkeypatch.setattr(request_decoding, "UNANSWERED_OBJECTS_MAX", 3 * objects)
+    monkeypatch.setattr(large_requests, "UNANSWERED_OBJECTS_MAX", 3 * objects)
     serving = [asyncio.ensure_future(slices.settled(large.serve(waiting_for(promises, "coroutine"), frame, ctx, 4)))]
     while len(serving) < 10:
         await asyncio.sleep(0)
         serving.append(
             asyncio.ensure_future(slices.settled(large.serve(waiting_for(promises, "coroutine"), frame, ctx, 4)))
         )
-    await until(lambda: large.unanswered_objects >= request_decoding.UNANSWERED_OBJECTS_MAX)
+    await until(lambda: large.unanswered_objects >= large_requests.UNANSWERED_OBJECTS_MAX)
     for _ in range(100):
         await asyncio.sleep(0)
     # Two are below the limit, and all that are decoded at once may be decoded then.
@@ -194,7 +194,7 @@ async def test_a_request_in_slices_that_waits_holds_neither_a_turn_nor_the_colle
 
 async def test_clients_can_not_have_the_brokers_requests_refused(broker, monkeypatch):
     frame = metadata_frame(many_topics(5000))
-    monkeypatch.setattr(request_decoding, "UNANSWERED_BYTES_MAX", len(frame))
+    monkeypatch.setattr(large_requests, "UNANSWERED_BYTES_MAX", len(frame))
     clients, brokers = (
         replace(broker.context(METADATA, 9), may_act_as_broker=is_broker) for is_broker in (False, True)
     )

@@ -1,4 +1,6 @@
-"""Decoding requests and answering them in turn: how many large ones are worked on, and what those hold that are not answered yet.
+"""Large requests wait for their turn: how many are decoded and worked on, and what those hold that are not answered yet.
+
+The bytes of a request are parsed in `wire/messages.py`, its header in `wire/headers.py`.
 
 A small request is decoded and handled at once. A large one is decoded in slices, and waits for its turn before that, as bytes. One
 that then waits for others (the controller's decision, followers, the members of a group) lets the next one go ahead.
