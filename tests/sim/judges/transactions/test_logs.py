@@ -266,7 +266,9 @@ def test_txn_ti10_offsets_move_over_what_was_copied() -> None:
         ((b"a>c-1", b"b>c-1"), 6),
     ],
 )
-def test_txn_ti10_offsets_that_say_more_or_less_than_the_copies_are_noticed(copies: tuple[bytes, ...], offset: int) -> None:
+def test_txn_ti10_offsets_that_say_more_or_less_than_the_copies_are_noticed(
+    copies: tuple[bytes, ...], offset: int
+) -> None:
     stage = with_ledger()
     with pytest.raises(Violation, match="moves ledger-0 from 0"):
         copied(stage, *copies, offset=offset)
