@@ -219,12 +219,19 @@ def test_txn_v4_what_is_registered_is_not_refused_as_if_it_had_ended() -> None:
         lambda stage, epoch: stage.ended(epoch, code=ErrorCode.PRODUCER_FENCED),
     ],
 )
-def test_t21_the_pair_that_an_id_goes_on_with_is_not_fenced(refuse: Callable[[Stage, int], None]) -> None:
+def test_txn_t21_the_pair_that_an_id_goes_on_with_is_not_fenced(refuse: Callable[[Stage, int], None]) -> None:
     judge = NewestIsNotFenced()
     stage = Stage(judge)
-    judge.appended(stage.seen, 1, stage.record(ONGOING, 3, NAME))
+    written, next_one = stage.record(ONGOING, 3, NAME), stage.record(EMPTY, 4)
+    assert written.metadata is not None
+    assert next_one.metadata is not None
+    stage.seen.memory[ID] = written.metadata
+    judge.appended(stage.seen, 1, written)
     refuse(stage, 2)
     with pytest.raises(Violation):
         refuse(stage, 3)
-    judge.appended(stage.seen, 2, stage.record(ONGOING, 3, NAME))
+    stage.seen.memory[ID] = next_one.metadata
+    refuse(stage, 3)  # another producer has taken over in the same turn, which is not written yet
+    stage.seen.memory[ID] = written.metadata
+    judge.appended(stage.seen, 2, written)
     refuse(stage, 3)  # node 1 does not know yet that it coordinates no more
