@@ -16,8 +16,10 @@ RULES = [
     f"{group}{n}" for group, last in {"A": 18, "B": 15, "D": 15, "E": 4, "F": 5}.items() for n in range(1, last + 1)
 ]
 RULES += ["C1", "C2", "C12", "C13"]
+RULES += [f"TXN-T{n}" for n in (2, 11, 21, 28, 30, 32, 34, 44)] + ["TXN-TF2", "TXN-V1", "TXN-V3", "TXN-V4"]
+RULES += [f"TXN-P{n}" for n in (7, 9, 21, 22, 23, 30)]
 MUTANTS = mutant.all_mutants()
-BY_SEED_MIN = 59
+BY_SEED_MIN = 75
 SEEDS_MAX = 20
 SAMPLE = sampling.sample(MUTANTS.values(), sampling.head(), sampling.changed_lately())
 

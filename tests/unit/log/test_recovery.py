@@ -368,7 +368,7 @@ def test_txn_p31_a_cut_above_the_marker_leaves_the_end_unstable(directory: LogDi
     assert log.producers.first_unstable_offset(1) == 0, "it is open again"
 
 
-def test_an_open_transaction_survives_a_restart(directory: LogDir) -> None:
+def test_txn_p30_an_open_transaction_survives_a_restart(directory: LogDir) -> None:
     log = directory.open()
     for i, clean in enumerate((True, False, True)):
         txn = batch("a", producer_id=5, producer_epoch=0, base_sequence=i, transactional=True)

@@ -217,20 +217,26 @@ def _writes_to(context: NemesisContext, topic: str) -> bool:
     )
 
 
-@nemesis("restarted with a transaction open", transacting, family=TRANSACTIONS)
+@nemesis("restarted with a transaction open", transacting, weight=2, family=TRANSACTIONS)
 async def restarted_while_open(context: NemesisContext) -> None:
-    """A broker stops in order, or dies, while transactions are open in its replicas: it has them open again when it is
-    back, from its snapshots."""
+    """A broker stops in order, or dies, while transactions are open in its replicas, and stay so because their producers
+    stand still: it has them open again when it is back, from its snapshots."""
+    load = context.load.transactions
+    assert load is not None, "a nemesis about transactions fits a setting that has them"
     with context.haste():
-        for _ in range(TIMES):
+        for _ in range(2):
             await context.until_soon(lambda: bool(_having_open(context)), STEP_WITHIN_S)
             broker_id = context.chance.choice(_having_open(context) or context.brokers)
+            for writer in load.writers:
+                context.faults.pause_client(writer.machine)
             if context.chance.random() < 0.7:
                 await context.faults.stop(broker_id)
             else:
                 context.faults.kill(broker_id)
             context.start(broker_id)
-            await context.wait(0.5, 3.0)
+            await context.wait(0.5, 2.0)
+            load.heal()
+            await context.wait(0.5, 2.0)
     await context.whole()
 
 

@@ -68,7 +68,7 @@ class TransactionJudge:
         """A replica is not as it was."""
 
     def appended(self, seen: TransactionObservation, node_id: int, record: TransactionRecord) -> None:
-        """A coordinator has written this; it is not committed yet."""
+        """The newest coordinator has written this; it is not committed yet."""
 
     def committed(
         self, seen: TransactionObservation, record: TransactionRecord, before: TransactionMetadata | None

@@ -86,7 +86,7 @@ class TransactionObservation(ReplicaJudge):
         if place is None:
             return
         if place.name[0] == TRANSACTION_STATE:
-            if is_growth and place.replica.leads:
+            if is_growth and self._is_newest_leader(place):
                 self.refresh()
                 for record in _records(batches):
                     self._tell(self._appended, node_id, lambda judge: judge.appended(self, node_id, record))  # noqa: B023
@@ -211,6 +211,13 @@ class TransactionObservation(ReplicaJudge):
         """What is committed of the transactional id that has, or had, this producer id."""
         transactional_id = self.ids.get(producer_id)
         return None if transactional_id is None else self.states.get(transactional_id)
+
+    def in_memory(self, node_id: int, transactional_id: str) -> TransactionMetadata | None:
+        """As a node that coordinates it has it now, which may not be written yet."""
+        node = self._members[node_id].observed
+        shards = () if node is None else node.transaction_shards
+        found = (shard.transactions.get(transactional_id) for shard in shards)
+        return next((each for each in found if each is not None), None)
 
     def is_there(self, name: TopicPartition) -> bool:
         """Its transactions are judged, and it is not deleted."""

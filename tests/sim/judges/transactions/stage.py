@@ -56,6 +56,11 @@ class FakeObservation(TransactionObservation):
         self.offsets = CommittedOffsets()
         """As the coordinator of the copiers has them."""
         self.index: list[tuple[int, int, bytes]] = []
+        self.memory: dict[str, TransactionMetadata] = {}
+        """As the coordinator has transactional ids."""
+
+    def in_memory(self, node_id: int, transactional_id: str) -> TransactionMetadata | None:
+        return self.memory.get(transactional_id)
 
     def is_there(self, name: TopicPartition) -> bool:
         return True

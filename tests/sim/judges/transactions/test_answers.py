@@ -27,7 +27,7 @@ PREPARE_COMMIT, PREPARE_ABORT = TransactionState.PREPARE_COMMIT, TransactionStat
 COMPLETE_ABORT = TransactionState.COMPLETE_ABORT
 
 
-def test_ti11_what_is_committed_may_be_answered() -> None:
+def test_txn_ti11_what_is_committed_may_be_answered() -> None:
     stage = Stage(AnsweredIsCommitted())
     stage.add(OFFSETS)
     stage.commit(EMPTY)
@@ -57,7 +57,7 @@ def test_ti11_what_is_committed_may_be_answered() -> None:
         lambda stage: stage.committed_offsets(0, 5),
     ],
 )
-def test_ti11_an_answer_to_what_is_not_committed_is_noticed(answer: Callable[[Stage], None]) -> None:
+def test_txn_ti11_an_answer_to_what_is_not_committed_is_noticed(answer: Callable[[Stage], None]) -> None:
     stage = Stage(AnsweredIsCommitted())
     stage.add(OFFSETS)
     stage.commit(EMPTY)
@@ -76,13 +76,13 @@ def test_ti11_an_answer_to_what_is_not_committed_is_noticed(answer: Callable[[St
         lambda stage: stage.committed_offsets(1, 5, code=ErrorCode.INVALID_PRODUCER_EPOCH),
     ],
 )
-def test_ti11_a_refusal_says_nothing(refuse: Callable[[Stage], None]) -> None:
+def test_txn_ti11_a_refusal_says_nothing(refuse: Callable[[Stage], None]) -> None:
     stage = Stage(AnsweredIsCommitted())
     stage.add(OFFSETS)
     refuse(stage)
 
 
-def test_ti11_the_other_decision_or_another_pair_is_noticed() -> None:
+def test_txn_ti11_the_other_decision_or_another_pair_is_noticed() -> None:
     stage = Stage(AnsweredIsCommitted())
     stage.commit(PREPARE_ABORT, 1, NAME)
     stage.ended(0, commit=False, answered=1)
@@ -92,7 +92,7 @@ def test_ti11_the_other_decision_or_another_pair_is_noticed() -> None:
         stage.ended(0, commit=False, answered=2)
 
 
-def test_ti11_where_transactions_share_an_epoch_the_newest_counts() -> None:
+def test_txn_ti11_where_transactions_share_an_epoch_the_newest_counts() -> None:
     stage = Stage(AnsweredIsCommitted(), version=0)
     stage.commit(ONGOING, 0, NAME)
     stage.added(0)
@@ -105,7 +105,7 @@ def test_ti11_where_transactions_share_an_epoch_the_newest_counts() -> None:
         stage.ended(0, version=4)
 
 
-def test_ti11_offsets_count_below_the_high_watermark_and_in_their_own_transaction() -> None:
+def test_txn_ti11_offsets_count_below_the_high_watermark_and_in_their_own_transaction() -> None:
     stage = Stage(AnsweredIsCommitted())
     replica: Any = stage.add(OFFSETS).replica
     stage.offsets(0, 5)
@@ -121,7 +121,7 @@ def test_ti11_offsets_count_below_the_high_watermark_and_in_their_own_transactio
     stage.committed_offsets(1, 5)  # it was decided before it was deposed
 
 
-def test_ti9_what_a_fenced_producer_asks_for_is_refused() -> None:
+def test_txn_ti9_what_a_fenced_producer_asks_for_is_refused() -> None:
     asks: tuple[Callable[[Stage], None], ...] = (
         lambda stage: stage.added(0),
         lambda stage: stage.added(0, is_broker=True),
@@ -138,7 +138,7 @@ def test_ti9_what_a_fenced_producer_asks_for_is_refused() -> None:
             do(stage)
 
 
-def test_ti9_what_was_asked_before_that_may_be_answered_later() -> None:
+def test_txn_ti9_what_was_asked_before_that_may_be_answered_later() -> None:
     stage = Stage(FencedIsRefused())
     request = messages.request(26)(transactional_id=ID, producer_id=PRODUCER, producer_epoch=0, committed=True)
     asked = stage.ask(26, request)
@@ -149,7 +149,7 @@ def test_ti9_what_was_asked_before_that_may_be_answered_later() -> None:
     stage.ended(1)
 
 
-def test_ti9_a_coordinators_own_abort_has_a_newer_epoch() -> None:
+def test_txn_ti9_a_coordinators_own_abort_has_a_newer_epoch() -> None:
     stage = Stage(OwnAbortFences(), version=0)
     stage.commit(EMPTY)
     stage.commit(ONGOING, 0, NAME)
@@ -161,14 +161,14 @@ def test_ti9_a_coordinators_own_abort_has_a_newer_epoch() -> None:
         stage.commit(PREPARE_ABORT, 1, NAME)
 
 
-def test_ti9_an_abort_that_was_asked_for_keeps_its_epoch_below_version_2() -> None:
+def test_txn_ti9_an_abort_that_was_asked_for_keeps_its_epoch_below_version_2() -> None:
     stage = Stage(OwnAbortFences(), version=0)
     stage.commit(ONGOING, 1, NAME)
     stage.ended(1, commit=False, version=4)
     stage.commit(PREPARE_ABORT, 1, NAME)
 
 
-def test_ti12_one_node_coordinates_in_an_epoch() -> None:
+def test_txn_ti12_one_node_coordinates_in_an_epoch() -> None:
     stage = Stage(OneTransactionCoordinator())
     for node_id, partition, epoch in ((1, 0, 3), (1, 0, 3), (2, 1, 3), (2, 0, 4)):
         stage.judge.coordinates(stage.seen, node_id, partition, epoch)
@@ -194,7 +194,7 @@ def produced(stage: Stage, code: int, *, epoch: int = 0, version: int = 12) -> N
     stage.judge.produced(stage.seen, 1, exchange)
 
 
-def test_v4_what_is_registered_is_not_refused_as_if_it_had_ended() -> None:
+def test_txn_v4_what_is_registered_is_not_refused_as_if_it_had_ended() -> None:
     assert produce.VERSIONS[-1] >= 12
     stage = Stage(RegisteredIsTaken())
     stage.add(OFFSETS)
@@ -219,12 +219,19 @@ def test_v4_what_is_registered_is_not_refused_as_if_it_had_ended() -> None:
         lambda stage, epoch: stage.ended(epoch, code=ErrorCode.PRODUCER_FENCED),
     ],
 )
-def test_t21_the_pair_that_an_id_goes_on_with_is_not_fenced(refuse: Callable[[Stage, int], None]) -> None:
+def test_txn_t21_the_pair_that_an_id_goes_on_with_is_not_fenced(refuse: Callable[[Stage, int], None]) -> None:
     judge = NewestIsNotFenced()
     stage = Stage(judge)
-    judge.appended(stage.seen, 1, stage.record(ONGOING, 3, NAME))
+    written, next_one = stage.record(ONGOING, 3, NAME), stage.record(EMPTY, 4)
+    assert written.metadata is not None
+    assert next_one.metadata is not None
+    stage.seen.memory[ID] = written.metadata
+    judge.appended(stage.seen, 1, written)
     refuse(stage, 2)
     with pytest.raises(Violation):
         refuse(stage, 3)
-    judge.appended(stage.seen, 2, stage.record(ONGOING, 3, NAME))
+    stage.seen.memory[ID] = next_one.metadata
+    refuse(stage, 3)  # another producer has taken over in the same turn, which is not written yet
+    stage.seen.memory[ID] = written.metadata
+    judge.appended(stage.seen, 2, written)
     refuse(stage, 3)  # node 1 does not know yet that it coordinates no more

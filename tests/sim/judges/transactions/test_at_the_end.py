@@ -15,7 +15,7 @@ def problems(recording: Recording) -> list[str]:
     return list(all_or_nothing.judge(recording.history, recording.seen))
 
 
-def test_ti1_all_or_nothing_is_fine() -> None:
+def test_txn_ti1_all_or_nothing_is_fine() -> None:
     recording = Recording()
     recording.written(True, True)
     recording.written(False, False, told=ToldEnd.ABORTED)
@@ -33,21 +33,21 @@ def test_ti1_all_or_nothing_is_fine() -> None:
         ((True, True), ToldEnd.UNKNOWN, False, "nobody asked to commit it"),
     ],
 )
-def test_ti1_notices(ends: tuple[bool, bool], told: ToldEnd, asked: bool, what: str) -> None:
+def test_txn_ti1_notices(ends: tuple[bool, bool], told: ToldEnd, asked: bool, what: str) -> None:
     recording = Recording()
     recording.written(*ends, told=told, asked=asked)
     (found,) = problems(recording)
     assert what in found
 
 
-def test_ti1_notices_what_a_reader_is_not_given() -> None:
+def test_txn_ti1_notices_what_a_reader_is_not_given() -> None:
     recording = Recording()
     recording.written(True, True)
     recording.history.final[LEDGER, 1].clear()
     assert any("did not read what is committed" in each for each in problems(recording))
 
 
-def test_ti1_notices_a_value_twice() -> None:
+def test_txn_ti1_notices_a_value_twice() -> None:
     recording = Recording()
     begun = recording.written(True, True)
     value = next(iter(begun.values))
@@ -61,7 +61,7 @@ def reads(recording: Recording) -> list[str]:
     return list(reads_committed.judge(recording.history, recording.seen))
 
 
-def test_ti2_what_is_committed_may_be_read() -> None:
+def test_txn_ti2_what_is_committed_may_be_read() -> None:
     recording = Recording()
     recording.written(False, False, told=ToldEnd.ABORTED)
     recording.written(True, True, epoch=1)
@@ -70,7 +70,7 @@ def test_ti2_what_is_committed_may_be_read() -> None:
     assert reads(recording) == []
 
 
-def test_ti2_notices_an_aborted_and_an_open_one_and_one_that_is_passed_over() -> None:
+def test_txn_ti2_notices_an_aborted_and_an_open_one_and_one_that_is_passed_over() -> None:
     recording = Recording()
     recording.written(False, None, told=ToldEnd.UNKNOWN)
     recording.read(0, 0, b"p-1-0")
@@ -90,7 +90,7 @@ def test_ti2_notices_an_aborted_and_an_open_one_and_one_that_is_passed_over() ->
     assert any("does not stand there" in each for each in reads(recording))
 
 
-def test_ti10_each_input_is_copied_once() -> None:
+def test_txn_ti10_each_input_is_copied_once() -> None:
     recording = Recording()
     recording.written(True, True)
     seen = {**recording.seen, (COPIES, 0): TransactionalLog().transactions}

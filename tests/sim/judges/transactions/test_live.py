@@ -52,7 +52,7 @@ def test_what_is_as_it_should_be_is_fine(judge: type[TransactionJudge]) -> None:
     stage.commit(None)
 
 
-def test_ti3_an_open_transaction_and_a_marker_that_is_not_committed_hold_the_stable_offset() -> None:
+def test_txn_ti3_an_open_transaction_and_a_marker_that_is_not_committed_hold_the_stable_offset() -> None:
     stage = Stage(StableOffset())
     stage.data(0)
     stage.change(1, 0)
@@ -65,7 +65,7 @@ def test_ti3_an_open_transaction_and_a_marker_that_is_not_committed_hold_the_sta
     stage.change(2, 2)
 
 
-def test_ti3_the_stable_offset_is_not_below_the_log_start() -> None:
+def test_txn_ti3_the_stable_offset_is_not_below_the_log_start() -> None:
     stage = Stage(StableOffset())
     stage.data(0)
     stage.data(0)
@@ -74,7 +74,7 @@ def test_ti3_the_stable_offset_is_not_below_the_log_start() -> None:
         stage.change(2, 0, start=1)
 
 
-def test_ti4_what_is_open_or_prepared_or_not_stable_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_txn_ti4_what_is_open_or_prepared_or_not_stable_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(StableOffset())
     monkeypatch.setattr(stage.seen, "places", lambda: [(stage.place, stage.known)])
     stage.commit(EMPTY)
@@ -87,7 +87,7 @@ def test_ti4_what_is_open_or_prepared_or_not_stable_hangs(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("state", [EMPTY, COMPLETE_COMMIT, COMPLETE_ABORT])
-def test_ti5_nothing_is_opened_that_the_coordinator_does_not_know(state: TransactionState) -> None:
+def test_txn_ti5_nothing_is_opened_that_the_coordinator_does_not_know(state: TransactionState) -> None:
     stage = Stage(CoordinatorFirst())
     with pytest.raises(Violation):
         stage.data(0)
@@ -97,7 +97,7 @@ def test_ti5_nothing_is_opened_that_the_coordinator_does_not_know(state: Transac
         stage.data(0)
 
 
-def test_ti5_another_partition_epoch_or_what_comes_after_the_marker_is_noticed() -> None:
+def test_txn_ti5_another_partition_epoch_or_what_comes_after_the_marker_is_noticed() -> None:
     stage = Stage(CoordinatorFirst())
     stage.commit(ONGOING, 0, (NAME[0], 1))
     with pytest.raises(Violation):
@@ -115,7 +115,7 @@ def test_ti5_another_partition_epoch_or_what_comes_after_the_marker_is_noticed()
         stage.data(0)
 
 
-def test_ti5_what_comes_after_the_marker_is_noticed_also_where_transactions_share_an_epoch() -> None:
+def test_txn_ti5_what_comes_after_the_marker_is_noticed_also_where_transactions_share_an_epoch() -> None:
     stage = Stage(CoordinatorFirst(), version=0)
     for _ in range(2):
         stage.commit(ONGOING, 0, NAME)
@@ -128,7 +128,7 @@ def test_ti5_what_comes_after_the_marker_is_noticed_also_where_transactions_shar
         stage.commit(COMPLETE_ABORT, 0)
 
 
-def test_ti6_a_marker_before_its_decision_or_of_the_other_kind_is_noticed() -> None:
+def test_txn_ti6_a_marker_before_its_decision_or_of_the_other_kind_is_noticed() -> None:
     stage = Stage(OneDecision())
     stage.commit(ONGOING, 0, NAME)
     stage.data(0)
@@ -142,7 +142,7 @@ def test_ti6_a_marker_before_its_decision_or_of_the_other_kind_is_noticed() -> N
         stage.marker(1, commit=True)
 
 
-def test_ti6_a_late_marker_ends_nothing_of_the_next_transaction() -> None:
+def test_txn_ti6_a_late_marker_ends_nothing_of_the_next_transaction() -> None:
     stage = Stage(OneDecision(), version=0)
     stage.commit(ONGOING, 0, NAME)
     stage.data(0)
@@ -156,7 +156,7 @@ def test_ti6_a_late_marker_ends_nothing_of_the_next_transaction() -> None:
         stage.marker(0)
 
 
-def test_ti7_no_completion_before_the_last_marker() -> None:
+def test_txn_ti7_no_completion_before_the_last_marker() -> None:
     stage = Stage(CompleteMeansDone())
     stage.commit(ONGOING, 0, NAME)
     stage.data(0)
@@ -167,7 +167,7 @@ def test_ti7_no_completion_before_the_last_marker() -> None:
     stage.judge.appended(stage.seen, 1, stage.record(COMPLETE_COMMIT, 1))
 
 
-def test_ti8_epochs_that_fall_or_are_shared_are_noticed() -> None:
+def test_txn_ti8_epochs_that_fall_or_are_shared_are_noticed() -> None:
     stage = Stage(EpochsRise())
     stage.data(1)
     with pytest.raises(Violation):
@@ -187,14 +187,14 @@ def test_ti8_epochs_that_fall_or_are_shared_are_noticed() -> None:
         stage.commit(ONGOING, 0, NAME)
 
 
-def test_ti8_a_decision_in_the_epoch_of_its_data_is_noticed() -> None:
+def test_txn_ti8_a_decision_in_the_epoch_of_its_data_is_noticed() -> None:
     stage = Stage(EpochsRise())
     stage.commit(ONGOING, 1, NAME)
     with pytest.raises(Violation, match="in which it wrote"):
         stage.commit(PREPARE_COMMIT, 1, NAME)
 
 
-def test_ti8_below_version_2_transactions_share_an_epoch() -> None:
+def test_txn_ti8_below_version_2_transactions_share_an_epoch() -> None:
     stage = Stage(EpochsRise(), version=0)
     for _ in range(2):
         stage.commit(ONGOING, 0, NAME)
@@ -203,7 +203,7 @@ def test_ti8_below_version_2_transactions_share_an_epoch() -> None:
         stage.marker(0)
 
 
-def test_ti9_who_is_fenced_writes_nothing() -> None:
+def test_txn_ti9_who_is_fenced_writes_nothing() -> None:
     stage = Stage(FencedIsSilent())
     stage.commit(EMPTY, 1)
     stage.data(1)
@@ -211,7 +211,7 @@ def test_ti9_who_is_fenced_writes_nothing() -> None:
         stage.data(0)
 
 
-def test_ti12_an_older_coordinator_is_noticed() -> None:
+def test_txn_ti12_an_older_coordinator_is_noticed() -> None:
     stage = Stage(CoordinatorEpochs())
     stage.marker(1, coordinator_epoch=3)
     stage.marker(1, coordinator_epoch=3)
@@ -230,7 +230,7 @@ def test_ti12_an_older_coordinator_is_noticed() -> None:
         ((ONGOING,), False),
     ],
 )
-def test_ti13_transitions(states: tuple[TransactionState | None, ...], fine: bool) -> None:
+def test_txn_ti13_transitions(states: tuple[TransactionState | None, ...], fine: bool) -> None:
     stage = Stage(LegalTransactionStates())
     for state in states[:-1]:
         stage.commit(state)
@@ -241,7 +241,7 @@ def test_ti13_transitions(states: tuple[TransactionState | None, ...], fine: boo
         stage.commit(states[-1])
 
 
-def test_ti13_a_completion_has_the_pair_that_was_decided() -> None:
+def test_txn_ti13_a_completion_has_the_pair_that_was_decided() -> None:
     stage = Stage(LegalTransactionStates())
     stage.commit(EMPTY)
     stage.commit(ONGOING, 0, NAME)

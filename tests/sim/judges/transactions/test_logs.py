@@ -55,7 +55,7 @@ def fetched(
     stage.judge.fetched(stage.seen, 1, exchange)
 
 
-def test_ti14_the_list_is_of_what_the_bytes_hold_and_of_what_began_before_them() -> None:
+def test_txn_ti14_the_list_is_of_what_the_bytes_hold_and_of_what_began_before_them() -> None:
     stage = Stage(AbortedListMatchesLog())
     interleaved(stage)
     fetched(stage, 0, 0, 1, 2, told=[(PRODUCER, 0), (OTHER, 2)])
@@ -76,14 +76,14 @@ def test_ti14_the_list_is_of_what_the_bytes_hold_and_of_what_began_before_them()
         (4, (3, 4), [(PRODUCER, 0), (OTHER, 2)]),
     ],
 )
-def test_ti14_another_list_is_noticed(offset: int, batches: tuple[int, ...], told: list[tuple[int, int]]) -> None:
+def test_txn_ti14_another_list_is_noticed(offset: int, batches: tuple[int, ...], told: list[tuple[int, int]]) -> None:
     stage = Stage(AbortedListMatchesLog())
     interleaved(stage)
     with pytest.raises(Violation, match="tells of"):
         fetched(stage, offset, *batches, told=told)
 
 
-def test_ti14_bytes_end_before_what_is_not_stable_and_other_readers_are_told_nothing() -> None:
+def test_txn_ti14_bytes_end_before_what_is_not_stable_and_other_readers_are_told_nothing() -> None:
     stage = Stage(AbortedListMatchesLog())
     interleaved(stage)
     with pytest.raises(Violation, match="stable to 2"):
@@ -96,7 +96,7 @@ def entries(*found: tuple[int, int, int, int]) -> bytes:
     return b"".join(ENTRY.pack(0, *each) for each in found)
 
 
-def test_ti14_the_index_is_what_the_batches_say_in_the_segment_of_the_marker() -> None:
+def test_txn_ti14_the_index_is_what_the_batches_say_in_the_segment_of_the_marker() -> None:
     stage = Stage(AbortedIndexMatchesLog())
     interleaved(stage)
     stage.seen.index = [
@@ -119,7 +119,7 @@ def test_ti14_the_index_is_what_the_batches_say_in_the_segment_of_the_marker() -
         [(0, 6, entries((OTHER, 2, 3, 0), (PRODUCER, 0, 5, 6)) + b"\0")],
     ],
 )
-def test_ti14_another_index_is_noticed(index: list[tuple[int, int, bytes]]) -> None:
+def test_txn_ti14_another_index_is_noticed(index: list[tuple[int, int, bytes]]) -> None:
     stage = Stage(AbortedIndexMatchesLog())
     interleaved(stage)
     stage.seen.index = index
@@ -140,7 +140,7 @@ def remember(stage: Stage, **changes: int) -> None:
     stage.replica.log.producers.by_id[PRODUCER] = SimpleNamespace(**(values | changes))
 
 
-def test_ti14_producers_are_what_the_batches_say() -> None:
+def test_txn_ti14_producers_are_what_the_batches_say() -> None:
     stage = Stage(ProducersMatchLog(), version=0)
     stage.data(0, b"a", b"b")
     known = stage.known.producers[PRODUCER]
@@ -167,7 +167,7 @@ def test_ti14_producers_are_what_the_batches_say() -> None:
         {"current_txn_first_offset": -1},
     ],
 )
-def test_ti14_a_producer_that_is_remembered_otherwise_is_noticed(changes: dict[str, int]) -> None:
+def test_txn_ti14_a_producer_that_is_remembered_otherwise_is_noticed(changes: dict[str, int]) -> None:
     stage = Stage(ProducersMatchLog())
     stage.data(0, b"a", b"b")
     remember(stage, **changes)
@@ -175,7 +175,7 @@ def test_ti14_a_producer_that_is_remembered_otherwise_is_noticed(changes: dict[s
         stage.look()
 
 
-def test_ti14_a_producer_that_is_forgotten_is_noticed() -> None:
+def test_txn_ti14_a_producer_that_is_forgotten_is_noticed() -> None:
     stage = Stage(ProducersMatchLog())
     stage.data(0)
     with pytest.raises(Violation, match="is forgotten"):
@@ -190,7 +190,7 @@ def has(stage: Stage, offset: int) -> None:
     stage.seen.offsets.replay(key, OffsetCommitValue(offset=offset, metadata="", commit_timestamp=1))
 
 
-def test_ti10_offsets_count_with_their_commit_marker() -> None:
+def test_txn_ti10_offsets_count_with_their_commit_marker() -> None:
     stage = Stage(OffsetsFollowMarkers())
     stage.add(OFFSETS)
     stage.offsets(0, 5)
@@ -209,7 +209,7 @@ def test_ti10_offsets_count_with_their_commit_marker() -> None:
         stage.look(OFFSETS)
 
 
-def test_ti10_of_two_transactions_the_later_record_counts() -> None:
+def test_txn_ti10_of_two_transactions_the_later_record_counts() -> None:
     stage = Stage(OffsetsFollowMarkers())
     stage.add(OFFSETS)
     log = stage.logs[OFFSETS]
@@ -249,7 +249,7 @@ def with_ledger() -> Stage:
     return stage
 
 
-def test_ti10_offsets_move_over_what_was_copied() -> None:
+def test_txn_ti10_offsets_move_over_what_was_copied() -> None:
     stage = with_ledger()
     copied(stage, b"a>c-1", b"b>c-1", offset=2)
     stage.marker(2, name=COPY)
@@ -266,13 +266,15 @@ def test_ti10_offsets_move_over_what_was_copied() -> None:
         ((b"a>c-1", b"b>c-1"), 6),
     ],
 )
-def test_ti10_offsets_that_say_more_or_less_than_the_copies_are_noticed(copies: tuple[bytes, ...], offset: int) -> None:
+def test_txn_ti10_offsets_that_say_more_or_less_than_the_copies_are_noticed(
+    copies: tuple[bytes, ...], offset: int
+) -> None:
     stage = with_ledger()
     with pytest.raises(Violation, match="moves ledger-0 from 0"):
         copied(stage, *copies, offset=offset)
 
 
-def test_ti10_a_marker_that_comes_again_and_an_abort_move_nothing() -> None:
+def test_txn_ti10_a_marker_that_comes_again_and_an_abort_move_nothing() -> None:
     stage = with_ledger()
     copied(stage, b"a>c-1", b"b>c-1", offset=2)
     stage.marker(2, name=OFFSETS)
